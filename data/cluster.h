@@ -1,0 +1,110 @@
+/* The cluster: machines of equal devices, what they can do, and what connects them.
+ *
+ * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at a cluster
+ * through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
+ * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
+#ifndef KILTER_DATA_CLUSTER_H
+#define KILTER_DATA_CLUSTER_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Collectives and free local conversions. The priced ones come first. */
+#define COLLECTIVE_TABLE(X)                                                              \
+    X(ALL_REDUCE, "all_reduce") /* Reduce -> Identity */                                 \
+    X(ALL_GATHER, "all_gather") /* Gather(d) -> Identity, padded to the largest shard */ \
+    X(GROUPED_ALL_GATHER,                                                                \
+      "grouped_all_gather")             /* the same as n broadcasts of exact shards */   \
+    X(REDUCE_SCATTER, "reduce_scatter") /* Reduce -> Gather(d), padded */                \
+    X(GROUPED_REDUCE_SCATTER,                                                            \
+      "grouped_reduce_scatter") /* the same as n reduces of exact shards */              \
+    X(ALL_TO_ALL, "all_to_all") /* Gather(a) -> Gather(b) */                             \
+    X(SLICE, "slice")           /* Identity -> Gather(d), local */                       \
+    X(KEEP,                                                                              \
+      "keep") /* Identity -> Reduce: device 0 keeps it, the others hold zeros; local */  \
+    X(PAD, "pad") /* Gather(d) -> Reduce: zero-padded, local */
+
+typedef enum {
+#define X(id, name) COLLECTIVE_##id,
+    COLLECTIVE_TABLE(X)
+#undef X
+        COLLECTIVES
+} Collective;
+enum { COLLECTIVES_PRICED = COLLECTIVE_SLICE };
+
+const char *collective_name(Collective kind);
+Collective collective_from_name(const char *name); /* COLLECTIVES if unknown */
+
+/* A fitted line: time of a message of V bytes = latency + (algorithm's factor) V / bandwidth. */
+typedef struct {
+    double latency_s;
+    double bandwidth; /* bytes/s */
+} LinkCost;
+
+typedef struct {
+    char *name;
+    double rate;           /* FLOP/s, true FLOPs over a whole training step */
+    uint64_t memory_bytes; /* of one device */
+    char *source;
+} DeviceType;
+
+typedef struct {
+    char *name;
+    uint32_t type;  /* index in Cluster.type */
+    uint32_t gpus;  /* devices in the machine, at least 1 */
+    LinkCost inner; /* between devices of the machine */
+    char *source;
+} Machine;
+
+typedef struct {
+    char *name;
+    char *description;
+    uint32_t n_types;
+    DeviceType *type;
+    uint32_t n_machines;
+    Machine *machine;
+    LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
+    char *collective_source;
+} Cluster;
+
+/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/path.h) or by the path of a
+ * file. KILTER_ERROR_INPUT with file, line, key and what was expected. */
+Cluster *cluster_load(const char *name, GError **error);
+Cluster *cluster_read(const char *file, GError **error);
+void cluster_free(Cluster *cluster);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
+
+uint32_t cluster_gpus(const Cluster *cluster);
+
+typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
+const char *granularity_name(Granularity granularity);
+bool granularity_parse(const char *text, Granularity *granularity);
+
+/* A device as planners see it. */
+typedef struct {
+    const char *name;      /* borrowed from the view */
+    const char *type_name; /* borrowed from the cluster */
+    uint32_t type;
+    double rate;           /* FLOP/s of all its GPUs together */
+    uint32_t gpus;         /* GPUs inside; 1 for a plain device */
+    uint64_t memory_bytes; /* of ONE of its GPUs */
+    LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
+} Device;
+
+typedef struct {
+    const Cluster *cluster; /* must outlive the view */
+    Granularity granularity;
+    uint32_t n_devices;
+    Device *device;
+    LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
+} ClusterView;
+
+/* At GPU granularity the GPUs of a machine share its network port: all-to-all bandwidth per GPU is the machine's
+ * divided by its largest GPU count, rings pass each port once and keep theirs. A cluster of one machine
+ * communicates over its inner link. */
+ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
+void cluster_view_free(ClusterView *view);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
+
+#endif

@@ -1,0 +1,49 @@
+/* Bundled models: the table of specs and the builders (private to data). */
+#ifndef KILTER_DATA_MODELS_H
+#define KILTER_DATA_MODELS_H
+
+#include "data/graph.h"
+
+typedef struct {
+    const char *key;
+    double value;    /* default, then the resolved value */
+    double min, max; /* accepted range */
+    bool integer;
+} ModelParam;
+
+enum { MODEL_MAX_PARAMS = 16 };
+
+typedef struct {
+    ModelParam param[MODEL_MAX_PARAMS];
+    uint32_t n;
+    Optimizer optimizer;
+} ModelParams;
+
+/* Value of a key that the model has. */
+double model_param(const ModelParams *params, const char *key);
+uint32_t model_size(const ModelParams *params, const char *key);
+
+/* Builders: forward graph and loss; they return the loss. */
+TensorId model_vgg19(Graph *graph, const ModelParams *params);
+TensorId model_vit(Graph *graph, const ModelParams *params);
+TensorId model_bert_base(Graph *graph, const ModelParams *params);
+TensorId
+model_bert_moe(Graph *graph,
+               const ModelParams *params); /* every `moe_every`-th layer has experts */
+
+/* Checks between parameters; NULL or what is wrong. */
+const char *model_vgg19_check(const ModelParams *params);
+const char *model_vit_check(const ModelParams *params);
+const char *model_transformer_check(const ModelParams *params);
+
+/* log-softmax of logits [..., classes] and the sum of the negative log likelihoods of `labels`. */
+TensorId model_loss(Graph *graph, TensorId logits, TensorId labels);
+
+/* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
+TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);
+
+/* An op of one input, named PREFIX.suffix. */
+TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);
+TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate);
+
+#endif

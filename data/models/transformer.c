@@ -1,0 +1,223 @@
+/* Transformer models: ViT (Dosovitskiy et al. 2020) and BERT (Devlin et al. 2018), the latter also with GShard's
+ * mixture-of-experts layers (Lepikhin et al. 2020). Layers are post-norm encoder layers, as in HAP's benchmarks. */
+#include "data/models/models.h"
+
+#include <math.h>
+
+typedef struct {
+    Graph *graph;
+    const ModelParams *params;
+    const char *layer; /* prefix of names */
+} Layer;
+
+static char *named(const Layer *layer, const char *part)
+{
+    return g_strdup_printf("%s.%s", layer->layer, part);
+}
+
+static TensorId layer_norm(const Layer *layer, const char *part, TensorId x)
+{
+    const Tensor in = *graph_tensor(layer->graph, x);
+    g_autofree char *name = named(layer, part);
+    g_autofree char *weight = g_strdup_printf("%s.weight", name);
+    g_autofree char *bias = g_strdup_printf("%s.bias", name);
+    TensorId gamma = graph_parameter(layer->graph, weight, 1, &in.dim[in.rank - 1]);
+    TensorId beta = graph_parameter(layer->graph, bias, 1, &in.dim[in.rank - 1]);
+    return graph_op(layer->graph, OP_LAYER_NORM, name, (OpAttr){0}, 3,
+                    (TensorId[]){x, gamma, beta}, NULL);
+}
+
+/* dropout(y) + x, then layer norm. */
+static TensorId residual(const Layer *layer, const char *part, const char *norm,
+                         TensorId x, TensorId y)
+{
+    g_autofree char *dropout = g_strdup_printf("%s.%s.dropout", layer->layer, part);
+    g_autofree char *add = g_strdup_printf("%s.%s.residual", layer->layer, part);
+    y = model_dropout(layer->graph, dropout, y, model_param(layer->params, "dropout"));
+    y = graph_op(layer->graph, OP_ADD, add, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
+    return layer_norm(layer, norm, y);
+}
+
+static TensorId self_attention(const Layer *layer, TensorId x)
+{
+    Graph *graph = layer->graph;
+    uint32_t hidden = model_size(layer->params, "hidden"),
+             heads = model_size(layer->params, "heads");
+    uint32_t size = hidden / heads, seq = graph_tensor(graph, x)->dim[1];
+    g_autofree char *qkv = named(layer, "attention.qkv");
+    g_autofree char *qkv_weight = named(layer, "attention.qkv.weight");
+    g_autofree char *qkv_bias = named(layer, "attention.qkv.bias");
+    g_autofree char *attention = named(layer, "attention");
+    g_autofree char *out = named(layer, "attention.out");
+    g_autofree char *out_weight = named(layer, "attention.out.weight");
+    g_autofree char *out_bias = named(layer, "attention.out.bias");
+    TensorId w =
+        graph_parameter(graph, qkv_weight, 4, (uint32_t[]){3, heads, size, hidden});
+    TensorId b = graph_parameter(graph, qkv_bias, 3, (uint32_t[]){3, heads, size});
+    TensorId y =
+        graph_op(graph, OP_QKV, qkv, (OpAttr){0}, 3, (TensorId[]){x, w, b}, NULL);
+    g_autofree char *extents = g_strdup_printf("K=%u", seq);
+    y = graph_op(graph, OP_ATTENTION, attention, (OpAttr){0}, 1, &y, extents);
+    w = graph_parameter(graph, out_weight, 3, (uint32_t[]){hidden, heads, size});
+    b = graph_parameter(graph, out_bias, 1, &hidden);
+    return graph_op(graph, OP_OUT_PROJ, out, (OpAttr){0}, 3, (TensorId[]){y, w, b}, NULL);
+}
+
+static TensorId feed_forward(const Layer *layer, TensorId x)
+{
+    g_autofree char *up = named(layer, "ffn.up");
+    g_autofree char *gelu = named(layer, "ffn.gelu");
+    g_autofree char *dropout = named(layer, "ffn.gelu.dropout");
+    g_autofree char *down = named(layer, "ffn.down");
+    x = model_linear(layer->graph, up, x, model_size(layer->params, "ffn"), true);
+    x = model_unary(layer->graph, OP_GELU, gelu, x);
+    x = model_dropout(layer->graph, dropout, x, model_param(layer->params, "dropout"));
+    return model_linear(layer->graph, down, x, model_size(layer->params, "hidden"), true);
+}
+
+/* Slots an expert has for one sequence: top-2 routing sends two copies of each token (GShard Sec. 2.2). */
+static uint32_t expert_capacity(const ModelParams *params)
+{
+    double slots = model_param(params, "capacity_factor") * 2 *
+                   model_size(params, "seq") / model_size(params, "experts");
+    return (uint32_t)fmax(1, ceil(slots - 1e-9));
+}
+
+static TensorId mixture_of_experts(const Layer *layer, TensorId x)
+{
+    Graph *graph = layer->graph;
+    uint32_t hidden = model_size(layer->params, "hidden"),
+             ffn = model_size(layer->params, "ffn");
+    uint32_t experts = model_size(layer->params, "experts");
+    g_autofree char *gate = named(layer, "moe.gate");
+    g_autofree char *routing = named(layer, "moe.routing");
+    g_autofree char *dispatch = named(layer, "moe.dispatch");
+    g_autofree char *up = named(layer, "moe.up");
+    g_autofree char *up_weight = named(layer, "moe.up.weight");
+    g_autofree char *relu = named(layer, "moe.relu");
+    g_autofree char *down = named(layer, "moe.down");
+    g_autofree char *down_weight = named(layer, "moe.down.weight");
+    g_autofree char *combine = named(layer, "moe.combine");
+    TensorId logits = model_linear(graph, gate, x, experts, false);
+    g_autofree char *extents = g_strdup_printf("C=%u", expert_capacity(layer->params));
+    TensorId weights =
+        graph_op(graph, OP_GATE_TOP2, routing, (OpAttr){0}, 1, &logits, extents);
+    TensorId mask = weights + 1;
+    TensorId y = graph_op(graph, OP_MOE_DISPATCH, dispatch, (OpAttr){0}, 2,
+                          (TensorId[]){mask, x}, NULL);
+    TensorId w = graph_parameter(graph, up_weight, 3, (uint32_t[]){experts, hidden, ffn});
+    y = graph_op(graph, OP_EXPERT, up, (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+    y = model_unary(graph, OP_RELU, relu, y);
+    w = graph_parameter(graph, down_weight, 3, (uint32_t[]){experts, ffn, hidden});
+    y = graph_op(graph, OP_EXPERT, down, (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
+    return graph_op(graph, OP_MOE_COMBINE, combine, (OpAttr){0}, 2,
+                    (TensorId[]){y, weights}, NULL);
+}
+
+/* Encoder layers; every `moe_every`-th has experts in place of the feed-forward network (0: none). */
+static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x,
+                        uint32_t moe_every)
+{
+    for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
+        g_autofree char *name = g_strdup_printf("layers.%u", i);
+        Layer layer = {.graph = graph, .params = params, .layer = name};
+        graph_layer(graph, name);
+        x = residual(&layer, "attention", "norm1", x, self_attention(&layer, x));
+        if (moe_every && i % moe_every == moe_every - 1)
+            x = residual(&layer, "moe", "norm2", x, mixture_of_experts(&layer, x));
+        else
+            x = residual(&layer, "ffn", "norm2", x, feed_forward(&layer, x));
+    }
+    return x;
+}
+
+/* Non-overlapping patches become tokens [batch, patches, hidden]. */
+static TensorId embed_patches(Graph *graph, const ModelParams *params, TensorId x)
+{
+    uint32_t hidden = model_size(params, "hidden"), patch = model_size(params, "patch");
+    uint32_t edge = model_size(params, "image") / patch;
+    TensorId w =
+        graph_parameter(graph, "patch.weight", 4, (uint32_t[]){hidden, 3, patch, patch});
+    TensorId b = graph_parameter(graph, "patch.bias", 1, &hidden);
+    g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", edge, edge);
+    x = graph_op(graph, OP_CONV2D, "patch", (OpAttr){.stride = patch}, 3,
+                 (TensorId[]){x, w, b}, extents);
+    g_autofree char *merged = g_strdup_printf("n=%u", edge * edge);
+    x = graph_op(graph, OP_MERGE, "patch.flatten", (OpAttr){0}, 1, &x, merged);
+    return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
+}
+
+TensorId model_vit(Graph *graph, const ModelParams *params)
+{
+    uint32_t batch = model_size(params, "global_batch"),
+             image = model_size(params, "image");
+    uint32_t hidden = model_size(params, "hidden");
+    uint32_t edge = image / model_size(params, "patch"), tokens = edge * edge + 1;
+    TensorId x =
+        graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, image, image});
+    TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
+    graph_layer(graph, "embedding");
+    x = embed_patches(graph, params, x);
+    TensorId token = graph_parameter(graph, "class_token", 1, &hidden);
+    g_autofree char *extents = g_strdup_printf("T=%u", tokens);
+    x = graph_op(graph, OP_APPEND_TOKEN, "tokens", (OpAttr){0}, 2, (TensorId[]){x, token},
+                 extents);
+    TensorId position =
+        graph_parameter(graph, "position", 2, (uint32_t[]){tokens, hidden});
+    x = graph_op(graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
+                 (TensorId[]){x, position}, NULL);
+    x = model_dropout(graph, "embedding.dropout", x, model_param(params, "dropout"));
+    x = encoder(graph, params, x, 0);
+    graph_layer(graph, "head");
+    x = graph_op(graph, OP_TAKE_TOKEN, "class", (OpAttr){0}, 1, &x, NULL);
+    x = model_linear(graph, "head", x, model_size(params, "classes"), true);
+    return model_loss(graph, x, labels);
+}
+
+/* The positional encoding is a constant, as in HAP's benchmark. */
+static TensorId bert(Graph *graph, const ModelParams *params, uint32_t moe_every)
+{
+    uint32_t batch = model_size(params, "global_batch"), seq = model_size(params, "seq");
+    uint32_t hidden = model_size(params, "hidden"), vocab = model_size(params, "vocab");
+    TensorId ids = graph_input(graph, "ids", DTYPE_I64, 2, (uint32_t[]){batch, seq});
+    TensorId labels =
+        graph_input(graph, "labels", DTYPE_I64, 2, (uint32_t[]){batch, seq});
+    TensorId position =
+        graph_input(graph, "position", DTYPE_F32, 2, (uint32_t[]){seq, hidden});
+    graph_layer(graph, "embedding");
+    TensorId table =
+        graph_parameter(graph, "embedding.weight", 2, (uint32_t[]){vocab, hidden});
+    TensorId x = graph_op(graph, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
+                          (TensorId[]){ids, table}, NULL);
+    x = graph_op(graph, OP_ADD_ROWS, "embedding.position", (OpAttr){0}, 2,
+                 (TensorId[]){x, position}, NULL);
+    x = model_dropout(graph, "embedding.dropout", x, model_param(params, "dropout"));
+    x = encoder(graph, params, x, moe_every);
+    graph_layer(graph, "decoder");
+    x = model_linear(graph, "decoder", x, vocab, true);
+    return model_loss(graph, x, labels);
+}
+
+TensorId model_bert_base(Graph *graph, const ModelParams *params)
+{
+    return bert(graph, params, 0);
+}
+
+TensorId model_bert_moe(Graph *graph, const ModelParams *params)
+{
+    return bert(graph, params, model_size(params, "moe_every"));
+}
+
+const char *model_transformer_check(const ModelParams *params)
+{
+    return model_size(params, "hidden") % model_size(params, "heads")
+               ? "heads must divide hidden"
+               : NULL;
+}
+
+const char *model_vit_check(const ModelParams *params)
+{
+    if (model_size(params, "image") % model_size(params, "patch"))
+        return "patch must divide image";
+    return model_transformer_check(params);
+}

@@ -1,0 +1,67 @@
+/* The plan: what a planner decides, in one form for all of them.
+ *
+ * program + ratios + rounded shard sizes + communication options + what it costs + where it came from. Written as
+ * JSON (versioned, stable key order) such that read(write(plan)) == plan. The graph is not stored: `model`
+ * rebuilds it, and ops and tensors are named by it. */
+#ifndef KILTER_DATA_PLAN_H
+#define KILTER_DATA_PLAN_H
+
+#include "data/program.h"
+
+/* The integer cut of a dimension of `units` pieces under the ratios of one segment. Dims with as many units are
+ * cut alike; a dim of extent e gives device j count[j] * (e / units) elements. */
+typedef struct {
+    uint32_t segment;
+    uint32_t units;
+    uint32_t *count; /* n_devices, sums to units */
+} Split;
+
+typedef struct {
+    char *model;   /* canonical, with every parameter: "vit:layers=8,..." */
+    char *cluster; /* name or file as given */
+    Granularity granularity;
+    char *planner;
+    uint64_t seed;
+    char *version; /* of kilter */
+
+    Program *program;
+    uint32_t n_devices;
+    uint32_t n_segments;
+    double *ratio; /* [segment * n_devices + device], rows sum to 1 */
+    uint32_t n_ops;
+    uint16_t *segment; /* of each op of the graph */
+    uint32_t n_splits;
+    Split *
+        split; /* sorted by (segment, units), every (segment, units) that the program shards */
+
+    uint64_t bucket_bytes; /* gradient collectives fused up to this size; 0: one each */
+
+    /* cost of the rounded plan under the analytic model */
+    double iteration_time_s;
+    double fractional_time_s; /* before rounding */
+    double lower_bound_s;     /* of any plan in the planner's space; 0: none proved */
+    bool optimal;             /* iteration_time_s proved best for these ratios */
+    uint64_t *memory_bytes;   /* peak of one GPU of each device */
+    bool feasible;
+    double search_time_s, balance_time_s;
+    uint32_t stages;
+} Plan;
+
+Plan *plan_new(void);
+void plan_free(Plan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+/* gap = (t - bound) / t's bound; infinity when nothing is proved. */
+double plan_gap(const Plan *plan);
+
+/* The split of (segment, units), or NULL. */
+const Split *plan_find_split(const Plan *plan, uint32_t segment, uint32_t units);
+
+/* JSON text; the graph names ops and tensors. */
+char *plan_write(const Plan *plan, const Graph *graph);
+
+/* Reads a plan file; builds its graph into *graph. KILTER_ERROR_INPUT says file, line or key, and what was expected
+ * (ratios that do not sum to 1, an op the model lacks, a foreign version, ...). */
+Plan *plan_read(const char *file, Graph **graph, GError **error);
+
+#endif

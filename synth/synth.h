@@ -1,0 +1,45 @@
+/* synth: the searches for a distributed program.
+ *
+ * An *assignment* fixes a rule for every op, the form each activation's gradient is accumulated in, and the form each
+ * parameter and optimizer state rests in. synth_emit() turns it into a program with the conversions in place:
+ *
+ *     loads | parameter conversions | forward, conversions before each op | backward, in reverse: conversions of dy and
+ *     saved tensors, the op's gradients, conversions of its contributions, accumulation | gradient conversions |
+ *     updates | conversions of updated values to the form at rest
+ *
+ * synth_baseline() makes the assignments of known strategies; synth_search() finds the best one for given ratios. */
+#ifndef KILTER_SYNTH_SYNTH_H
+#define KILTER_SYNTH_SYNTH_H
+
+#include "sim/sim.h"
+
+typedef struct {
+    Program *program;
+    double time_s;        /* of the program at the given (fractional) ratios, analytic */
+    bool optimal;         /* proved best over the space */
+    double lower_bound_s; /* on every program of the space at these ratios; 0: none */
+    uint64_t states, labels, expansions;
+    double search_s;      /* wall clock */
+} SynthResult;
+
+void synth_result_clear(SynthResult *result);
+
+typedef enum {
+    BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
+    BASELINE_ZERO_EXPERT,   /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
+} Baseline;
+
+/* KILTER_ERROR_FAILED if the strategy does not apply to the graph (a batch that cannot be sharded). */
+bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio, Baseline baseline,
+                    SynthResult *result, GError **error);
+
+typedef struct {
+    uint32_t beam;        /* labels kept at a cut; 0: all of them (exact) */
+    uint64_t bucket_bytes;
+} SynthOptions;
+
+/* The best program for ratios [n_devices] (one segment). */
+bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio, const SynthOptions *options,
+                  SynthResult *result, GError **error);
+
+#endif
