@@ -1,0 +1,89 @@
+/* Kernels of the reference backend: one an op kind, in float64, on whole tensors or on shards.
+ *
+ * A kernel reads the shapes and offsets of its operands and never the devices or the rule: what it
+ * computes on shards is the op restricted to those index ranges. Outputs are zero on entry. Operands
+ * are row-major in the order of the kind's signature (data/op.h). */
+#ifndef KILTER_EXEC_KERNELS_H
+#define KILTER_EXEC_KERNELS_H
+
+#include "exec/exec.h"
+
+/* One call: `in` has op->n_in operands, `out` op->n_out. */
+typedef struct {
+    const Graph *graph;
+    OpId id;
+    const Op *op;
+    const ExecTensor *in;
+    ExecTensor *out;
+} KernelCall;
+
+typedef void (*Kernel)(const KernelCall *call);
+
+/* The kernel of a kind; NULL if it has none. */
+Kernel kernel_of(OpKind kind);
+
+/* Added to the variance in layer norm (torch.nn.LayerNorm's default). */
+#define LAYER_NORM_EPSILON 1e-5
+
+/* Hyperparameters of the updates: the defaults of Adam (Kingma and Ba 2015, Algorithm 1), at its
+ * first step; SGD uses the same rate. */
+#define LEARNING_RATE 1e-3
+#define ADAM_BETA1    0.9
+#define ADAM_BETA2    0.999
+#define ADAM_EPSILON  1e-8
+#define ADAM_STEP     1
+
+/* kernels_contract.c: sums of products over the op's loops, all from its signature. */
+void kernel_contract(const KernelCall *call);
+
+/* kernels_pointwise.c */
+void kernel_gelu(const KernelCall *call);
+void kernel_gelu_dx(const KernelCall *call);
+void kernel_relu(const KernelCall *call);
+void kernel_relu_dx(const KernelCall *call);
+void kernel_dropout(const KernelCall *call);
+void kernel_add(const KernelCall *call);
+void kernel_copy(const KernelCall *call);
+
+/* kernels_token.c: the class token, row 0 of a sequence. */
+void kernel_append_token(const KernelCall *call);
+void kernel_drop_token(const KernelCall *call);
+void kernel_sum_token(const KernelCall *call);
+void kernel_take_token(const KernelCall *call);
+void kernel_pad_token(const KernelCall *call);
+
+/* kernels_norm.c */
+void kernel_layer_norm(const KernelCall *call);
+void kernel_layer_norm_dx(const KernelCall *call);
+void kernel_layer_norm_dw(const KernelCall *call);
+void kernel_log_softmax(const KernelCall *call);
+void kernel_log_softmax_dx(const KernelCall *call);
+
+/* kernels_vocabulary.c: ops that look up an integer in a dimension that may be a shard. */
+void kernel_embedding(const KernelCall *call);
+void kernel_embedding_dw(const KernelCall *call);
+void kernel_nll_sum(const KernelCall *call);
+void kernel_nll_sum_dx(const KernelCall *call);
+
+/* kernels_attention.c */
+void kernel_attention(const KernelCall *call);
+void kernel_attention_dx(const KernelCall *call);
+
+/* kernels_gate.c */
+void kernel_gate_top2(const KernelCall *call);
+void kernel_gate_top2_dx(const KernelCall *call);
+
+/* kernels_spatial.c */
+void kernel_conv2d(const KernelCall *call);
+void kernel_conv2d_dx(const KernelCall *call);
+void kernel_conv2d_dw(const KernelCall *call);
+void kernel_max_pool2d(const KernelCall *call);
+void kernel_max_pool2d_dx(const KernelCall *call);
+void kernel_avg_pool2d(const KernelCall *call);
+void kernel_avg_pool2d_dx(const KernelCall *call);
+
+/* kernels_update.c */
+void kernel_adam(const KernelCall *call);
+void kernel_sgd(const KernelCall *call);
+
+#endif

@@ -1,0 +1,30 @@
+#include <string.h>
+
+#include "exec/kernels.h"
+
+void exec_run_op(const Graph *graph, OpId id, const ExecTensor *in, ExecTensor *out)
+{
+    const Op *op = graph_get_op(graph, id);
+    const Kernel kernel = kernel_of(op->kind);
+    if (!kernel)
+        g_error("op kind %s has no kernel", op_kind_name(op->kind));
+    for (uint32_t i = 0; i < op->n_out; i++)
+        memset(out[i].data, 0, exec_tensor_elements(&out[i]) * sizeof(double));
+    kernel(&(KernelCall){.graph = graph, .id = id, .op = op, .in = in, .out = out});
+}
+
+void exec_run_graph(const Graph *graph, ExecTensor *value)
+{
+    const uint32_t n_ops = graph_n_ops(graph);
+    for (OpId id = 0; id < n_ops; id++) {
+        const Op *op = graph_get_op(graph, id);
+        ExecTensor in[OP_MAX_IN], out[OP_MAX_OUT];
+        for (uint32_t i = 0; i < op->n_in; i++)
+            in[i] = value[op->in[i]];
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            const Tensor *tensor = graph_tensor(graph, op->out[i]);
+            out[i] = value[op->out[i]] = exec_tensor_new(tensor->rank, tensor->dim);
+        }
+        exec_run_op(graph, id, in, out);
+    }
+}
