@@ -1,0 +1,102 @@
+/* Every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test in tests/, and there
+ * is no source outside the folders that the design names. */
+#include "tests/conformance/tree.h"
+#include "tests/test.h"
+
+static const char *const C_FILES[] = {".c", NULL};
+
+/* Whether the list names `path` as a word of its own. */
+static bool lists(const char *list, const char *path)
+{
+    g_autofree char *quoted = g_regex_escape_string(path, -1);
+    g_autofree char *pattern =
+        g_strdup_printf("^[^#\n]*(?<![\\w./-])%s(?![\\w./-])", quoted);
+    return g_regex_match_simple(pattern, list, G_REGEX_MULTILINE, 0);
+}
+
+/* How many .c files below `folder` its CMakeLists.txt does not name; prints each. */
+static uint32_t orphans(const char *root, const char *folder)
+{
+    g_autofree char *file = g_build_filename(root, folder, "CMakeLists.txt", NULL);
+    g_autofree char *list = NULL;
+    assert_true(g_file_get_contents(file, &list, NULL, NULL));
+
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    tree_list(root, folder, C_FILES, paths);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < paths->len; i++) {
+        const char *path = g_ptr_array_index(paths, i);
+        if (lists(list, path + strlen(folder) + 1))
+            continue;
+        print_message("%s is not in %s/CMakeLists.txt\n", path, folder);
+        n++;
+    }
+    return n;
+}
+
+static void test_every_source_is_built(void **state)
+{
+    (void)state;
+    uint32_t n = orphans(KILTER_HOME, "tests");
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++)
+        n += orphans(KILTER_HOME, MODULES[m]);
+    assert_int_equal(n, 0);
+}
+
+static void test_no_other_source_folder(void **state)
+{
+    (void)state;
+    g_autoptr(GDir) dir = g_dir_open(KILTER_HOME, 0, NULL);
+    const char *name;
+    while ((name = g_dir_read_name(dir))) {
+        bool known = name[0] == '.' || g_str_has_prefix(name, "build") ||
+                     !strcmp(name, "out") || !strcmp(name, "tests");
+        for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++)
+            known = known || !strcmp(name, MODULES[m]);
+        g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+        if (!known)
+            tree_list(KILTER_HOME, name, C_FILES, paths);
+        if (paths->len)
+            print_error("%s: source outside the modules\n",
+                        (char *)g_ptr_array_index(paths, 0));
+        assert_int_equal(paths->len, 0);
+    }
+}
+
+/* The check itself: a planted folder with one file that is listed and others that only seem to be. */
+static void test_planted_orphans(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"CMakeLists.txt", "in.c", "a-in.c", "off.c",
+                                        "sub/in.c"};
+    static const char list[] = "add_library(x\n  in.c  # not off.c\n  sub/in.c.txt)\n";
+    g_autofree char *root = g_dir_make_tmp("kilter-sources-XXXXXX", NULL);
+    assert_non_null(root);
+    g_autofree char *folder = g_build_filename(root, "m", NULL);
+    g_autofree char *sub = g_build_filename(folder, "sub", NULL);
+    assert_int_equal(g_mkdir_with_parents(sub, 0700), 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(folder, files[i], NULL);
+        assert_true(g_file_set_contents(path, i ? "" : list, -1, NULL));
+    }
+    uint32_t n = orphans(root, "m"); /* a-in.c, off.c, sub/in.c */
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(folder, files[i], NULL);
+        remove(path);
+    }
+    remove(sub);
+    remove(folder);
+    remove(root);
+    assert_int_equal(n, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planted_orphans),
+        cmocka_unit_test(test_every_source_is_built),
+        cmocka_unit_test(test_no_other_source_folder),
+    };
+    return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
+}
