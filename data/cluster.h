@@ -72,6 +72,8 @@ typedef struct {
  * file. KILTER_ERROR_INPUT with file, line, key and what was expected. */
 Cluster *cluster_load(const char *name, GError **error);
 Cluster *cluster_read(const char *file, GError **error);
+/* The same from text; messages call it `file`. */
+Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error);
 void cluster_free(Cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 

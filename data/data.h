@@ -23,5 +23,6 @@
 #include "data/rule.h"
 #include "data/store.h"
 #include "data/units.h"
+#include "data/yaml.h"
 
 #endif

@@ -1,4 +1,5 @@
-/* Where bundled files are: the directories of KILTER_PATH (colon-separated), then the project's own. */
+/* Where bundled files are: the directories of KILTER_PATH (colon-separated), then the project's own: its data/ folder and its
+ * root. So "clusters/hap-8.yaml" is data/clusters/hap-8.yaml unless KILTER_PATH has another. */
 #ifndef KILTER_DATA_PATH_H
 #define KILTER_DATA_PATH_H
 

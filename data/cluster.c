@@ -1,0 +1,156 @@
+#include "data/cluster.h"
+
+#include "data/error.h"
+#include "data/path.h"
+
+#include <string.h>
+
+/* --- cluster --- */
+
+/* A name is a path if it looks like one. */
+static bool is_file(const char *name)
+{
+    return strchr(name, G_DIR_SEPARATOR) || g_str_has_suffix(name, ".yaml") ||
+           g_str_has_suffix(name, ".yml");
+}
+
+Cluster *cluster_load(const char *name, GError **error)
+{
+    if (is_file(name))
+        return cluster_read(name, error);
+    g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
+    g_autofree char *path = path_find(relative);
+    if (path)
+        return cluster_read(path, error);
+    g_auto(GStrv) known = path_list("clusters", ".yaml");
+    g_autofree char *list = g_strjoinv(", ", known);
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "unknown cluster '%s'; expected the path of a YAML file or one of %s",
+                name, list);
+    return NULL;
+}
+
+void cluster_free(Cluster *cluster)
+{
+    if (!cluster)
+        return;
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        g_free(cluster->type[i].name);
+        g_free(cluster->type[i].source);
+    }
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        g_free(cluster->machine[i].name);
+        g_free(cluster->machine[i].source);
+    }
+    g_free(cluster->type);
+    g_free(cluster->machine);
+    g_free(cluster->name);
+    g_free(cluster->description);
+    g_free(cluster->collective_source);
+    g_free(cluster);
+}
+
+uint32_t cluster_gpus(const Cluster *cluster)
+{
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        gpus += cluster->machine[i].gpus;
+    return gpus;
+}
+
+/* --- granularity --- */
+
+static const char *const GRANULARITY_NAME[] = {
+    [GRANULARITY_MACHINE] = "machine",
+    [GRANULARITY_GPU] = "gpu",
+};
+
+const char *granularity_name(Granularity granularity)
+{
+    return GRANULARITY_NAME[granularity];
+}
+
+bool granularity_parse(const char *text, Granularity *granularity)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(GRANULARITY_NAME); i++)
+        if (strcmp(text, GRANULARITY_NAME[i]) == 0) {
+            *granularity = (Granularity)i;
+            return true;
+        }
+    return false;
+}
+
+/* --- view --- */
+
+/* `gpus` GPUs of the machine as one device. `name` becomes the device's. */
+static Device make_device(const Cluster *cluster, const Machine *machine, char *name,
+                          uint32_t gpus)
+{
+    const DeviceType *type = &cluster->type[machine->type];
+    return (Device){
+        .name = name,
+        .type_name = type->name,
+        .type = machine->type,
+        .rate = type->rate * gpus,
+        .gpus = gpus,
+        .memory_bytes = type->memory_bytes,
+        .inner = machine->inner,
+    };
+}
+
+static void view_devices(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    bool whole = view->granularity == GRANULARITY_MACHINE;
+    view->n_devices = whole ? cluster->n_machines : cluster_gpus(cluster);
+    view->device = g_new0(Device, view->n_devices);
+    Device *device = view->device;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (whole) {
+            *device++ =
+                make_device(cluster, machine, g_strdup(machine->name), machine->gpus);
+            continue;
+        }
+        for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
+            char *name = g_strdup_printf("%s:%u", machine->name, gpu);
+            *device++ = make_device(cluster, machine, name, 1);
+        }
+    }
+}
+
+static void view_links(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    uint32_t most_gpus = 1;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        most_gpus = MAX(most_gpus, cluster->machine[i].gpus);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        view->collective[kind] = cluster->n_machines > 1 ? cluster->collective[kind]
+                                                         : cluster->machine[0].inner;
+        /* All of a machine's GPUs send through its port at once; a ring enters and leaves it once. */
+        if (kind == COLLECTIVE_ALL_TO_ALL && cluster->n_machines > 1 &&
+            view->granularity == GRANULARITY_GPU)
+            view->collective[kind].bandwidth /= most_gpus;
+    }
+}
+
+ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
+{
+    ClusterView *view = g_new0(ClusterView, 1);
+    view->cluster = cluster;
+    view->granularity = granularity;
+    view_devices(view);
+    view_links(view);
+    return view;
+}
+
+void cluster_view_free(ClusterView *view)
+{
+    if (!view)
+        return;
+    for (uint32_t i = 0; i < view->n_devices; i++)
+        g_free((char *)view->device[i].name);
+    g_free(view->device);
+    g_free(view);
+}

@@ -1,0 +1,324 @@
+/* Cluster files. All of one in one example:
+ *
+ *     name: pair
+ *     description: two kinds of machines            # optional
+ *     device_types:
+ *       - name: v100
+ *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
+ *         memory: 16 GiB                            # of one device
+ *         source: where the two numbers are from
+ *     machines:
+ *       - name: fast                                # fast-0 and fast-1, as there are two
+ *         count: 2                                  # optional, 1
+ *         type: v100
+ *         gpus: 4
+ *         inner: {latency: 45 us, bandwidth: 85.8 GB/s}   # optional if gpus is 1
+ *         source: where the inner link is from
+ *     collectives:                                  # between machines: not with a single one
+ *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
+ *       (the other five kinds likewise)
+ *       source: where these are from
+ */
+#include "data/cluster.h"
+#include "data/error.h"
+#include "data/yaml.h"
+
+#include <cyaml/cyaml.h>
+#include <math.h>
+#include <string.h>
+
+/* --- schema: everything is text until its number is checked --- */
+
+enum {
+    NAME_MAX_BYTES = 100,
+    TEXT_MAX_BYTES = 4000,
+    TYPES_MAX = 1000,
+    GROUPS_MAX = 10000,
+    GPUS_MAX = 65536, /* in the cluster */
+};
+
+/* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
+static const double SMALLEST = 1, LARGEST = 1e18, LONGEST_S = 1000;
+
+typedef struct {
+    char *latency, *bandwidth;
+} LinkText;
+
+typedef struct {
+    char *name, *rate, *memory, *source;
+} TypeText;
+
+typedef struct {
+    char *name, *count, *type, *gpus, *source;
+    LinkText *inner;
+} GroupText;
+
+typedef struct {
+    LinkText kind[COLLECTIVES_PRICED];
+    char *source;
+} CollectivesText;
+
+typedef struct {
+    char *name, *description;
+    TypeText *type;
+    uint32_t type_count;
+    GroupText *group;
+    uint32_t group_count;
+    CollectivesText *collectives;
+} ClusterText;
+
+#define TEXT(key, type, member, max) \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
+#define OPTIONAL_TEXT(key, type, member, max)                                           \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
+                           1, max)
+#define KIND(id, key)                                                                    \
+    CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
+                        LINK)
+
+static const cyaml_schema_field_t LINK[] = {
+    TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t TYPE[] = {
+    TEXT("name", TypeText, name, NAME_MAX_BYTES),
+    TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
+    TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
+    TEXT("source", TypeText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t GROUP[] = {
+    TEXT("name", GroupText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
+    TEXT("type", GroupText, type, NAME_MAX_BYTES),
+    TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
+    CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                            inner, LINK),
+    TEXT("source", GroupText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t KINDS[] = {
+    KIND(ALL_REDUCE, "all_reduce"),
+    KIND(ALL_GATHER, "all_gather"),
+    KIND(GROUPED_ALL_GATHER, "grouped_all_gather"),
+    KIND(REDUCE_SCATTER, "reduce_scatter"),
+    KIND(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter"),
+    KIND(ALL_TO_ALL, "all_to_all"),
+    TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t TYPE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TypeText, TYPE)};
+static const cyaml_schema_value_t GROUP_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
+
+static const cyaml_schema_field_t CLUSTER[] = {
+    TEXT("name", ClusterText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER, ClusterText, type,
+                         &TYPE_ENTRY, 1, TYPES_MAX),
+    CYAML_FIELD_SEQUENCE("machines", CYAML_FLAG_POINTER, ClusterText, group, &GROUP_ENTRY,
+                         1, GROUPS_MAX),
+    CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, collectives, KINDS),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, ClusterText, CLUSTER)};
+
+/* --- from texts to a cluster --- */
+
+typedef struct {
+    const Yaml *yaml;
+    const ClusterText *text;
+    Cluster *cluster;
+} Reader;
+
+/* Of `key` + `.` + `name`. Caller frees. */
+static char *sub(const char *key, const char *name)
+{
+    return g_strconcat(key, ".", name, NULL);
+}
+
+static bool read_link(const Reader *reader, const char *key, const LinkText *text,
+                      LinkCost *link, GError **error)
+{
+    g_autofree char *latency = sub(key, "latency"), *bandwidth = sub(key, "bandwidth");
+    return yaml_quantity(reader->yaml, latency, text->latency, QUANTITY_TIME, 0,
+                         LONGEST_S, &link->latency_s, error) &&
+           yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
+                         SMALLEST, LARGEST, &link->bandwidth, error);
+}
+
+/* Index of the type of that name among the first `n`; n if there is none. */
+static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
+{
+    uint32_t i = 0;
+    while (i < n && strcmp(cluster->type[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static bool read_type(const Reader *reader, uint32_t i, GError **error)
+{
+    const TypeText *text = &reader->text->type[i];
+    DeviceType *type = &reader->cluster->type[i];
+    g_autofree char *key = g_strdup_printf("device_types[%u]", i);
+    g_autofree char *name = sub(key, "name"), *rate = sub(key, "rate");
+    g_autofree char *memory = sub(key, "memory");
+    type->name = g_strdup(text->name);
+    type->source = g_strdup(text->source);
+    if (find_type(reader->cluster, i, text->name) < i)
+        return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
+                         text->name);
+    double bytes = 0;
+    if (!yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE, SMALLEST, LARGEST,
+                       &type->rate, error) ||
+        !yaml_quantity(reader->yaml, memory, text->memory, QUANTITY_BYTES, SMALLEST,
+                       LARGEST, &bytes, error))
+        return false;
+    type->memory_bytes = (uint64_t)bytes;
+    return true;
+}
+
+static bool read_types(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    cluster->type = g_new0(DeviceType, reader->text->type_count);
+    cluster->n_types = reader->text->type_count;
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (!read_type(reader, i, error))
+            return false;
+    return true;
+}
+
+static bool fail_type(const Reader *reader, const char *key, const char *name,
+                      GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < reader->cluster->n_types; i++)
+        g_string_append_printf(known, "%s%s", i ? ", " : "",
+                               reader->cluster->type[i].name);
+    return yaml_fail(reader->yaml, error, key,
+                     "expected one of device_types (%s), got '%s'", known->str, name);
+}
+
+/* The group's machine and how many of it; `used`: GPUs of the groups before. */
+static bool read_group(const Reader *reader, const char *key, const GroupText *text,
+                       uint32_t used, Machine *machine, uint32_t *count, GError **error)
+{
+    g_autofree char *count_key = sub(key, "count"), *gpus_key = sub(key, "gpus");
+    g_autofree char *type_key = sub(key, "type"), *inner_key = sub(key, "inner");
+    *machine = (Machine){.inner = {0, INFINITY}}; /* a lone GPU crosses no link */
+    machine->type = find_type(reader->cluster, reader->cluster->n_types, text->type);
+    if (machine->type == reader->cluster->n_types)
+        return fail_type(reader, type_key, text->type, error);
+    if (!yaml_uint(reader->yaml, count_key, text->count ? text->count : "1", 1, GPUS_MAX,
+                   count, error) ||
+        !yaml_uint(reader->yaml, gpus_key, text->gpus, 1, GPUS_MAX, &machine->gpus,
+                   error))
+        return false;
+    if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
+        return yaml_fail(reader->yaml, error, gpus_key,
+                         "expected at most %d GPUs in the cluster", GPUS_MAX);
+    if (text->inner)
+        return read_link(reader, inner_key, text->inner, &machine->inner, error);
+    if (machine->gpus > 1)
+        return yaml_fail(reader->yaml, error, inner_key,
+                         "missing; expected the link between the machine's %u GPUs",
+                         machine->gpus);
+    return true;
+}
+
+/* Appends `count` machines of that kind under new names. */
+static bool add_machines(const Reader *reader, const char *key, const GroupText *text,
+                         Machine machine, uint32_t count, GHashTable *seen, GArray *list,
+                         GError **error)
+{
+    g_autofree char *name_key = sub(key, "name");
+    for (uint32_t n = 0; n < count; n++) {
+        machine.name =
+            count > 1 ? g_strdup_printf("%s-%u", text->name, n) : g_strdup(text->name);
+        machine.source = g_strdup(text->source);
+        g_array_append_val(list, machine);
+        if (!g_hash_table_add(seen, machine.name))
+            return yaml_fail(reader->yaml, error, name_key,
+                             "expected a new name, got '%s' again", machine.name);
+    }
+    return true;
+}
+
+static bool read_machines(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Machine));
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    bool good = true;
+    uint32_t used = 0;
+    for (uint32_t i = 0; good && i < reader->text->group_count; i++) {
+        const GroupText *text = &reader->text->group[i];
+        g_autofree char *key = g_strdup_printf("machines[%u]", i);
+        Machine machine;
+        uint32_t count;
+        good = read_group(reader, key, text, used, &machine, &count, error) &&
+               add_machines(reader, key, text, machine, count, seen, list, error);
+        if (good)
+            used += count * machine.gpus;
+    }
+    cluster->n_machines = list->len;
+    cluster->machine = (Machine *)g_array_free(list, FALSE);
+    return good;
+}
+
+static bool read_collectives(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    const CollectivesText *text = reader->text->collectives;
+    bool several = cluster->n_machines > 1;
+    if (several && !text)
+        return yaml_fail(reader->yaml, error, "collectives",
+                         "missing; expected this key, for %u machines",
+                         cluster->n_machines);
+    if (!several && text)
+        return yaml_fail(
+            reader->yaml, error, "collectives",
+            "not expected: a single machine communicates over its inner link");
+    cluster->collective_source = g_strdup(text ? text->source : "");
+    for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
+        g_autofree char *key = sub("collectives", collective_name(kind));
+        if (!read_link(reader, key, &text->kind[kind], &cluster->collective[kind], error))
+            return false;
+    }
+    return true;
+}
+
+static Cluster *read_yaml(const Yaml *yaml, GError **error)
+{
+    g_autoptr(Cluster) cluster = g_new0(Cluster, 1);
+    Reader reader = {yaml, yaml_data(yaml), cluster};
+    cluster->name = g_strdup(reader.text->name);
+    cluster->description =
+        g_strdup(reader.text->description ? reader.text->description : "");
+    if (!read_types(&reader, error) || !read_machines(&reader, error) ||
+        !read_collectives(&reader, error))
+        return NULL;
+    return g_steal_pointer(&cluster);
+}
+
+Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error)
+{
+    g_autoptr(Yaml) yaml = yaml_parse(file, text, length, &SCHEMA, error);
+    return yaml ? read_yaml(yaml, error) : NULL;
+}
+
+Cluster *cluster_read(const char *file, GError **error)
+{
+    g_autoptr(Yaml) yaml = yaml_read(file, &SCHEMA, error);
+    return yaml ? read_yaml(yaml, error) : NULL;
+}
