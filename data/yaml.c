@@ -215,7 +215,7 @@ Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema, GErro
     return yaml_parse(file, text, length, schema, error);
 }
 
-void yaml_free(Yaml *yaml)
+void yaml_close(Yaml *yaml)
 {
     if (!yaml)
         return;

@@ -26,8 +26,8 @@ Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema,
                 GError **error);
 Yaml *yaml_parse(const char *file, const char *text, size_t length,
                  const struct cyaml_schema_value *schema, GError **error);
-void yaml_free(Yaml *yaml);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_free)
+void yaml_close(Yaml *yaml); /* not yaml_free: that symbol is libyaml's */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
 
 /* The loaded structure of the schema's top mapping; owned by the Yaml. */
 const void *yaml_data(const Yaml *yaml);
