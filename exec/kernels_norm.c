@@ -72,7 +72,8 @@ void kernel_layer_norm_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];
     const uint64_t n = last_dim(x), h = last_dim(dy), rows = rows_of(x);
-    const uint64_t first = dy->offset[dy->rank - 1];
+    const uint64_t first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
+    g_assert(first + h <= n);
     double *dgamma = call->out[0].data, *dbeta = call->out[1].data;
     for (uint64_t r = 0; r < rows; r++) {
         const double *from = x->data + r * n;
