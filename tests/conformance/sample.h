@@ -1,0 +1,228 @@
+/* Random instances of any row of the op table, for tests that run ops: shapes that fit the signature,
+ * operands, and values that the op accepts. New rows need nothing here unless their extents depend on
+ * one another.
+ *
+ *     Graph *graph = graph_new("one op");
+ *     OpId op = sample_op(graph, OP_LINEAR, false, random);
+ *     graph_seal(graph);
+ *     ExecTensor *value = sample_values(graph, random);
+ *     exec_run_graph(graph, value);
+ *     sample_free(graph, value);
+ */
+#ifndef KILTER_TESTS_CONFORMANCE_SAMPLE_H
+#define KILTER_TESTS_CONFORMANCE_SAMPLE_H
+
+#include <ctype.h>
+
+#include "exec/exec.h"
+#include "tests/test.h"
+
+/* Extents of one instance, by letter of the signature. `out`: of output dims, where it differs. */
+typedef struct {
+    uint32_t extent[128], out[128];
+    uint32_t n_star, star[2];
+    OpAttr attr;
+} SampleShape;
+
+static inline uint32_t sample_between(GRand *random, uint32_t low, uint32_t high)
+{
+    return (uint32_t)g_rand_int_range(random, (gint32)low, (gint32)high + 1);
+}
+
+/* Output edge of windows of `window` at steps of `stride`. */
+static inline uint32_t sample_windows(uint32_t edge, uint32_t window, uint32_t stride)
+{
+    return (edge - window) / stride + 1;
+}
+
+/* The dependent extents and the constants of a kind. */
+static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
+{
+    uint32_t *e = s->extent, *out = s->out;
+    switch (kind) {
+    case OP_DROPOUT:
+        s->attr = (OpAttr){.seed = g_rand_int(random), .rate = 0.4};
+        break;
+    case OP_SPLIT:
+        out['n'] = e['n'];
+        e['n'] *= out['D'] = e['D'];
+        break;
+    case OP_MERGE:
+        out['n'] = e['n'] * e['D'];
+        break;
+    case OP_QKV:
+    case OP_QKV_DX:
+    case OP_QKV_DW:
+    case OP_QKV_DB:
+        e['T'] = 3;
+        break;
+    case OP_ATTENTION:
+    case OP_ATTENTION_DX:
+        e['T'] = 3;
+        e['K'] = e['Q'];
+        break;
+    case OP_LAYER_NORM_DW:
+        e['W'] = e['h'];
+        break;
+    case OP_APPEND_TOKEN:
+    case OP_DROP_TOKEN:
+        e['T'] = e['S'] + 1;
+        break;
+    case OP_CONV2D:
+    case OP_CONV2D_DX:
+    case OP_CONV2D_DW:
+        s->attr.stride = sample_between(random, 1, 2);
+        s->attr.padding = sample_between(random, 0, 1);
+        e['H'] += e['R'];
+        e['W'] += e['S'];
+        e['P'] = sample_windows(e['H'] + 2 * s->attr.padding, e['R'], s->attr.stride);
+        e['Q'] = sample_windows(e['W'] + 2 * s->attr.padding, e['S'], s->attr.stride);
+        break;
+    case OP_MAX_POOL2D:
+    case OP_MAX_POOL2D_DX:
+        s->attr.stride = sample_between(random, 1, 3);
+        s->attr.window = sample_between(random, 1, 3);
+        e['H'] += s->attr.window;
+        e['W'] += s->attr.window;
+        e['P'] = sample_windows(e['H'], s->attr.window, s->attr.stride);
+        e['Q'] = sample_windows(e['W'], s->attr.window, s->attr.stride);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Whether input `i` of a kind holds integers: indices into a vocabulary. */
+static inline bool sample_is_index(OpKind kind, uint32_t i)
+{
+    return (kind == OP_EMBEDDING && i == 0) ||
+           ((kind == OP_EMBEDDING_DW || kind == OP_NLL_SUM || kind == OP_NLL_SUM_DX) &&
+            i == 1);
+}
+
+/* Whether input `i` is a constant to differentiation. */
+static inline bool sample_is_constant(OpKind kind, uint32_t i)
+{
+    return sample_is_index(kind, i) || (kind == OP_MOE_DISPATCH && i == 0);
+}
+
+/* Dims of the operand `letters` ("*k", "+n?"). Returns the rank. */
+static inline uint32_t sample_dims(const SampleShape *s, const char *letters,
+                                   uint32_t dim[TENSOR_MAX_RANK])
+{
+    uint32_t rank = 0;
+    for (; *letters; letters++) {
+        for (uint32_t i = 0; *letters == '*' && i < s->n_star; i++)
+            dim[rank++] = s->star[i];
+        if (isalpha(*letters))
+            dim[rank++] = s->extent[(int)*letters];
+    }
+    return rank;
+}
+
+/* Appends one op of `kind` with random extents, at least `low` each, to a graph that has no op of that name. Its
+ * inputs are new: parameters where `parameters` says so and a gradient exists, input tensors otherwise. */
+static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool parameters,
+                             GRand *random)
+{
+    SampleShape s = {.n_star = sample_between(random, 1, 2)};
+    for (uint32_t i = 0; i < s.n_star; i++)
+        s.star[i] = sample_between(random, low, 5);
+    for (uint32_t c = 0; c < G_N_ELEMENTS(s.extent); c++)
+        s.extent[c] = sample_between(random, low, 5);
+    sample_constrain(kind, &s, random);
+
+    g_auto(GStrv) side = g_strsplit(op_kind_signature(kind), "->", 2);
+    g_auto(GStrv) operand = g_strsplit(side[0], ",", -1);
+    TensorId in[OP_MAX_IN];
+    uint32_t n_in = 0;
+    for (; operand[n_in]; n_in++) {
+        if (strchr(operand[n_in], '?') && g_rand_boolean(random))
+            break;
+        g_autofree char *name = g_strdup_printf("%s.in%u", op_kind_name(kind), n_in);
+        uint32_t dim[TENSOR_MAX_RANK], rank = sample_dims(&s, operand[n_in], dim);
+        if (parameters && !sample_is_constant(kind, n_in))
+            in[n_in] = graph_parameter(graph, name, rank, dim);
+        else
+            in[n_in] = graph_input(graph, name,
+                                   sample_is_index(kind, n_in) ? DTYPE_I64 : DTYPE_F32,
+                                   rank, dim);
+    }
+
+    g_autoptr(GString) extents = g_string_new("");
+    for (const char *c = side[1]; *c; c++)
+        if (isalpha(*c))
+            g_string_append_printf(extents, "%s%c=%u", extents->len ? "," : "", *c,
+                                   s.out[(int)*c] ? s.out[(int)*c] : s.extent[(int)*c]);
+    TensorId out =
+        graph_op(graph, kind, op_kind_name(kind), s.attr, n_in, in, extents->str);
+    return graph_tensor(graph, out)->producer;
+}
+
+/* How many indices the vocabulary has that input `i` of `op` points into. */
+static inline uint32_t sample_vocabulary(const Graph *graph, const Op *op)
+{
+    const Tensor *tensor = graph_tensor(graph, op->kind == OP_EMBEDDING ? op->in[1]
+                                               : op->kind == OP_NLL_SUM ? op->in[0]
+                                                                        : op->out[0]);
+    return tensor
+        ->dim[op->kind == OP_EMBEDDING || op->kind == OP_EMBEDDING_DW ? 0
+                                                                      : tensor->rank - 1];
+}
+
+/* Values for the tensors that no op makes: normal numbers of `scale` (a parameter that feeds sums: divided by the root
+ * of their length), indices in range, second moments that are not negative, 1 for the gradient of the loss. The array
+ * has a place for every tensor; exec_run_graph fills the others. */
+static inline ExecTensor *sample_values(const Graph *graph, GRand *random)
+{
+    ExecTensor *value = g_new0(ExecTensor, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        if (tensor->producer != GRAPH_NONE)
+            continue;
+        value[t] = exec_tensor_new(tensor->rank, tensor->dim);
+        /* A sum of twelve uniform numbers is close to a normal one. */
+        for (uint64_t i = 0; i < tensor_elements(tensor); i++) {
+            for (uint32_t k = 0; k < 12; k++)
+                value[t].data[i] += g_rand_double(random);
+            value[t].data[i] -= 6;
+        }
+        if (tensor->role == ROLE_PARAMETER && tensor->rank > 1)
+            for (uint64_t i = 0; i < tensor_elements(tensor); i++)
+                value[t].data[i] *=
+                    sqrt(2.0 * tensor->dim[0] / (double)tensor_elements(tensor));
+    }
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            ExecTensor *x = &value[op->in[i]];
+            for (uint64_t k = 0; x->data && k < exec_tensor_elements(x); k++)
+                if (sample_is_index(op->kind, i) && op->pass == PASS_FORWARD)
+                    x->data[k] =
+                        sample_between(random, 0, sample_vocabulary(graph, op) - 1);
+                else if (op->kind == OP_ADAM && i == 3)
+                    x->data[k] *= x->data[k];
+        }
+    }
+    if (graph_loss(graph) != GRAPH_NONE)
+        value[graph_gradient(graph, graph_loss(graph))].data[0] = 1;
+    return value;
+}
+
+static inline void sample_free(const Graph *graph, ExecTensor *value)
+{
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        exec_tensor_clear(&value[t]);
+    g_free(value);
+}
+
+/* Tiny models that together hold every kind of layer. */
+static const char *const SAMPLE_MODELS[] = {
+    "vgg19:global_batch=2,width=2,fc=6,classes=5,pool=2",
+    "vit:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5",
+    "bert-base:global_batch=3,layers=2,hidden=8,heads=4,ffn=12,seq=4,vocab=11,optimizer="
+    "sgd",
+    "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4",
+};
+
+#endif

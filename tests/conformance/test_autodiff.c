@@ -1,0 +1,225 @@
+/* The gradients that graph_differentiate writes down, run by the reference backend, against central
+ * differences of the loss: for each differentiable op kind, for a parameter with several uses, and for
+ * all models with dropout active. The updates against their formulas. */
+#include "tests/conformance/sample.h"
+
+/* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference of losses is rounding. */
+static const double TOLERANCE = 1e-6, NOISE_FLOOR = 1e-3;
+static const double STEP = 2e-5;
+enum { SEEDS = 6, ENTRIES_OF_OP = 6, ENTRIES_OF_MODEL = 2, MAX_REDRAWS = 20 };
+
+static const OpKind FORWARD[] = {
+    OP_LINEAR,       OP_EMBEDDING,   OP_LAYER_NORM,   OP_GELU,        OP_RELU,
+    OP_DROPOUT,      OP_ADD,         OP_ADD_ROWS,     OP_SPLIT,       OP_MERGE,
+    OP_TRANSPOSE,    OP_QKV,         OP_ATTENTION,    OP_OUT_PROJ,    OP_CONV2D,
+    OP_MAX_POOL2D,   OP_AVG_POOL2D,  OP_APPEND_TOKEN, OP_TAKE_TOKEN,  OP_GATE_TOP2,
+    OP_MOE_DISPATCH, OP_MOE_COMBINE, OP_EXPERT,       OP_LOG_SOFTMAX, OP_NLL_SUM,
+};
+
+static bool close_to(double a, double b)
+{
+    return fabs(a - b) <= TOLERANCE * fmax(NOISE_FLOOR, fmax(fabs(a), fabs(b)));
+}
+
+/* The loss with value[t].data[i] moved by `delta`; activations are computed anew. */
+static double loss_at(const Graph *graph, ExecTensor *value, TensorId t, uint64_t i,
+                      double delta)
+{
+    const double before = value[t].data[i];
+    value[t].data[i] += delta;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass != PASS_FORWARD)
+            continue;
+        ExecTensor in[OP_MAX_IN], out[OP_MAX_OUT];
+        for (uint32_t k = 0; k < op->n_in; k++)
+            in[k] = value[op->in[k]];
+        for (uint32_t k = 0; k < op->n_out; k++)
+            out[k] = value[op->out[k]];
+        exec_run_op(graph, id, in, out);
+    }
+    value[t].data[i] = before;
+    return value[graph_loss(graph)].data[0];
+}
+
+static double central_difference(const Graph *graph, ExecTensor *value, TensorId t,
+                                 uint64_t i, double step)
+{
+    return (loss_at(graph, value, t, i, step) - loss_at(graph, value, t, i, -step)) /
+           (2 * step);
+}
+
+/* Compares `n` random entries of the gradient of parameter `t`. Where two steps disagree, the loss has a kink (of relu, a
+ * maximum, a routing) between them, and another entry is drawn. Returns the largest gradient seen. */
+static double check_parameter(const Graph *graph, ExecTensor *value, TensorId t,
+                              uint32_t n, GRand *random)
+{
+    const ExecTensor *gradient = &value[graph_gradient(graph, t)];
+    const uint64_t size = exec_tensor_elements(gradient);
+    double largest = 0;
+    for (uint32_t k = 0, redraws = 0; k < n; k++) {
+        const uint64_t i = (uint64_t)g_rand_int_range(random, 0, (gint32)size);
+        const double got = gradient->data[i];
+        const double want = central_difference(graph, value, t, i, STEP);
+        largest = fmax(largest, fabs(want));
+        if (close_to(got, want))
+            continue;
+        const double finer = central_difference(graph, value, t, i, STEP / 2);
+        if (close_to(want, finer) || ++redraws == MAX_REDRAWS)
+            fail_msg(
+                "%s, %s[%u]: gradient %.12g, difference quotient %.12g (finer %.12g)",
+                graph_name(graph), graph_tensor(graph, t)->name, (unsigned)i, got, want,
+                finer);
+        k--;
+    }
+    return largest;
+}
+
+/* Parameters that were checked, and those with a gradient above the noise among the entries drawn. */
+typedef struct {
+    uint32_t checked, alive;
+} Tally;
+
+static void check_graph(const Graph *graph, ExecTensor *value, uint32_t entries,
+                        GRand *random, Tally *tally)
+{
+    exec_run_graph(graph, value);
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER) {
+            assert_true(graph_gradient(graph, t) != GRAPH_NONE);
+            tally->checked++;
+            tally->alive +=
+                check_parameter(graph, value, t, entries, random) > NOISE_FLOOR;
+        }
+}
+
+/* Zero against zero proves nothing. */
+static void check_tally(const Tally *tally, const char *what)
+{
+    if (2 * tally->alive < tally->checked)
+        fail_msg("%s: only %u of %u parameters have a gradient that can be checked", what,
+                 tally->alive, tally->checked);
+}
+
+/* A loss that weighs every element of `y`: its log-softmax at random labels. */
+static TensorId append_loss(Graph *graph, TensorId y)
+{
+    const Tensor tensor = *graph_tensor(graph, y);
+    const TensorId labels =
+        graph_input(graph, "labels", DTYPE_I64, tensor.rank - 1, tensor.dim);
+    const TensorId logp =
+        graph_op(graph, OP_LOG_SOFTMAX, "logp", (OpAttr){0}, 1, &y, NULL);
+    return graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){logp, labels},
+                    NULL);
+}
+
+static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *tally)
+{
+    GRand *random = g_rand_new_with_seed(seed);
+    g_autoptr(Graph) graph = graph_new(op_kind_name(kind));
+    const OpId id = sample_op(graph, kind, 2, true, random);
+    TensorId loss = graph_get_op(graph, id)->out[0];
+    if (kind != OP_NLL_SUM)
+        loss = append_loss(graph, loss);
+    graph_differentiate(graph, loss, seed % 2 ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
+    graph_seal(graph);
+    for (OpId i = 0; i < graph_n_ops(graph); i++)
+        seen[graph_get_op(graph, i)->kind] = true;
+    ExecTensor *value = sample_values(graph, random);
+    check_graph(graph, value, ENTRIES_OF_OP, random, tally);
+    sample_free(graph, value);
+    g_rand_free(random);
+}
+
+/* Together with their backward and update ops the forward kinds are the whole table. */
+static void test_every_forward_kind(void **state)
+{
+    (void)state;
+    bool seen[OP_KINDS] = {false};
+    for (uint32_t k = 0; k < G_N_ELEMENTS(FORWARD); k++) {
+        Tally tally = {0};
+        for (uint32_t seed = 0; seed < SEEDS; seed++)
+            check_kind(FORWARD[k], seed, seen, &tally);
+        check_tally(&tally, op_kind_name(FORWARD[k]));
+    }
+    for (OpKind kind = 0; kind < OP_KINDS; kind++)
+        if (!seen[kind])
+            fail_msg("%s was not differentiated and is in no gradient",
+                     op_kind_name(kind));
+}
+
+/* z = linear(gelu(y), w) + y + y, y = linear(x, w): w has two consumers, y three uses. */
+static void test_several_consumers_accumulate(void **state)
+{
+    (void)state;
+    GRand *random = g_rand_new_with_seed(1);
+    g_autoptr(Graph) graph = graph_new("tied weights");
+    const TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){3, 4});
+    const TensorId w = graph_parameter(graph, "w", 2, (uint32_t[]){4, 4});
+    const OpAttr none = {0};
+    const TensorId y = graph_op(graph, OP_LINEAR, "y", none, 2, (TensorId[]){x, w}, NULL);
+    const TensorId a = graph_op(graph, OP_GELU, "a", none, 1, &y, NULL);
+    const TensorId b = graph_op(graph, OP_LINEAR, "b", none, 2, (TensorId[]){a, w}, NULL);
+    const TensorId c = graph_op(graph, OP_ADD, "c", none, 2, (TensorId[]){y, y}, NULL);
+    const TensorId z = graph_op(graph, OP_ADD, "z", none, 2, (TensorId[]){b, c}, NULL);
+    graph_differentiate(graph, append_loss(graph, z), OPTIMIZER_SGD);
+    graph_seal(graph);
+    ExecTensor *value = sample_values(graph, random);
+    Tally tally = {0};
+    check_graph(graph, value, 16, random, &tally);
+    check_tally(&tally, graph_name(graph));
+    sample_free(graph, value);
+    g_rand_free(random);
+}
+
+/* The next value of every parameter by the optimizer's formula at its first step. */
+static void check_updates(const Graph *graph, const ExecTensor *value)
+{
+    const double rate = 1e-3, beta1 = 0.9, beta2 = 0.999;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        if (graph_tensor(graph, t)->role != ROLE_PARAMETER)
+            continue;
+        const TensorId next = graph_updated(graph, t);
+        const Op *op = graph_get_op(graph, graph_tensor(graph, next)->producer);
+        for (uint64_t i = 0; i < exec_tensor_elements(&value[t]); i++) {
+            const double g = value[graph_gradient(graph, t)].data[i];
+            double step = g;
+            if (op->kind == OP_ADAM) {
+                const double m = beta1 * value[op->in[2]].data[i] + (1 - beta1) * g;
+                const double v = beta2 * value[op->in[3]].data[i] + (1 - beta2) * g * g;
+                assert_close(value[graph_updated(graph, op->in[2])].data[i], m, 1e-12);
+                assert_close(value[graph_updated(graph, op->in[3])].data[i], v, 1e-12);
+                step = m / (1 - beta1) / (sqrt(v / (1 - beta2)) + 1e-8);
+            }
+            assert_close(value[next].data[i], value[t].data[i] - rate * step, 1e-12);
+        }
+    }
+}
+
+static void test_models(void **state)
+{
+    (void)state;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(SAMPLE_MODELS); m++) {
+        GRand *random = g_rand_new_with_seed(m);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(SAMPLE_MODELS[m], 2, NULL, &error);
+        assert_no_error(error);
+        ExecTensor *value = sample_values(graph, random);
+        Tally tally = {0};
+        check_graph(graph, value, ENTRIES_OF_MODEL, random, &tally);
+        check_tally(&tally, graph_name(graph));
+        check_updates(graph, value);
+        sample_free(graph, value);
+        g_rand_free(random);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_forward_kind),
+        cmocka_unit_test(test_several_consumers_accumulate),
+        cmocka_unit_test(test_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

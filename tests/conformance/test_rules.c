@@ -1,0 +1,312 @@
+/* Every rule of the op table, proved by running it: an op on shards, cut as the rule says, gives
+ * the whole op's outputs once they are put together as the rule says.
+ *
+ * For random shapes and uneven cuts, empty shards among them, in float64. The same check must refuse rules that are
+ * known to be wrong. */
+#include "tests/conformance/sample.h"
+
+enum { MAX_DEVICES = 4, SEEDS = 12 };
+
+/* Largest difference relative to the tensor's largest element (at least 1). */
+static const double TOLERANCE = 1e-10;
+
+/* Units [from[j], from[j + 1]) of the sharded loop go to device j. */
+typedef struct {
+    uint32_t n_devices;
+    uint32_t from[MAX_DEVICES + 1];
+} Cut;
+
+static int compare_cuts(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Random cuts, so uneven and often empty shards; in one of four cases one device gets everything. */
+static Cut random_cut(uint32_t units, GRand *random)
+{
+    Cut cut = {.n_devices = sample_between(random, 2, MAX_DEVICES)};
+    const bool all_to_one = sample_between(random, 0, 3) == 0;
+    for (uint32_t j = 1; j < cut.n_devices; j++)
+        cut.from[j] = all_to_one ? 0 : sample_between(random, 0, units);
+    qsort(cut.from + 1, cut.n_devices - 1, sizeof cut.from[0], compare_cuts);
+    cut.from[cut.n_devices] = units;
+    return cut;
+}
+
+/* The shard of `whole` that device j holds in this form. `sum` accumulates the parts of a Reduce. */
+static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
+                        const Cut *cut, uint32_t j, ExecTensor *sum, GRand *random)
+{
+    if (form_is_gather(form)) {
+        const uint32_t piece = whole->dim[form_dim(form)] / rule->units;
+        return exec_tensor_slice(whole, form_dim(form), cut->from[j] * piece,
+                                 cut->from[j + 1] * piece);
+    }
+    ExecTensor copy = exec_tensor_new(whole->rank, whole->dim);
+    for (uint64_t i = 0; i < exec_tensor_elements(whole); i++) {
+        if (form == FORM_IDENTITY) {
+            copy.data[i] = whole->data[i];
+            continue;
+        }
+        const bool last = j + 1 == cut->n_devices;
+        copy.data[i] =
+            last ? whole->data[i] - sum->data[i] : g_rand_double_range(random, -1, 1);
+        sum->data[i] += copy.data[i];
+    }
+    return copy;
+}
+
+/* An empty output of device j. */
+static ExecTensor output(const ExecTensor *whole, Form form, const Rule *rule,
+                         const Cut *cut, uint32_t j)
+{
+    if (!form_is_gather(form))
+        return exec_tensor_new(whole->rank, whole->dim);
+    const uint32_t piece = whole->dim[form_dim(form)] / rule->units;
+    return exec_tensor_slice(whole, form_dim(form), cut->from[j] * piece,
+                             cut->from[j + 1] * piece);
+}
+
+/* Whether `got` has the elements of `want`, within the tolerance. */
+static bool same(const ExecTensor *got, const ExecTensor *want)
+{
+    double largest = 1;
+    for (uint64_t i = 0; i < exec_tensor_elements(want); i++)
+        largest = fmax(largest, fabs(want->data[i]));
+    for (uint64_t i = 0; i < exec_tensor_elements(want); i++)
+        if (!(fabs(got->data[i] - want->data[i]) <= TOLERANCE * largest))
+            return false;
+    return true;
+}
+
+/* Whether the devices' outputs, in `form`, make up `whole`. */
+static bool makes_up(const ExecTensor *whole, Form form, const Rule *rule, const Cut *cut,
+                     const ExecTensor *part)
+{
+    if (form == FORM_REDUCE) {
+        ExecTensor sum = exec_tensor_new(whole->rank, whole->dim);
+        for (uint32_t j = 0; j < cut->n_devices; j++)
+            for (uint64_t i = 0; i < exec_tensor_elements(whole); i++)
+                sum.data[i] += part[j].data[i];
+        const bool equal = same(&sum, whole);
+        exec_tensor_clear(&sum);
+        return equal;
+    }
+    for (uint32_t j = 0; j < cut->n_devices; j++) {
+        ExecTensor want = shard(whole, form, rule, cut, j, NULL, NULL);
+        const bool equal = same(&part[j], &want);
+        exec_tensor_clear(&want);
+        if (!equal)
+            return false;
+    }
+    return true;
+}
+
+/* The checker. `value` holds the whole op's inputs and outputs. */
+static bool rule_holds(const Graph *graph, OpId id, const ExecTensor *value,
+                       const Rule *rule, GRand *random)
+{
+    const Op *op = graph_get_op(graph, id);
+    const Cut cut = random_cut(MAX(rule->units, 1), random);
+    ExecTensor in[MAX_DEVICES][OP_MAX_IN], out[OP_MAX_OUT][MAX_DEVICES];
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const ExecTensor *whole = &value[op->in[i]];
+        ExecTensor sum = exec_tensor_new(whole->rank, whole->dim);
+        for (uint32_t j = 0; j < cut.n_devices; j++)
+            in[j][i] = shard(whole, rule->form[i], rule, &cut, j, &sum, random);
+        exec_tensor_clear(&sum);
+    }
+    for (uint32_t j = 0; j < cut.n_devices; j++) {
+        ExecTensor made[OP_MAX_OUT];
+        for (uint32_t o = 0; o < op->n_out; o++)
+            made[o] = out[o][j] =
+                output(&value[op->out[o]], rule->form[op->n_in + o], rule, &cut, j);
+        exec_run_op(graph, id, in[j], made);
+    }
+    bool holds = true;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        holds = holds && makes_up(&value[op->out[o]], rule->form[op->n_in + o], rule,
+                                  &cut, out[o]);
+    for (uint32_t j = 0; j < cut.n_devices; j++) {
+        for (uint32_t i = 0; i < op->n_in; i++)
+            exec_tensor_clear(&in[j][i]);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            exec_tensor_clear(&out[o][j]);
+    }
+    return holds;
+}
+
+/* How often each kind of rule was run, by op kind. */
+typedef struct {
+    uint32_t replicated[OP_KINDS], linear[OP_KINDS], sharded[OP_KINDS];
+} Coverage;
+
+static void check_op(const Graph *graph, OpId id, const ExecTensor *value, GRand *random,
+                     Coverage *coverage)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule rule[OP_MAX_RULES];
+    const uint32_t n = op_rules(graph, id, rule);
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t *count = rule[r].loop >= 0                       ? coverage->sharded
+                          : rule[r].form[op->n_in] == FORM_REDUCE ? coverage->linear
+                                                                  : coverage->replicated;
+        count[op->kind]++;
+        if (rule_holds(graph, id, value, &rule[r], random))
+            continue;
+        g_autoptr(GString) text = g_string_new(op->name);
+        char buffer[FORM_TEXT];
+        for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+            g_string_append_printf(text, "%s %s", i == op->n_in ? " ->" : "",
+                                   form_text(rule[r].form[i], buffer));
+        fail_msg("%s: rule does not hold:%s", op_kind_name(op->kind), text->str);
+    }
+}
+
+static void test_every_rule_of_every_kind(void **state)
+{
+    (void)state;
+    Coverage coverage = {0};
+    for (OpKind kind = 0; kind < OP_KINDS; kind++)
+        for (uint32_t seed = 0; seed < SEEDS; seed++) {
+            GRand *random = g_rand_new_with_seed(seed);
+            g_autoptr(Graph) graph = graph_new("one op");
+            const OpId op = sample_op(graph, kind, seed % 4 == 3 ? 1 : 2, false, random);
+            graph_seal(graph);
+            ExecTensor *value = sample_values(graph, random);
+            exec_run_graph(graph, value);
+            check_op(graph, op, value, random, &coverage);
+            sample_free(graph, value);
+            g_rand_free(random);
+        }
+    for (OpKind kind = 0; kind < OP_KINDS; kind++) {
+        const char *signature = op_kind_signature(kind);
+        const bool shardable = strpbrk(signature, "*abcdefghijklmnopqrstuvwxyz") != NULL;
+        const bool linear = strcmp(op_kind_linear(kind), "-") != 0;
+        if (!coverage.replicated[kind] || !coverage.sharded[kind] != !shardable ||
+            !coverage.linear[kind] != !linear)
+            fail_msg("%s: not all kinds of its rules were run", op_kind_name(kind));
+    }
+}
+
+/* In a model the units of dims are fewer than their extents, and values are those of a real iteration. */
+static void test_every_rule_in_models(void **state)
+{
+    (void)state;
+    Coverage coverage = {0};
+    for (uint32_t m = 0; m < G_N_ELEMENTS(SAMPLE_MODELS); m++) {
+        GRand *random = g_rand_new_with_seed(m);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(SAMPLE_MODELS[m], 2, NULL, &error);
+        assert_no_error(error);
+        ExecTensor *value = sample_values(graph, random);
+        exec_run_graph(graph, value);
+        for (OpId id = 0; id < graph_n_ops(graph); id++)
+            check_op(graph, id, value, random, &coverage);
+        sample_free(graph, value);
+        g_rand_free(random);
+    }
+}
+
+/* --- rules that are wrong --- */
+
+/* Forms in brief: I identity, R reduce, a digit d gather(d), L gather(last dim). */
+static const struct {
+    OpKind kind;
+    const char *in, *out;
+    const char *why;
+} WRONG[] = {
+    {OP_ADD, "RI", "R", "the replicated operand is added once a device"},
+    {OP_ADD_ROWS, "IR", "R", "the same"},
+    {OP_APPEND_TOKEN, "IR", "R", "the same for the rows of x"},
+    {OP_LINEAR, "L1I", "R", "the bias is added once a device"},
+    {OP_LINEAR, "RII", "R", "the same"},
+    {OP_LINEAR, "RR", "R", "linear in each input, not in both"},
+    {OP_LINEAR, "L1", "I", "partial sums are not replicas"},
+    {OP_CONV2D, "11I", "R", "the bias is added once a device"},
+    {OP_LINEAR_DW, "00", "I", "partial sums are not replicas"},
+    {OP_EMBEDDING, "I0", "I", "ids of other shards give zeros"},
+    {OP_EMBEDDING, "RI", "R", "ids are indices, not summands"},
+    {OP_NLL_SUM, "00", "I", "each device has the loss of its rows only"},
+    {OP_GELU, "R", "R", "not linear"},
+    {OP_RELU, "R", "R", "not linear"},
+    {OP_MAX_POOL2D, "R", "R", "not linear"},
+    {OP_ATTENTION, "R", "RR", "not linear"},
+    {OP_ADAM, "RRRR", "RRR", "not linear"},
+    {OP_GELU_DX, "RR", "R", "linear in dy only"},
+    {OP_MAX_POOL2D_DX, "RR", "R", "linear in dy only"},
+    {OP_LOG_SOFTMAX_DX, "RR", "R", "linear in dy only"},
+    {OP_LAYER_NORM, "L00", "L", "moments are over the whole hidden dim"},
+    {OP_LAYER_NORM_DX, "LL0", "L", "the same"},
+    {OP_LAYER_NORM_DW, "LL", "00", "the same, in x"},
+    {OP_LOG_SOFTMAX, "L", "L", "the sum is over the whole vocabulary"},
+    {OP_ATTENTION, "1", "12", "every query sees all keys"},
+    {OP_GATE_TOP2, "1", "11", "slots are given out over the whole group"},
+    {OP_GATE_TOP2, "2", "22", "the best experts are chosen among all"},
+    {OP_MERGE, "L", "L", "slices of the inner dim are not adjacent once merged"},
+    {OP_MOE_COMBINE, "RR", "R", "linear in each input, not in both"},
+};
+
+static Form brief_form(char c, uint32_t rank)
+{
+    return c == 'I'   ? FORM_IDENTITY
+           : c == 'R' ? FORM_REDUCE
+                      : form_gather(c == 'L' ? rank - 1 : (uint32_t)(c - '0'));
+}
+
+/* The rule that `in` and `out` describe; false where the op has another number of operands (no bias). */
+static bool brief_rule(const Graph *graph, const Op *op, const char *in, const char *out,
+                       Rule *rule)
+{
+    if (strlen(in) != op->n_in || strlen(out) != op->n_out)
+        return false;
+    *rule = (Rule){.loop = -1};
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const bool is_in = i < op->n_in;
+        const Tensor *tensor =
+            graph_tensor(graph, is_in ? op->in[i] : op->out[i - op->n_in]);
+        rule->form[i] = brief_form(is_in ? in[i] : out[i - op->n_in], tensor->rank);
+        if (form_is_gather(rule->form[i]) && rule->units == 0)
+            rule->units = tensor->dim[form_dim(rule->form[i])];
+    }
+    return true;
+}
+
+static void test_wrong_rules_are_caught(void **state)
+{
+    (void)state;
+    for (uint32_t w = 0; w < G_N_ELEMENTS(WRONG); w++) {
+        uint32_t caught = 0;
+        for (uint32_t seed = 0; seed < SEEDS; seed++) {
+            GRand *random = g_rand_new_with_seed(seed);
+            g_autoptr(Graph) graph = graph_new("one op");
+            const OpId id = sample_op(graph, WRONG[w].kind, 2, false, random);
+            graph_seal(graph);
+            ExecTensor *value = sample_values(graph, random);
+            exec_run_graph(graph, value);
+            const Op *op = graph_get_op(graph, id);
+            Rule rule;
+            if (brief_rule(graph, op, WRONG[w].in, WRONG[w].out, &rule)) {
+                /* It must not be in the theory either. */
+                assert_false(op_rule_find(graph, id, rule.form, &(Rule){0}));
+                caught += !rule_holds(graph, id, value, &rule, random);
+            }
+            sample_free(graph, value);
+            g_rand_free(random);
+        }
+        if (caught < 2)
+            fail_msg("%s %s -> %s held although %s", op_kind_name(WRONG[w].kind),
+                     WRONG[w].in, WRONG[w].out, WRONG[w].why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_rule_of_every_kind),
+        cmocka_unit_test(test_every_rule_in_models),
+        cmocka_unit_test(test_wrong_rules_are_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
