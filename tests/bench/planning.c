@@ -1,0 +1,88 @@
+/* What a user waits for: building a model, making a plan by each planner, simulating it, for HAP's models on its
+ * testbed of 64 GPUs. */
+#include "experiments/planner.h"
+#include "sim/sim.h"
+#include "tests/bench/bench.h"
+
+static const char *const MODELS[] = {"vgg19", "vit", "bert-base", "bert-moe"};
+static const char CLUSTER[] = "hap-64";
+
+typedef struct {
+    const char *model, *fidelity;
+    const Planner *planner;
+    ClusterView *view;
+    Graph *graph; /* of `plan` */
+    Plan *plan;
+    GError *error;
+} Job;
+
+static void check(const Job *job)
+{
+    if (job->error)
+        g_error("%s: %s", job->model, job->error->message);
+}
+
+static void build(void *data)
+{
+    Job *job = data;
+    g_autoptr(Graph) graph =
+        model_build(job->model, cluster_gpus(job->view->cluster), NULL, &job->error);
+    check(job);
+}
+
+static void plan(void *data)
+{
+    Job *job = data;
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_clear_pointer(&job->plan, plan_free);
+    g_clear_pointer(&job->graph, graph_free);
+    job->plan = planner_plan(job->planner, job->model, CLUSTER, job->view, &options,
+                             &job->graph, &job->error);
+    check(job);
+}
+
+static void simulate(void *data)
+{
+    Job *job = data;
+    g_autoptr(SimReport) report =
+        sim_evaluate(job->plan, job->graph, job->view, job->fidelity, &job->error);
+    check(job);
+}
+
+static void bench_planner(Job *job)
+{
+    g_autofree char *name = g_strdup_printf("%s plan %s", job->model, job->planner->name);
+    bench_run(name, plan, job);
+    for (uint32_t i = 0; i < sim_fidelity_count(); i++) {
+        job->fidelity = sim_fidelity(i)->name;
+        g_autofree char *line = g_strdup_printf("%s simulate %s %s", job->model,
+                                                job->planner->name, job->fidelity);
+        bench_run(line, simulate, job);
+    }
+}
+
+int main(void)
+{
+    Job job = {0};
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &job.error);
+    if (!cluster)
+        g_error("%s", job.error->message);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    job.view = view;
+
+    g_autofree char *what = g_strdup_printf("on %s", CLUSTER);
+    bench_print_header(what);
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODELS); m++) {
+        job.model = MODELS[m];
+        g_autofree char *name = g_strdup_printf("%s build", job.model);
+        bench_run(name, build, &job);
+        for (uint32_t p = 0; p < planner_count(); p++) {
+            job.planner = planner_at(p);
+            bench_planner(&job);
+        }
+    }
+    g_clear_pointer(&job.plan, plan_free);
+    g_clear_pointer(&job.graph, graph_free);
+    return 0;
+}
