@@ -1,0 +1,382 @@
+/* The reader of plan files (plan_read). A plan is what simulations and replays trust, so nothing in it is: every
+ * value is checked against the model that the file names, and the program is checked as a planner's would be. */
+#include "data/plan_json.h"
+#include "data/plan_reader.h"
+
+#include "data/error.h"
+#include "data/model.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/* A row of ratios sums to 1 within this; the gap agrees with the times within this, relative. */
+static const double TOLERANCE = 1e-9;
+
+/* --- what kind of file it is, and of which model --- */
+
+static bool read_format(const Reader *r)
+{
+    static const char what[] =
+        "{\"format\": \"" PLAN_FORMAT "\", \"version\": " G_STRINGIFY(PLAN_VERSION) "}";
+    const json_t *kilter = json_object_get(r->root, "kilter");
+    const char *format = json_string_value(json_object_get(kilter, "format"));
+    const json_t *version = json_object_get(kilter, "version");
+    return (json_object_size(kilter) == 2 && g_strcmp0(format, PLAN_FORMAT) == 0 &&
+            json_is_integer(version) && json_integer_value(version) == PLAN_VERSION) ||
+           reader_expected(r, "kilter", READER_WHOLE, what, kilter);
+}
+
+static bool read_keys(const Reader *r)
+{
+    static const char *const known[] = {"kilter",
+                                        "model",
+                                        "cluster",
+                                        "granularity",
+                                        "planner",
+                                        "fidelity",
+                                        "optimal",
+                                        "iteration_time_s",
+                                        "fractional_time_s",
+                                        "lower_bound_s",
+                                        "gap",
+                                        "stages",
+                                        "feasible",
+                                        "memory_bytes",
+                                        "search_time_s",
+                                        "seed",
+                                        "balance_time_s",
+                                        "version",
+                                        "bucket_bytes",
+                                        "ratios",
+                                        "segments",
+                                        "splits",
+                                        "program",
+                                        NULL};
+    const char *key;
+    json_t *value;
+    json_object_foreach(r->root, key, value)
+    {
+        if (!g_strv_contains(known, key))
+            return reader_fail(r, key, READER_WHOLE, "unknown key");
+    }
+    return true;
+}
+
+static Graph *read_model(const Reader *r)
+{
+    Plan *plan = r->plan;
+    if (!reader_text(r, "model", &plan->model))
+        return NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(plan->model, 1, &canonical, r->error);
+    if (!graph) {
+        g_prefix_error(r->error, "%s: model: ", r->file);
+        return NULL;
+    }
+    if (strcmp(plan->model, canonical) != 0) {
+        reader_fail(r, "model", READER_WHOLE,
+                    "expected every parameter, as in '%s', got '%s'", canonical,
+                    plan->model);
+        return NULL;
+    }
+    return g_steal_pointer(&graph);
+}
+
+static bool read_provenance(const Reader *r)
+{
+    Plan *plan = r->plan;
+    g_autofree char *granularity = NULL, *fidelity = NULL;
+    if (!reader_text(r, "cluster", &plan->cluster) ||
+        !reader_text(r, "granularity", &granularity) ||
+        !reader_text(r, "planner", &plan->planner) ||
+        !reader_text(r, "fidelity", &fidelity))
+        return false;
+    if (!granularity_parse(granularity, &plan->granularity))
+        return reader_fail(r, "granularity", READER_WHOLE,
+                           "expected machine or gpu, got '%s'", granularity);
+    if (strcmp(fidelity, PLAN_FIDELITY) != 0)
+        return reader_fail(r, "fidelity", READER_WHOLE,
+                           "expected " PLAN_FIDELITY ", got '%s'", fidelity);
+    return reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
+           reader_text(r, "version", &plan->version) &&
+           reader_integer(r, "bucket_bytes", UINT64_MAX, &plan->bucket_bytes);
+}
+
+/* --- ratios, segments, splits --- */
+
+static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
+{
+    Plan *plan = r->plan;
+    if (json_array_size(row) != plan->n_devices)
+        return reader_fail(r, "ratios", k, "expected %u numbers, one a device, got %zu",
+                           plan->n_devices, json_array_size(row));
+    double sum = 0;
+    for (uint32_t j = 0; j < plan->n_devices; j++) {
+        const json_t *value = json_array_get(row, j);
+        double ratio = json_number_value(value);
+        if (!json_is_number(value) || !(ratio >= 0 && ratio <= 1 + TOLERANCE))
+            return reader_expected(r, "ratios", k, "ratios from 0 to 1", value);
+        plan->ratio[k * plan->n_devices + j] = ratio;
+        sum += ratio;
+    }
+    if (!(fabs(sum - 1) <= TOLERANCE))
+        return reader_fail(r, "ratios", k, "expected a row that sums to 1, got %.12g",
+                           sum);
+    return true;
+}
+
+/* Fixes how many segments and devices there are. */
+static bool read_ratios(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *rows;
+    if (!reader_array(r, "ratios", &rows))
+        return false;
+    size_t n_segments = json_array_size(rows),
+           n_devices = json_array_size(json_array_get(rows, 0));
+    if (n_segments == 0 || n_segments > UINT16_MAX || n_devices == 0)
+        return reader_expected(r, "ratios", READER_WHOLE,
+                               "a row a segment and in it a number a device", rows);
+    plan->n_segments = (uint32_t)n_segments;
+    plan->n_devices = (uint32_t)n_devices;
+    plan->ratio = g_new0(double, n_segments *n_devices);
+    for (size_t k = 0; k < n_segments; k++)
+        if (!read_ratio_row(r, k, json_array_get(rows, k)))
+            return false;
+    return true;
+}
+
+/* Runs of ops: ["first op", segment]. */
+static bool read_segments(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *runs;
+    if (!reader_array(r, "segments", &runs))
+        return false;
+    plan->n_ops = graph_n_ops(r->graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+    OpId next = 0; /* where the run must begin at the earliest */
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = json_array_get(runs, i);
+        const char *name = json_string_value(json_array_get(run, 0));
+        uint64_t segment;
+        if (json_array_size(run) != 2 || !name ||
+            !reader_integer_value(json_array_get(run, 1), plan->n_segments - 1, &segment))
+            return reader_expected(r, "segments", i, "[\"first op\", row of ratios]",
+                                   run);
+        OpId op = reader_op(r, name);
+        if (op == GRAPH_NONE)
+            return reader_fail(r, "segments", i, "unknown op '%s'", name);
+        if (op < next || (i == 0 && op != 0))
+            return reader_fail(r, "segments", i,
+                               "expected runs of ops in order from %s on, got '%s'",
+                               graph_get_op(r->graph, 0)->name, name);
+        next = op + 1;
+        for (; op < plan->n_ops; op++)
+            plan->segment[op] = (uint16_t)segment;
+    }
+    return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
+}
+
+static bool read_counts(const Reader *r, size_t i, const json_t *counts, Split *split)
+{
+    if (json_array_size(counts) != r->plan->n_devices)
+        return reader_fail(r, "splits", i, "expected %u counts, one a device, got %zu",
+                           r->plan->n_devices, json_array_size(counts));
+    split->count = g_new0(uint32_t, r->plan->n_devices);
+    uint64_t sum = 0, count;
+    for (uint32_t j = 0; j < r->plan->n_devices; j++) {
+        if (!reader_integer_value(json_array_get(counts, j), split->units, &count))
+            return reader_expected(r, "splits", i, "counts up to units",
+                                   json_array_get(counts, j));
+        split->count[j] = (uint32_t)count;
+        sum += count;
+    }
+    if (sum != split->units)
+        return reader_fail(r, "splits", i,
+                           "expected counts that sum to %u units, got %" G_GUINT64_FORMAT,
+                           split->units, sum);
+    return true;
+}
+
+static bool read_splits(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *splits;
+    if (!reader_array(r, "splits", &splits))
+        return false;
+    plan->split = g_new0(Split, json_array_size(splits));
+    for (size_t i = 0; i < json_array_size(splits); i++) {
+        const json_t *object = json_array_get(splits, i);
+        Split *split = &plan->split[plan->n_splits++];
+        uint64_t segment, units;
+        if (json_object_size(object) != 3 ||
+            !reader_integer_value(json_object_get(object, "segment"),
+                                  plan->n_segments - 1, &segment) ||
+            !reader_integer_value(json_object_get(object, "units"), UINT32_MAX, &units))
+            return reader_expected(r, "splits", i, "{\"segment\", \"units\", \"count\"}",
+                                   object);
+        *split = (Split){.segment = (uint32_t)segment, .units = (uint32_t)units};
+        if (i > 0 && (split[-1].segment > segment ||
+                      (split[-1].segment == segment && split[-1].units >= units)))
+            return reader_fail(r, "splits", i, "expected rising (segment, units)");
+        if (!read_counts(r, i, json_object_get(object, "count"), split))
+            return false;
+    }
+    return true;
+}
+
+/* --- costs --- */
+
+static bool read_memory(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *array;
+    if (!reader_array(r, "memory_bytes", &array))
+        return false;
+    if (json_array_size(array) != plan->n_devices)
+        return reader_fail(r, "memory_bytes", READER_WHOLE,
+                           "expected %u sizes, one a device, got %zu", plan->n_devices,
+                           json_array_size(array));
+    plan->memory_bytes = g_new0(uint64_t, plan->n_devices);
+    for (uint32_t j = 0; j < plan->n_devices; j++)
+        if (!reader_integer_value(json_array_get(array, j), UINT64_MAX,
+                                  &plan->memory_bytes[j]))
+            return reader_expected(r, "memory_bytes", j, "bytes",
+                                   json_array_get(array, j));
+    return true;
+}
+
+/* The gap is derived: the file only repeats it for its readers. */
+static bool check_gap(const Reader *r)
+{
+    const json_t *value = json_object_get(r->root, "gap");
+    double gap = plan_gap(r->plan), got = json_number_value(value);
+    if (isfinite(gap)
+            ? json_is_number(value) && fabs(got - gap) <= TOLERANCE * (1 + fabs(gap))
+            : json_is_null(value))
+        return true;
+    g_autofree char *what =
+        isfinite(gap) ? g_strdup_printf("%.9g", gap) : g_strdup("null");
+    return reader_expected(r, "gap", READER_WHOLE, what, value);
+}
+
+static bool read_costs(const Reader *r)
+{
+    Plan *plan = r->plan;
+    uint64_t stages;
+    if (!reader_seconds(r, "iteration_time_s", true, &plan->iteration_time_s) ||
+        !reader_seconds(r, "fractional_time_s", true, &plan->fractional_time_s) ||
+        !reader_seconds(r, "lower_bound_s", false, &plan->lower_bound_s) ||
+        !check_gap(r) || !reader_bool(r, "optimal", &plan->optimal) ||
+        !reader_integer(r, "stages", UINT32_MAX, &stages) ||
+        !reader_bool(r, "feasible", &plan->feasible) || !read_memory(r) ||
+        !reader_seconds(r, "search_time_s", false, &plan->search_time_s) ||
+        !reader_seconds(r, "balance_time_s", false, &plan->balance_time_s))
+        return false;
+    plan->stages = (uint32_t)stages;
+    return true;
+}
+
+/* --- whole plans --- */
+
+static bool need_split(const Reader *r, uint16_t segment, TensorId tensor, Form form)
+{
+    if (!form_is_gather(form))
+        return true;
+    uint32_t units = graph_tensor(r->graph, tensor)->units[form_dim(form)];
+    return plan_find_split(r->plan, segment, units) ||
+           reader_fail(r, "splits", READER_WHOLE,
+                       "expected one of segment %u, %u units: %s is sharded", segment,
+                       units, graph_tensor(r->graph, tensor)->name);
+}
+
+/* A tensor is cut with its producer's segment; a loaded one with its first consumer's. */
+static uint16_t tensor_segment(const Reader *r, TensorId tensor)
+{
+    const uint16_t *segment = r->plan->segment;
+    OpId producer = graph_tensor(r->graph, tensor)->producer;
+    if (producer != GRAPH_NONE)
+        return segment[producer];
+    for (OpId id = 0; id < r->plan->n_ops; id++) {
+        const Op *op = graph_get_op(r->graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (op->in[i] == tensor)
+                return segment[id];
+    }
+    return 0;
+}
+
+static bool check_instr_splits(const Reader *r, const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE) {
+        uint16_t segment = tensor_segment(r, instr->tensor);
+        return need_split(r, segment, instr->tensor, instr->from) &&
+               need_split(r, segment, instr->tensor, instr->to);
+    }
+    const Op *op = graph_get_op(r->graph, instr->op);
+    uint16_t segment = r->plan->segment[instr->op];
+    for (uint32_t f = 0; f < op->n_in + op->n_out; f++)
+        if (!need_split(r, segment, f < op->n_in ? op->in[f] : op->out[f - op->n_in],
+                        instr->form[f]))
+            return false;
+    return true;
+}
+
+/* Every (segment, units) that the program shards is cut. */
+static bool check_splits(const Reader *r)
+{
+    for (uint32_t i = 0; i < r->plan->program->n; i++)
+        if (!check_instr_splits(r, &r->plan->program->instr[i]))
+            return false;
+    return true;
+}
+
+static bool read_plan(Reader *r, Graph **graph)
+{
+    if (!read_format(r) || !read_keys(r) || !(*graph = read_model(r)))
+        return false;
+    r->graph = *graph;
+    for (OpId id = 0; id < graph_n_ops(r->graph); id++)
+        g_hash_table_insert(r->op, (char *)graph_get_op(r->graph, id)->name,
+                            GUINT_TO_POINTER(id + 1));
+    return read_provenance(r) && read_ratios(r) && read_segments(r) && read_splits(r) &&
+           reader_program(r) && read_costs(r) && check_splits(r);
+}
+
+static json_t *parse_file(const char *file, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize size;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(file, &text, &size, &cause)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the plan: %s",
+                    cause->message);
+        return NULL;
+    }
+    json_error_t wrong;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
+    if (!root)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a plan in JSON: %s", file,
+                    wrong.line, wrong.text);
+    return root;
+}
+
+Plan *plan_read(const char *file, Graph **graph, GError **error)
+{
+    json_t *root = parse_file(file, error);
+    if (!root)
+        return NULL;
+    g_autoptr(Plan) plan = plan_new();
+    g_autoptr(Graph) built = NULL;
+    g_autoptr(GHashTable) op = g_hash_table_new(g_str_hash, g_str_equal);
+    Reader r = {.file = file, .root = root, .op = op, .plan = plan, .error = error};
+    bool ok = read_plan(&r, &built);
+    json_decref(root);
+    if (!ok)
+        return NULL;
+    if (graph)
+        *graph = g_steal_pointer(&built);
+    return g_steal_pointer(&plan);
+}
