@@ -20,7 +20,8 @@
  *
  * The `flops` column is a sum of terms `coefficient letters`: true floating-point operations of the
  * whole op (a multiply-add counts 2), coefficient times the product of the letters' extents, * being
- * all of its loops. Sharding a loop divides exactly the terms that name it.
+ * all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an optional
+ * operand the last term counts that operand's additions, and falls away where it is left out.
  *
  * To add an op: add its row here, its gradient in data/autodiff.c, its kernel in exec/kernels.c;
  * the conformance test then runs every rule that follows from the row.

@@ -143,8 +143,11 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
 
 double space_flops(OpKind kind, const OpSpace *space, int loop)
 {
+    const bool left_out = strchr(op_kind_signature(kind), '?') && !space->added;
     double total = 0;
     for (const char *text = op_kind_flops(kind); *text;) {
+        if (left_out && !strchr(text, '+'))
+            break; /* the last term: the additions of the optional operand */
         char *letters;
         double term = g_ascii_strtod(text, &letters);
         bool named = loop < 0;
