@@ -1,0 +1,240 @@
+/* FLOPs of every op kind against counts made by hand for one shape each, a multiply-add counting 2, and
+ * the part that sharding one loop divides. */
+#include "data/data.h"
+#include "tests/test.h"
+
+/* One op: shapes of its inputs ("2,3;4,3"), extents that only the outputs fix, FLOPs by hand; then one
+ * loop (letter, place in the star) and the FLOPs that sharding it divides. Extents are small primes where the
+ * kind allows, so that a missing factor shows. */
+typedef struct {
+    OpKind kind;
+    const char *shapes, *extents;
+    double flops;
+    char letter;
+    uint8_t star;
+    double over;
+} Row;
+
+static const Row ROWS[] = {
+    /* [2,3,5] x [7,5] + [7]: 2*3*7 outputs of 5 multiply-adds and one addition */
+    {OP_LINEAR, "2,3,5;7,5;7", NULL, 2 * 3 * 7 * (2 * 5 + 1), 'n', 0,
+     2 * 3 * 7 * (2 * 5 + 1)},
+    {OP_LINEAR, "2,3,5;7,5;7", NULL, 2 * 3 * 7 * (2 * 5 + 1), 'k', 0, 2 * 3 * 7 * 2 * 5},
+    {OP_LINEAR, "2,3,5;7,5", NULL, 2 * 3 * 7 * 2 * 5, '*', 1, 2 * 3 * 7 * 2 * 5},
+    {OP_LINEAR_DX, "2,3,7;7,5", NULL, 2 * 3 * 5 * 2 * 7, 'n', 0, 2 * 3 * 5 * 2 * 7},
+    {OP_LINEAR_DW, "2,3,7;2,3,5", NULL, 7 * 5 * 2 * (2 * 3), '*', 0, 7 * 5 * 2 * (2 * 3)},
+    {OP_BIAS_GRAD, "2,3,7", NULL, 2 * 3 * 7, '*', 1, 2 * 3 * 7},
+    {OP_EMBEDDING, "2,3;11,5", NULL, 0, 'v', 0, 0},
+    /* one addition an element of dy; a shard of the vocabulary still scans all of dy */
+    {OP_EMBEDDING_DW, "2,3,5;2,3", "v=11", 2 * 3 * 5, 'v', 0, 0},
+    {OP_EMBEDDING_DW, "2,3,5;2,3", "v=11", 2 * 3 * 5, 'h', 0, 2 * 3 * 5},
+    /* mean 1; centre, square, sum 3; scale 1, gamma 1, beta 1, root and division 1 */
+    {OP_LAYER_NORM, "2,3,5;5;5", NULL, 2 * 3 * 5 * 8, '*', 0, 2 * 3 * 5 * 8},
+    /* moments 4; xhat 2; dy gamma 1; its sum and its product with xhat 3; the result 5 */
+    {OP_LAYER_NORM_DX, "2,3,5;2,3,5;5", NULL, 2 * 3 * 5 * 15, '*', 1, 2 * 3 * 5 * 15},
+    /* xhat 3; dy xhat 1; two sums 2 */
+    {OP_LAYER_NORM_DW, "2,3,5;2,3,5", NULL, 2 * 3 * 5 * 6, 'h', 0, 2 * 3 * 5 * 6},
+    {OP_GELU, "2,3", NULL, 2 * 3 * 8, '*', 0, 2 * 3 * 8},
+    {OP_GELU_DX, "2,3;2,3", NULL, 2 * 3 * 12, '*', 1, 2 * 3 * 12},
+    {OP_RELU, "2,3", NULL, 2 * 3, '*', 0, 2 * 3},
+    {OP_RELU_DX, "2,3;2,3", NULL, 2 * 3, '*', 0, 2 * 3},
+    {OP_DROPOUT, "2,3", NULL, 2 * 3 * 2, '*', 0, 2 * 3 * 2},
+    {OP_ADD, "2,3;2,3", NULL, 2 * 3, '*', 0, 2 * 3},
+    {OP_ADD_ROWS, "2,3,5;3,5", NULL, 2 * 3 * 5, 'b', 0, 2 * 3 * 5},
+    {OP_SUM_ROWS, "2,3,5", NULL, 2 * 3 * 5, 'b', 0, 2 * 3 * 5},
+    {OP_SPLIT, "2,15", "n=3,D=5", 0, 'n', 0, 0},
+    {OP_MERGE, "2,3,5", "n=15", 0, 'n', 0, 0},
+    {OP_TRANSPOSE, "2,3,5", NULL, 0, 'a', 0, 0},
+    /* b 2, s 3, T 3, h 5, D 7, k 11 */
+    {OP_QKV, "2,3,11;3,5,7,11;3,5,7", NULL, 2 * 3 * 3 * 5 * 7 * (2 * 11 + 1), 'h', 0,
+     2 * 3 * 3 * 5 * 7 * (2 * 11 + 1)},
+    {OP_QKV, "2,3,11;3,5,7,11", NULL, 2 * 3 * 3 * 5 * 7 * (2 * 11), 'k', 0,
+     2 * 3 * 3 * 5 * 7 * (2 * 11)},
+    {OP_QKV_DX, "2,3,3,5,7;3,5,7,11", NULL, 2 * 3 * 11 * 2 * (3 * 5 * 7), 'h', 0,
+     2 * 3 * 11 * 2 * (3 * 5 * 7)},
+    {OP_QKV_DW, "2,3,3,5,7;2,3,11", NULL, 3 * 5 * 7 * 11 * 2 * (2 * 3), 'b', 0,
+     3 * 5 * 7 * 11 * 2 * (2 * 3)},
+    {OP_QKV_DB, "2,3,3,5,7", NULL, 2 * 3 * 3 * 5 * 7, 's', 0, 2 * 3 * 3 * 5 * 7},
+    /* b 2, 11 queries and keys, h 5, D 7: scores and weighted sum 2D each; scale 1, softmax 4 */
+    {OP_ATTENTION, "2,11,3,5,7", "K=11", 2 * 5 * 11 * 11 * (2 * 7 + 2 * 7 + 1 + 4), 'h',
+     0, 2 * 5 * 11 * 11 * (2 * 7 + 2 * 7 + 1 + 4)},
+    /* dV, dP, dQ, dK 2D each; P dP and its sum 2, dP - sum 1, times P 1, scale 1 */
+    {OP_ATTENTION_DX, "2,11,5,7;2,11,3,5,7;2,5,11,11", NULL,
+     2 * 5 * 11 * 11 * (4 * 2 * 7 + 5), 'b', 0, 2 * 5 * 11 * 11 * (4 * 2 * 7 + 5)},
+    /* b 2, s 3, h 5, D 7, n 11 */
+    {OP_OUT_PROJ, "2,3,5,7;11,5,7;11", NULL, 2 * 3 * 11 * (2 * 5 * 7 + 1), 'h', 0,
+     2 * 3 * 11 * 2 * 5 * 7},
+    {OP_OUT_PROJ_DX, "2,3,11;11,5,7", NULL, 2 * 3 * 5 * 7 * 2 * 11, 'n', 0,
+     2 * 3 * 5 * 7 * 2 * 11},
+    {OP_OUT_PROJ_DW, "2,3,11;2,3,5,7", NULL, 11 * 5 * 7 * 2 * (2 * 3), 's', 0,
+     11 * 5 * 7 * 2 * (2 * 3)},
+    /* n 2, c 3, o 5, image 8x9, kernel 3x2, output 6x8; padded taps count */
+    {OP_CONV2D, "2,3,8,9;5,3,3,2;5", "P=6,Q=8", 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2 + 1), 'o',
+     0, 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2 + 1)},
+    {OP_CONV2D, "2,3,8,9;5,3,3,2;5", "P=6,Q=8", 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2 + 1), 'c',
+     0, 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2)},
+    {OP_CONV2D, "2,3,8,9;5,3,3,2", "P=6,Q=8", 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2), 'n', 0,
+     2 * 5 * 6 * 8 * (2 * 3 * 3 * 2)},
+    {OP_CONV2D_DX, "2,5,6,8;5,3,3,2", "H=8,W=9", 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2), 'o', 0,
+     2 * 5 * 6 * 8 * (2 * 3 * 3 * 2)},
+    {OP_CONV2D_DW, "2,5,6,8;2,3,8,9", "R=3,S=2", 2 * 5 * 6 * 8 * (2 * 3 * 3 * 2), 'n', 0,
+     2 * 5 * 6 * 8 * (2 * 3 * 3 * 2)},
+    {OP_CHANNEL_SUM, "2,5,6,8", NULL, 2 * 5 * 6 * 8, 'n', 0, 2 * 5 * 6 * 8},
+    {OP_MAX_POOL2D, "2,3,8,6", "P=4,Q=3", 2 * 3 * 8 * 6, 'c', 0, 2 * 3 * 8 * 6},
+    {OP_MAX_POOL2D_DX, "2,3,4,3;2,3,8,6", NULL, 2 * 3 * 8 * 6, 'n', 0, 2 * 3 * 8 * 6},
+    {OP_AVG_POOL2D, "2,3,8,6", "P=4,Q=3", 2 * 3 * 8 * 6, 'c', 0, 2 * 3 * 8 * 6},
+    {OP_AVG_POOL2D_DX, "2,3,4,3", "H=8,W=6", 2 * 3 * 8 * 6, 'n', 0, 2 * 3 * 8 * 6},
+    {OP_APPEND_TOKEN, "2,3,5;5", "T=4", 0, 'b', 0, 0},
+    {OP_DROP_TOKEN, "2,4,5", "S=3", 0, 'b', 0, 0},
+    {OP_SUM_TOKEN, "2,4,5", NULL, 2 * 5, 'b', 0, 2 * 5},
+    {OP_TAKE_TOKEN, "2,4,5", NULL, 0, 'h', 0, 0},
+    {OP_PAD_TOKEN, "2,5", "T=4", 0, 'h', 0, 0},
+    /* b 2, s 7, e 3, c 5, d 11; gate: softmax 4, the two choices 2, weights and slots 2 */
+    {OP_GATE_TOP2, "2,7,3", "C=5", 2 * 7 * 3 * 8, 'b', 0, 2 * 7 * 3 * 8},
+    {OP_GATE_TOP2_DX, "2,7,3,5;2,7,3", NULL, 2 * 7 * 3 * 12, 'b', 0, 2 * 7 * 3 * 12},
+    {OP_MOE_DISPATCH, "2,7,3,5;2,7,11", NULL, 2 * 3 * 5 * 11 * (2 * 7), 'e', 0,
+     2 * 3 * 5 * 11 * (2 * 7)},
+    {OP_MOE_COMBINE, "2,3,5,11;2,7,3,5", NULL, 2 * 7 * 11 * 2 * (3 * 5), 'c', 0,
+     2 * 7 * 11 * 2 * (3 * 5)},
+    {OP_MOE_COMBINE_DW, "2,7,11;2,3,5,11", NULL, 2 * 7 * 3 * 5 * (2 * 11), 'd', 0,
+     2 * 7 * 3 * 5 * (2 * 11)},
+    /* b 2, e 3, c 5, k 7, n 11 */
+    {OP_EXPERT, "2,3,5,7;3,7,11", NULL, 2 * 3 * 5 * 11 * (2 * 7), 'e', 0,
+     2 * 3 * 5 * 11 * (2 * 7)},
+    {OP_EXPERT_DX, "2,3,5,11;3,7,11", NULL, 2 * 3 * 5 * 7 * (2 * 11), 'c', 0,
+     2 * 3 * 5 * 7 * (2 * 11)},
+    {OP_EXPERT_DW, "2,3,5,11;2,3,5,7", NULL, 3 * 7 * 11 * 2 * (2 * 5), 'b', 0,
+     3 * 7 * 11 * 2 * (2 * 5)},
+    /* exp 1, sum 1, largest 1, subtract 2 */
+    {OP_LOG_SOFTMAX, "2,3,11", NULL, 2 * 3 * 11 * 5, '*', 0, 2 * 3 * 11 * 5},
+    {OP_LOG_SOFTMAX_DX, "2,3,11;2,3,11", NULL, 2 * 3 * 11 * 5, '*', 1, 2 * 3 * 11 * 5},
+    /* one addition a label, not one a class */
+    {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, 'v', 0, 0},
+    {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, '*', 0, 2 * 3},
+    {OP_NLL_SUM_DX, ";2,3", "v=11", 2 * 3, '*', 0, 2 * 3},
+    /* moments 3 + 4, corrections 2, root, division, subtraction 3 */
+    {OP_ADAM, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
+    {OP_SGD, "2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
+};
+
+/* A graph with this one op. */
+static Graph *one_op(const Row *row)
+{
+    Graph *graph = graph_new(op_kind_name(row->kind));
+    g_auto(GStrv) shape = g_strsplit(row->shapes, ";", -1);
+    TensorId in[OP_MAX_IN];
+    uint32_t n_in = 0;
+    for (; shape[n_in]; n_in++) {
+        g_auto(GStrv) text = g_strsplit(shape[n_in], ",", -1);
+        g_autofree char *name = g_strdup_printf("in%u", n_in);
+        uint32_t dim[TENSOR_MAX_RANK], rank = 0;
+        for (; text[rank]; rank++)
+            dim[rank] = (uint32_t)g_ascii_strtoull(text[rank], NULL, 10);
+        in[n_in] = graph_input(graph, name, DTYPE_F32, rank, dim);
+    }
+    graph_op(graph, row->kind, "op", (OpAttr){.stride = 1}, n_in, in, row->extents);
+    graph_seal(graph);
+    return graph;
+}
+
+static void test_flops_by_hand(void **state)
+{
+    (void)state;
+    bool seen[OP_KINDS] = {false};
+    for (uint32_t r = 0; r < G_N_ELEMENTS(ROWS); r++) {
+        g_autoptr(Graph) graph = one_op(&ROWS[r]);
+        const double got = graph_op_flops(graph, 0);
+        if (got != ROWS[r].flops)
+            fail_msg("%s (%s): %g FLOPs, by hand %g", graph_name(graph), ROWS[r].shapes,
+                     got, ROWS[r].flops);
+        seen[ROWS[r].kind] = true;
+    }
+    for (OpKind kind = 0; kind < OP_KINDS; kind++)
+        if (!seen[kind])
+            fail_msg("%s has no count", op_kind_name(kind));
+}
+
+static void test_flops_over_a_loop(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < G_N_ELEMENTS(ROWS); r++) {
+        const Row *row = &ROWS[r];
+        g_autoptr(Graph) graph = one_op(row);
+        OpSpace space;
+        graph_op_space(graph, 0, &space);
+        uint32_t l = 0;
+        while (l < space.n_loops &&
+               (space.loop[l].letter != row->letter || space.loop[l].star != row->star))
+            l++;
+        assert_true(l < space.n_loops);
+        assert_true(space.loop[l].shardable);
+        const double got = graph_op_flops_over(graph, 0, l);
+        if (got != row->over)
+            fail_msg("%s (%s) over %c: %g FLOPs, by hand %g", graph_name(graph),
+                     row->shapes, row->letter, got, row->over);
+    }
+}
+
+/* A rule's replicated and sharded FLOPs are the op's, divided as its loop says. */
+static void test_rules_carry_the_flops(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < G_N_ELEMENTS(ROWS); r++) {
+        g_autoptr(Graph) graph = one_op(&ROWS[r]);
+        Rule rule[OP_MAX_RULES];
+        const uint32_t n = op_rules(graph, 0, rule);
+        assert_true(n >= 1);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_close(rule[i].flops_replicated + rule[i].flops_sharded, ROWS[r].flops,
+                         0);
+            assert_close(rule[i].flops_sharded,
+                         rule[i].loop < 0
+                             ? 0
+                             : graph_op_flops_over(graph, 0, (uint32_t)rule[i].loop),
+                         0);
+        }
+    }
+}
+
+/* The same counts made by running the loops of a convolution and of attention. */
+static void test_flops_by_counting(void **state)
+{
+    (void)state;
+    double count = 0;
+    for (uint32_t n = 0; n < 2; n++)
+        for (uint32_t o = 0; o < 5; o++)
+            for (uint32_t pq = 0; pq < 6 * 8; pq++) {
+                for (uint32_t c = 0; c < 3; c++)
+                    for (uint32_t tap = 0; tap < 3 * 2; tap++)
+                        count += 2; /* y += x w */
+                count += 1;         /* y += bias */
+            }
+    g_autoptr(Graph) conv = one_op(
+        &(Row){.kind = OP_CONV2D, .shapes = "2,3,8,9;5,3,3,2;5", .extents = "P=6,Q=8"});
+    assert_close(graph_op_flops(conv, 0), count, 0);
+
+    count = 0;
+    for (uint32_t b = 0; b < 2; b++)
+        for (uint32_t h = 0; h < 5; h++)
+            for (uint32_t q = 0; q < 11; q++)
+                for (uint32_t k = 0; k < 11; k++) {
+                    for (uint32_t d = 0; d < 7; d++)
+                        count += 2 + 2; /* score += Q K; y += P V */
+                    count += 1;         /* scale */
+                    count += 4; /* softmax: subtract the largest, exp, sum, divide */
+                }
+    g_autoptr(Graph) attention =
+        one_op(&(Row){.kind = OP_ATTENTION, .shapes = "2,11,3,5,7", .extents = "K=11"});
+    assert_close(graph_op_flops(attention, 0), count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flops_by_hand),
+        cmocka_unit_test(test_flops_over_a_loop),
+        cmocka_unit_test(test_rules_carry_the_flops),
+        cmocka_unit_test(test_flops_by_counting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
