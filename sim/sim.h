@@ -1,36 +1,64 @@
 /* sim: what an iteration costs.
  *
- *     Program --sim_linear-->  SimLinear   time as a piecewise-linear function of the shares (HAP Eq. 3)
- *             --sim_memory-->  SimMemory   live bytes as a linear function of the shares
+ *     Program --sim_linear-->  SimLinear   time, piecewise linear in the shares (HAP Eq. 3)
+ *             --sim_memory-->  SimMemory   live bytes, linear in the shares
  *     Plan    --sim_evaluate-> SimReport   an iteration under one fidelity:
  *
  *         analytic   the stage-synchronized formula (HAP Sec. 3.2)
- *         stage      discrete events with a global barrier at each collective; equals analytic
+ *         stage      discrete events, a global barrier at each collective; equals analytic
  *
  * The cost model (design Sec. 5). For stages i and devices j,
  *
- *     t = sum_i ( comm_i + max_j comp_ij )                                                       (1)
- *     comp_ij = (R_i + sum_k S_ik B_kj) / rate_j + inner_ij                                        (2)
+ *     t = sum_i ( comm_i + max_j comp_ij )                                             (1)
+ *     comp_ij = (R_i + sum_k S_ik B_kj) / rate_j + inner_ij                            (2)
  *
- * R, S: FLOPs that are replicated, and sharded with segment k. One collective on V bytes over n devices, with
- * latency a and bandwidth w of its kind:
+ * R, S: FLOPs that are replicated, and sharded with segment k. One collective on V bytes
+ * over n devices, with latency a and bandwidth w of its kind:
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
- *     all-gather, reduce-scatter      a + (n-1) max_j(B_j) V / w          (padded to the largest shard)
+ *     all-gather, reduce-scatter      a + (n-1) max_j(B_j) V / w   (padded to the largest)
  *     the same, grouped               n a + V / w
- *     all-to-all                      a + max_j(B_j) (n-1)/n V / w        (max over source and destination)
+ *     all-to-all                      a + max_j(B_j) (n-1)/n V / w   (source, destination)
  *     slice, keep, pad                0
  *
- * Collectives of one step add up. With buckets, consecutive all-reduces of gradients pay `a` once a bucket.
- * A device that is a machine of g GPUs adds inner communication over its own link (a_in, w_in) to comp, HAP Sec. 6:
+ * Stages: a priced collective that comes after a computation opens the next stage. Loads,
+ * slice, keep and pad cost nothing, open no stage and end no step. Collectives of one
+ * step add up. With buckets, all-reduces of parameter gradients that follow one another
+ * in a step, no other priced collective between them, fill buckets in program order and
+ * pay `a` once a bucket; one larger than a bucket has its own.
  *
- *     inner_ij = sum over messages of ( a_in + (g-1)/g bytes / w_in )                              (3)
- *         an op that makes a parameter's gradient: reduce it among the GPUs (bytes of the local gradient)
- *         an update: hand the synchronized gradient back to the GPUs (bytes of the local gradient)
- *         a priced collective on a parameter, optimizer state or updated value: broadcast of the result
- *         a priced collective on anything else, but a parameter's gradient: gather before, scatter after
+ * A device that is a machine of g GPUs adds inner communication over its own link (a_in,
+ * w_in) to comp, HAP Sec. 6:
  *
- * One device (n = 1): collectives are free. */
+ *     inner_ij = sum over messages of ( a_in + (g-1)/g bytes / w_in )                  (3)
+ *
+ *     the op that completes a parameter's gradient    reduce it among the GPUs
+ *     an update                                       hand the gradient back to the GPUs
+ *     a priced collective on a parameter, optimizer
+ *     state or updated value                          broadcast the result
+ *     one on a parameter's gradient                   none
+ *     one on anything else                            gather before, scatter after
+ *
+ * `bytes` are the device's own: of a sharded tensor its share (of an all-to-all the share
+ * after it, for both messages). The inner communication of a step's collectives counts as
+ * computation of the stage that they open. Contributions to the gradient of a parameter
+ * with several consumers count as its gradient, but only their sum is reduced.
+ *
+ * One device (n = 1): collectives are free; its inner communication is not.
+ *
+ * Memory. A value (one making of an instance) is alive from the instruction that makes it
+ * to its last use, both included, in a buffer of its own, but
+ *
+ *   - a parameter or optimizer state lies at rest: it lives through the whole iteration;
+ *   - an updated value takes the buffer of the old value in its form once that is used no
+ *     more; what the next iteration starts from lives to the end;
+ *   - the output of a view (op_kind_is_view) shares its input's buffer, and a slice of a
+ *     value at rest is a view of it;
+ *   - all-reduce and keep work in place when their input dies there. So does an
+ *     elementwise op (its operands are all *) with one output, on the first input that
+ *     dies there and has its shape, form and kind (held or divided, see SimMemory).
+ *
+ * Padding and buckets take no memory. */
 #ifndef KILTER_SIM_SIM_H
 #define KILTER_SIM_SIM_H
 
@@ -38,12 +66,14 @@
 
 /* --- the pieces that searches price with --- */
 
-/* Seconds of one priced or local collective on `bytes` of the whole tensor. share_*: the largest share of any device on
- * the sharded dim before and after (ignored where that form is not Gather). */
-double sim_collective_s(const ClusterView *view, Collective kind, double bytes, double max_share_from,
-                        double max_share_to);
+/* Seconds of one priced or local collective on `bytes` of the whole tensor. share_*: the
+ * largest share of any device on the sharded dim before and after (ignored where that
+ * form is not Gather). */
+double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
+                        double max_share_from, double max_share_to);
 
-/* Work that one instruction gives every device: fixed + sharded * share, of FLOPs and of inner bytes. */
+/* Work that one instruction gives every device: fixed + sharded * share, of FLOPs and of
+ * inner bytes. */
 typedef struct {
     double flops, flops_sharded;
     double inner_bytes, inner_bytes_sharded;
@@ -51,8 +81,8 @@ typedef struct {
 } SimWork;
 
 void sim_work_op(const Graph *graph, OpId op, const Rule *rule, SimWork *work);
-void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from, Form to,
-                         SimWork *work);
+void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
+                         Form to, SimWork *work);
 
 /* Seconds of `work` on a device that has `share` of the sharded dim. */
 double sim_work_s(const SimWork *work, const Device *device, double share);
@@ -64,12 +94,13 @@ typedef struct {
 } SimSplit;
 
 typedef struct {
-    uint32_t first, n;  /* instructions */
-    double comm_s;      /* communication that no share changes */
-    SimWork fixed;      /* the part of the work that no share changes (its *_sharded are 0) */
+    uint32_t first, n; /* instructions */
+    double comm_s;     /* communication that no share changes */
+    SimWork fixed; /* the part of the work that no share changes (its *_sharded are 0) */
 } SimStage;
 
-/* seconds * max(max_j share[from][j], max_j share[to][j]); from == to but for all-to-all between splits. */
+/* seconds * max(max_j share[from][j], max_j share[to][j]); from == to but for all-to-all
+ * between splits. */
 typedef struct {
     uint32_t stage;
     uint32_t from, to; /* splits */
@@ -79,35 +110,39 @@ typedef struct {
 typedef struct {
     uint32_t n_stages, n_splits, n_terms;
     SimStage *stage;
-    SimSplit *split;       /* sorted by (segment, units) */
-    double *flops;         /* [stage * n_splits + split], FLOPs that the split's shares divide */
-    double *inner_bytes;   /* likewise */
-    SimTerm *term;         /* sorted by stage */
+    SimSplit *split; /* sorted by (segment, units) */
+    double *flops; /* [stage * n_splits + split], FLOPs that the split's shares divide */
+    double *inner_bytes; /* likewise */
+    SimTerm *term;       /* sorted by stage */
 } SimLinear;
 
-/* `segment`: of each op (NULL: all 0); a tensor belongs to its producer's segment, one without a producer to its first
- * consumer's. The program must have passed program_check. */
+/* `segment`: of each op (NULL: all 0); a tensor belongs to its producer's segment, one
+ * without a producer to its first consumer's. The program must have passed program_check.
+ */
 SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterView *view,
                       const uint16_t *segment, uint64_t bucket_bytes);
 void sim_linear_free(SimLinear *linear);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLinear, sim_linear_free)
 
-/* Equation (1). share[split * n_devices + device]. comm_s, comp_s: parts of the sum, may be NULL. */
-double sim_linear_time(const SimLinear *linear, const ClusterView *view, const double *share, double *comm_s,
-                       double *comp_s);
+/* Equation (1). share[split * n_devices + device]. comm_s, comp_s: parts of the sum, may
+ * be NULL. */
+double sim_linear_time(const SimLinear *linear, const ClusterView *view,
+                       const double *share, double *comm_s, double *comp_s);
 
-/* Shares of every split from ratios [segment * n_devices + device] (fractional). Caller frees. */
+/* Shares of every split from ratios [segment * n_devices + device] (fractional). Caller
+ * frees. */
 double *sim_shares(const SimLinear *linear, const ClusterView *view, const double *ratio);
 
 /* --- memory --- */
 
-/* Live bytes of one GPU of device j at a point = (whole + sum_s sharded_s share_sj) for tensors that every GPU of the
- * machine holds in full (parameters, their gradients, optimizer states) + the same / g for those the GPUs split
- * (activations). Points that another point exceeds everywhere are left out. */
+/* Live bytes of one GPU of device j at a point = (whole + sum_s sharded_s share_sj) for
+ * tensors that every GPU of the machine holds in full (parameters, their gradients,
+ * optimizer states) + the same / g for those the GPUs split (activations). Points that
+ * another point exceeds everywhere are left out. */
 typedef struct {
     uint32_t n_points, n_splits;
-    uint32_t *instr;       /* the instruction at which the point's bytes are live */
-    double *held, *divided;                 /* [point]: parts that no share changes */
+    uint32_t *instr;        /* the instruction at which the point's bytes are live */
+    double *held, *divided; /* [point]: parts that no share changes */
     double *held_sharded, *divided_sharded; /* [point * n_splits + split] */
 } SimMemory;
 
@@ -117,8 +152,8 @@ void sim_memory_free(SimMemory *memory);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 
 /* Peak bytes of one GPU of device j and the point (index) where it is. */
-double sim_memory_peak(const SimMemory *memory, const ClusterView *view, const double *share, uint32_t device,
-                       uint32_t *point);
+double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
+                       const double *share, uint32_t device, uint32_t *point);
 
 /* --- evaluation of a plan --- */
 
@@ -135,10 +170,10 @@ typedef struct {
     uint64_t *memory_bytes;                /* peak of one GPU of each device */
     uint32_t *memory_instr;                /* instruction at the peak */
     SimStageReport *stage;
-    bool feasible;                         /* every device's peak fits */
-    uint32_t worst_device;                 /* where peak - capacity is largest, */
-    uint64_t missing_bytes;                /* and by how much it does not fit; 0 when feasible */
-    char *worst_instr;                     /* text of the instruction at its peak */
+    bool feasible;          /* every device's peak fits */
+    uint32_t worst_device;  /* where peak - capacity is largest, */
+    uint64_t missing_bytes; /* and by how much it does not fit; 0 when feasible */
+    char *worst_instr;      /* text of the instruction at its peak */
 } SimReport;
 
 typedef struct {
@@ -148,13 +183,15 @@ typedef struct {
 uint32_t sim_fidelity_count(void);
 const SimFidelity *sim_fidelity(uint32_t index);
 
-/* Evaluates a plan (with its rounded splits). KILTER_ERROR_INPUT on an unknown fidelity. */
-SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view, const char *fidelity,
-                        GError **error);
+/* Evaluates a plan (with its rounded splits). KILTER_ERROR_INPUT on an unknown fidelity
+ * or a plan for another number of devices; the errors of program_check. */
+SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
+                        const char *fidelity, GError **error);
 void sim_report_free(SimReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimReport, sim_report_free)
 
-/* Shares [split * n_devices + device] of the plan's rounded splits, in the order of `linear`. Caller frees. */
+/* Shares [split * n_devices + device] of the plan's rounded splits, in the order of
+ * `linear`; the plan's ratios where it has no such split. Caller frees. */
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
 
 #endif

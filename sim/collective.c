@@ -1,0 +1,29 @@
+/* Time of one collective: the table of sim/sim.h (design Sec. 5, HAP Sec. 3.2). */
+#include <math.h>
+
+#include "sim/step.h"
+
+double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
+                        double max_share_from, double max_share_to)
+{
+    if (view->n_devices == 1 || !sim_is_priced(kind))
+        return 0;
+    const double n = view->n_devices;
+    const double latency_s = view->collective[kind].latency_s;
+    const double whole_s = bytes / view->collective[kind].bandwidth;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        return latency_s + 2 * (n - 1) / n * whole_s;
+    case COLLECTIVE_ALL_GATHER:
+        return latency_s + (n - 1) * max_share_from * whole_s;
+    case COLLECTIVE_REDUCE_SCATTER:
+        return latency_s + (n - 1) * max_share_to * whole_s;
+    case COLLECTIVE_GROUPED_ALL_GATHER:
+    case COLLECTIVE_GROUPED_REDUCE_SCATTER:
+        return n * latency_s + whole_s;
+    case COLLECTIVE_ALL_TO_ALL:
+        return latency_s + fmax(max_share_from, max_share_to) * (n - 1) / n * whole_s;
+    default:
+        g_assert_not_reached();
+    }
+}

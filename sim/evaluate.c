@@ -1,0 +1,141 @@
+#include "sim/evaluate.h"
+
+#include <math.h>
+#include <string.h>
+
+static const SimEvaluator *const evaluators[] = {&sim_analytic, &sim_stage};
+
+uint32_t sim_fidelity_count(void)
+{
+    return G_N_ELEMENTS(evaluators);
+}
+
+const SimFidelity *sim_fidelity(uint32_t index)
+{
+    return index < G_N_ELEMENTS(evaluators) ? &evaluators[index]->fidelity : NULL;
+}
+
+static const SimEvaluator *find_evaluator(const char *name, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < G_N_ELEMENTS(evaluators); i++) {
+        if (strcmp(evaluators[i]->fidelity.name, name) == 0)
+            return evaluators[i];
+        g_string_append_printf(known, "%s%s", i ? ", " : "",
+                               evaluators[i]->fidelity.name);
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown fidelity '%s', expected one of: %s",
+                name, known->str);
+    return NULL;
+}
+
+double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
+{
+    const uint32_t n = plan->n_devices;
+    double *share = g_new(double, (size_t)linear->n_splits *n);
+
+    for (uint32_t k = 0; k < linear->n_splits; k++) {
+        const SimSplit *key = &linear->split[k];
+        const Split *split = plan_find_split(plan, key->segment, key->units);
+        for (uint32_t j = 0; j < n; j++)
+            share[k * n + j] = split ? (double)split->count[j] / split->units
+                                     : plan->ratio[key->segment * n + j];
+    }
+    return share;
+}
+
+/* Peaks of all devices, whether they fit, and the worst device. */
+static void report_memory(const SimCase *sim, SimReport *report)
+{
+    const Plan *plan = sim->plan;
+    g_autoptr(SimMemory) memory =
+        sim_memory(plan->program, sim->graph, sim->linear, plan->segment);
+    double worst = -INFINITY;
+
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        uint32_t point;
+        const double peak =
+            ceil(sim_memory_peak(memory, sim->view, sim->share, j, &point));
+        const double over = peak - (double)sim->view->device[j].memory_bytes;
+        report->memory_bytes[j] = (uint64_t)peak;
+        report->memory_instr[j] = memory->n_points ? memory->instr[point] : 0;
+        if (over > worst) {
+            worst = over;
+            report->worst_device = j;
+        }
+    }
+    report->feasible = worst <= 0;
+    report->missing_bytes = report->feasible ? 0 : (uint64_t)worst;
+    if (plan->program->n > 0)
+        report->worst_instr =
+            instr_text(&plan->program->instr[report->memory_instr[report->worst_device]],
+                       sim->graph);
+}
+
+static SimReport *new_report(const SimCase *sim, const char *fidelity)
+{
+    const SimLinear *linear = sim->linear;
+    const uint32_t n = sim->view->n_devices;
+    SimReport *report = g_new0(SimReport, 1);
+
+    report->fidelity = fidelity;
+    report->n_devices = n;
+    report->n_stages = linear->n_stages;
+    report->busy_s = g_new0(double, n);
+    report->comm_busy_s = g_new0(double, n);
+    report->idle_s = g_new0(double, n);
+    report->memory_bytes = g_new0(uint64_t, n);
+    report->memory_instr = g_new0(uint32_t, n);
+    report->stage = g_new0(SimStageReport, linear->n_stages);
+    for (uint32_t i = 0; i < linear->n_stages; i++) {
+        report->stage[i].first = linear->stage[i].first;
+        report->stage[i].n = linear->stage[i].n;
+    }
+    return report;
+}
+
+static bool check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
+                       GError **error)
+{
+    if (plan->n_devices != view->n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the plan is for %u devices, the cluster has %u",
+                           plan->n_devices, view->n_devices);
+    return program_check(plan->program, graph, error);
+}
+
+SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
+                        const char *fidelity, GError **error)
+{
+    const SimEvaluator *evaluator = find_evaluator(fidelity, error);
+    if (!evaluator || !check_plan(plan, graph, view, error))
+        return NULL;
+
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+    g_autofree double *share = sim_plan_shares(plan, linear);
+    const SimCase sim = {plan, graph, view, linear, share};
+    SimReport *report = new_report(&sim, evaluator->fidelity.name);
+
+    evaluator->run(&sim, report);
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        report->idle_s[j] =
+            report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
+    report_memory(&sim, report);
+    return report;
+}
+
+void sim_report_free(SimReport *report)
+{
+    if (!report)
+        return;
+    g_free(report->busy_s);
+    g_free(report->comm_busy_s);
+    g_free(report->idle_s);
+    g_free(report->memory_bytes);
+    g_free(report->memory_instr);
+    g_free(report->stage);
+    g_free(report->worst_instr);
+    g_free(report);
+}

@@ -1,0 +1,32 @@
+/* Fidelities: ways to evaluate a plan, behind one interface. Private to sim;
+ * sim_evaluate() makes what they share and completes the report. */
+#ifndef KILTER_SIM_EVALUATE_H
+#define KILTER_SIM_EVALUATE_H
+
+#include "sim/sim.h"
+
+typedef struct {
+    const Plan *plan;
+    const Graph *graph;
+    const ClusterView *view;
+    const SimLinear *linear; /* of the plan's program */
+    const double *share; /* [split * n_devices + device], of the plan's rounded splits */
+} SimCase;
+
+typedef struct {
+    SimFidelity fidelity;
+    /* Fills times, stages and busy times; the report's arrays are allocated, zero, and
+     * each stage's instructions are set. */
+    void (*run)(const SimCase *sim, SimReport *report);
+} SimEvaluator;
+
+extern const SimEvaluator sim_analytic, sim_stage;
+
+/* The two parts of a stage in equation (1) (sim/linear.c). *term walks the terms from 0
+ * as stages are passed in order. */
+double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
+                         const double *share, uint32_t stage, uint32_t *term);
+double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
+                         const double *share, uint32_t stage, uint32_t device);
+
+#endif
