@@ -1,0 +1,157 @@
+/* The event kernel: total order, ties, and a large random run against a sorted array. */
+#include "sim/engine.h"
+#include "tests/test.h"
+
+#include <stdlib.h>
+
+/* Collects what was handled, in order. */
+typedef struct {
+    uint32_t n;
+    uint64_t argument[8];
+    double time_s[8];
+} Log;
+
+static void note(SimEngine *engine, void *context, uint64_t argument)
+{
+    Log *log = context;
+
+    assert_true(log->n < G_N_ELEMENTS(log->argument));
+    log->time_s[log->n] = sim_engine_now(engine);
+    log->argument[log->n++] = argument;
+}
+
+static void test_order_and_ties(void **state)
+{
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    Log log = {0};
+    const uint64_t want[] = {5, 3, 4, 1, 2, 0};
+
+    (void)state;
+    sim_engine_schedule(engine, 3.0, 0, note, &log, 0);
+    sim_engine_schedule(engine, 2.0, 1, note, &log, 1);
+    sim_engine_schedule(engine, 2.0, 1, note, &log, 2); /* same time, priority: later */
+    sim_engine_schedule(engine, 2.0, 0, note, &log, 3);
+    sim_engine_schedule(engine, 2.0, 0, note, &log, 4);
+    sim_engine_schedule(engine, 0.0, 9, note, &log, 5);
+    assert_int_equal(sim_engine_run(engine), 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(log.argument[i], want[i]);
+    assert_true(sim_engine_now(engine) == 3.0);
+}
+
+static void test_empty(void **state)
+{
+    g_autoptr(SimEngine) engine = sim_engine_new();
+
+    (void)state;
+    assert_int_equal(sim_engine_run(engine), 0);
+    assert_true(sim_engine_now(engine) == 0);
+}
+
+/* Reschedules itself until `argument` is 0, half a second later each time. */
+static void count_down(SimEngine *engine, void *context, uint64_t argument)
+{
+    note(engine, context, argument);
+    if (argument > 0)
+        sim_engine_schedule(engine, sim_engine_now(engine) + 0.5, 0, count_down, context,
+                            argument - 1);
+}
+
+static void test_handlers_schedule(void **state)
+{
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    Log log = {0};
+
+    (void)state;
+    sim_engine_schedule(engine, 1.0, 0, count_down, &log, 4);
+    assert_int_equal(sim_engine_run(engine), 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(log.argument[i], 4 - i);
+        assert_true(log.time_s[i] == 1.0 + 0.5 * i);
+    }
+}
+
+/* An event at the present time runs after those already there. */
+static void spawn_now(SimEngine *engine, void *context, uint64_t argument)
+{
+    note(engine, context, argument);
+    sim_engine_schedule(engine, sim_engine_now(engine), 0, note, context, 100);
+}
+
+static void test_present_goes_last(void **state)
+{
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    Log log = {0};
+    const uint64_t want[] = {1, 2, 100};
+
+    (void)state;
+    sim_engine_schedule(engine, 1.0, 0, spawn_now, &log, 1);
+    sim_engine_schedule(engine, 1.0, 0, note, &log, 2);
+    sim_engine_run(engine);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(log.argument[i], want[i]);
+}
+
+enum { MANY = 100000 };
+
+typedef struct {
+    double time_s;
+    uint32_t priority, sequence;
+} Key;
+
+static int compare(const void *a, const void *b)
+{
+    const Key *x = a, *y = b;
+
+    if (x->time_s != y->time_s)
+        return x->time_s < y->time_s ? -1 : 1;
+    if (x->priority != y->priority)
+        return x->priority < y->priority ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+typedef struct {
+    const Key *key; /* sorted */
+    uint32_t next;
+} Check;
+
+static void check_next(SimEngine *engine, void *context, uint64_t argument)
+{
+    Check *check = context;
+    const Key *key = &check->key[check->next++];
+
+    assert_int_equal(argument, key->sequence);
+    assert_true(sim_engine_now(engine) == key->time_s);
+}
+
+static void test_random_against_sort(void **state)
+{
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    g_autofree Key *key = g_new(Key, MANY);
+    Check check = {key, 0};
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY; i++) {
+        /* coarse times: many ties */
+        key[i] = (Key){g_rand_int_range(rand, 0, 5000) / 8.0,
+                       (uint32_t)g_rand_int_range(rand, 0, 3), i};
+        sim_engine_schedule(engine, key[i].time_s, key[i].priority, check_next, &check,
+                            i);
+    }
+    qsort(key, MANY, sizeof *key, compare);
+    assert_int_equal(sim_engine_run(engine), MANY);
+    assert_int_equal(check.next, MANY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_and_ties),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_handlers_schedule),
+        cmocka_unit_test(test_present_goes_last),
+        cmocka_unit_test(test_random_against_sort),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
