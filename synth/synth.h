@@ -19,27 +19,27 @@ typedef struct {
     bool optimal;         /* proved best over the space */
     double lower_bound_s; /* on every program of the space at these ratios; 0: none */
     uint64_t states, labels, expansions;
-    double search_s;      /* wall clock */
+    double search_s; /* wall clock */
 } SynthResult;
 
 void synth_result_clear(SynthResult *result);
 
 typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
-    BASELINE_ZERO_EXPERT,   /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
+    BASELINE_ZERO_EXPERT, /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
 } Baseline;
 
 /* KILTER_ERROR_FAILED if the strategy does not apply to the graph (a batch that cannot be sharded). */
-bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio, Baseline baseline,
-                    SynthResult *result, GError **error);
+bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
+                    Baseline baseline, SynthResult *result, GError **error);
 
 typedef struct {
-    uint32_t beam;        /* labels kept at a cut; 0: all of them (exact) */
+    uint32_t beam; /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
 } SynthOptions;
 
 /* The best program for ratios [n_devices] (one segment). */
-bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio, const SynthOptions *options,
-                  SynthResult *result, GError **error);
+bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
+                  const SynthOptions *options, SynthResult *result, GError **error);
 
 #endif

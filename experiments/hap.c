@@ -1,0 +1,141 @@
+/* HAP's planner (Sec. 3.1): alternate the best program for fixed ratios (Eq. 1) and the best ratios for a fixed
+ * program (Eq. 2) until they repeat; keep the best pair.
+ *
+ * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
+ * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
+ * that fits the memory is preferred to any that does not. */
+#include "balance/balance.h"
+#include "experiments/planner_make.h"
+#include "synth/synth.h"
+
+#include <math.h>
+
+typedef struct {
+    const Graph *graph;
+    const ClusterView *view;
+    const PlannerOptions *options;
+    Plan *best; /* NULL until there is a candidate */
+    double search_s, balance_s;
+} Alternation;
+
+/* The program is copied. */
+static Program *program_copy(const Program *program)
+{
+    Program *copy = program_new();
+    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
+    copy->n = copy->capacity = program->n;
+    return copy;
+}
+
+static bool better(const Plan *a, const Plan *b)
+{
+    if (!b || a->feasible != b->feasible)
+        return !b || a->feasible;
+    return a->iteration_time_s < b->iteration_time_s;
+}
+
+static bool consider(Alternation *a, const Program *program, const double *ratio,
+                     GError **error)
+{
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
+    if (!plan_complete(candidate, a->graph, a->view, error))
+        return false;
+    if (better(candidate, a->best)) {
+        g_clear_pointer(&a->best, plan_free);
+        a->best = g_steal_pointer(&candidate);
+    }
+    return true;
+}
+
+/* The best ratios of a program; those that fit the memory if there are any. */
+static bool best_ratios(Alternation *a, const Program *program, double *ratio,
+                        GError **error)
+{
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
+    g_autoptr(GError) misfit = NULL;
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    bool done = balance_ratios(linear, memory, a->view, 1, ratio, &report, &misfit);
+    if (!done && misfit->code == KILTER_ERROR_INFEASIBLE)
+        done = balance_ratios(linear, NULL, a->view, 1, ratio, &report, error);
+    else if (!done)
+        g_propagate_error(error, g_steal_pointer(&misfit));
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+static bool same_ratios(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++)
+        if (fabs(a[j] - b[j]) > 1e-9)
+            return false;
+    return true;
+}
+
+/* Whether the ratios occurred before: convergence, or an oscillation. */
+static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
+{
+    for (uint32_t i = 0; i < history->len; i++)
+        if (same_ratios(history->pdata[i], ratio, n))
+            return true;
+    return false;
+}
+
+static bool alternate(Alternation *a, const double *start, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+    SynthOptions options = {.beam = a->options->beam,
+                            .bucket_bytes = a->options->bucket_bytes};
+    for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n);
+         round++) {
+        g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
+        SynthResult result;
+        if (!synth_search(a->graph, a->view, ratio, &options, &result, error))
+            return false;
+        g_autoptr(Program) program = result.program;
+        a->search_s += result.search_s;
+        if (!consider(a, program, ratio, error) ||
+            !best_ratios(a, program, ratio, error) || !consider(a, program, ratio, error))
+            return false;
+    }
+    return true;
+}
+
+static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
+{
+    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline <= BASELINE_ZERO_EXPERT;
+         baseline++) {
+        SynthResult result;
+        if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
+            continue;
+        g_autoptr(Program) program = result.program;
+        if (!consider(a, program, ratio, error))
+            return false;
+    }
+    return true;
+}
+
+bool plan_make_hap(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error)
+{
+    Alternation a = {.graph = graph, .view = view, .options = options};
+    g_autofree double *proportional = ratios_proportional(view),
+                      *even = ratios_even(view);
+    bool done = alternate(&a, proportional, error) &&
+                (same_ratios(proportional, even, view->n_devices) ||
+                 alternate(&a, even, error)) &&
+                consider_baselines(&a, proportional, error) &&
+                consider_baselines(&a, even, error);
+    if (done)
+        plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
+    plan->search_time_s = a.search_s;
+    plan->balance_time_s = a.balance_s;
+    plan_free(a.best);
+    return done;
+}

@@ -1,0 +1,177 @@
+#include "experiments/planner.h"
+
+#include "balance/balance.h"
+#include "experiments/planner_make.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Planner planner[] = {
+    {"hap", "best program and ratios by alternating search and linear program",
+     "HAP (EuroSys'24), Sec. 3-5", plan_make_hap},
+    {"dp-ev", "data parallelism, equal shares a GPU", "HAP Sec. 7.1", plan_make_dp_even},
+    {"dp-cp", "data parallelism, shares proportional to speed", "HAP Sec. 7.1",
+     plan_make_dp_proportional},
+    {"deepspeed", "ZeRO data parallelism and expert parallelism, equal shares a GPU",
+     "HAP Sec. 7.1; ZeRO (SC'20)", plan_make_deepspeed},
+};
+
+uint32_t planner_count(void)
+{
+    return G_N_ELEMENTS(planner);
+}
+
+const Planner *planner_at(uint32_t index)
+{
+    return &planner[index];
+}
+
+const Planner *planner_find(const char *name, GError **error)
+{
+    g_autoptr(GString) known = g_string_new("");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++) {
+        if (strcmp(planner[i].name, name) == 0)
+            return &planner[i];
+        g_string_append_printf(known, "%s%s", i ? ", " : "", planner[i].name);
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown planner '%s', expected one of %s",
+                name, known->str);
+    return NULL;
+}
+
+/* --- options --- */
+
+void planner_options_init(PlannerOptions *options)
+{
+    *options = (PlannerOptions){.seed = 1, .beam = 20000, .max_rounds = 8};
+}
+
+static bool set_count(const char *key, const char *value, uint32_t max, uint32_t *count,
+                      GError **error)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 10);
+    if (!g_ascii_isdigit(value[0]) || *end || errno || number > max)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option '%s': expected an integer from 0 to %u, got '%s'", key,
+                           max, value);
+    *count = (uint32_t)number;
+    return true;
+}
+
+bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
+                         GError **error)
+{
+    if (strcmp(key, "beam") == 0)
+        return set_count(key, value, 100000000, &options->beam, error);
+    if (strcmp(key, "max_rounds") == 0)
+        return set_count(key, value, 1000, &options->max_rounds, error);
+    if (strcmp(key, "bucket") == 0) {
+        double bytes = 0;
+        if (strcmp(value, "0") != 0 &&
+            !units_parse(value, QUANTITY_BYTES, &bytes, error)) {
+            g_prefix_error(error, "option 'bucket': ");
+            return false;
+        }
+        options->bucket_bytes = (uint64_t)bytes;
+        return true;
+    }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "unknown option '%s', expected one of beam, bucket, max_rounds",
+                       key);
+}
+
+char **planner_options_list(const PlannerOptions *options)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    const struct {
+        const char *key;
+        uint64_t value;
+    } entry[] = {{"beam", options->beam},
+                 {"bucket", options->bucket_bytes},
+                 {"max_rounds", options->max_rounds}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(entry); i++) {
+        g_autofree char *value = g_strdup_printf("%" G_GUINT64_FORMAT, entry[i].value);
+        g_strv_builder_add_many(list, entry[i].key, value, NULL);
+    }
+    return g_strv_builder_end(list);
+}
+
+/* --- from a program and ratios to a plan --- */
+
+void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
+              const double *ratio)
+{
+    program_free(plan->program);
+    g_free(plan->ratio);
+    g_free(plan->segment);
+    plan->program = program;
+    plan->n_devices = view->n_devices;
+    plan->n_segments = 1;
+    plan->ratio = g_memdup2(ratio, view->n_devices * sizeof *ratio);
+    plan->n_ops = graph_n_ops(graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+}
+
+/* The integer cut of every (segment, units) that the program shards. */
+static void round_splits(Plan *plan, const SimLinear *linear)
+{
+    for (uint32_t s = 0; s < plan->n_splits; s++)
+        g_free(plan->split[s].count);
+    g_free(plan->split);
+    plan->n_splits = linear->n_splits;
+    plan->split = g_new0(Split, linear->n_splits);
+    for (uint32_t s = 0; s < linear->n_splits; s++) {
+        plan->split[s] = (Split){.segment = linear->split[s].segment,
+                                 .units = linear->split[s].units,
+                                 .count = g_new0(uint32_t, plan->n_devices)};
+        balance_round(plan->ratio + (size_t)linear->split[s].segment * plan->n_devices,
+                      plan->n_devices, linear->split[s].units, plan->split[s].count);
+    }
+}
+
+bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
+                   GError **error)
+{
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+    round_splits(plan, linear);
+    g_autofree double *share = sim_shares(linear, view, plan->ratio);
+    plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "analytic", error);
+    if (!report)
+        return false;
+    plan->iteration_time_s = report->iteration_time_s;
+    plan->stages = report->n_stages;
+    plan->feasible = report->feasible;
+    g_free(plan->memory_bytes);
+    plan->memory_bytes =
+        g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
+    return true;
+}
+
+Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
+                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
+                   GError **error)
+{
+    g_autoptr(Plan) plan = plan_new();
+    g_autoptr(Graph) built =
+        model_build(model, cluster_gpus(view->cluster), &plan->model, error);
+    if (!built)
+        return NULL;
+    plan->cluster = g_strdup(cluster_name);
+    plan->granularity = view->granularity;
+    plan->planner = g_strdup(method->name);
+    plan->seed = options->seed;
+    plan->version = g_strdup(KILTER_VERSION);
+    plan->bucket_bytes = options->bucket_bytes;
+    if (!method->make(built, view, options, plan, error) ||
+        !plan_complete(plan, built, view, error) ||
+        !program_check(plan->program, built, error))
+        return NULL;
+    if (graph)
+        *graph = g_steal_pointer(&built);
+    return g_steal_pointer(&plan);
+}

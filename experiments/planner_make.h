@@ -1,0 +1,29 @@
+/* What planners share, and their make functions (private to experiments). */
+#ifndef KILTER_EXPERIMENTS_PLANNER_MAKE_H
+#define KILTER_EXPERIMENTS_PLANNER_MAKE_H
+
+#include "experiments/planner.h"
+#include "sim/sim.h"
+
+bool plan_make_hap(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_dp_even(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_dp_proportional(const Graph *graph, const ClusterView *view,
+                               const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_deepspeed(const Graph *graph, const ClusterView *view,
+                         const PlannerOptions *options, Plan *plan, GError **error);
+
+/* Ratios by number of GPUs, and by speed. Caller frees. */
+double *ratios_even(const ClusterView *view);
+double *ratios_proportional(const ClusterView *view);
+
+/* Gives the plan a program (taken over) and one segment of ratios (copied). */
+void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
+              const double *ratio);
+
+/* Rounds the ratios and evaluates: splits, times, memory, feasibility, stages. */
+bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
+                   GError **error);
+
+#endif

@@ -1,0 +1,52 @@
+/* An assignment: all that a search decides, before conversions are put in place (private to synth). */
+#ifndef KILTER_SYNTH_ASSIGNMENT_H
+#define KILTER_SYNTH_ASSIGNMENT_H
+
+#include "synth/price.h"
+#include "synth/synth.h"
+
+typedef struct {
+    Rule *rule; /* [op] */
+    Form *
+        gradient; /* [tensor]: of an activation, the form its gradient is accumulated in */
+    Form *
+        rest; /* [tensor]: of a parameter or optimizer state, the form it lies in between iterations */
+} Assignment;
+
+void assignment_init(Assignment *assignment, const Graph *graph);
+void assignment_clear(Assignment *assignment);
+
+/* Backward ops of forward op `op` in execution order without accumulations; returns how many. */
+enum { MAX_BACKWARD = 4 };
+uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
+
+/* Where a parameter and its optimizer states rest and where the update runs, given what the ops need of it. */
+typedef struct {
+    Form rest, update; /* the update reads and writes everything in form `update` */
+    Step initial;      /* conversions of the parameter before the forward */
+    Step gradient;     /* of its gradient before the update, */
+    Step final;        /* and of the updated value back to `rest` */
+    Times work;        /* of the update */
+} ParameterPlan;
+
+/* The cheapest of: replicated; sharded on a dim with the update where the shard lives; replicated with a sharded update
+ * (ZeRO). `needed`: forms that ops read; `made`: the form its gradient is made in. */
+bool parameter_plan(const Pricer *pricer, TensorId parameter, FormSet needed, Form made,
+                    ParameterPlan *plan);
+
+/* The same for one choice of rest and update. */
+bool parameter_plan_price(const Pricer *pricer, TensorId parameter, FormSet needed,
+                          Form made, ParameterPlan *plan);
+
+/* Writes the plan's rules and forms into the assignment. */
+void parameter_plan_apply(const Graph *graph, TensorId parameter,
+                          const ParameterPlan *plan, Assignment *assignment);
+
+/* The program of an assignment; see synth/synth.h for the order. KILTER_ERROR_FAILED if a form cannot be reached. */
+Program *synth_emit(const Pricer *pricer, const Assignment *assignment, GError **error);
+
+/* Evaluates a program at fractional ratios (one segment) with the analytic model. */
+double synth_time(const Pricer *pricer, const Program *program, const double *ratio,
+                  uint64_t bucket_bytes);
+
+#endif

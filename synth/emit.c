@@ -1,0 +1,165 @@
+/* From an assignment to a program: loads, conversions, computations in the order that synth/synth.h states. */
+#include "synth/assignment.h"
+
+typedef struct {
+    const Pricer *pricer;
+    const Graph *graph;
+    const Assignment *assignment;
+    Program *program;
+    FormSet *held;   /* [tensor]: forms in which it is there */
+    FormSet *needed; /* [tensor]: forms in which some op but an update reads it */
+    TensorId stuck;  /* a tensor that cannot be converted as needed, or GRAPH_NONE */
+} Emitter;
+
+static bool is_source(const Tensor *tensor)
+{
+    return tensor->producer == GRAPH_NONE;
+}
+
+static void append_conversion(Collective kind, TensorId tensor, Form from, Form to,
+                              void *data)
+{
+    Emitter *e = data;
+    program_collective(e->program, kind, tensor, from, to);
+}
+
+static void reach(Emitter *e, TensorId tensor, FormSet wanted)
+{
+    Step step = {0};
+    if (!price_reach(e->pricer, tensor, &e->held[tensor], wanted, &step,
+                     append_conversion, e) &&
+        e->stuck == GRAPH_NONE)
+        e->stuck = tensor;
+}
+
+/* An input comes in the form it is read in, or as a replica if there are several (slices of it are free); parameters and
+ * optimizer states come in their form at rest. */
+static void emit_loads(Emitter *e)
+{
+    for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
+        const Tensor *tensor = graph_tensor(e->graph, t);
+        if (!is_source(tensor))
+            continue;
+        FormSet read = e->needed[t];
+        bool single = read && !(read & (read - 1)) && read != 1u << FORM_REDUCE;
+        Form form = tensor->role != ROLE_INPUT ? e->assignment->rest[t]
+                    : single                   ? (Form)__builtin_ctz(read)
+                                               : FORM_IDENTITY;
+        program_load(e->program, t, form);
+        e->held[t] |= (FormSet)(1u << form);
+    }
+}
+
+static void compute(Emitter *e, OpId id)
+{
+    const Op *op = graph_get_op(e->graph, id);
+    const Rule *rule = &e->assignment->rule[id];
+    for (uint32_t i = 0; i < op->n_in; i++)
+        reach(e, op->in[i], (FormSet)(1u << rule->form[i]));
+    program_compute(e->program, id, rule->form, op->n_in + op->n_out);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        e->held[op->out[o]] |= (FormSet)(1u << rule->form[op->n_in + o]);
+}
+
+/* One step for everything that the backward ops of `id` read, their computations, one step for its contributions. */
+static void emit_backward(Emitter *e, OpId id)
+{
+    const Op *op = graph_get_op(e->graph, id);
+    OpId backward[MAX_BACKWARD];
+    uint32_t n = backward_ops(e->graph, id, backward);
+    GHashTable *seen = g_hash_table_new(NULL, NULL);
+    for (uint32_t k = 0; k < n; k++) {
+        const Op *b = graph_get_op(e->graph, backward[k]);
+        for (uint32_t i = 0; i < b->n_in; i++) {
+            if (!g_hash_table_add(seen, GUINT_TO_POINTER(b->in[i] + 1)))
+                continue;
+            FormSet wanted = 0;
+            for (uint32_t k2 = 0; k2 < n; k2++) {
+                const Op *b2 = graph_get_op(e->graph, backward[k2]);
+                for (uint32_t i2 = 0; i2 < b2->n_in; i2++)
+                    if (b2->in[i2] == b->in[i])
+                        wanted |=
+                            (FormSet)(1u << e->assignment->rule[backward[k2]].form[i2]);
+            }
+            reach(e, b->in[i], wanted);
+        }
+    }
+    g_hash_table_destroy(seen);
+    for (uint32_t k = 0; k < n; k++)
+        compute(e, backward[k]);
+    for (int pass = 0; pass < 2; pass++) /* all conversions, then all accumulations */
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            TensorId contribution = graph_contribution(e->graph, id, i);
+            OpId accumulation = graph_accumulation(e->graph, id, i);
+            if (contribution == GRAPH_NONE ||
+                graph_tensor(e->graph, op->in[i])->role == ROLE_PARAMETER)
+                continue;
+            if (pass == 0)
+                reach(e, contribution,
+                      (FormSet)(1u << e->assignment->gradient[op->in[i]]));
+            else if (accumulation != GRAPH_NONE)
+                compute(e, accumulation);
+        }
+}
+
+/* All gradient conversions in one step, the updates, the updated values back to rest. */
+static void emit_updates(Emitter *e)
+{
+    for (int pass = 0; pass < 3; pass++)
+        for (OpId id = 0; id < graph_n_ops(e->graph); id++) {
+            const Op *op = graph_get_op(e->graph, id);
+            if (op->pass != PASS_UPDATE)
+                continue;
+            const Rule *rule = &e->assignment->rule[id];
+            if (pass == 0)
+                for (uint32_t i = 0; i < op->n_in; i++)
+                    reach(e, op->in[i], (FormSet)(1u << rule->form[i]));
+            else if (pass == 1)
+                compute(e, id);
+            else
+                reach(e, op->out[0], (FormSet)(1u << e->assignment->rest[op->in[0]]));
+        }
+}
+
+static void collect_needs(Emitter *e)
+{
+    for (OpId id = 0; id < graph_n_ops(e->graph); id++) {
+        const Op *op = graph_get_op(e->graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (op->pass != PASS_UPDATE)
+                e->needed[op->in[i]] |= (FormSet)(1u << e->assignment->rule[id].form[i]);
+    }
+}
+
+Program *synth_emit(const Pricer *pricer, const Assignment *assignment, GError **error)
+{
+    const Graph *graph = pricer->graph;
+    g_autofree FormSet *held = g_new0(FormSet, graph_n_tensors(graph));
+    g_autofree FormSet *needed = g_new0(FormSet, graph_n_tensors(graph));
+    g_autoptr(Program) program = program_new();
+    Emitter e = {.pricer = pricer,
+                 .graph = graph,
+                 .assignment = assignment,
+                 .program = program,
+                 .held = held,
+                 .needed = needed,
+                 .stuck = GRAPH_NONE};
+    collect_needs(&e);
+    emit_loads(&e);
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            reach(&e, t, needed[t]);
+    OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
+    for (OpId id = 0; id <= loss; id++)
+        compute(&e, id);
+    for (OpId id = loss + 1; id-- > 0;)
+        emit_backward(&e, id);
+    emit_updates(&e);
+    if (e.stuck != GRAPH_NONE) {
+        kilter_fail(error, KILTER_ERROR_FAILED,
+                    "no conversion brings tensor '%s' into the form that is needed",
+                    graph_tensor(graph, e.stuck)->name);
+        return NULL;
+    }
+    return g_steal_pointer(&program);
+}

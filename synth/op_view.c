@@ -1,0 +1,136 @@
+/* What the search knows of one forward op and its backward ops: who reads what, under which rules, at what price. */
+#include "synth/transition.h"
+
+#include <string.h>
+
+/* The slot of a tensor as seen from forward op `op`. */
+static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
+{
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        if (op->out[o] == tensor)
+            return (uint8_t)(SLOT_OUT + o);
+        if (graph_gradient(graph, op->out[o]) == tensor &&
+            graph_tensor(graph, tensor)->role != ROLE_INPUT)
+            return (uint8_t)(SLOT_DY + o);
+    }
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (view->tensor[i] == tensor)
+            return (uint8_t)(SLOT_IN + i);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] == tensor && graph_tensor(graph, tensor)->role == ROLE_PARAMETER)
+            return (uint8_t)(SLOT_PARAMETER + i);
+    g_assert(graph_tensor(graph, tensor)->role == ROLE_INPUT);
+    return SLOT_FREE;
+}
+
+/* Rules whose operands can be held in the forms they ask for. */
+static void read_rules(const Pricer *pricer, OpReads *reads)
+{
+    const Op *op = graph_get_op(pricer->graph, reads->op);
+    Rule all[OP_MAX_RULES];
+    uint32_t n = op_rules(pricer->graph, reads->op, all);
+    for (uint32_t r = 0; r < n; r++) {
+        bool can = true;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            can &= price_can_hold(pricer->graph, op->in[i], all[r].form[i]);
+        if (can)
+            reads->rule[reads->n_rules++] =
+                (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
+    }
+}
+
+static void read_op(const Pricer *pricer, const OpView *view, OpId id, OpReads *reads)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, id), *forward = graph_get_op(graph, view->op);
+    reads->op = id;
+    reads->n_in = op->n_in;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        reads->slot[i] = slot_of(graph, view, op->in[i]);
+    for (uint32_t o = 0; o < op->n_out && id != view->op; o++)
+        for (uint32_t i = 0; i < forward->n_in; i++)
+            if (graph_contribution(graph, view->op, i) == op->out[o])
+                reads->makes[o] = (uint8_t)i;
+    read_rules(pricer, reads);
+}
+
+/* How activation input `i` gets its gradient. */
+static void read_contribution(const Pricer *pricer, OpView *view, uint32_t i)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, view->op);
+    view->alias[i] = -1;
+    view->contribution[i] = graph_contribution(graph, view->op, view->input[i]);
+    view->accumulation[i] = graph_accumulation(graph, view->op, view->input[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (view->contribution[i] != GRAPH_NONE &&
+            graph_gradient(graph, op->out[o]) == view->contribution[i])
+            view->alias[i] = (int8_t)o;
+    for (Form form = 0; form < FORM_MAX; form++) {
+        Rule rule;
+        Form forms[OP_MAX_OPERANDS];
+        memset(forms, form, sizeof forms);
+        if (view->accumulation[i] == GRAPH_NONE) {
+            view->accumulates[i] |= (FormSet)(1u << form);
+        } else if (op_rule_find(graph, view->accumulation[i], forms, &rule)) {
+            view->accumulates[i] |= (FormSet)(1u << form);
+            view->accumulation_work[i][form] =
+                price_rule(pricer, view->accumulation[i], &rule);
+        }
+    }
+}
+
+static bool read_inputs(const Graph *graph, OpView *view, GError **error)
+{
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *tensor = graph_tensor(graph, op->in[i]);
+        if (tensor->role == ROLE_PARAMETER) {
+            if (graph_accumulation(graph, view->op, i) != GRAPH_NONE)
+                return kilter_fail(
+                    error, KILTER_ERROR_FAILED,
+                    "parameter '%s' has several consumers; the search takes one",
+                    tensor->name);
+            view->parameter[view->n_parameters++] = i;
+        }
+        if (tensor->role != ROLE_ACTIVATION)
+            continue;
+        if (view->n_in == TRANSITION_IN)
+            return kilter_fail(error, KILTER_ERROR_FAILED,
+                               "op '%s' has more than %d activation inputs", op->name,
+                               TRANSITION_IN);
+        view->input[view->n_in] = i;
+        view->tensor[view->n_in++] = op->in[i];
+    }
+    return true;
+}
+
+OpView *op_view_new(const Pricer *pricer, OpId id, GError **error)
+{
+    OpView *view = g_new0(OpView, 1);
+    view->op = id;
+    if (!read_inputs(pricer->graph, view, error)) {
+        g_free(view);
+        return NULL;
+    }
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        view->plans[p] = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        read_contribution(pricer, view, i);
+    read_op(pricer, view, id, &view->forward);
+    OpId backward[MAX_BACKWARD];
+    view->n_backward = backward_ops(pricer->graph, id, backward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        read_op(pricer, view, backward[k], &view->backward[k]);
+    return view;
+}
+
+void op_view_free(OpView *view)
+{
+    if (!view)
+        return;
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        g_hash_table_destroy(view->plans[p]);
+    g_free(view);
+}
