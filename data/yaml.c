@@ -189,7 +189,7 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
     g_autoptr(Yaml) yaml = g_new0(Yaml, 1);
     yaml->file = g_strdup(file);
     yaml->schema = schema;
-    if (!load(yaml, text, length, error))
+    if (!load(yaml, length ? text : "", length, error)) /* libyaml takes no NULL */
         return NULL;
     return g_steal_pointer(&yaml);
 }

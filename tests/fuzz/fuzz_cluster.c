@@ -1,0 +1,91 @@
+/* Fuzz target: any bytes as a cluster file are either refused with a message or a valid cluster.
+ *
+ *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
+ *     cmake --build build-fuzz --target fuzz_cluster
+ *     mkdir corpus && build-fuzz/tests/fuzz_cluster corpus data/clusters
+ *
+ * The same function runs over mutated bundled files in tests/fault/test_cluster_mutations.c. */
+#include "data/cluster.h"
+#include "data/error.h"
+
+#include <math.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Unlike assert, stays in release builds; the fuzzer reports the abort. */
+static void check(bool holds, const char *what)
+{
+    if (!holds)
+        g_error("broken: %s", what);
+}
+
+static void check_link(LinkCost link, bool lone)
+{
+    check(isfinite(link.latency_s) && link.latency_s >= 0, "latency");
+    check(link.bandwidth > 0 && (lone || isfinite(link.bandwidth)), "bandwidth");
+}
+
+static void check_view(const Cluster *cluster, Granularity granularity)
+{
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    bool whole = granularity == GRANULARITY_MACHINE;
+    bool lone = cluster_gpus(cluster) == 1;
+    check(view->n_devices == (whole ? cluster->n_machines : cluster_gpus(cluster)),
+          "devices of a view");
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < view->n_devices; i++) {
+        const Device *device = &view->device[i];
+        gpus += device->gpus;
+        check(device->name && *device->name && device->type_name, "device names");
+        check(isfinite(device->rate) && device->rate > 0, "device rate");
+        check(device->memory_bytes > 0, "device memory");
+        check(whole || device->gpus == 1, "one GPU a device");
+    }
+    check(gpus == cluster_gpus(cluster), "GPUs of a view");
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        check_link(view->collective[kind], lone);
+}
+
+static void check_cluster(const Cluster *cluster)
+{
+    check(cluster->name && *cluster->name && cluster->description, "name");
+    check(cluster->n_types > 0 && cluster->n_machines > 0, "at least one of each");
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        const DeviceType *type = &cluster->type[i];
+        check(*type->name && *type->source, "type's texts");
+        check(isfinite(type->rate) && type->rate > 0 && type->memory_bytes > 0,
+              "type's numbers");
+        for (uint32_t j = 0; j < i; j++)
+            check(strcmp(type->name, cluster->type[j].name) != 0, "type names differ");
+    }
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        check(*machine->name && *machine->source, "machine's texts");
+        check(g_hash_table_add(seen, machine->name), "machine names differ");
+        check(machine->type < cluster->n_types, "type of a machine");
+        check(machine->gpus > 0, "GPUs of a machine");
+        check_link(machine->inner, machine->gpus == 1);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_parse("fuzz.yaml", (const char *)data, size, &error);
+    check(!cluster == !!error, "either a cluster or an error");
+    if (error) {
+        check(error->domain == KILTER_ERROR && error->code == KILTER_ERROR_INPUT,
+              "an input error");
+        check(g_str_has_prefix(error->message, "fuzz.yaml:"), "message names the file");
+        check(!strpbrk(error->message, "\r\n"), "message is one line");
+        check(g_utf8_validate(error->message, -1, NULL), "message is UTF-8");
+        return 0;
+    }
+    check_cluster(cluster);
+    check_view(cluster, GRANULARITY_MACHINE);
+    check_view(cluster, GRANULARITY_GPU);
+    return 0;
+}

@@ -1,0 +1,495 @@
+/* Clusters: what the bundled files say and where their numbers come from, and views of clusters. */
+#include "data/cluster.h"
+#include "data/error.h"
+#include "data/path.h"
+#include "data/program.h"
+#include "tests/test.h"
+
+#include <glib/gstdio.h>
+#include <gsl/gsl_fit.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics.h>
+
+/* Text of a cluster: two device types, machines as given, a bandwidth of (i + 1) GB/s for collective i. */
+static char *cluster_text(const char *machines, bool collectives)
+{
+    GString *text =
+        g_string_new("name: test\n"
+                     "device_types:\n"
+                     "  - {name: v, rate: 4 TFLOP/s, memory: 8 GiB, source: s}\n"
+                     "  - {name: p, rate: 1 TFLOP/s, memory: 4 GiB, source: s}\n"
+                     "machines:\n");
+    g_string_append(text, machines);
+    if (collectives) {
+        g_string_append(text, "collectives:\n  source: s\n");
+        for (uint32_t i = 0; i < COLLECTIVES_PRICED; i++)
+            g_string_append_printf(text, "  %s: {latency: %u us, bandwidth: %u GB/s}\n",
+                                   collective_name(i), 10 * i, i + 1);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static Cluster *make_cluster(const char *machines, bool collectives)
+{
+    g_autofree char *text = cluster_text(machines, collectives);
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster = cluster_parse("test.yaml", text, strlen(text), &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+#define FAST                                                                          \
+    "  - {name: f, count: 2, type: v, gpus: 4, inner: {latency: 5 us, bandwidth: 50 " \
+    "GB/s}, source: s}\n"
+#define SLOW                                                                      \
+    "  - {name: s, type: p, gpus: 2, inner: {latency: 7 us, bandwidth: 9 GB/s}, " \
+    "source: s}\n"
+#define LONE "  - {name: l, type: p, gpus: 1, source: s}\n"
+
+/* --- bundled files --- */
+
+typedef struct {
+    const char *name;
+    uint32_t v100, p100, gpus_each; /* machines of each type */
+} Bundled;
+
+static const Bundled BUNDLED[] = {
+    {"hap-8", 2, 6, 1},       {"hap-16", 2, 6, 2},     {"hap-32", 2, 6, 4},
+    {"hap-64", 2, 6, 8},      {"hap-p100-8", 0, 4, 2}, {"hap-p100-16", 0, 4, 4},
+    {"hap-p100-32", 0, 4, 8},
+};
+
+static Cluster *load(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+static void test_bundled_machines(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(BUNDLED); i++) {
+        const Bundled *want = &BUNDLED[i];
+        g_autoptr(Cluster) cluster = load(want->name);
+        assert_string_equal(cluster->name, want->name);
+        assert_true(strlen(cluster->description) > 10);
+        assert_true(strlen(cluster->collective_source) > 100);
+        assert_int_equal(cluster->n_machines, want->v100 + want->p100);
+        assert_int_equal(cluster_gpus(cluster), cluster->n_machines * want->gpus_each);
+        for (uint32_t m = 0; m < cluster->n_machines; m++) {
+            const Machine *machine = &cluster->machine[m];
+            const DeviceType *type = &cluster->type[machine->type];
+            bool fast = m < want->v100;
+            assert_string_equal(type->name, fast ? "v100" : "p100");
+            assert_int_equal(machine->gpus, want->gpus_each);
+            assert_int_equal(type->memory_bytes, (uint64_t)16 << 30);
+            assert_close(type->rate, fast ? 10.8e12 : 10.8e12 / 1.7954, 1e-4);
+            assert_true(strlen(machine->source) > 20 && strlen(type->source) > 100);
+        }
+    }
+}
+
+/* Every file of the folder is one of the table, so each is tested. */
+static void test_bundled_list(void **state)
+{
+    (void)state;
+    g_auto(GStrv) names = path_list("clusters", ".yaml");
+    for (char **name = names; *name; name++) {
+        bool known = false;
+        for (size_t i = 0; i < G_N_ELEMENTS(BUNDLED); i++)
+            known = known || strcmp(*name, BUNDLED[i].name) == 0;
+        if (!known)
+            fail_msg("cluster %s is not tested", *name);
+    }
+    assert_int_equal(g_strv_length(names), G_N_ELEMENTS(BUNDLED));
+}
+
+/* HAP's published profile, bytes/s of the full tensor at even shares on 8 devices, as the cost model's bandwidth
+ * relative to all-reduce. All-reduce has the link's 10.4 Gb/s. */
+static void test_bundled_collectives(void **state)
+{
+    (void)state;
+    const double n = 8;
+    static const double PROFILE[COLLECTIVES_PRICED] = {
+        [COLLECTIVE_ALL_REDUCE] = 5906161310,
+        [COLLECTIVE_ALL_GATHER] = 9463184466,
+        [COLLECTIVE_GROUPED_ALL_GATHER] = 9146232360,
+        [COLLECTIVE_REDUCE_SCATTER] = 9740459122,
+        [COLLECTIVE_GROUPED_REDUCE_SCATTER] = 8756865799,
+        [COLLECTIVE_ALL_TO_ALL] = 24588140722,
+    };
+    const double factor[COLLECTIVES_PRICED] = {
+        [COLLECTIVE_ALL_REDUCE] = 2 * (n - 1) / n,
+        [COLLECTIVE_ALL_GATHER] = (n - 1) / n,
+        [COLLECTIVE_GROUPED_ALL_GATHER] = 1,
+        [COLLECTIVE_REDUCE_SCATTER] = (n - 1) / n,
+        [COLLECTIVE_GROUPED_REDUCE_SCATTER] = 1,
+        [COLLECTIVE_ALL_TO_ALL] = (n - 1) / n / n,
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(BUNDLED); i++) {
+        g_autoptr(Cluster) cluster = load(BUNDLED[i].name);
+        for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+            double relative =
+                PROFILE[kind] * factor[kind] /
+                (PROFILE[COLLECTIVE_ALL_REDUCE] * factor[COLLECTIVE_ALL_REDUCE]);
+            assert_close(cluster->collective[kind].bandwidth, relative * 10.4e9 / 8,
+                         5e-4);
+            assert_close(cluster->collective[kind].latency_s, 65e-6, 1e-12);
+        }
+    }
+}
+
+/* Nothing crosses a link inside a machine of one GPU; NVLink is faster than PCIe, PCIe below its nominal rate. */
+static void test_bundled_inner_links(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(BUNDLED); i++) {
+        g_autoptr(Cluster) cluster = load(BUNDLED[i].name);
+        for (uint32_t m = 0; m < cluster->n_machines; m++) {
+            LinkCost inner = cluster->machine[m].inner;
+            if (BUNDLED[i].gpus_each == 1)
+                assert_true(inner.latency_s == 0 && isinf(inner.bandwidth));
+            else if (m < BUNDLED[i].v100)
+                assert_true(inner.latency_s > 0 && inner.bandwidth > 15.75e9);
+            else
+                assert_true(inner.latency_s > 0 && inner.bandwidth < 15.75e9);
+        }
+    }
+}
+
+/* --- the bundled numbers against the measurements they are from --- */
+
+/* Rows of a CSV file without quoted commas in the columns used: calls row(fields) for each after the header. */
+typedef void (*RowFunction)(char **field, void *data);
+
+static void for_each_row(const char *path, RowFunction row, void *data)
+{
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines + 1; *line; line++) {
+        g_auto(GStrv) field = g_strsplit(g_strchomp(*line), ",", -1);
+        if (*field)
+            row(field, data);
+    }
+}
+
+typedef struct {
+    const char *n_gpus;
+    GArray *bytes, *seconds, *weight;
+} Fit;
+
+static void add_all_reduce(char **field, void *data)
+{
+    Fit *fit = data;
+    if (strcmp(field[0], "v100") != 0 || strcmp(field[1], fit->n_gpus) != 0)
+        return;
+    double bytes = g_ascii_strtod(field[2], NULL),
+           seconds = g_ascii_strtod(field[3], NULL) / 1e6;
+    double weight = 1 / (seconds * seconds);
+    g_array_append_val(fit->bytes, bytes);
+    g_array_append_val(fit->seconds, seconds);
+    g_array_append_val(fit->weight, weight);
+}
+
+static void test_nvlink_is_the_fit(void **state)
+{
+    (void)state;
+    const char *path = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
+    if (!path)
+        skip();
+    static const char *const CLUSTER[] = {"hap-16", "hap-32", "hap-64"};
+    for (size_t i = 0; i < G_N_ELEMENTS(CLUSTER); i++) {
+        g_autoptr(Cluster) cluster = load(CLUSTER[i]);
+        double n = cluster->machine[0].gpus;
+        g_autofree char *n_gpus = g_strdup_printf("%.0f", n);
+        Fit fit = {n_gpus, g_array_new(FALSE, FALSE, sizeof(double)),
+                   g_array_new(FALSE, FALSE, sizeof(double)),
+                   g_array_new(FALSE, FALSE, sizeof(double))};
+        for_each_row(path, add_all_reduce, &fit);
+        double a, slope, c00, c01, c11, chi;
+        gsl_fit_wlinear((double *)fit.bytes->data, 1, (double *)fit.weight->data, 1,
+                        (double *)fit.seconds->data, 1, fit.bytes->len, &a, &slope, &c00,
+                        &c01, &c11, &chi);
+        assert_int_equal(fit.bytes->len, 1024);
+        assert_close(cluster->machine[0].inner.bandwidth, 2 * (n - 1) / n / slope, 3e-3);
+        assert_at_most(fabs(cluster->machine[0].inner.latency_s - a), 0.5e-6);
+        g_array_unref(fit.bytes);
+        g_array_unref(fit.seconds);
+        g_array_unref(fit.weight);
+    }
+}
+
+/* gemm_with_shapes.csv quotes operator names that hold commas, so fields are counted from the end. */
+static void add_flops(char **field, void *data)
+{
+    guint n = g_strv_length(field);
+    if (strcmp(field[0], "1x4_ddp") == 0)
+        *(double *)data += g_ascii_strtod(field[n - 5], NULL);
+}
+
+static void add_compute_time(char **field, void *data)
+{
+    if (strcmp(field[1], "ddp") == 0)
+        *(double *)data = g_ascii_strtod(field[6], NULL) / 1e6;
+}
+
+static void test_v100_rate_is_measured(void **state)
+{
+    (void)state;
+    const char *gemm = test_shared("measured/hidup_1x4_v100/gemm_with_shapes.csv");
+    const char *mean = test_shared("measured/hidup_1x4_v100/summary_mean.csv");
+    if (!gemm || !mean)
+        skip();
+    double flops = 0, seconds = 0;
+    for_each_row(gemm, add_flops, &flops);
+    for_each_row(mean, add_compute_time, &seconds);
+    const double iterations = 4;
+    g_autoptr(Cluster) cluster = load("hap-64");
+    assert_close(cluster->type[0].rate, flops / iterations / seconds, 4e-3);
+}
+
+static void add_latency(char **field, void *data)
+{
+    if (g_ascii_strtod(field[5], NULL) > 1024)
+        return;
+    double out_of_place = g_ascii_strtod(field[6], NULL) / 1e6;
+    double in_place = g_ascii_strtod(field[9], NULL) / 1e6;
+    g_array_append_val((GArray *)data, out_of_place);
+    g_array_append_val((GArray *)data, in_place);
+}
+
+static void test_latency_is_measured(void **state)
+{
+    (void)state;
+    const char *path = test_shared("measured/nccl_tests/h100_2x8_efa_allreduce.csv");
+    if (!path)
+        skip();
+    g_autoptr(GArray) latency = g_array_new(FALSE, FALSE, sizeof(double));
+    for_each_row(path, add_latency, latency);
+    gsl_sort((double *)latency->data, 1, latency->len);
+    double median =
+        gsl_stats_median_from_sorted_data((double *)latency->data, 1, latency->len);
+    g_autoptr(Cluster) cluster = load("hap-64");
+    assert_close(cluster->collective[COLLECTIVE_ALL_REDUCE].latency_s, median, 0.01);
+}
+
+/* --- views --- */
+
+static void test_machine_view(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = make_cluster(FAST SLOW, true);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    static const struct {
+        const char *name, *type;
+        double rate;
+        uint32_t gpus;
+        uint64_t memory;
+        double latency_s, bandwidth;
+    } WANT[] = {
+        {"f-0", "v", 16e12, 4, (uint64_t)8 << 30, 5e-6, 50e9},
+        {"f-1", "v", 16e12, 4, (uint64_t)8 << 30, 5e-6, 50e9},
+        {"s", "p", 2e12, 2, (uint64_t)4 << 30, 7e-6, 9e9},
+    };
+    assert_int_equal(view->n_devices, G_N_ELEMENTS(WANT));
+    for (uint32_t i = 0; i < view->n_devices; i++) {
+        const Device *device = &view->device[i];
+        assert_string_equal(device->name, WANT[i].name);
+        assert_string_equal(device->type_name, WANT[i].type);
+        assert_close(device->rate, WANT[i].rate, 1e-15);
+        assert_int_equal(device->gpus, WANT[i].gpus);
+        assert_int_equal(device->memory_bytes, WANT[i].memory);
+        assert_close(device->inner.latency_s, WANT[i].latency_s, 1e-15);
+        assert_close(device->inner.bandwidth, WANT[i].bandwidth, 1e-15);
+    }
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        assert_close(view->collective[kind].bandwidth, 1e9 * (kind + 1), 1e-15);
+        assert_close(view->collective[kind].latency_s, 1e-5 * kind, 1e-15);
+    }
+}
+
+static void test_gpu_view(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = make_cluster(SLOW FAST, true);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    static const char *const NAME[] = {"s:0",   "s:1",   "f-0:0", "f-0:1", "f-0:2",
+                                       "f-0:3", "f-1:0", "f-1:1", "f-1:2", "f-1:3"};
+    assert_int_equal(view->n_devices, G_N_ELEMENTS(NAME));
+    for (uint32_t i = 0; i < view->n_devices; i++) {
+        const Device *device = &view->device[i];
+        assert_string_equal(device->name, NAME[i]);
+        assert_int_equal(device->gpus, 1);
+        assert_close(device->rate, i < 2 ? 1e12 : 4e12, 1e-15);
+        assert_int_equal(device->memory_bytes, (uint64_t)(i < 2 ? 4 : 8) << 30);
+    }
+    /* Four GPUs share the port in an all-to-all; rings keep the machine's bandwidth. */
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        double share = kind == COLLECTIVE_ALL_TO_ALL ? 4 : 1;
+        assert_close(view->collective[kind].bandwidth, 1e9 * (kind + 1) / share, 1e-15);
+        assert_close(view->collective[kind].latency_s, 1e-5 * kind, 1e-15);
+    }
+}
+
+static void test_single_machine_uses_its_inner_link(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = make_cluster(SLOW, false);
+    for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+        g_autoptr(ClusterView) view = cluster_view(cluster, g);
+        assert_int_equal(view->n_devices, g == GRANULARITY_GPU ? 2 : 1);
+        for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+            assert_close(view->collective[kind].latency_s, 7e-6, 1e-15);
+            assert_close(view->collective[kind].bandwidth, 9e9, 1e-15);
+        }
+    }
+}
+
+/* Devices of a view in the order of their names. */
+static int by_device_name(const void *a, const void *b)
+{
+    return strcmp(((const Device *)a)->name, ((const Device *)b)->name);
+}
+
+/* Permuting the machines of a file permutes the devices and changes nothing else. */
+static void test_permuted_machines(void **state)
+{
+    (void)state;
+    static const char *const ORDER[] = {FAST SLOW LONE, SLOW LONE FAST, LONE FAST SLOW};
+    g_autoptr(Cluster) first = make_cluster(ORDER[0], true);
+    for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+        g_autoptr(ClusterView) want = cluster_view(first, g);
+        qsort(want->device, want->n_devices, sizeof(Device), by_device_name);
+        for (size_t i = 1; i < G_N_ELEMENTS(ORDER); i++) {
+            g_autoptr(Cluster) cluster = make_cluster(ORDER[i], true);
+            g_autoptr(ClusterView) view = cluster_view(cluster, g);
+            assert_string_not_equal(view->device[0].name, want->device[0].name);
+            qsort(view->device, view->n_devices, sizeof(Device), by_device_name);
+            assert_int_equal(view->n_devices, want->n_devices);
+            assert_memory_equal(view->collective, want->collective,
+                                sizeof view->collective);
+            for (uint32_t j = 0; j < view->n_devices; j++) {
+                const Device *a = &view->device[j], *b = &want->device[j];
+                assert_string_equal(a->name, b->name);
+                assert_string_equal(a->type_name, b->type_name);
+                assert_true(a->rate == b->rate && a->gpus == b->gpus);
+                assert_true(a->memory_bytes == b->memory_bytes);
+                assert_true(a->inner.bandwidth == b->inner.bandwidth);
+            }
+        }
+    }
+}
+
+static void test_granularity_names(void **state)
+{
+    (void)state;
+    for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+        Granularity back = GRANULARITY_GPU - g;
+        assert_true(granularity_parse(granularity_name(g), &back));
+        assert_int_equal(back, g);
+    }
+    Granularity none = GRANULARITY_GPU;
+    assert_false(granularity_parse("rack", &none));
+    assert_int_equal(none, GRANULARITY_GPU);
+}
+
+/* --- search path --- */
+
+static void test_search_path(void **state)
+{
+    (void)state;
+    g_autofree char *root = g_dir_make_tmp("kilter-XXXXXX", NULL);
+    g_autofree char *folder = g_build_filename(root, "clusters", NULL);
+    g_autofree char *file = g_build_filename(folder, "mine.yaml", NULL);
+    g_autofree char *path = g_strdup_printf("/nowhere::%s", root);
+    g_autofree char *text = cluster_text(FAST, true);
+    assert_int_equal(g_mkdir(folder, 0700), 0);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+
+    g_autoptr(GError) error = NULL;
+    assert_null(cluster_load("mine", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "unknown cluster 'mine'");
+    assert_non_null(strstr(error->message, "hap-p100-32"));
+
+    g_setenv("KILTER_PATH", path, TRUE);
+    g_autoptr(Cluster) by_name = load("mine");
+    g_autoptr(Cluster) by_file = load(file);
+    g_autofree char *found = path_find("clusters/mine.yaml");
+    g_autofree char *bundled = path_find("clusters/hap-8.yaml");
+    g_auto(GStrv) names = path_list("clusters", ".yaml");
+    g_unsetenv("KILTER_PATH");
+    g_remove(file);
+    g_rmdir(folder);
+    g_rmdir(root);
+
+    assert_string_equal(by_name->name, "test");
+    assert_string_equal(by_file->name, "test");
+    assert_string_equal(found, file);
+    assert_string_equal(bundled, KILTER_HOME "/data/clusters/hap-8.yaml");
+    assert_int_equal(g_strv_length(names), G_N_ELEMENTS(BUNDLED) + 1);
+    assert_string_equal(names[G_N_ELEMENTS(BUNDLED)], "mine");
+    g_autofree char *absent = path_find("clusters/mine.yaml");
+    assert_null(absent);
+}
+
+/* --- collectives --- */
+
+static void test_collective_names(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < COLLECTIVES; kind++)
+        assert_int_equal(collective_from_name(collective_name(kind)), kind);
+    assert_int_equal(collective_from_name("broadcast"), COLLECTIVES);
+    assert_int_equal(collective_from_name(""), COLLECTIVES);
+}
+
+/* Every kind on every pair of forms, against "from>to" with I, R and G; all-to-all between different dims. */
+static void test_collective_converts(void **state)
+{
+    (void)state;
+    static const char *const WANT[COLLECTIVES] = {
+        [COLLECTIVE_ALL_REDUCE] = "R>I",
+        [COLLECTIVE_ALL_GATHER] = "G>I",
+        [COLLECTIVE_GROUPED_ALL_GATHER] = "G>I",
+        [COLLECTIVE_REDUCE_SCATTER] = "R>G",
+        [COLLECTIVE_GROUPED_REDUCE_SCATTER] = "R>G",
+        [COLLECTIVE_ALL_TO_ALL] = "G>G",
+        [COLLECTIVE_SLICE] = "I>G",
+        [COLLECTIVE_KEEP] = "I>R",
+        [COLLECTIVE_PAD] = "G>R",
+    };
+    for (uint32_t kind = 0; kind < COLLECTIVES; kind++)
+        for (Form from = 0; from < FORM_MAX; from++)
+            for (Form to = 0; to < FORM_MAX; to++) {
+                const char pair[] = {"IRG"[MIN(from, 2)], '>', "IRG"[MIN(to, 2)], '\0'};
+                bool want = strcmp(pair, WANT[kind]) == 0 && from != to;
+                assert_int_equal(collective_converts(kind, from, to), want);
+            }
+    assert_false(collective_converts(COLLECTIVE_SLICE, FORM_IDENTITY, FORM_MAX));
+}
+
+int main(void)
+{
+    g_unsetenv("KILTER_PATH");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bundled_machines),
+        cmocka_unit_test(test_bundled_list),
+        cmocka_unit_test(test_bundled_collectives),
+        cmocka_unit_test(test_bundled_inner_links),
+        cmocka_unit_test(test_nvlink_is_the_fit),
+        cmocka_unit_test(test_v100_rate_is_measured),
+        cmocka_unit_test(test_latency_is_measured),
+        cmocka_unit_test(test_machine_view),
+        cmocka_unit_test(test_gpu_view),
+        cmocka_unit_test(test_single_machine_uses_its_inner_link),
+        cmocka_unit_test(test_permuted_machines),
+        cmocka_unit_test(test_granularity_names),
+        cmocka_unit_test(test_search_path),
+        cmocka_unit_test(test_collective_names),
+        cmocka_unit_test(test_collective_converts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
