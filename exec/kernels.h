@@ -1,8 +1,10 @@
-/* Kernels of the reference backend: one an op kind, in float64, on whole tensors or on shards.
+/* Kernels of the reference backend: one an op kind, in float64, on whole tensors or on
+ * shards.
  *
- * A kernel reads the shapes and offsets of its operands and never the devices or the rule: what it
- * computes on shards is the op restricted to those index ranges. Outputs are zero on entry. Operands
- * are row-major in the order of the kind's signature (data/op.h). */
+ * A kernel reads the shapes and offsets of its operands and never the devices or the
+ * rule: what it computes on shards is the op restricted to those index ranges. Outputs
+ * are zero on entry. Operands are row-major in the order of the kind's signature
+ * (data/op.h). */
 #ifndef KILTER_EXEC_KERNELS_H
 #define KILTER_EXEC_KERNELS_H
 
@@ -25,8 +27,8 @@ Kernel kernel_of(OpKind kind);
 /* Added to the variance in layer norm (torch.nn.LayerNorm's default). */
 #define LAYER_NORM_EPSILON 1e-5
 
-/* Hyperparameters of the updates: the defaults of Adam (Kingma and Ba 2015, Algorithm 1), at its
- * first step; SGD uses the same rate. */
+/* Hyperparameters of the updates: the defaults of Adam (Kingma and Ba 2015, Algorithm
+ * 1), at its first step; SGD uses the same rate. */
 #define LEARNING_RATE 1e-3
 #define ADAM_BETA1    0.9
 #define ADAM_BETA2    0.999
@@ -59,7 +61,8 @@ void kernel_layer_norm_dw(const KernelCall *call);
 void kernel_log_softmax(const KernelCall *call);
 void kernel_log_softmax_dx(const KernelCall *call);
 
-/* kernels_vocabulary.c: ops that look up an integer in a dimension that may be a shard. */
+/* kernels_vocabulary.c: ops that look up an integer in a dimension that may be a
+ * shard. */
 void kernel_embedding(const KernelCall *call);
 void kernel_embedding_dw(const KernelCall *call);
 void kernel_nll_sum(const KernelCall *call);

@@ -1,8 +1,10 @@
 /* Scaled dot-product self-attention (Vaswani et al. 2017, Eq. 1), all heads of it:
  *
- *     P[b,h,q,.] = softmax over k of (Q[b,q,h,.] . K[b,k,h,.] / sqrt(D)),   y[b,q,h,.] = sum_k P V[b,k,h,.]
+ *     P[b,h,q,.] = softmax over k of (Q[b,q,h,.] . K[b,k,h,.] / sqrt(D))
+ *     y[b,q,h,.] = sum over k of P[b,h,q,k] V[b,k,h,.]
  *
- * Q, K, V are qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards of them are too. */
+ * Q, K, V are qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards of them
+ * are too. */
 #include <math.h>
 
 #include "exec/kernels.h"
@@ -76,7 +78,9 @@ void kernel_attention(const KernelCall *call)
             }
 }
 
-/* Gradients of one query's row: dP = dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = P dy. */
+/* Gradients of one query's row:
+ *
+ *     dP = dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = P dy */
 static void attention_row_dx(const Shape *n, uint64_t b, uint64_t h, uint64_t q,
                              const double *dy, const double *qkv, const double *p,
                              double *dqkv)

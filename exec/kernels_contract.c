@@ -1,7 +1,7 @@
-/* out[loops of out] = sum over the other loops of the product of the factors, + added operand.
+/* out[its loops] = sum over the other loops of the product of the factors, + added operand
  *
- * The factors are the inputs that are not added operands: two for a matrix product of any shape, one
- * for a sum (bias_grad, sum_rows) or a transpose. */
+ * The factors are the inputs that are not added operands: two for a matrix product of
+ * any shape, one for a sum (bias_grad, sum_rows) or a transpose. */
 #include "exec/kernels.h"
 
 enum { MAX_FACTORS = 2 };
@@ -14,7 +14,8 @@ typedef struct {
                    [OP_MAX_LOOPS]; /* elements a step; [n_factors]: of the output */
 } Nest;
 
-/* Elements of `tensor` that a step of `loop` moves: the sum over the dims that it drives. */
+/* Elements of `tensor` that a step of `loop` moves: the sum over the dims that it
+ * drives. */
 static uint64_t loop_stride(const ExecTensor *tensor, const int8_t *dim_loop,
                             uint32_t loop)
 {
@@ -27,7 +28,8 @@ static uint64_t loop_stride(const ExecTensor *tensor, const int8_t *dim_loop,
     return stride;
 }
 
-/* Extent of `loop` on this shard: of any operand dim that it drives; 1 if it drives none. */
+/* Extent of `loop` on this shard: of any operand dim that it drives; 1 if it drives
+ * none. */
 static uint64_t loop_extent(const KernelCall *call, const OpSpace *space, uint32_t loop)
 {
     const uint32_t n_in = call->op->n_in;

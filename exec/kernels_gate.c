@@ -1,9 +1,10 @@
-/* Top-2 gating with capacity (GShard, Lepikhin et al. 2021, Algorithm 1, without its random dispatch of
- * the second expert and its auxiliary loss).
+/* Top-2 gating with capacity (GShard, Lepikhin et al. 2021, Algorithm 1, without its
+ * random dispatch of the second expert and its auxiliary loss).
  *
- * In each group b every token s goes to its best and its second best expert of E by probability, with weights
- * p1/(p1+p2) and p2/(p1+p2). An expert has C slots a group, given out in order of s, first choices before
- * second ones; a choice that finds no slot is dropped. */
+ * In each group b every token s goes to its best and its second best expert of E by
+ * probability, with weights p1/(p1+p2) and p2/(p1+p2). An expert has C slots a group,
+ * given out in order of s, first choices before second ones; a choice that finds no
+ * slot is dropped. */
 #include <math.h>
 
 #include "exec/kernels.h"
@@ -69,7 +70,8 @@ static void route_group(const double *logit, uint32_t seq, uint32_t experts,
                 route[s].slot[c] = used[route[s].expert[c]]++;
 }
 
-/* In: logit[b,S,E]. Out: combine[b,S,E,C], the weights; dispatch[b,S,E,C], 1 where they are positive. */
+/* In: logit[b,S,E]. Out: combine[b,S,E,C], the weights; dispatch[b,S,E,C], 1 where
+ * they are positive. */
 void kernel_gate_top2(const KernelCall *call)
 {
     const ExecTensor *logit = &call->in[0], *combine = &call->out[0];
@@ -93,7 +95,9 @@ void kernel_gate_top2(const KernelCall *call)
 }
 
 /* d logit of one token from the gradients dw of its two weights:
- * dp1 = p2 (dw1 - dw2) / (p1+p2)^2, dp2 = p1 (dw2 - dw1) / (p1+p2)^2, dlogit = p (dp - sum p dp). */
+ *
+ *     dp1 = p2 (dw1 - dw2) / (p1+p2)^2, dp2 = p1 (dw2 - dw1) / (p1+p2)^2
+ *     dlogit = p (dp - sum p dp) */
 static void token_dx(const Route *route, const double dw[CHOICES], const double *p,
                      uint32_t experts, double *dlogit)
 {
@@ -109,7 +113,8 @@ static void token_dx(const Route *route, const double dw[CHOICES], const double 
         dlogit[route->expert[c]] += p[route->expert[c]] * dp[c];
 }
 
-/* The gradient with the routing held fixed. In: dcombine[b,S,E,C], logit[b,S,E]. Out: dlogit[b,S,E]. */
+/* The gradient with the routing held fixed. In: dcombine[b,S,E,C], logit[b,S,E]. Out:
+ * dlogit[b,S,E]. */
 void kernel_gate_top2_dx(const KernelCall *call)
 {
     const ExecTensor *dcombine = &call->in[0], *logit = &call->in[1];

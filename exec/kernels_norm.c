@@ -28,7 +28,8 @@ static void row_moments(const double *x, uint64_t n, double *mean, double *inver
     *inverse = 1 / sqrt(squares / (double)n + LAYER_NORM_EPSILON);
 }
 
-/* y = xhat gamma + beta, xhat = (x - mean) / sqrt(variance + epsilon). In: x[*,H], gamma[H], beta[H]. */
+/* y = xhat gamma + beta, xhat = (x - mean) / sqrt(variance + epsilon). In: x[*,H],
+ * gamma[H], beta[H]. */
 void kernel_layer_norm(const KernelCall *call)
 {
     const ExecTensor *x = &call->in[0];
@@ -66,8 +67,8 @@ void kernel_layer_norm_dx(const KernelCall *call)
     }
 }
 
-/* dgamma = sum of dy xhat, dbeta = sum of dy over the rows. In: dy[*,h], x[*,W]; h may be a slice
- * of the W features that xhat is made of. */
+/* dgamma = sum of dy xhat, dbeta = sum of dy over the rows. In: dy[*,h], x[*,W]; h may
+ * be a slice of the W features that xhat is made of. */
 void kernel_layer_norm_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];

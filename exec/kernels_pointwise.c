@@ -3,7 +3,8 @@
 
 #include "exec/kernels.h"
 
-/* y = x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the exact form). */
+/* y = x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the
+ * exact form). */
 void kernel_gelu(const KernelCall *call)
 {
     const double *x = call->in[0].data;
@@ -35,7 +36,8 @@ void kernel_relu(const KernelCall *call)
         y[i] = x[i] > 0 ? x[i] : 0;
 }
 
-/* dx = dy where x > 0, or where y = relu(x) > 0, which is the same: the derivative at 0 is 0. */
+/* dx = dy where x > 0, or where y = relu(x) > 0, which is the same: the derivative at
+ * 0 is 0. */
 void kernel_relu_dx(const KernelCall *call)
 {
     const double *dy = call->in[0].data, *x = call->in[1].data;
@@ -45,8 +47,8 @@ void kernel_relu_dx(const KernelCall *call)
         dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
-/* A number in [0, 1), uniform, as a function of the stream and the element: two rounds of the
- * finalizer of SplitMix64 (Steele et al. 2014). */
+/* A number in [0, 1), uniform, as a function of the stream and the element: two rounds
+ * of the finalizer of SplitMix64 (Steele et al. 2014). */
 static double uniform(uint64_t stream, uint64_t index)
 {
     uint64_t z = stream * UINT64_C(0x9e3779b97f4a7c15) ^ index;
@@ -71,8 +73,8 @@ static uint64_t global_index(const ExecTensor *shard, const uint32_t *whole, uin
     return index;
 }
 
-/* y = x / (1 - rate) where the element is kept, by a mask that is the same on every device and in
- * the backward, which is the same op on dy. */
+/* y = x / (1 - rate) where the element is kept, by a mask that is the same on every
+ * device and in the backward, which is the same op on dy. */
 void kernel_dropout(const KernelCall *call)
 {
     const OpAttr *attr = &call->op->attr;
@@ -86,7 +88,8 @@ void kernel_dropout(const KernelCall *call)
     }
 }
 
-/* add: equal shapes; add_rows: the second operand repeats along the first's leading dim. */
+/* add: equal shapes; add_rows: the second operand repeats along the first's leading
+ * dim. */
 void kernel_add(const KernelCall *call)
 {
     const double *a = call->in[0].data, *b = call->in[1].data;

@@ -1,9 +1,15 @@
-/* Convolution and pooling over images x[n,c,H,W], y[n,o,P,Q]. Spatial dims are whole; n, c, o may be shards. */
+/* Convolution and pooling over images x[n,c,H,W], y[n,o,P,Q]. Spatial dims are whole;
+ * n, c, o may be shards. */
 #include <math.h>
 
 #include "exec/kernels.h"
 
-/* --- convolution: y[n,o,p,q] = sum over c,r,s of x[n,c, p stride + r - padding, q stride + s - padding] w[o,c,r,s] + b[o] --- */
+/* --- convolution ---
+ *
+ *     y[n,o,p,q] = b[o] + sum over c,r,s of x[n,c,i,j] w[o,c,r,s],
+ *     i = p stride + r - padding, j = q stride + s - padding
+ *
+ * where x is 0 outside the image. */
 
 /* What the sum of a convolution visits: three elements that belong together. */
 typedef void (*ConvVisit)(double *x, double *w, double *y);
@@ -23,7 +29,8 @@ static void visit_w(double *x, double *w, double *y)
     *w += *y * *x;
 }
 
-/* Image row or column that kernel tap `tap` of output `out` reads; false outside the image. */
+/* Image row or column that kernel tap `tap` of output `out` reads; false outside the
+ * image. */
 static bool tap_position(const OpAttr *attr, uint32_t out, uint32_t tap, uint32_t extent,
                          uint32_t *position)
 {
@@ -34,7 +41,8 @@ static bool tap_position(const OpAttr *attr, uint32_t out, uint32_t tap, uint32_
     return true;
 }
 
-/* The visits for one image plane x[H,W], one kernel w[R,S] and one output plane y[P,Q]. */
+/* The visits for one image plane x[H,W], one kernel w[R,S] and one output plane
+ * y[P,Q]. */
 static void conv_planes(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                         const ExecTensor *y, uint64_t x0, uint64_t w0, uint64_t y0,
                         ConvVisit visit)
@@ -93,7 +101,9 @@ void kernel_conv2d_dw(const KernelCall *call)
     conv(&call->op->attr, &call->in[1], &call->out[0], &call->in[0], visit_w);
 }
 
-/* --- pooling, plane by plane: each output (p,q) covers rows [i0,i1) and columns [j0,j1) --- */
+/* --- pooling ---
+ *
+ * Plane by plane; each output (p,q) covers a span of rows and one of columns. */
 
 typedef struct {
     uint32_t from, to;
@@ -111,8 +121,8 @@ static Span window_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
     return (Span){from, MIN(from + attr->window, in_extent)};
 }
 
-/* Adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the even cut
- * (the rule of torch.nn.AdaptiveAvgPool2d). */
+/* Adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the
+ * even cut (the rule of torch.nn.AdaptiveAvgPool2d). */
 static Span adaptive_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
                           uint32_t out_extent)
 {
@@ -122,7 +132,8 @@ static Span adaptive_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
     return (Span){(uint32_t)from, (uint32_t)to};
 }
 
-/* One output of one plane: `x` the image plane, `width` its row length, `y` the output element. */
+/* One output of one plane: `x` the image plane, `width` its row length, `y` the output
+ * element. */
 typedef void (*PoolVisit)(double *x, uint32_t width, Span rows, Span columns, double *y,
                           double *dx);
 

@@ -2,8 +2,8 @@
 
 #include "exec/kernels.h"
 
-/* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter, gradient, first and second
- * moment. Out: the next parameter and moments. */
+/* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter,
+ * gradient, first and second moment. Out: the next parameter and moments. */
 void kernel_adam(const KernelCall *call)
 {
     const double *p = call->in[0].data, *g = call->in[1].data;

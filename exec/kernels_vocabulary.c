@@ -1,5 +1,6 @@
-/* Ops indexed by integers: a device that holds entries [offset, offset + v) of the vocabulary sees
- * the integers in that range and takes the others as contributing nothing. */
+/* Ops indexed by integers: a device that holds entries [offset, offset + v) of the
+ * vocabulary sees the integers in that range and takes the others as contributing
+ * nothing. */
 #include "exec/kernels.h"
 
 /* Where `id` lies on dim `dim` of the shard; false if on another device. */
