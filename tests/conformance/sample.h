@@ -1,9 +1,9 @@
-/* Random instances of any row of the op table, for tests that run ops: shapes that fit the signature,
- * operands, and values that the op accepts. New rows need nothing here unless their extents depend on
- * one another.
+/* Random instances of any row of the op table, for tests that run ops: shapes that fit
+ * the signature, operands, and values that the op accepts. New rows need nothing here
+ * unless their extents depend on one another.
  *
  *     Graph *graph = graph_new("one op");
- *     OpId op = sample_op(graph, OP_LINEAR, false, random);
+ *     OpId op = sample_op(graph, OP_LINEAR, 2, false, random);
  *     graph_seal(graph);
  *     ExecTensor *value = sample_values(graph, random);
  *     exec_run_graph(graph, value);
@@ -17,7 +17,8 @@
 #include "exec/exec.h"
 #include "tests/test.h"
 
-/* Extents of one instance, by letter of the signature. `out`: of output dims, where it differs. */
+/* Extents of one instance, by letter of the signature. `out`: of output dims, where it
+ * differs. */
 typedef struct {
     uint32_t extent[128], out[128];
     uint32_t n_star, star[2];
@@ -120,8 +121,9 @@ static inline uint32_t sample_dims(const SampleShape *s, const char *letters,
     return rank;
 }
 
-/* Appends one op of `kind` with random extents, at least `low` each, to a graph that has no op of that name. Its
- * inputs are new: parameters where `parameters` says so and a gradient exists, input tensors otherwise. */
+/* Appends one op of `kind` with random extents, at least `low` each, to a graph that
+ * has no op of that name. Its inputs are new: parameters where `parameters` says so
+ * and a gradient exists, input tensors otherwise. */
 static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool parameters,
                              GRand *random)
 {
@@ -170,9 +172,10 @@ static inline uint32_t sample_vocabulary(const Graph *graph, const Op *op)
                                                                       : tensor->rank - 1];
 }
 
-/* Values for the tensors that no op makes: normal numbers of `scale` (a parameter that feeds sums: divided by the root
- * of their length), indices in range, second moments that are not negative, 1 for the gradient of the loss. The array
- * has a place for every tensor; exec_run_graph fills the others. */
+/* Values for the tensors that no op makes: normal numbers (of a matrix parameter,
+ * scaled so that its sums stay near 1), indices in range, second moments that are not
+ * negative, 1 for the gradient of the loss. The array has a place for every tensor;
+ * exec_run_graph fills the others. */
 static inline ExecTensor *sample_values(const Graph *graph, GRand *random)
 {
     ExecTensor *value = g_new0(ExecTensor, graph_n_tensors(graph));
@@ -218,7 +221,7 @@ static inline void sample_free(const Graph *graph, ExecTensor *value)
 
 /* Tiny models that together hold every kind of layer. */
 static const char *const SAMPLE_MODELS[] = {
-    "vgg19:global_batch=2,width=2,fc=6,classes=5,pool=2",
+    "vgg19:global_batch=2,width=1,fc=6,classes=5,pool=2",
     "vit:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5",
     "bert-base:global_batch=3,layers=2,hidden=8,heads=4,ffn=12,seq=4,vocab=11,optimizer="
     "sgd",

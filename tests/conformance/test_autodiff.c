@@ -1,9 +1,11 @@
-/* The gradients that graph_differentiate writes down, run by the reference backend, against central
- * differences of the loss: for each differentiable op kind, for a parameter with several uses, and for
- * all models with dropout active. The updates against their formulas. */
+/* The gradients that graph_differentiate writes down, run by the reference backend,
+ * against central differences of the loss: for each differentiable op kind, for a
+ * parameter with several uses, and for all models with dropout active. The updates
+ * against their formulas. */
 #include "tests/conformance/sample.h"
 
-/* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference of losses is rounding. */
+/* Relative to the larger of both numbers, or to NOISE_FLOOR below which a difference
+ * of losses is rounding. */
 static const double TOLERANCE = 1e-6, NOISE_FLOOR = 1e-3;
 static const double STEP = 2e-5;
 enum { SEEDS = 6, ENTRIES_OF_OP = 6, ENTRIES_OF_MODEL = 2, MAX_REDRAWS = 20 };
@@ -49,8 +51,9 @@ static double central_difference(const Graph *graph, ExecTensor *value, TensorId
            (2 * step);
 }
 
-/* Compares `n` random entries of the gradient of parameter `t`. Where two steps disagree, the loss has a kink (of relu, a
- * maximum, a routing) between them, and another entry is drawn. Returns the largest gradient seen. */
+/* Compares `n` random entries of the gradient of parameter `t`. Where two steps
+ * disagree, the loss has a kink (of relu, a maximum, a routing) between them, and
+ * another entry is drawn. Returns the largest gradient seen. */
 static double check_parameter(const Graph *graph, ExecTensor *value, TensorId t,
                               uint32_t n, GRand *random)
 {
@@ -75,7 +78,8 @@ static double check_parameter(const Graph *graph, ExecTensor *value, TensorId t,
     return largest;
 }
 
-/* Parameters that were checked, and those with a gradient above the noise among the entries drawn. */
+/* Parameters that were checked, and those with a gradient above the noise among the
+ * entries drawn. */
 typedef struct {
     uint32_t checked, alive;
 } Tally;

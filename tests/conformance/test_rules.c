@@ -1,8 +1,8 @@
-/* Every rule of the op table, proved by running it: an op on shards, cut as the rule says, gives
- * the whole op's outputs once they are put together as the rule says.
+/* Every rule of the op table, proved by running it: an op on shards, cut as the rule
+ * says, gives the whole op's outputs once they are put together as the rule says.
  *
- * For random shapes and uneven cuts, empty shards among them, in float64. The same check must refuse rules that are
- * known to be wrong. */
+ * For random shapes and uneven cuts, empty shards among them, in float64. The same
+ * check must refuse rules that are known to be wrong. */
 #include "tests/conformance/sample.h"
 
 enum { MAX_DEVICES = 4, SEEDS = 12 };
@@ -22,7 +22,8 @@ static int compare_cuts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Random cuts, so uneven and often empty shards; in one of four cases one device gets everything. */
+/* Random cuts, so uneven and often empty shards; in one of four cases one device gets
+ * everything. */
 static Cut random_cut(uint32_t units, GRand *random)
 {
     Cut cut = {.n_devices = sample_between(random, 2, MAX_DEVICES)};
@@ -34,7 +35,8 @@ static Cut random_cut(uint32_t units, GRand *random)
     return cut;
 }
 
-/* The shard of `whole` that device j holds in this form. `sum` accumulates the parts of a Reduce. */
+/* The shard of `whole` that device j holds in this form. `sum` accumulates the parts
+ * of a Reduce. */
 static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
                         const Cut *cut, uint32_t j, ExecTensor *sum, GRand *random)
 {
@@ -190,7 +192,8 @@ static void test_every_rule_of_every_kind(void **state)
     }
 }
 
-/* In a model the units of dims are fewer than their extents, and values are those of a real iteration. */
+/* In a model the units of dims are fewer than their extents, and values are those of a
+ * real iteration. */
 static void test_every_rule_in_models(void **state)
 {
     (void)state;
@@ -255,7 +258,8 @@ static Form brief_form(char c, uint32_t rank)
                       : form_gather(c == 'L' ? rank - 1 : (uint32_t)(c - '0'));
 }
 
-/* The rule that `in` and `out` describe; false where the op has another number of operands (no bias). */
+/* The rule that `in` and `out` describe; false where the op has another number of
+ * operands (no bias). */
 static bool brief_rule(const Graph *graph, const Op *op, const char *in, const char *out,
                        Rule *rule)
 {

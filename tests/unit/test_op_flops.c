@@ -1,11 +1,12 @@
-/* FLOPs of every op kind against counts made by hand for one shape each, a multiply-add counting 2, and
- * the part that sharding one loop divides. */
+/* FLOPs of every op kind against counts made by hand for one shape each, a
+ * multiply-add counting 2, and the part that sharding one loop divides. */
 #include "data/data.h"
 #include "tests/test.h"
 
-/* One op: shapes of its inputs ("2,3;4,3"), extents that only the outputs fix, FLOPs by hand; then one
- * loop (letter, place in the star) and the FLOPs that sharding it divides. Extents are small primes where the
- * kind allows, so that a missing factor shows. */
+/* One op: shapes of its inputs ("2,3;4,3"), extents that only the outputs fix, FLOPs
+ * by hand; then one loop (letter, place in the star) and the FLOPs that sharding it
+ * divides. Extents are small primes where the kind allows, so that a missing factor
+ * shows. */
 typedef struct {
     OpKind kind;
     const char *shapes, *extents;
@@ -55,7 +56,8 @@ static const Row ROWS[] = {
     {OP_QKV_DW, "2,3,3,5,7;2,3,11", NULL, 3 * 5 * 7 * 11 * 2 * (2 * 3), 'b', 0,
      3 * 5 * 7 * 11 * 2 * (2 * 3)},
     {OP_QKV_DB, "2,3,3,5,7", NULL, 2 * 3 * 3 * 5 * 7, 's', 0, 2 * 3 * 3 * 5 * 7},
-    /* b 2, 11 queries and keys, h 5, D 7: scores and weighted sum 2D each; scale 1, softmax 4 */
+    /* b 2, 11 queries and keys, h 5, D 7: scores and weighted sum 2D each; scale 1,
+     * softmax 4 */
     {OP_ATTENTION, "2,11,3,5,7", "K=11", 2 * 5 * 11 * 11 * (2 * 7 + 2 * 7 + 1 + 4), 'h',
      0, 2 * 5 * 11 * 11 * (2 * 7 + 2 * 7 + 1 + 4)},
     /* dV, dP, dQ, dK 2D each; P dP and its sum 2, dP - sum 1, times P 1, scale 1 */
@@ -89,7 +91,8 @@ static const Row ROWS[] = {
     {OP_SUM_TOKEN, "2,4,5", NULL, 2 * 5, 'b', 0, 2 * 5},
     {OP_TAKE_TOKEN, "2,4,5", NULL, 0, 'h', 0, 0},
     {OP_PAD_TOKEN, "2,5", "T=4", 0, 'h', 0, 0},
-    /* b 2, s 7, e 3, c 5, d 11; gate: softmax 4, the two choices 2, weights and slots 2 */
+    /* b 2, s 7, e 3, c 5, d 11; gate: softmax 4, the two choices 2, weights and slots
+     * 2 */
     {OP_GATE_TOP2, "2,7,3", "C=5", 2 * 7 * 3 * 8, 'b', 0, 2 * 7 * 3 * 8},
     {OP_GATE_TOP2_DX, "2,7,3,5;2,7,3", NULL, 2 * 7 * 3 * 12, 'b', 0, 2 * 7 * 3 * 12},
     {OP_MOE_DISPATCH, "2,7,3,5;2,7,11", NULL, 2 * 3 * 5 * 11 * (2 * 7), 'e', 0,
