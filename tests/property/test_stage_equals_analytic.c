@@ -5,7 +5,7 @@
 #include "tests/support/random_program.h"
 #include "tests/test.h"
 
-enum { CASES = 150, MAX_BLOCKS = 3, MAX_MACHINES = 5 };
+enum { CASES = 100, MAX_BLOCKS = 3, MAX_MACHINES = 5 };
 
 typedef struct {
     Graph *graph;
@@ -166,6 +166,30 @@ static void test_same_twice(void **state)
     free_case(&c);
 }
 
+/* Shares are those of the rounded splits, and the ratios where the plan has none. */
+static void test_plan_shares(void **state)
+{
+    (void)state;
+    Case c = new_case(3002);
+    const uint32_t n = c.view->n_devices;
+    g_autoptr(SimLinear) linear =
+        sim_linear(c.plan->program, c.graph, c.view, c.plan->segment, 0);
+    g_autofree double *rounded = sim_plan_shares(c.plan, linear);
+    const uint32_t n_splits = c.plan->n_splits;
+    c.plan->n_splits = 0;
+    g_autofree double *ratios = sim_plan_shares(c.plan, linear);
+    c.plan->n_splits = n_splits;
+
+    assert_int_equal(linear->n_splits, n_splits);
+    for (uint32_t k = 0; k < n_splits; k++)
+        for (uint32_t j = 0; j < n; j++) {
+            const Split *split = &c.plan->split[k];
+            assert_close(rounded[k * n + j] * split->units, split->count[j], 1e-12);
+            assert_true(ratios[k * n + j] == c.plan->ratio[split->segment * n + j]);
+        }
+    free_case(&c);
+}
+
 static void test_errors(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -189,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_order_of_devices),
         cmocka_unit_test(test_twice_as_fast),
         cmocka_unit_test(test_same_twice),
+        cmocka_unit_test(test_plan_shares),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

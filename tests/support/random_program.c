@@ -80,6 +80,17 @@ static void run_op(Walk *walk, OpId id)
         walk->held[op->out[i]] |= (uint8_t)(1u << r->form[op->n_in + i]);
 }
 
+/* What data parallelism does before the updates: all gradients of parameters become whole
+ * in one step. */
+static void gather_gradients(Walk *walk)
+{
+    for (TensorId t = 0; t < graph_n_tensors(walk->graph); t++) {
+        const Tensor *tensor = graph_tensor(walk->graph, t);
+        if (tensor->role == ROLE_PARAMETER && graph_updated(walk->graph, t) != GRAPH_NONE)
+            obtain(walk, graph_gradient(walk->graph, t), FORM_IDENTITY);
+    }
+}
+
 Program *random_program(GRand *rand, const Graph *graph)
 {
     const uint32_t n_tensors = graph_n_tensors(graph);
@@ -88,8 +99,12 @@ Program *random_program(GRand *rand, const Graph *graph)
     Walk walk = {rand, graph, program_new(), held, at_rest};
 
     load_all(&walk);
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
+    for (OpId id = 0, updates = 0; id < graph_n_ops(graph); id++) {
+        if (graph_get_op(graph, id)->pass == PASS_UPDATE && updates++ == 0 &&
+            below(&walk, 2))
+            gather_gradients(&walk);
         run_op(&walk, id);
+    }
     for (TensorId t = 0; t < n_tensors; t++)
         if (graph_updated(graph, t) != GRAPH_NONE)
             obtain(&walk, graph_updated(graph, t), at_rest[t]);

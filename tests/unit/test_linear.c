@@ -285,14 +285,59 @@ static void test_segments(void **state)
     g_autofree double *share = sim_shares(linear, &f->view, ratio);
     for (uint32_t i = 0; i < 4; i++)
         assert_true(share[i] == ratio[i]);
+
+    /* A tensor is cut by its producer's segment: the logits y by the linear's. */
+    g_autoptr(Program) tensor = tensor_parallel(f);
+    memset(segment, 0, graph_n_ops(f->graph) * sizeof *segment);
+    segment[f->linear] = 1;
+    g_autoptr(SimLinear) other = sim_linear(tensor, f->graph, &f->view, segment, 0);
+    assert_int_equal(other->n_terms, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(other->split[other->term[i].from].segment, 1);
+}
+
+/* x -> linear(w, b) twice with the same w and b: each gradient is the sum of two
+ * contributions, of which only the sum is reduced inside a machine. */
+static void test_tied_parameters(void **state)
+{
+    const OpAttr none = {0};
+    g_autoptr(Graph) g = graph_new("tied");
+    const TensorId labels = graph_input(g, "labels", DTYPE_I64, 1, (uint32_t[]){8});
+    const TensorId w = graph_parameter(g, "w", 2, (uint32_t[]){4, 4});
+    TensorId y = graph_input(g, "x", DTYPE_F32, 2, (uint32_t[]){8, 4});
+    y = graph_op(g, OP_LINEAR, "first", none, 2, (TensorId[]){y, w}, NULL);
+    y = graph_op(g, OP_LINEAR, "second", none, 2, (TensorId[]){y, w}, NULL);
+    y = graph_op(g, OP_NLL_SUM, "loss", none, 2, (TensorId[]){y, labels}, NULL);
+    uint32_t messages = 0;
+
+    (void)state;
+    graph_differentiate(g, y, OPTIMIZER_SGD);
+    graph_seal(g);
+    for (OpId id = 0; id < graph_n_ops(g); id++) {
+        Rule rule[OP_MAX_RULES];
+        SimWork work;
+        op_rules(g, id, rule);
+        sim_work_op(g, id, &rule[0], &work);
+        const Op *op = graph_get_op(g, id);
+        const bool last = op->out[0] == graph_gradient(g, w);
+        assert_int_equal(work.inner_messages, last || op->pass == PASS_UPDATE);
+        assert_true(!last || op->kind == OP_ADD);
+        messages += work.inner_messages;
+    }
+    assert_int_equal(messages, 2);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_data_parallel), TEST(test_terms),      TEST(test_buckets),
-        TEST(test_inner),         TEST(test_one_device), TEST(test_segments),
+        TEST(test_data_parallel),
+        TEST(test_terms),
+        TEST(test_buckets),
+        TEST(test_inner),
+        TEST(test_one_device),
+        TEST(test_segments),
+        cmocka_unit_test(test_tied_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

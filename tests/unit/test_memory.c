@@ -240,6 +240,59 @@ static void test_all_reduce_in_place(void **state)
     assert_true(most == 16 * PARAMETERS + 4 * W1);
 }
 
+/* An old value that is used after its update keeps its buffer, and the new one lives
+ * beside it to the end. */
+static void test_old_value_used_after_update(void **state)
+{
+    const Fixture *f = *state;
+    Device device[2] = {{.gpus = 1, .rate = 1}, {.gpus = 1, .rate = 1}};
+    const ClusterView view = {.n_devices = 2, .device = device};
+    g_autoptr(Program) program = data_parallel(f);
+
+    program_collective(program, COLLECTIVE_REDUCE_SCATTER,
+                       graph_gradient(f->graph, f->w1), R, G0);
+    program_collective(program, COLLECTIVE_SLICE, f->w1, I, G0);
+    g_autoptr(SimLinear) linear = NULL;
+    g_autoptr(SimMemory) memory = memory_of(f, program, &view, &linear);
+    /* At the last but one: all at rest, dw1 as partial sums and its shard, the new w1. */
+    const uint32_t last = memory->n_points - 1;
+    assert_int_equal(memory->instr[last], program->n - 2);
+    assert_true(memory->held[last] == 12 * PARAMETERS + 8 * W1);
+}
+
+/* A view needs no memory of its own: merge(x) and x are one. */
+static void test_views(void **state)
+{
+    const OpAttr none = {0};
+    g_autoptr(Graph) g = graph_new("views");
+    const TensorId labels = graph_input(g, "labels", DTYPE_I64, 1, (uint32_t[]){B});
+    const TensorId w = graph_parameter(g, "w", 2, (uint32_t[]){4, 24});
+    TensorId y = graph_input(g, "x", DTYPE_F32, 3, (uint32_t[]){B, 6, 4});
+    y = graph_op(g, OP_MERGE, "merge", none, 1, &y, "n=24");
+    y = graph_op(g, OP_LINEAR, "linear", none, 2, (TensorId[]){y, w}, NULL);
+    y = graph_op(g, OP_NLL_SUM, "loss", none, 2, (TensorId[]){y, labels}, NULL);
+    Device device = {.gpus = 1, .rate = 1};
+    const ClusterView view = {.n_devices = 1, .device = &device};
+    g_autoptr(Program) program = program_new();
+
+    (void)state;
+    graph_differentiate(g, y, OPTIMIZER_SGD);
+    graph_seal(g);
+    for (TensorId t = 0; t < graph_n_tensors(g); t++)
+        if (graph_tensor(g, t)->producer == GRAPH_NONE)
+            program_load(program, t, I);
+    for (OpId id = 0; id < graph_n_ops(g); id++)
+        program_compute(program, id, (Form[OP_MAX_OPERANDS]){I}, OP_MAX_OPERANDS);
+    g_autoptr(SimLinear) linear = sim_linear(program, g, &view, NULL, 0);
+    g_autoptr(SimMemory) memory = sim_memory(program, g, linear, NULL);
+    /* x once; y, labels, seed, loss at the loss; x, dy, dw at the end of the backward. */
+    const double share[] = {1};
+    assert_int_equal(memory->n_splits, 0);
+    assert_close(sim_memory_peak(memory, &view, share, 0, NULL),
+                 4 * 96 + fmax(4 * B * (24 + 4) + 8 * B + 8, 4 * B * (24 + 4) + 4 * 96),
+                 1e-12);
+}
+
 /* A tensor that is dropped and gathered again does not live in between. */
 static void test_gathered_twice(void **state)
 {
@@ -284,10 +337,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_data_parallel),
-        TEST(test_zero),
-        TEST(test_all_reduce_in_place),
-        TEST(test_gathered_twice),
+        TEST(test_data_parallel),       TEST(test_zero),
+        TEST(test_all_reduce_in_place), TEST(test_old_value_used_after_update),
+        cmocka_unit_test(test_views),   TEST(test_gathered_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

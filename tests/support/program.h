@@ -1,0 +1,176 @@
+/* Runs the program ($KILTER_BIN) in a folder of the test's own. */
+#ifndef KILTER_TESTS_SUPPORT_PROGRAM_H
+#define KILTER_TESTS_SUPPORT_PROGRAM_H
+
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+
+#include "tests/test.h"
+
+/* A temporary folder, removed with its files by sandbox_free. */
+typedef struct {
+    char *folder;
+} Sandbox;
+
+static inline Sandbox *sandbox_new(void)
+{
+    Sandbox *sandbox = g_new0(Sandbox, 1);
+    sandbox->folder = g_dir_make_tmp("kilter-test-XXXXXX", NULL);
+    assert_non_null(sandbox->folder);
+    return sandbox;
+}
+
+static inline void remove_tree(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *entry = g_build_filename(path, name, NULL);
+        remove_tree(entry);
+    }
+    g_remove(path);
+}
+
+static inline void sandbox_free(Sandbox *sandbox)
+{
+    remove_tree(sandbox->folder);
+    g_free(sandbox->folder);
+    g_free(sandbox);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sandbox, sandbox_free)
+
+static inline void sandbox_write(const Sandbox *sandbox, const char *name,
+                                 const char *text)
+{
+    g_autofree char *path = g_build_filename(sandbox->folder, name, NULL);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static inline char *sandbox_read(const Sandbox *sandbox, const char *name)
+{
+    g_autofree char *path = g_build_filename(sandbox->folder, name, NULL);
+    char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
+static inline int compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names and contents of all files below the folder, as one checksum. */
+static inline void digest_tree(GChecksum *sum, const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    g_autofree char *text = NULL;
+    gsize length;
+    if (!dir && g_file_get_contents(path, &text, &length, NULL))
+        g_checksum_update(sum, (const guchar *)text, (gssize)length);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir)))
+        g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *entry = g_build_filename(path, names->pdata[i], NULL);
+        g_checksum_update(sum, names->pdata[i], -1);
+        digest_tree(sum, entry);
+    }
+}
+
+static inline char *sandbox_digest(const Sandbox *sandbox)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    digest_tree(sum, sandbox->folder);
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+/* What a run left behind. */
+typedef struct {
+    int status; /* exit status; -1: ended by a signal */
+    char *out, *err;
+} Ran;
+
+static inline void ran_clear(Ran *ran)
+{
+    g_free(ran->out);
+    g_free(ran->err);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Ran, ran_clear)
+
+/* Starts `kilter line` in the sandbox; the line is split like a shell's. `environment`: NULL or KEY=VALUE. */
+static inline GSubprocess *program_start(const Sandbox *sandbox, const char *line,
+                                         const char *environment)
+{
+    const char *program = g_getenv("KILTER_BIN");
+    assert_non_null(program);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, sandbox->folder);
+    if (environment) {
+        g_auto(GStrv) pair = g_strsplit(environment, "=", 2);
+        g_subprocess_launcher_setenv(launcher, pair[0], pair[1], TRUE);
+    }
+    g_autofree char *whole = g_strdup_printf("'%s' %s", program, line);
+    g_auto(GStrv) arguments = NULL;
+    assert_true(g_shell_parse_argv(whole, NULL, &arguments, NULL));
+    GError *error = NULL;
+    GSubprocess *process =
+        g_subprocess_launcher_spawnv(launcher, (const char *const *)arguments, &error);
+    assert_no_error(error);
+    return process;
+}
+
+static inline Ran program_finish(GSubprocess *process)
+{
+    Ran ran = {.status = -1};
+    assert_true(
+        g_subprocess_communicate_utf8(process, NULL, NULL, &ran.out, &ran.err, NULL));
+    if (g_subprocess_get_if_exited(process))
+        ran.status = g_subprocess_get_exit_status(process);
+    g_object_unref(process);
+    return ran;
+}
+
+static inline Ran program_run(const Sandbox *sandbox, const char *line)
+{
+    return program_finish(program_start(sandbox, line, NULL));
+}
+
+/* Runs and asserts success; the caller reads the output. */
+static inline Ran program_run_good(const Sandbox *sandbox, const char *line)
+{
+    Ran ran = program_run(sandbox, line);
+    if (ran.status != 0)
+        TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s: exit %d, %s", line, ran.status,
+                     ran.err);
+    return ran;
+}
+
+/* Asserts: that exit status, one line on stderr that contains `part`, nothing on stdout, no file changed. */
+static inline void program_refuses_in(const Sandbox *sandbox, const char *line,
+                                      const char *environment, int status,
+                                      const char *part)
+{
+    g_autofree char *before = sandbox_digest(sandbox);
+    g_auto(Ran) ran = program_finish(program_start(sandbox, line, environment));
+    g_autofree char *after = sandbox_digest(sandbox);
+    const char *end = strchr(ran.err, '\n');
+    if (ran.status != status || !strstr(ran.err, part) || !end || end[1] || *ran.out)
+        TEST_FAIL_AT(
+            __FILE__, __LINE__,
+            "kilter %s: exit %d, stdout '%s', stderr '%s'; expected exit %d and one line "
+            "with '%s'",
+            line, ran.status, ran.out, ran.err, status, part);
+    if (strcmp(before, after) != 0)
+        TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s: wrote something", line);
+}
+
+static inline void program_refuses(const Sandbox *sandbox, const char *line, int status,
+                                   const char *part)
+{
+    program_refuses_in(sandbox, line, NULL, status, part);
+}
+
+#endif
