@@ -1,0 +1,78 @@
+#include "experiments/command.h"
+
+typedef struct {
+    char *planner, *granularity, *output;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->planner);
+    g_free(own->granularity);
+    g_free(own->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
+{
+    g_autofree char *text = plan_write(evaluation->plan, evaluation->graph);
+    g_autoptr(GError) bad = NULL;
+    if (g_file_set_contents(file, text, -1, &bad))
+        return true;
+    return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                       bad->message);
+}
+
+static bool make_plan(const char *model, const char *cluster_name, const Own *own,
+                      const CommandOptions *options, GError **error)
+{
+    Granularity granularity = GRANULARITY_MACHINE;
+    const Planner *planner = planner_find(own->planner ? own->planner : "hap", error);
+    if (!planner ||
+        (own->granularity && !granularity_find(own->granularity, &granularity, error)) ||
+        (own->output && !command_check_output(own->output, error)))
+        return false;
+    g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
+    if (!cluster)
+        return false;
+    g_autoptr(Configuration) configuration =
+        configuration_new(model, cluster_name, cluster, granularity, planner, "analytic",
+                          &options->planner, error);
+    g_auto(Evaluation) evaluation = {0};
+    if (!configuration || !configuration_evaluate(configuration, &evaluation, error) ||
+        !command_check_fits(&evaluation, error) ||
+        (own->output && !write_plan(own->output, &evaluation, error)))
+        return false;
+    if (options->json)
+        command_print_json(command_evaluation_json(&evaluation));
+    else if (!options->quiet)
+        command_print_evaluation(&evaluation, options->verbose);
+    return true;
+}
+
+bool cmd_plan(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"planner", 'p', 0, G_OPTION_ARG_STRING, &own.planner,
+         "How to plan (default hap; see kilter planners)", "NAME"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
+         "What a device is: machine (default) or gpu", "LEVEL"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
+         "FILE"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "plan",
+        .arguments = "MODEL CLUSTER",
+        .min_arguments = 2,
+        .max_arguments = 2,
+        .summary = "Plans a model on a cluster and prints what an iteration costs by the "
+                   "analytic "
+                   "model.\nExit status 3, and nothing written, if the plan does not fit "
+                   "the memory.",
+        .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           make_plan(argv[1], argv[2], &own, &options, error);
+}

@@ -1,0 +1,173 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/command.h"
+#include "experiments/reproduce.h"
+
+typedef struct {
+    char *database, *folder, *granularity;
+    int threads;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->database);
+    g_free(own->folder);
+    g_free(own->granularity);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* --- the table of claims --- */
+
+static const char *verdict(const Claim *claim)
+{
+    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
+}
+
+static void print_claims(const Claims *claims)
+{
+    size_t width = strlen("claim");
+    for (uint32_t i = 0; i < claims->n; i++)
+        width = MAX(width, (size_t)g_utf8_strlen(claims->claim[i].text, -1));
+    printf("\n%-*s  %14s  %6s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
+           "verdict", "where");
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
+        g_autofree char *paper =
+            g_strdup_printf("%.2f +- %.2f", claim->value, claim->tolerance);
+        g_autofree char *ours =
+            isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
+        printf("%s%*s  %14s  %6s  %-13s  %s\n", claim->text, padding, "", paper, ours,
+               verdict(claim), claim->where);
+        if (*claim->note)
+            printf("    %s\n", claim->note);
+    }
+}
+
+static json_t *claims_json(const Claims *claims)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s}", "claim",
+                            claim->claim, "text", claim->text, "where", claim->where,
+                            "paper", claim->value, "tolerance", claim->tolerance, "ours",
+                            isnan(claim->ours) ? json_null() : json_real(claim->ours),
+                            "verdict", verdict(claim), "note", claim->note));
+    }
+    return list;
+}
+
+/* --- the command --- */
+
+static void report(const Experiment *experiment, const Reproduction *reproduction,
+                   const CommandOptions *options, json_t *list)
+{
+    const SweepProgress *p = &reproduction->progress;
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:[s, s], s:i, s:o}", "experiment",
+                        experiment_name(experiment), "database", reproduction->database,
+                        "figure", reproduction->png, reproduction->svg, "configurations",
+                        (int)p->total, "claims", claims_json(reproduction->claims)));
+    if (options->json || options->quiet)
+        return;
+    printf("%s: %s\n", experiment_name(experiment), experiment_description(experiment));
+    print_claims(reproduction->claims);
+    printf("\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n", p->total,
+           p->done, reproduction->database, reproduction->png, reproduction->svg);
+}
+
+static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
+                          const CommandOptions *options, json_t *list, GError **error)
+{
+    for (guint i = 0; i < experiments->len; i++) {
+        Terminal *terminal = terminal_begin(options->quiet);
+        ReproduceOptions reproduce_options = {
+            .database = own->database,
+            .folder = own->folder ? own->folder : "out",
+            .command = line,
+            .sweep = {.threads = (uint32_t)own->threads,
+                      .watch = terminal_watch,
+                      .data = terminal},
+        };
+        g_auto(Reproduction) reproduction = {0};
+        bool good = reproduce_run(experiments->pdata[i], &reproduce_options,
+                                  &reproduction, error);
+        terminal_end(terminal);
+        if (!good)
+            return false;
+        if (i > 0 && !options->json && !options->quiet)
+            puts("");
+        report(experiments->pdata[i], &reproduction, options, list);
+    }
+    return true;
+}
+
+/* All files are read and checked before the first is evaluated. */
+static GPtrArray *load_all(const char *what, const Own *own,
+                           const CommandOptions *options, GError **error)
+{
+    if (own->threads < 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "-j: expected a number of threads, got %d",
+                    own->threads);
+        return NULL;
+    }
+    g_auto(GStrv) names = reproduce_names(what, error);
+    ExperimentChange change = {.granularity = own->granularity,
+                               .seed =
+                                   options->seed_given ? &options->planner.seed : NULL,
+                               .set = options->set};
+    g_autoptr(GPtrArray) list =
+        g_ptr_array_new_with_free_func((GDestroyNotify)experiment_free);
+    for (char **name = names; name && *name; name++) {
+        Experiment *experiment = experiment_load(*name, &change, error);
+        if (!experiment)
+            return NULL;
+        g_ptr_array_add(list, experiment);
+    }
+    return names ? g_steal_pointer(&list) : NULL;
+}
+
+bool cmd_reproduce(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads, "Threads (default: one a core)",
+         "N"},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+         "The results (default DIR/NAME.db)", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder, "Folder (default out)",
+         "DIR"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
+         "Instead of the experiment's: machine or gpu", "LEVEL"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "reproduce",
+        .arguments = "NAME|PAPER|all",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Runs a published experiment, draws its figure, and prints the "
+                   "paper's claims "
+                   "beside ours.\nResumes and reuses what the database holds.",
+        .example = "kilter reproduce hap-fig13",
+        .entries = entries,
+    };
+    g_autofree char *line = command_line(argc, argv);
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    g_autoptr(GPtrArray) experiments = load_all(argv[1], &own, &options, error);
+    if (!experiments)
+        return false;
+    json_t *list = json_array();
+    bool good = reproduce_all(experiments, line, &own, &options, list, error);
+    json_t *object = json_pack("{s:o}", "reproduced", list);
+    if (good && options.json)
+        command_print_json(object);
+    else
+        json_decref(object);
+    return good;
+}

@@ -1,0 +1,74 @@
+/* What all commands share: options, errors, output. Only main.c and the commands speak to the terminal. */
+#ifndef KILTER_EXPERIMENTS_COMMAND_H
+#define KILTER_EXPERIMENTS_COMMAND_H
+
+#include <jansson.h>
+
+#include "experiments/configuration.h"
+#include "experiments/sweep.h"
+
+/* A command gets its arguments (argv[0] is its name) and reports failure, whose code becomes the exit status. */
+typedef bool (*CommandRun)(int argc, char **argv, GError **error);
+
+#define COMMAND_TABLE(X)                                           \
+    X(models, "list the built-in models")                          \
+    X(clusters, "list the clusters on the search path")            \
+    X(planners, "list the planners")                               \
+    X(plan, "plan a model on a cluster")                           \
+    X(simulate, "simulate an iteration of a plan")                 \
+    X(sweep, "evaluate the grid of an experiment file, resumably") \
+    X(figure, "draw a figure from stored results")                 \
+    X(reproduce, "sweep, figure and table of claims of a published experiment")
+
+#define X(name, help) bool cmd_##name(int argc, char **argv, GError **error);
+COMMAND_TABLE(X)
+#undef X
+
+/* Options that every command takes. */
+typedef struct {
+    gboolean json, quiet, verbose;
+    char *seed_text;
+    char **set;
+    bool seed_given;
+    PlannerOptions planner; /* with --seed and --set applied */
+} CommandOptions;
+
+void command_options_clear(CommandOptions *options);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
+
+typedef struct {
+    const char *name;
+    const char *arguments; /* "MODEL CLUSTER" */
+    int min_arguments, max_arguments;
+    const char *summary;
+    const char *example;
+    const GOptionEntry *entries; /* the command's own; may be NULL */
+} CommandSyntax;
+
+/* Parses options; argv is left with the name and the arguments. --help prints and exits. */
+bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
+                   CommandOptions *options, GError **error);
+
+/* Prints one JSON value to stdout and releases it. */
+void command_print_json(json_t *value);
+
+/* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if not. */
+bool command_check_output(const char *file, GError **error);
+
+/* The keys that every plan and simulation carries (design Sec. 10), and the human-readable form of the same. */
+json_t *command_evaluation_json(const Evaluation *evaluation);
+void command_print_evaluation(const Evaluation *evaluation, bool verbose);
+
+/* Fails with KILTER_ERROR_INFEASIBLE, naming device and bytes missing, if the plan does not fit. */
+bool command_check_fits(const Evaluation *evaluation, GError **error);
+
+/* A progress line on a terminal, and a stop after the first Ctrl-C, while sweeps run. */
+typedef struct Terminal Terminal;
+Terminal *terminal_begin(bool quiet);
+bool terminal_watch(const SweepProgress *progress, void *terminal);
+void terminal_end(Terminal *terminal);
+
+/* "kilter sweep -j 2 x.yaml", shell-quoted, for the store. Call before command_parse. Caller frees. */
+char *command_line(int argc, char **argv);
+
+#endif

@@ -1,0 +1,187 @@
+#include "experiments/configuration.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static json_t *link_json(const LinkCost *link)
+{
+    return json_pack("{s:f, s:f}", "bandwidth", link->bandwidth, "latency_s",
+                     link->latency_s);
+}
+
+/* The cluster's numbers, without names and sources of things: they change no result. */
+static json_t *cluster_json(const Cluster *cluster)
+{
+    json_t *machines = json_array();
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const DeviceType *type = &cluster->type[machine->type];
+        json_array_append_new(machines,
+                              json_pack("{s:s, s:s, s:i, s:f, s:I, s:o}", "name",
+                                        machine->name, "type", type->name, "gpus",
+                                        (int)machine->gpus, "rate", type->rate,
+                                        "memory_bytes", (json_int_t)type->memory_bytes,
+                                        "inner", link_json(&machine->inner)));
+    }
+    json_t *collectives = json_object();
+    for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        json_object_set_new(collectives, collective_name((Collective)kind),
+                            link_json(&cluster->collective[kind]));
+    return json_pack("{s:s, s:o, s:o}", "name", cluster->name, "machines", machines,
+                     "collectives", collectives);
+}
+
+static json_t *options_json(const PlannerOptions *options)
+{
+    json_t *object = json_object();
+    g_auto(GStrv) list = planner_options_list(options);
+    for (char **pair = list; pair[0] && pair[1]; pair += 2)
+        json_object_set_new(object, pair[0], json_string(pair[1]));
+    return object;
+}
+
+static void seal(Configuration *c)
+{
+    json_t *object =
+        json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:I, s:s}", "model", c->canonical_model,
+                  "cluster", cluster_json(c->cluster), "granularity",
+                  granularity_name(c->granularity), "planner", c->planner->name,
+                  "fidelity", c->fidelity, "options", options_json(&c->options), "seed",
+                  (json_int_t)c->options.seed, "version", KILTER_VERSION);
+    char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+    c->json = g_strdup(text);
+    c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
+    free(text);
+    json_decref(object);
+}
+
+Configuration *configuration_new(const char *model, const char *cluster_name,
+                                 const Cluster *cluster, Granularity granularity,
+                                 const Planner *planner, const char *fidelity,
+                                 const PlannerOptions *options, GError **error)
+{
+    const char *known = fidelity_find(fidelity, error);
+    if (!known)
+        return NULL;
+    /* Building the graph is the one check that knows which parameters fit together. */
+    char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(model, cluster_gpus(cluster), &canonical, error);
+    if (!graph)
+        return NULL;
+    Configuration *c = g_new0(Configuration, 1);
+    c->model = g_strdup(model);
+    c->canonical_model = canonical;
+    c->cluster_name = g_strdup(cluster_name);
+    c->cluster = cluster;
+    c->granularity = granularity;
+    c->planner = planner;
+    c->fidelity = known;
+    c->options = *options;
+    seal(c);
+    return c;
+}
+
+void configuration_free(Configuration *c)
+{
+    if (!c)
+        return;
+    g_free(c->model);
+    g_free(c->canonical_model);
+    g_free(c->cluster_name);
+    g_free(c->json);
+    g_free(c->hash);
+    g_free(c);
+}
+
+const char *fidelity_find(const char *name, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < sim_fidelity_count(); i++) {
+        const char *candidate = sim_fidelity(i)->name;
+        if (strcmp(candidate, name) == 0)
+            return candidate;
+        g_string_append_printf(known, "%s%s", i ? ", " : "", candidate);
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT, "unknown fidelity '%s', expected one of %s",
+                name, known->str);
+    return NULL;
+}
+
+bool granularity_find(const char *name, Granularity *granularity, GError **error)
+{
+    if (granularity_parse(name, granularity))
+        return true;
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "unknown granularity '%s', expected machine or gpu", name);
+}
+
+bool seed_parse(const char *text, uint64_t *seed, GError **error)
+{
+    guint64 value;
+    if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &value, NULL))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a seed from 0 to 2^63 - 1, got '%s'", text);
+    *seed = value;
+    return true;
+}
+
+bool option_assign(PlannerOptions *options, const char *pair, GError **error)
+{
+    const char *equals = strchr(pair, '=');
+    if (!equals)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "option '%s': expected key=value",
+                           pair);
+    g_autofree char *key = g_strndup(pair, (gsize)(equals - pair));
+    return planner_options_set(options, key, equals + 1, error);
+}
+
+bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
+                            GError **error)
+{
+    *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity)};
+    evaluation->plan =
+        planner_plan(c->planner, c->canonical_model, c->cluster_name, evaluation->view,
+                     &c->options, &evaluation->graph, error);
+    if (evaluation->plan)
+        evaluation->report = sim_evaluate(evaluation->plan, evaluation->graph,
+                                          evaluation->view, c->fidelity, error);
+    if (!evaluation->report)
+        evaluation_clear(evaluation);
+    return evaluation->report != NULL;
+}
+
+bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
+                        const char *fidelity, Evaluation *evaluation, GError **error)
+{
+    *evaluation = (Evaluation){
+        .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
+    if (evaluation->view->n_devices != plan->n_devices)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the plan is for %u devices, cluster %s has %u at this granularity",
+                    plan->n_devices, plan->cluster, evaluation->view->n_devices);
+    else
+        evaluation->report = sim_evaluate(plan, graph, evaluation->view, fidelity, error);
+    if (!evaluation->report)
+        evaluation_clear(evaluation);
+    return evaluation->report != NULL;
+}
+
+void evaluation_clear(Evaluation *evaluation)
+{
+    g_clear_pointer(&evaluation->report, sim_report_free);
+    g_clear_pointer(&evaluation->plan, plan_free);
+    g_clear_pointer(&evaluation->view, cluster_view_free);
+    g_clear_pointer(&evaluation->graph, graph_free);
+}
+
+char *evaluation_misfit(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    const Device *device = &evaluation->view->device[report->worst_device];
+    g_autofree char *missing =
+        units_format((double)report->missing_bytes, QUANTITY_BYTES);
+    return g_strdup_printf("device %s (%s) misses %" G_GUINT64_FORMAT " bytes (%s) at %s",
+                           device->name, device->type_name, report->missing_bytes,
+                           missing,
+                           report->worst_instr ? report->worst_instr : "its peak");
+}

@@ -1,0 +1,105 @@
+/* An evaluation as JSON and as text. */
+#include <math.h>
+#include <stdio.h>
+
+#include "experiments/command.h"
+
+static json_t *number_or_null(double value)
+{
+    return value > 0.0 && isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *ratios_json(const Plan *plan)
+{
+    json_t *rows = json_array();
+    for (uint32_t k = 0; k < plan->n_segments; k++) {
+        json_t *row = json_array();
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            json_array_append_new(row, json_real(plan->ratio[k * plan->n_devices + j]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+json_t *command_evaluation_json(const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    double gap = plan_gap(plan);
+    json_t *memory = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:i, "
+        "s:o, s:o, "
+        "s:b, s:I, s:s}",
+        "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
+        "granularity", granularity_name(plan->granularity), "fidelity", report->fidelity,
+        "gpus", (int)cluster_gpus(evaluation->view->cluster), "iteration_time_s",
+        report->iteration_time_s, "communication_s", report->comm_s, "computation_s",
+        report->comp_s, "lower_bound_s", number_or_null(plan->lower_bound_s), "gap",
+        isfinite(gap) ? json_real(gap) : json_null(), "optimal", plan->optimal,
+        "search_time_s", plan->search_time_s, "balance_time_s", plan->balance_time_s,
+        "stages", (int)report->n_stages, "ratios", ratios_json(plan), "memory_bytes",
+        memory, "feasible", report->feasible, "seed", (json_int_t)plan->seed, "version",
+        plan->version);
+}
+
+static void print_devices(const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    printf("  %-12s %-10s %5s %9s %9s %9s   %s\n", "device", "type", "gpus", "ratio",
+           "busy", "idle", "memory of a GPU");
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const Device *device = &evaluation->view->device[j];
+        g_autofree char *busy = units_format(report->busy_s[j], QUANTITY_TIME);
+        g_autofree char *idle = units_format(report->idle_s[j], QUANTITY_TIME);
+        g_autofree char *used =
+            units_format((double)report->memory_bytes[j], QUANTITY_BYTES);
+        g_autofree char *has = units_format((double)device->memory_bytes, QUANTITY_BYTES);
+        printf("  %-12s %-10s %5u %9.4f %9s %9s   %s of %s\n", device->name,
+               device->type_name, device->gpus, plan->ratio[j], busy, idle, used, has);
+    }
+}
+
+static void print_stages(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    printf("  %5s %13s %13s %13s   %s\n", "stage", "communication", "computation",
+           "instructions", "first");
+    for (uint32_t i = 0; i < report->n_stages; i++) {
+        const SimStageReport *stage = &report->stage[i];
+        g_autofree char *comm = units_format(stage->comm_s, QUANTITY_TIME);
+        g_autofree char *comp = units_format(stage->comp_s, QUANTITY_TIME);
+        g_autofree char *first =
+            stage->n ? instr_text(&evaluation->plan->program->instr[stage->first],
+                                  evaluation->graph)
+                     : g_strdup("-");
+        printf("  %5u %13s %13s %13u   %s\n", i, comm, comp, stage->n, first);
+    }
+}
+
+void command_print_evaluation(const Evaluation *evaluation, bool verbose)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    g_autofree char *time = units_format(report->iteration_time_s, QUANTITY_TIME);
+    g_autofree char *comm = units_format(report->comm_s, QUANTITY_TIME);
+    g_autofree char *comp = units_format(report->comp_s, QUANTITY_TIME);
+    g_autofree char *search = units_format(plan->search_time_s, QUANTITY_TIME);
+    g_autofree char *balance = units_format(plan->balance_time_s, QUANTITY_TIME);
+    printf("%s on %s with %s, %s fidelity\n", plan->model, plan->cluster, plan->planner,
+           report->fidelity);
+    printf("  iteration    %s = communication %s + computation %s, %u stages\n", time,
+           comm, comp, report->n_stages);
+    if (plan->lower_bound_s > 0.0 && isfinite(plan_gap(plan))) {
+        g_autofree char *bound = units_format(plan->lower_bound_s, QUANTITY_TIME);
+        printf("  lower bound  %s, gap %.2f %%%s\n", bound, 100.0 * plan_gap(plan),
+               plan->optimal ? ", optimal for its ratios" : "");
+    }
+    printf("  planning     search %s, balance %s\n", search, balance);
+    print_devices(evaluation);
+    if (verbose)
+        print_stages(evaluation);
+}

@@ -1,0 +1,68 @@
+# Grouped bars of HAP's comparisons: one panel a model, one group a number of GPUs, one bar a planner.
+# Called by a figure's own script with the arguments data, output, terminal, title.
+# Columns of the data: panel, panel's title, group, GPUs, planner's seat, its name, its slot, slots, status, seconds.
+set terminal @ARG3 size 1200,860 font "DejaVu Sans,13" background rgb "white"
+set output ARG2
+set datafile separator tab
+set datafile commentschars "#"
+
+# Seats: HAP, DP-EV, DP-CP, DeepSpeed, TAG. Dark to light, so that the order survives greyscale printing; blue against orange,
+# which colour-blind readers tell apart. Bars stand in the order of the seats, and a planner without results takes no room.
+colours = "#14375e #a6500f #f0a63c #b9dcf0 #ffffff"
+colour(seat) = word(colours, seat + 1)
+
+panels = 0; groups = 0; slots = 1; seats = ""; names = ""
+group_names = ""; panel_titles = ""
+see(list, text) = strstrt(list." ", " ".text." ") ? list : list." ".text
+stats ARG1 using (panels = $1 + 1 > panels ? $1 + 1 : panels, \
+                  groups = $3 + 1 > groups ? $3 + 1 : groups, slots = $8, \
+                  seats = see(seats, sprintf("%d", $5)), names = see(names, strcol(6)), \
+                  group_names = see(group_names, sprintf("%d:%s", $3, strcol(4))), \
+                  panel_titles = see(panel_titles, sprintf("%d:%s", $1, strcol(2))), 0) nooutput
+after(list, i) = (entry = "", sum [k = 1:words(list)] \
+    (strstrt(word(list, k), sprintf("%d:", i)) == 1 ? (entry = word(list, k)[strstrt(word(list, k), ":") + 1:*], 0) : 0), entry)
+
+width = 0.84 / slots
+place(group, slot) = group + (slot - (slots - 1) / 2.0) * width
+
+set multiplot title ARG4 font "DejaVu Sans,17" offset 0, 0.3
+set style fill solid 1.0 border rgb "#222222"
+set boxwidth width * 0.94
+
+# The legend: a strip of its own above the panels.
+set origin 0.0, 0.88
+set size 1.0, 0.06
+set key center center horizontal samplen 2.5 width 3 font "DejaVu Sans,14"
+unset border; unset tics
+plot [0:1] [0:1] for [k = 1:words(seats)] NaN with boxes linecolor rgb colour(word(seats, k) + 0) title word(names, k)
+
+set border 3 linecolor rgb "#444444"
+set tics nomirror out textcolor rgb "#222222"
+set grid ytics linetype 1 linecolor rgb "#dddddd" back
+unset key
+set xrange [-0.6:groups - 0.4]
+set xtics 1
+unset xtics
+do for [i = 0:groups - 1] { set xtics add (after(group_names, i) i) }
+set xtics scale 0
+set xlabel "GPUs" offset 0, 0.4
+set ylabel "iteration time (s)"
+set lmargin at screen 0.5; set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3
+
+columns = panels > 1 ? 2 : 1
+rows = ceil(panels / real(columns))
+do for [panel = 0:panels - 1] {
+    top = 0.0
+    stats ARG1 using ($1 == panel && strcol(9) eq "ok" ? (top = $10 > top ? $10 : top, 0) : 0) nooutput
+    set yrange [0:(top > 0 ? 1.1 * top : 1)]
+    set size 1.0 / columns, 0.88 / rows
+    set origin int(panel) % columns / real(columns), 0.88 - 0.88 / rows * (1 + floor(panel / columns))
+    set title after(panel_titles, panel) font "DejaVu Sans,15" offset 0, -0.4
+    plot for [k = 1:words(seats)] ARG1 \
+             using ($1 == panel && $5 == word(seats, k) + 0 && strcol(9) eq "ok" ? place($3, $7) : NaN):10 \
+             with boxes linecolor rgb colour(word(seats, k) + 0), \
+         ARG1 using ($1 == panel && strcol(9) eq "oom" ? place($3, $7) : NaN):(0.02 * top):("OOM") \
+             with labels rotate left font "DejaVu Sans,12" textcolor rgb "#222222"
+}
+unset multiplot
+set output

@@ -1,0 +1,147 @@
+/* Sweeps: killed at random moments and resumed, or run on another number of threads, they leave the same rows. */
+#include <signal.h>
+#include <sqlite3.h>
+
+#include "tests/support/program.h"
+
+enum { KILLS = 10, CONFIGURATIONS = 24 };
+
+static const char experiment[] =
+    "name: kill\n"
+    "grid:\n"
+    "  model: ['vit:layers=1,hidden=64,heads=4,ffn=128', 'vgg19:width=8,fc=64',\n"
+    "          'bert-base:layers=1,hidden=4096,heads=32,ffn=65536,vocab=131072']\n"
+    "  cluster: [hap-8, hap-16]\n"
+    "  planner: [dp-ev, dp-cp]\n"
+    "  seed: [1, 2]\n";
+
+/* All that two runs must agree in: every column but the run's id and the wall-clock ones. */
+static const char columns[] = "hash, experiment, config, model, cluster, planner, "
+                              "fidelity, granularity, gpus, seed, status, message, "
+                              "iteration_time_s, fractional_time_s, lower_bound_s, gap, "
+                              "optimal, stages, ratios, peak_memory_bytes, "
+                              "communication_s, computation_s, detail";
+
+static int add_row(void *data, int n, char **value, char **name)
+{
+    (void)name;
+    GString *text = data;
+    for (int i = 0; i < n; i++)
+        g_string_append_printf(text, "%s|", value[i] ? value[i] : "NULL");
+    g_string_append_c(text, '\n');
+    return 0;
+}
+
+static char *ask(const Sandbox *box, const char *file, const char *sql)
+{
+    g_autofree char *path = g_build_filename(box->folder, file, NULL);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    GString *text = g_string_new(NULL);
+    assert_int_equal(sqlite3_exec(db, sql, add_row, text, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    return g_string_free(text, FALSE);
+}
+
+static char *rows(const Sandbox *box, const char *file)
+{
+    g_autofree char *sql =
+        g_strdup_printf("SELECT %s FROM result ORDER BY hash", columns);
+    return ask(box, file, sql);
+}
+
+static double seconds_of(const Sandbox *box, const char *line)
+{
+    gint64 start = g_get_monotonic_time();
+    g_auto(Ran) ran = program_run_good(box, line);
+    return (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+}
+
+static void test_kill_and_resume(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "kill.yaml", experiment);
+    double whole_s = seconds_of(box, "sweep kill.yaml --db whole.db -j 2 -q");
+    g_autofree char *want = rows(box, "whole.db");
+    /* Some of the plans must not fit, so that such rows are compared too. */
+    g_autofree char *counts =
+        ask(box, "whole.db",
+            "SELECT count(*), sum(status = 'oom') BETWEEN 1 AND count(*) - 1 "
+            "FROM result");
+    g_autofree char *expected = g_strdup_printf("%d|1|\n", CONFIGURATIONS);
+    assert_string_equal(counts, expected);
+
+    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    uint32_t killed = 0;
+    for (int i = 0; i < KILLS; i++) {
+        g_autofree char *database = g_strdup_printf("killed-%d.db", i);
+        g_autofree char *line =
+            g_strdup_printf("sweep kill.yaml --db %s -j 2 -q", database);
+        GSubprocess *process = program_start(box, line, NULL);
+        g_usleep((gulong)(g_rand_double_range(random, 0.0, whole_s) * G_USEC_PER_SEC));
+        g_subprocess_send_signal(process, SIGKILL);
+        g_auto(Ran) ran = program_finish(process);
+        killed += ran.status == -1;
+        g_auto(Ran) again = program_run_good(box, line);
+        g_autofree char *got = rows(box, database);
+        assert_string_equal(got, want);
+    }
+    /* Most kills must have met a sweep that was still running. */
+    assert_true(killed >= KILLS / 2);
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "kill.yaml", experiment);
+    g_auto(Ran) one = program_run_good(box, "sweep kill.yaml --db one.db -j 1 -q");
+    g_auto(Ran) four = program_run_good(box, "sweep kill.yaml --db four.db -j 4 -q");
+    g_autofree char *want = rows(box, "one.db");
+    g_autofree char *got = rows(box, "four.db");
+    assert_string_equal(got, want);
+}
+
+static void test_interrupt_finishes_cleanly(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "kill.yaml", experiment);
+    double whole_s = seconds_of(box, "sweep kill.yaml --db whole.db -j 1 -q");
+    GSubprocess *process = program_start(box, "sweep kill.yaml --db r.db -j 1 -q", NULL);
+    g_usleep((gulong)(0.5 * whole_s * G_USEC_PER_SEC));
+    g_subprocess_send_signal(process, SIGINT);
+    g_auto(Ran) ran = program_finish(process);
+    assert_int_equal(ran.status, 1);
+    assert_non_null(strstr(ran.err, "resumes"));
+    g_auto(Ran) again = program_run_good(box, "sweep kill.yaml --db r.db -q");
+    g_autofree char *want = rows(box, "whole.db");
+    g_autofree char *got = rows(box, "r.db");
+    assert_string_equal(got, want);
+}
+
+/* A sweep that finds everything done does nothing, and says so. */
+static void test_done_is_done(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "kill.yaml", experiment);
+    g_auto(Ran) first = program_run_good(box, "sweep kill.yaml");
+    g_autofree char *before = ask(box, "out/kill.db", "SELECT *, rowid FROM result");
+    g_auto(Ran) second = program_run_good(box, "sweep kill.yaml --json");
+    assert_non_null(strstr(second.out, "\"evaluated\": 0"));
+    g_autofree char *after = ask(box, "out/kill.db", "SELECT *, rowid FROM result");
+    assert_string_equal(before, after);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kill_and_resume),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_interrupt_finishes_cleanly),
+        cmocka_unit_test(test_done_is_done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
