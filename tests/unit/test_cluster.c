@@ -168,11 +168,14 @@ static void for_each_row(const char *path, RowFunction row, void *data)
 {
     g_autofree char *text = NULL;
     assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines + 1; *line; line++) {
-        g_auto(GStrv) field = g_strsplit(g_strchomp(*line), ",", -1);
-        if (*field)
-            row(field, data);
+    char *line = strchr(text, '\n');
+    while (line && line[1]) {
+        char *next = strchr(++line, '\n');
+        if (next)
+            *next = '\0';
+        g_auto(GStrv) field = g_strsplit(g_strchomp(line), ",", -1);
+        row(field, data);
+        line = next;
     }
 }
 
