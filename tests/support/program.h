@@ -59,7 +59,8 @@ static inline int compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names and contents of all files below the folder, as one checksum. */
+/* Names and contents of all files below the folder, but for the journals that SQLite keeps beside a database that is
+ * only read, as one checksum. */
 static inline void digest_tree(GChecksum *sum, const char *path)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
@@ -70,7 +71,8 @@ static inline void digest_tree(GChecksum *sum, const char *path)
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     const char *name;
     while (dir && (name = g_dir_read_name(dir)))
-        g_ptr_array_add(names, g_strdup(name));
+        if (!g_str_has_suffix(name, "-wal") && !g_str_has_suffix(name, "-shm"))
+            g_ptr_array_add(names, g_strdup(name));
     g_ptr_array_sort(names, compare_names);
     for (guint i = 0; i < names->len; i++) {
         g_autofree char *entry = g_build_filename(path, names->pdata[i], NULL);
