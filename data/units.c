@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* value in base units = number * times / per: exact factors, so that "65 us" is the double nearest to 65e-6. */
+/* value in base units = number * times / per: exact factors, so that "65 us" is the
+ * double nearest to 65e-6. */
 typedef struct {
     Quantity quantity;
     const char *name;
@@ -55,7 +56,8 @@ static const char *const EXPECTED[] = {
     [QUANTITY_TIME] = "a time such as 100 us",
 };
 
-/* Plain decimals with an optional exponent: none of the signs, hex digits and names that strtod takes too. */
+/* Plain decimals with an optional exponent: none of the signs, hex digits and names that
+ * strtod takes too. */
 static bool parse_number(const char **text, double *number)
 {
     const char *start = *text;
@@ -96,7 +98,8 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
     return true;
 }
 
-/* What units_format writes with, small to large: bytes by powers of 1024, the rest by powers of 1000. */
+/* What units_format writes with, small to large: bytes by powers of 1024, the rest by
+ * powers of 1000. */
 static const char *const SHOWN[][7] = {
     [QUANTITY_BYTES] = {"B", "KiB", "MiB", "GiB", "TiB"},
     [QUANTITY_BANDWIDTH] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"},
@@ -115,7 +118,8 @@ char *units_format(double value, Quantity quantity)
     if (value == 0 || !isfinite(value))
         return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);
 
-    /* The first prefix that leaves fewer than four digits: 999.5 would be written as 1000. */
+    /* The first prefix that leaves fewer than four digits: 999.5 would be written as
+     * 1000. */
     const char *const *name = SHOWN[quantity];
     double shown = 0;
     for (;; name++) {
@@ -129,7 +133,8 @@ char *units_format(double value, Quantity quantity)
         return g_strdup_printf("%.0f %s", shown, *name);
     if (size < 0.0995 || size >= 999.5)
         return g_strdup_printf("%.3g %s", shown, *name);
-    /* Digits after the point that leave three significant ones, after rounding: 9.996 is 10.0. */
+    /* Digits after the point that leave three significant ones, after rounding: 9.996 is
+     * 10.0. */
     int digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
     return g_strdup_printf("%.*f %s", digits, shown, *name);
 }

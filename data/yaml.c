@@ -26,7 +26,8 @@ struct Yaml {
  *       in sequence entry '2' (line: 5, column: 5)
  *       in mapping field 'machines' (line: 3, column: 3)
  *
- * Its lines are those of the event before, and its names say no path, so only the names are used. */
+ * Its lines are those of the event before, and its names say no path, so only the names
+ * are used. */
 typedef struct {
     char *message; /* after "Load: " */
     GPtrArray *

@@ -1,11 +1,12 @@
-/* Files that people write (clusters, experiments): YAML, read by libcyaml under a schema, with errors that name
- * file, line and key on one line:
+/* Files that people write (clusters, experiments): YAML, read by libcyaml under a
+ * schema, with errors that name file, line and key on one line:
  *
  *     my.yaml:7: machines[1].gpsu: unknown key; expected one of name, count, type, gpus, inner, source
  *
- * A key is the path from the top, entries of lists counted from 0. Schemas hold mappings, lists and texts only: numbers are
- * parsed here, from texts, because libcyaml reads "08" as 0 and "3.5" as 3. Aliases, several documents and keys given
- * twice are refused. */
+ * A key is the path from the top, entries of lists counted from 0. Schemas hold
+ * mappings, lists and texts only: numbers are parsed here, from texts, because libcyaml
+ * reads "08" as 0 and "3.5" as 3. Aliases, several documents and keys given twice are
+ * refused. */
 #ifndef KILTER_DATA_YAML_H
 #define KILTER_DATA_YAML_H
 
@@ -15,13 +16,13 @@
 
 #include "data/units.h"
 
-struct
-    cyaml_schema_value; /* of cyaml/cyaml.h; the top one must be a mapping with CYAML_FLAG_POINTER */
+/* Of cyaml/cyaml.h; the top one must be a mapping with CYAML_FLAG_POINTER. */
+struct cyaml_schema_value;
 
 typedef struct Yaml Yaml;
 
-/* Reads `file`, or `length` bytes of text that messages call `file`. `schema` must outlive the result.
- * KILTER_ERROR_INPUT as above. */
+/* Reads `file`, or `length` bytes of text that messages call `file`. `schema` must
+ * outlive the result. KILTER_ERROR_INPUT as above. */
 Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema,
                 GError **error);
 Yaml *yaml_parse(const char *file, const char *text, size_t length,
@@ -32,8 +33,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
 /* The loaded structure of the schema's top mapping; owned by the Yaml. */
 const void *yaml_data(const Yaml *yaml);
 
-/* Fails with "FILE:LINE: KEY: message" for a key that was read; a key that is not there gets the line of the nearest one
- * around it. Always false. */
+/* Fails with "FILE:LINE: KEY: message" for a key that was read; a key that is not there
+ * gets the line of the nearest one around it. Always false. */
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 

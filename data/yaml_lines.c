@@ -12,8 +12,7 @@ enum { MAX_DEPTH = 16, MAX_KEY_BYTES = 64 };
 typedef struct {
     bool mapping;
     char *path; /* owned */
-    char *
-        key; /* mapping: path of the key whose value comes next, NULL if a key does; owned */
+    char *key;  /* mapping: path whose value comes next, NULL if a key does; owned */
     uint32_t entries; /* list: entries so far */
 } Level;
 

@@ -1,5 +1,5 @@
-/* Bad cluster files: each is refused with one line that names file, line and key, and what was expected. Truncated
- * ones never crash. */
+/* Bad cluster files: each is refused with one line that names file, line and key, and
+ * what was expected. Truncated ones never crash. */
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/path.h"
@@ -216,7 +216,8 @@ static void test_no_such_file(void **state)
     }
 }
 
-/* A file cut anywhere is a shorter cluster or an error that names the file; nothing in between. */
+/* A file cut anywhere is a shorter cluster or an error that names the file; nothing in
+ * between. */
 static void test_truncated_files(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The property of tests/fuzz/fuzz_cluster.c on bundled files with random damage (fixed seeds): it aborts where it is
- * broken. */
+/* The property of tests/fuzz/fuzz_cluster.c on bundled files with random damage (fixed
+ * seeds): it aborts where it is broken. */
 #include "data/path.h"
 #include "tests/test.h"
 
@@ -25,7 +25,8 @@ static const char *const PIECE[] = {
     "\r\n",
 };
 
-/* Replaces up to 40 bytes at a random place: by nothing, by a piece, or by bytes from elsewhere in the file. */
+/* Replaces up to 40 bytes at a random place: by nothing, by a piece, or by bytes from
+ * elsewhere in the file. */
 static void damage(GString *text, GRand *rand)
 {
     gsize at = (gsize)g_rand_int_range(rand, 0, (gint32)text->len + 1);

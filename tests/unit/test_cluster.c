@@ -1,4 +1,5 @@
-/* Clusters: what the bundled files say and where their numbers come from, and views of clusters. */
+/* Clusters: what the bundled files say and where their numbers come from, and views of
+ * clusters. */
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/path.h"
@@ -10,7 +11,8 @@
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics.h>
 
-/* Text of a cluster: two device types, machines as given, a bandwidth of (i + 1) GB/s for collective i. */
+/* Text of a cluster: two device types, machines as given, a bandwidth of (i + 1) GB/s
+ * for collective i. */
 static char *cluster_text(const char *machines, bool collectives)
 {
     GString *text =
@@ -106,8 +108,9 @@ static void test_bundled_list(void **state)
     assert_int_equal(g_strv_length(names), G_N_ELEMENTS(BUNDLED));
 }
 
-/* HAP's published profile, bytes/s of the full tensor at even shares on 8 devices, as the cost model's bandwidth
- * relative to all-reduce. All-reduce has the link's 10.4 Gb/s. */
+/* HAP's published profile, bytes/s of the full tensor at even shares on 8 devices, as
+ * the cost model's bandwidth relative to all-reduce. All-reduce has the link's 10.4
+ * Gb/s. */
 static void test_bundled_collectives(void **state)
 {
     (void)state;
@@ -141,7 +144,8 @@ static void test_bundled_collectives(void **state)
     }
 }
 
-/* Nothing crosses a link inside a machine of one GPU; NVLink is faster than PCIe, PCIe below its nominal rate. */
+/* Nothing crosses a link inside a machine of one GPU; NVLink is faster than PCIe, PCIe
+ * below its nominal rate. */
 static void test_bundled_inner_links(void **state)
 {
     (void)state;
@@ -161,7 +165,8 @@ static void test_bundled_inner_links(void **state)
 
 /* --- the bundled numbers against the measurements they are from --- */
 
-/* Rows of a CSV file without quoted commas in the columns used: calls row(fields) for each after the header. */
+/* Rows of a CSV file without quoted commas in the columns used: calls row(fields) for
+ * each after the header. */
 typedef void (*RowFunction)(char **field, void *data);
 
 static void for_each_row(const char *path, RowFunction row, void *data)
@@ -225,7 +230,8 @@ static void test_nvlink_is_the_fit(void **state)
     }
 }
 
-/* gemm_with_shapes.csv quotes operator names that hold commas, so fields are counted from the end. */
+/* gemm_with_shapes.csv quotes operator names that hold commas, so fields are counted
+ * from the end. */
 static void add_flops(char **field, void *data)
 {
     guint n = g_strv_length(field);
@@ -449,7 +455,8 @@ static void test_collective_names(void **state)
     assert_int_equal(collective_from_name(""), COLLECTIVES);
 }
 
-/* Every kind on every pair of forms, against "from>to" with I, R and G; all-to-all between different dims. */
+/* Every kind on every pair of forms, against "from>to" with I, R and G; all-to-all
+ * between different dims. */
 static void test_collective_converts(void **state)
 {
     (void)state;

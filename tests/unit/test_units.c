@@ -116,7 +116,8 @@ static void test_format(void **state)
     }
 }
 
-/* What is formatted parses back to within its three digits, for values over the prefixes' whole range. */
+/* What is formatted parses back to within its three digits, for values over the
+ * prefixes' whole range. */
 static void test_format_parses_back(void **state)
 {
     (void)state;
