@@ -1,0 +1,680 @@
+/* The result store. Numbers in test names are the invariants of data/store.h. */
+#include "data/data.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- a folder of its own for every test --- */
+
+typedef struct {
+    char *dir, *file;
+} Place;
+
+static int set_up(void **state)
+{
+    Place *place = g_new0(Place, 1);
+    place->dir = g_dir_make_tmp("kilter-store-XXXXXX", NULL);
+    place->file = g_build_filename(place->dir, "results.db", NULL);
+    *state = place;
+    return place->dir ? 0 : -1;
+}
+
+/* Names in the folder, sorted, joined by spaces. Caller frees. */
+static char *list(const Place *place)
+{
+    g_autoptr(GDir) dir = g_dir_open(place->dir, 0, NULL);
+    GList *names = NULL;
+    for (const char *name; (name = g_dir_read_name(dir));)
+        names = g_list_insert_sorted(names, g_strdup(name), (GCompareFunc)g_strcmp0);
+    g_autoptr(GString) text = g_string_new("");
+    for (GList *l = names; l; l = l->next)
+        g_string_append_printf(text, "%s%s", text->len ? " " : "", (char *)l->data);
+    g_list_free_full(names, g_free);
+    return g_strdup(text->str);
+}
+
+static int tear_down(void **state)
+{
+    Place *place = *state;
+    g_autofree char *names = list(place);
+    g_auto(GStrv) name = g_strsplit(names, " ", -1);
+    g_chmod(place->dir, 0700);
+    for (uint32_t i = 0; name[i]; i++) {
+        g_autofree char *path = g_build_filename(place->dir, name[i], NULL);
+        g_remove(path);
+    }
+    int failed = g_rmdir(place->dir);
+    g_free(place->dir);
+    g_free(place->file);
+    g_free(place);
+    return failed;
+}
+
+/* --- results number 0, 1, ...: every column follows from the number --- */
+
+typedef struct {
+    StoreResult result;
+    char *hash, *config, *model, *ratios;
+} Row;
+
+static void row_clear(Row *row)
+{
+    g_free(row->hash);
+    g_free(row->config);
+    g_free(row->model);
+    g_free(row->ratios);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Row, row_clear)
+
+static Row row_of(uint32_t number)
+{
+    Row row = {.config = g_strdup_printf("{\"number\": %u}", number),
+               .model = g_strdup_printf("model-%u", number),
+               .ratios = g_strdup_printf("[[0.25, 0.75], [%u, 0]]", number)};
+    row.hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, row.config, -1);
+    row.result = (StoreResult){.hash = row.hash,
+                               .experiment = "test",
+                               .config = row.config,
+                               .model = row.model,
+                               .cluster = "hap-8",
+                               .planner = "hap",
+                               .fidelity = "stage",
+                               .granularity = "machine",
+                               .gpus = number + 1,
+                               .seed = 7 * (uint64_t)number,
+                               .status = "ok",
+                               .iteration_time_s = number + 0.5,
+                               .fractional_time_s = number + 0.25,
+                               .lower_bound_s = 0.125,
+                               .gap = 3,
+                               .optimal = number % 2,
+                               .stages = number + 2,
+                               .ratios = row.ratios,
+                               .peak_memory_bytes = UINT64_C(1) << 40,
+                               .communication_s = 0.5,
+                               .computation_s = number,
+                               .search_time_s = 0.01,
+                               .balance_time_s = 0.02};
+    return row;
+}
+
+static void put(Store *store, uint32_t number)
+{
+    g_auto(Row) row = row_of(number);
+    GError *error = NULL;
+    store_put(store, &row.result, &error);
+    assert_no_error(error);
+}
+
+static Store *open_store(const char *file)
+{
+    GError *error = NULL;
+    Store *store = store_open(file, &error);
+    assert_no_error(error);
+    store_begin_run(store, "kilter sweep test.yaml", &error);
+    assert_no_error(error);
+    return store;
+}
+
+static Store *open_read(const char *file)
+{
+    GError *error = NULL;
+    Store *store = store_open_read(file, &error);
+    assert_no_error(error);
+    return store;
+}
+
+static void append_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)column;
+    for (uint32_t i = 0; i < n_columns; i++)
+        g_string_append_printf(data, "%s%s", i ? "|" : "", value[i] ? value[i] : "NULL");
+    g_string_append_c(data, '\n');
+}
+
+/* Rows as text, one a line, columns separated by |. Caller frees. */
+static char *query(Store *store, const char *sql)
+{
+    g_autoptr(GString) text = g_string_new("");
+    GError *error = NULL;
+    store_query(store, sql, append_row, text, &error);
+    assert_no_error(error);
+    return g_strdup(text->str);
+}
+
+static void assert_query(Store *store, const char *sql, const char *want)
+{
+    g_autofree char *got = query(store, sql);
+    assert_string_equal(got, want);
+}
+
+/* Rows number 0 to n-1 are there, each once and whole, each with its run, and no run without results. */
+static void assert_whole(const char *file, uint32_t n)
+{
+    g_autoptr(Store) store = open_read(file);
+    g_autoptr(GString) want = g_string_new("");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(want,
+                               "{\"number\": %u}|model-%u|%u|%u|%.1f|%.2f|[[0.25, 0.75], "
+                               "[%u, 0]]|%.1f\n",
+                               i, i, i + 1, 7 * i, i + 0.5, i + 0.25, i, (double)i);
+    assert_query(store,
+                 "SELECT config, model, gpus, seed, iteration_time_s, fractional_time_s, "
+                 "ratios, computation_s FROM result ORDER BY gpus",
+                 want->str);
+    assert_query(store,
+                 "SELECT count(*) FROM result LEFT JOIN run ON run.id = result.run "
+                 "WHERE run.id IS NULL",
+                 "0\n");
+    assert_query(store,
+                 "SELECT count(*) FROM run WHERE id NOT IN (SELECT run FROM result)",
+                 "0\n");
+}
+
+/* --- writing and reading --- */
+
+static void test_a_result_comes_back(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    put(store, 3);
+    assert_query(store,
+                 "SELECT experiment, config, model, cluster, planner, fidelity, "
+                 "granularity, gpus, seed, status, message, iteration_time_s, "
+                 "fractional_time_s, lower_bound_s, gap, optimal, stages, ratios, "
+                 "peak_memory_bytes, communication_s, computation_s, search_time_s, "
+                 "balance_time_s, detail FROM result",
+                 "test|{\"number\": 3}|model-3|hap-8|hap|stage|machine|4|21|ok|NULL|3.5|"
+                 "3.25|0.125|3.0|1|5|[[0.25, 0.75], [3, 0]]|1099511627776|0.5|3.0|0.01|"
+                 "0.02|NULL\n");
+    g_autofree char *lead = query(
+        store, "SELECT command, version, host FROM result JOIN run ON run.id = run");
+    g_autofree char *want = g_strdup_printf(
+        "kilter sweep test.yaml|" KILTER_VERSION "|%s\n", g_get_host_name());
+    assert_string_equal(lead, want);
+}
+
+static void test_what_is_not_finite_is_null(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    g_auto(Row) row = row_of(0);
+    row.result.status = "oom";
+    row.result.message = "device 0 lacks 5 bytes";
+    row.result.iteration_time_s = NAN;
+    row.result.gap = INFINITY;
+    GError *error = NULL;
+    store_put(store, &row.result, &error);
+    assert_no_error(error);
+    assert_query(store, "SELECT status, message, iteration_time_s, gap FROM result",
+                 "oom|device 0 lacks 5 bytes|NULL|NULL\n");
+}
+
+static void test_1_a_configuration_is_held_once(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    put(store, 0);
+    g_auto(Row) again = row_of(0);
+    again.result.iteration_time_s = 99;
+    GError *error = NULL;
+    assert_true(store_put(store, &again.result, &error));
+    assert_query(store, "SELECT iteration_time_s FROM result", "0.5\n");
+
+    bool has = false;
+    assert_true(store_has(store, again.hash, &has, &error));
+    assert_true(has);
+    g_auto(Row) other = row_of(1);
+    assert_true(store_has(store, other.hash, &has, &error));
+    assert_false(has);
+}
+
+static void test_1_the_hash_is_the_configurations(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    g_auto(Row) row = row_of(0), other = row_of(1);
+    row.result.hash = other.hash;
+    g_autoptr(GError) error = NULL;
+    assert_false(store_put(store, &row.result, &error));
+    assert_error(error, KILTER_ERROR_FAILED, "the SHA-256 of the configuration");
+}
+
+/* A result that the schema refuses leaves nothing behind, not even its run; neither does one that is there. */
+static void test_2_all_of_a_result_or_nothing(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    static const char *const wrong[] = {"fine", NULL};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_auto(Row) row = row_of(0);
+        row.result.status = wrong[i];
+        g_autoptr(GError) error = NULL;
+        assert_false(store_put(store, &row.result, &error));
+        assert_error(error, KILTER_ERROR_FAILED, "cannot write a result");
+    }
+    g_auto(Row) seed = row_of(0);
+    seed.result.seed = UINT64_MAX;
+    g_autoptr(GError) error = NULL;
+    assert_false(store_put(store, &seed.result, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "seed: expected at most 9223372036854775807");
+    assert_query(store, "SELECT (SELECT count(*) FROM run), count(*) FROM result",
+                 "0|0\n");
+
+    put(store, 0);
+    put(store, 1);
+    assert_true(store_begin_run(store, "again", NULL));
+    put(store, 1);
+    assert_query(store, "SELECT command, count(*) FROM run",
+                 "kilter sweep test.yaml|1\n");
+    put(store, 2);
+    assert_query(store, "SELECT command, config FROM result JOIN run ON run.id = run",
+                 "kilter sweep test.yaml|{\"number\": 0}\n"
+                 "kilter sweep test.yaml|{\"number\": 1}\n"
+                 "again|{\"number\": 2}\n");
+}
+
+static void test_2_no_result_without_a_run(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = store_open(place->file, NULL);
+    g_auto(Row) row = row_of(0);
+    g_autoptr(GError) error = NULL;
+    assert_false(store_put(store, &row.result, &error));
+    assert_error(error, KILTER_ERROR_FAILED, "a result without a run");
+}
+
+static void test_queries_only_read(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    put(store, 0);
+    static const struct {
+        const char *sql, *message;
+    } row[] = {{"SELECT speed FROM result", "no such column: speed"},
+               {"SELEKT 1", "syntax error"},
+               {"DELETE FROM result", "readonly"},
+               {"SELECT 1; BEGIN; DROP TABLE result", "readonly"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_false(store_query(store, row[i].sql, NULL, NULL, &error));
+        assert_error(error, KILTER_ERROR_INPUT, row[i].message);
+    }
+    put(store, 1); /* the store still writes */
+    assert_query(store, "SELECT count(*) FROM result", "2\n");
+}
+
+static void test_4_nothing_but_the_file_and_journals(void **state)
+{
+    const Place *place = *state;
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        put(store, 0);
+        g_autofree char *names = list(place);
+        assert_string_equal(names, "results.db results.db-shm results.db-wal");
+    }
+    g_autofree char *names = list(place);
+    assert_string_equal(names, "results.db");
+}
+
+/* --- reading only --- */
+
+static void test_reading_beside_a_writer(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) writer = open_store(place->file);
+    put(writer, 0);
+    g_autoptr(Store) reader = open_read(place->file);
+    assert_query(reader, "SELECT count(*) FROM result", "1\n");
+    put(writer, 1);
+    assert_query(reader, "SELECT count(*) FROM result", "2\n");
+    g_autoptr(GError) error = NULL;
+    assert_false(store_begin_run(reader, "x", &error));
+    assert_error(error, KILTER_ERROR_FAILED, "opened for reading only");
+}
+
+/* In a child that is not root: 0 if the store can be read where nothing can be written. */
+static int read_where_nothing_can_be_written(const Place *place)
+{
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 2;
+    if (g_access(place->dir, W_OK) == 0)
+        return 3;
+    g_autoptr(Store) store = store_open_read(place->file, NULL);
+    g_autoptr(GString) text = g_string_new("");
+    return store &&
+                   store_query(store, "SELECT count(*) FROM result", append_row, text,
+                               NULL) &&
+                   strcmp(text->str, "2\n") == 0
+               ? 0
+               : 1;
+}
+
+static void test_reading_from_a_folder_of_others(void **state)
+{
+    const Place *place = *state;
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        put(store, 0);
+        put(store, 1);
+    }
+    g_chmod(place->file, 0444);
+    g_chmod(place->dir, 0555);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(read_where_nothing_can_be_written(place));
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    g_autofree char *names = list(place);
+    assert_string_equal(names, "results.db");
+}
+
+/* --- files that are refused --- */
+
+static void write_file(const Place *place, const char *bytes, gsize n)
+{
+    assert_true(g_file_set_contents(place->file, bytes, (gssize)n, NULL));
+}
+
+static void run_sql(const char *file, const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* Both ways of opening fail so, and the folder is byte for byte what it was. */
+static void assert_refused(const Place *place, const char *message)
+{
+    g_autofree char *before = NULL, *names = list(place);
+    gsize n_before, n_after;
+    assert_true(g_file_get_contents(place->file, &before, &n_before, NULL));
+    Store *(*const open[])(const char *, GError **) = {store_open, store_open_read};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(open); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Store) store = open[i](place->file, &error);
+        assert_null(store);
+        assert_error(error, KILTER_ERROR_INPUT, message);
+        assert_error(error, KILTER_ERROR_INPUT, "results.db: ");
+        assert_null(strchr(error->message, '\n'));
+        g_autofree char *after = NULL, *names_after = list(place);
+        assert_true(g_file_get_contents(place->file, &after, &n_after, NULL));
+        assert_int_equal(n_after, n_before);
+        assert_memory_equal(after, before, n_before);
+        assert_string_equal(names_after, names);
+    }
+}
+
+static void test_3_foreign_files(void **state)
+{
+    const Place *place = *state;
+    static const struct {
+        const char *bytes, *message;
+    } row[] = {{"a", "not a Kilter store; left untouched"},
+               {"model,time\nvgg19,0.5\n", "not a Kilter store"},
+               {"SQLite format 3", "a truncated database"},
+               {"SQLite for", "a truncated database"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        write_file(place, row[i].bytes, strlen(row[i].bytes));
+        assert_refused(place, row[i].message);
+    }
+    g_autofree char *long_text = g_strnfill(5000, 'x');
+    write_file(place, long_text, 5000);
+    assert_refused(place, "not a Kilter store");
+}
+
+static void test_3_foreign_databases(void **state)
+{
+    const Place *place = *state;
+    run_sql(place->file, "CREATE TABLE result (hash TEXT); PRAGMA user_version = 1");
+    assert_refused(place, "not a Kilter store");
+    run_sql(place->file, "PRAGMA journal_mode = WAL; PRAGMA application_id = 7");
+    assert_refused(place, "not a Kilter store");
+}
+
+static void test_3_other_versions(void **state)
+{
+    const Place *place = *state;
+    store_close(open_store(place->file));
+    static const struct {
+        const char *sql, *message;
+    } row[] = {
+        {"PRAGMA user_version = 2",
+         "schema version 2, expected version 1; left untouched"},
+        {"PRAGMA user_version = 0", "schema version 0, expected version 1"},
+        {"PRAGMA user_version = -1", "schema version -1, expected version 1"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        run_sql(place->file, row[i].sql);
+        assert_refused(place, row[i].message);
+    }
+}
+
+/* A store of several pages, as bytes. */
+static char *stored(const Place *place, gsize *n)
+{
+    char *bytes = NULL;
+    {
+        g_autoptr(Store) store = open_store(place->file);
+        for (uint32_t i = 0; i < 40; i++)
+            put(store, i);
+    }
+    assert_true(g_file_get_contents(place->file, &bytes, n, NULL));
+    return bytes;
+}
+
+static void test_3_truncated_stores(void **state)
+{
+    const Place *place = *state;
+    gsize n;
+    g_autofree char *bytes = stored(place, &n);
+    assert_true(n > 5 * 4096);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(21);
+    for (int round = 0; round < 40; round++) {
+        gsize cut = round < 5 ? (gsize)(round + 1) * 4096
+                              : (gsize)g_rand_int_range(rand, 1, (gint32)n);
+        write_file(place, bytes, cut);
+        assert_refused(place, cut < 16    ? "left untouched"
+                              : cut < 100 ? "a truncated database"
+                                          : "a truncated store of");
+    }
+}
+
+/* Damage that the size does not show: refused or, where SQLite's check finds the pages sound, opened; never a crash,
+ * and a refused file is left as it was. */
+static void test_3_damaged_stores(void **state)
+{
+    const Place *place = *state;
+    gsize n, n_after;
+    g_autofree char *bytes = stored(place, &n);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(22);
+    uint32_t refused = 0;
+    for (int round = 0; round < 60; round++) {
+        g_autofree char *damaged = g_memdup2(bytes, n);
+        gsize at = (gsize)g_rand_int_range(rand, 0, (gint32)(n - 64));
+        for (gsize i = 0; i < 64; i++)
+            damaged[at + i] = (char)g_rand_int(rand);
+        write_file(place, damaged, n);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Store) store = store_open(place->file, &error);
+        if (store)
+            continue;
+        refused++;
+        assert_error(error, KILTER_ERROR_INPUT, "");
+        g_autofree char *after = NULL;
+        assert_true(g_file_get_contents(place->file, &after, &n_after, NULL));
+        assert_int_equal(n_after, n);
+        assert_memory_equal(after, damaged, n);
+    }
+    assert_true(refused > 10);
+}
+
+static void test_3_what_cannot_be_opened(void **state)
+{
+    const Place *place = *state;
+    g_autofree char *nowhere = g_build_filename(place->dir, "absent", "x.db", NULL);
+    const struct {
+        const char *file;
+        bool write;
+        const char *message;
+    } row[] = {{place->file, false, "cannot open the store: No such file"},
+               {nowhere, true, "cannot open the store"},
+               {place->dir, true, "not a regular file"},
+               {place->dir, false, "not a regular file"},
+               {"", true, "cannot open the store"},
+               {"/dev/null", true, "not a regular file"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Store) store = row[i].write ? store_open(row[i].file, &error)
+                                              : store_open_read(row[i].file, &error);
+        assert_null(store);
+        assert_error(error, KILTER_ERROR_INPUT, row[i].message);
+    }
+    g_autofree char *names = list(place);
+    assert_string_equal(names, "");
+
+    write_file(
+        place, "",
+        0); /* what a kill may leave of a new store: fit for writing, not for reading */
+    assert_null(store_open_read(place->file, NULL));
+    store_close(open_store(place->file));
+    assert_whole(place->file, 0);
+}
+
+/* --- several writers, and kills --- */
+
+enum { SHARED = 60 };
+
+/* Opens the store and puts all of the results, from `first` on, round the clock. */
+static void put_all(const char *file, uint32_t first)
+{
+    g_autoptr(Store) store = open_store(file);
+    for (uint32_t i = 0; i < SHARED; i++)
+        put(store, (first + i) % SHARED);
+}
+
+static gpointer put_in_thread(gpointer file)
+{
+    put_all(file, SHARED / 2);
+    return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+    const Place *place = *state;
+    for (int round = 0; round < 5; round++) {
+        g_remove(place->file);
+        GThread *thread = g_thread_new("writer", put_in_thread, place->file);
+        put_all(place->file, 0);
+        g_thread_join(thread);
+        assert_whole(place->file, SHARED);
+    }
+}
+
+static void test_four_processes(void **state)
+{
+    const Place *place = *state;
+    pid_t child[4];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(child); i++)
+        if ((child[i] = fork()) == 0) {
+            put_all(place->file, i * SHARED / 4);
+            _exit(0);
+        }
+    for (uint32_t i = 0; i < G_N_ELEMENTS(child); i++) {
+        int status;
+        waitpid(child[i], &status, 0);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    assert_whole(place->file, SHARED);
+}
+
+/* Writes what is missing of `n` results, as a resumed sweep does, until it is done or killed. */
+static void resume(const char *file, uint32_t n)
+{
+    g_autoptr(Store) store = open_store(file);
+    for (uint32_t i = 0; i < n; i++) {
+        g_auto(Row) row = row_of(i);
+        bool has = false;
+        if (!store_has(store, row.hash, &has, NULL))
+            _exit(1);
+        if (!has && !store_put(store, &row.result, NULL))
+            _exit(1);
+    }
+}
+
+static uint32_t count_rows(const char *file)
+{
+    g_autoptr(Store) store = open_read(file);
+    g_autofree char *count = query(store, "SELECT count(*) FROM result");
+    return (uint32_t)g_ascii_strtoull(count, NULL, 10);
+}
+
+/* Kills at random moments, from before the file exists on; after each, what is there is whole, and rows come in order. */
+static void test_2_kills(void **state)
+{
+    const Place *place = *state;
+    enum { ROWS = 1500, ROUNDS = 25 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(23);
+    uint32_t rows = 0, mid_way = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            resume(place->file, ROWS);
+            _exit(0);
+        }
+        g_usleep((gulong)g_rand_int_range(rand, 0, round < ROUNDS / 2 ? 8000 : 60000));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        if (!g_file_test(place->file, G_FILE_TEST_EXISTS))
+            continue;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Store) store = store_open(place->file, &error); /* recovers */
+        assert_no_error(error);
+        uint32_t now = count_rows(place->file);
+        assert_true(now >= rows);
+        mid_way += now > 0 && now < ROWS;
+        rows = now;
+        assert_whole(place->file, rows);
+    }
+    print_message("killed %u times mid-way, %u rows by then\n", mid_way, rows);
+    assert_true(mid_way > 0);
+    resume(place->file, ROWS);
+    assert_whole(place->file, ROWS);
+}
+
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORE_TEST(test_a_result_comes_back),
+        STORE_TEST(test_what_is_not_finite_is_null),
+        STORE_TEST(test_1_a_configuration_is_held_once),
+        STORE_TEST(test_1_the_hash_is_the_configurations),
+        STORE_TEST(test_2_all_of_a_result_or_nothing),
+        STORE_TEST(test_2_no_result_without_a_run),
+        STORE_TEST(test_queries_only_read),
+        STORE_TEST(test_4_nothing_but_the_file_and_journals),
+        STORE_TEST(test_reading_beside_a_writer),
+        STORE_TEST(test_reading_from_a_folder_of_others),
+        STORE_TEST(test_3_foreign_files),
+        STORE_TEST(test_3_foreign_databases),
+        STORE_TEST(test_3_other_versions),
+        STORE_TEST(test_3_truncated_stores),
+        STORE_TEST(test_3_damaged_stores),
+        STORE_TEST(test_3_what_cannot_be_opened),
+        STORE_TEST(test_two_threads),
+        STORE_TEST(test_four_processes),
+        STORE_TEST(test_2_kills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
