@@ -56,7 +56,9 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
 
 double sim_work_s(const SimWork *work, const Device *device, double share)
 {
-    double seconds = (work->flops + work->flops_sharded * share) / device->rate;
+    const double flops = work->flops + work->flops_sharded * share;
+    /* A device of rate 0 may have nothing to compute. */
+    double seconds = flops == 0 ? 0 : flops / device->rate;
 
     if (device->gpus > 1 && work->inner_messages > 0) {
         const double g = device->gpus;
