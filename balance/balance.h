@@ -3,33 +3,40 @@
  * The ratios of all segments k and devices j solve the linear program (HAP Eq. 3)
  *
  *     min   sum_i ( comm_i + T_i ) + sum_t seconds_t M_t
- *     s.t.  T_i   >= (R_i + sum_k S_ik B_kj) / rate_j + inner_ij      every stage i, device j     (1)
- *           M_t   >= B_kj                                             every term t, its k, j       (2)
- *           held_j + sum_k bytes_kj B_kj <= memory_j                  every memory point, j        (3)
- *           sum_j B_kj = 1,  B >= 0                                   every segment k              (4)
+ *     s.t.  T_i >= (R_i + sum_k S_ik B_kj) / rate_j + inner_ij   every stage i, j   (1)
+ *           M_t >= B_kj                                     every term t, its k, j   (2)
+ *           held_j + sum_k bytes_kj B_kj <= memory_j         every memory point, j   (3)
+ *           sum_j B_kj = 1,  B >= 0                                every segment k   (4)
  *
- * Equal devices share a column: an LP over classes has the same optimum, since averaging equal devices never hurts a
- * convex objective. Every solution is checked (primal feasibility, duality gap) before it is returned. */
+ * Equal devices share a column: an LP over classes has the same optimum, since averaging
+ * equal devices never hurts a convex objective. Every solution is checked (primal
+ * feasibility, duality gap) before it is returned. */
 #ifndef KILTER_BALANCE_BALANCE_H
 #define KILTER_BALANCE_BALANCE_H
 
 #include "sim/sim.h"
 
 typedef struct {
-    double time_s;      /* objective at the solution: equals sim_linear_time of its shares */
-    double dual_s;      /* objective of the dual solution: a lower bound on any ratios for this program */
-    uint32_t rows, columns;
-    double solve_s;     /* wall clock */
+    double time_s; /* objective at the solution: equals sim_linear_time of its shares */
+    double dual_s; /* objective of the dual solution: a lower bound on any ratios */
+    uint32_t rows, columns; /* of the last LP solved */
+    double solve_s;         /* wall clock */
 } BalanceReport;
 
-/* Solves the LP. ratio: out, [segment * n_devices + device]. memory may be NULL (no rows (3)).
- * KILTER_ERROR_INFEASIBLE: no ratios fit the memory (names the device class and bytes missing);
- * KILTER_ERROR_FAILED: the solver failed or its answer did not pass the check. */
-bool balance_ratios(const SimLinear *linear, const SimMemory *memory, const ClusterView *view,
-                    uint32_t n_segments, double *ratio, BalanceReport *report, GError **error);
+/* Solves the LP. ratio: out, [segment * n_devices + device]; a device of rate 0 gets 0.
+ * memory may be NULL (no rows (3)).
+ * KILTER_ERROR_INPUT: a number that is negative or not finite, or replicated computation
+ * on a device of rate 0; KILTER_ERROR_INFEASIBLE: no ratios fit the memory (names the
+ * device class and bytes missing); KILTER_ERROR_FAILED: the solver failed or its answer
+ * did not pass the check. */
+bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
+                    const ClusterView *view, uint32_t n_segments, double *ratio,
+                    BalanceReport *report, GError **error);
 
-/* Rounds ratio * units to integers that sum to units (HAP Sec. 5.1): nearest integers first, then single units are moved
- * where the rounding error grows least; ties go to the lower index. */
-void balance_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32_t *count);
+/* Rounds ratio * units to integers that sum to units (HAP Sec. 5.1): nearest integers
+ * first, then single units are moved where the rounding error grows least; ties go to the
+ * lower index. */
+void balance_round(const double *ratio, uint32_t n_devices, uint32_t units,
+                   uint32_t *count);
 
 #endif

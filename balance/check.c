@@ -1,0 +1,167 @@
+#include "balance/check.h"
+
+#include <math.h>
+
+/* Relative error allowed in sums and limits. */
+#define TOLERANCE 1e-9
+
+static double positive_sum(const double *value, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += fmax(value[i], 0);
+    return sum;
+}
+
+/* Adds the stages' y_ij slope_ijk to g and returns their sum of y_ij fixed_ij. */
+static double add_stages(const SimLinear *linear, const ClusterView *view,
+                         const double *price, double *g)
+{
+    uint32_t n = view->n_devices;
+    double constant = 0;
+    for (uint32_t i = 0; i < linear->n_stages; i++) {
+        const SimWork *fixed = &linear->stage[i].fixed;
+        double sum = positive_sum(price + (size_t)i * n, n);
+        constant += linear->stage[i].comm_s;
+        for (uint32_t j = 0; j < n; j++) {
+            const Device *device = &view->device[j];
+            double y = sum > 0 ? fmax(price[(size_t)i * n + j], 0) / sum : 0;
+            if (y == 0)
+                continue;
+            /* Seconds a FLOP and a byte; a device of rate 0 has no FLOPs to do. */
+            double per_flop = device->rate > 0 ? 1 / device->rate : 0, per_byte = 0;
+            if (device->gpus > 1 && fixed->inner_messages > 0) {
+                per_byte = (device->gpus - 1.0) / device->gpus / device->inner.bandwidth;
+                constant += y * fixed->inner_messages * device->inner.latency_s;
+            }
+            constant += y * (fixed->flops * per_flop + fixed->inner_bytes * per_byte);
+            for (uint32_t s = 0; s < linear->n_splits; s++) {
+                size_t at = (size_t)i * linear->n_splits + s;
+                g[(size_t)linear->split[s].segment * n + j] +=
+                    y *
+                    (linear->flops[at] * per_flop + linear->inner_bytes[at] * per_byte);
+            }
+        }
+    }
+    return constant;
+}
+
+static void add_terms(const SimLinear *linear, const ClusterView *view,
+                      const BalancePrices *prices, double *g)
+{
+    uint32_t n = view->n_devices;
+    for (uint32_t t = 0; t < linear->n_terms; t++) {
+        const SimTerm *term = &linear->term[t];
+        const double *from = prices->from + (size_t)t * n,
+                     *to = prices->to + (size_t)t * n;
+        double sum = positive_sum(from, n) + positive_sum(to, n);
+        double scale = sum > 0 ? term->seconds / sum : 0;
+        for (uint32_t j = 0; j < n; j++) {
+            g[(size_t)linear->split[term->from].segment * n + j] +=
+                scale * fmax(from[j], 0);
+            g[(size_t)linear->split[term->to].segment * n + j] += scale * fmax(to[j], 0);
+        }
+    }
+}
+
+/* As add_stages, for the memory points. */
+static double add_limits(const SimLinear *linear, const SimMemory *memory,
+                         const ClusterView *view, const double *price, double *g)
+{
+    uint32_t n = view->n_devices;
+    double constant = 0;
+    for (uint32_t p = 0; p < memory->n_points; p++) {
+        for (uint32_t j = 0; j < n; j++) {
+            double y = fmax(price[(size_t)p * n + j], 0), gpus = view->device[j].gpus;
+            if (y == 0)
+                continue;
+            constant += y * (memory->held[p] + memory->divided[p] / gpus -
+                             (double)view->device[j].memory_bytes);
+            for (uint32_t s = 0; s < memory->n_splits; s++) {
+                size_t at = (size_t)p * memory->n_splits + s;
+                g[(size_t)linear->split[s].segment * n + j] +=
+                    y * (memory->held_sharded[at] + memory->divided_sharded[at] / gpus);
+            }
+        }
+    }
+    return constant;
+}
+
+double balance_bound(const SimLinear *linear, const SimMemory *memory,
+                     const ClusterView *view, uint32_t n_segments,
+                     const BalancePrices *prices)
+{
+    uint32_t n = view->n_devices;
+    g_autofree double *g = g_new0(double, (size_t)n_segments *n);
+    double bound = add_stages(linear, view, prices->stage, g);
+    add_terms(linear, view, prices, g);
+    if (memory)
+        bound += add_limits(linear, memory, view, prices->memory, g);
+    for (uint32_t k = 0; k < n_segments; k++) {
+        double least = INFINITY;
+        for (uint32_t j = 0; j < n; j++) {
+            if (view->device[j].rate > 0)
+                least = fmin(least, g[(size_t)k * n + j]);
+        }
+        bound += least;
+    }
+    return bound;
+}
+
+/* (4), and 0 for devices of rate 0. */
+static bool check_sums(const ClusterView *view, uint32_t n_segments, const double *ratio,
+                       GError **error)
+{
+    for (uint32_t k = 0; k < n_segments; k++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < view->n_devices; j++) {
+            double b = ratio[(size_t)k * view->n_devices + j];
+            if (!(b >= 0 && b <= 1 + TOLERANCE) || (b > 0 && view->device[j].rate == 0))
+                return kilter_fail(error, KILTER_ERROR_FAILED,
+                                   "balance: ratio %g of device %s in segment %u", b,
+                                   view->device[j].name, k);
+            sum += b;
+        }
+        if (!(fabs(sum - 1) <= TOLERANCE))
+            return kilter_fail(error, KILTER_ERROR_FAILED,
+                               "balance: ratios of segment %u sum to %.12g", k, sum);
+    }
+    return true;
+}
+
+/* (3) */
+static bool check_memory(const SimMemory *memory, const ClusterView *view,
+                         const double *share, GError **error)
+{
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        uint32_t point;
+        double peak = sim_memory_peak(memory, view, share, j, &point);
+        double over = peak - (double)view->device[j].memory_bytes;
+        if (!(over <= TOLERANCE * fmax(peak, 1)))
+            return kilter_fail(error, KILTER_ERROR_FAILED,
+                               "balance: device %s is %.0f bytes over its memory",
+                               view->device[j].name, over);
+    }
+    return true;
+}
+
+bool balance_check(const SimLinear *linear, const SimMemory *memory,
+                   const ClusterView *view, uint32_t n_segments, const double *ratio,
+                   const BalancePrices *prices, double *time_s, double *dual_s,
+                   GError **error)
+{
+    if (!check_sums(view, n_segments, ratio, error))
+        return false;
+    g_autofree double *share = sim_shares(linear, view, ratio);
+    if (memory && !check_memory(memory, view, share, error))
+        return false;
+    *time_s = sim_linear_time(linear, view, share, NULL, NULL);
+    *dual_s = balance_bound(linear, memory, view, n_segments, prices);
+    /* A bound above the time by more than rounding would prove the check itself wrong. */
+    if (!(fabs(*time_s - *dual_s) <= BALANCE_GAP * *time_s))
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "balance: ratios take %.12g s, but only %.12g s is proved",
+                           *time_s, *dual_s);
+    *dual_s = fmin(*dual_s, *time_s);
+    return true;
+}

@@ -1,0 +1,317 @@
+#include "balance/cuts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Stop when value - bound is this small, relative to the value or to the unit of scale. A
+ * cut must gain its part of that, and more than the solver's tolerance, else the next
+ * solution could be the same. */
+#define GAP        1e-11
+#define LEAST_GAIN (4 * LP_TOLERANCE)
+
+enum { MAX_ROUNDS = 2000 };
+
+typedef struct {
+    uint32_t bundle, lp_row;
+    uint32_t point; /* first of its coordinates in points */
+} Cut;
+
+typedef struct {
+    uint32_t row, lp_row;
+} Limit;
+
+/* Bundle k has the pieces of segment k (BalancePiece): more bundles take fewer rounds,
+ * but larger LPs and more time. */
+typedef struct {
+    const BalanceRows *rows;
+    Lp *lp;
+    uint32_t n_bundles, n_columns; /* n_segments; of x */
+    uint32_t *theta;               /* [bundle] column of the LP */
+    double *z;                     /* [column] the point being visited */
+    double *sum;                   /* [bundle] value at z */
+    double *base;                  /* [bundle] of the cut at z */
+    double *value;                 /* [bundle * n_columns + column] of the cut at z */
+    GArray *points;                /* double: visited points one after the other */
+    GArray *cut, *limit;
+    uint32_t *index;     /* [n_columns + 1] of a row being added */
+    double *coefficient; /* likewise */
+} Master;
+
+/* --- set up --- */
+
+/* sum_c count_c x_kc = 1,  x >= 0      every segment k     (4) */
+static void add_simplices(Master *m, const double *start)
+{
+    const BalanceRows *rows = m->rows;
+    g_autofree bool *used = g_new0(bool, rows->n_segments);
+    for (guint e = 0; e < rows->entry->len; e++)
+        used[g_array_index(rows->entry, BalanceEntry, e).column / rows->n_classes] = true;
+    for (uint32_t column = 0; column < m->n_columns; column++) {
+        /* A segment that costs nothing stays as it is. */
+        bool fixed = rows->idle[column] || !used[column / rows->n_classes];
+        lp_column(m->lp, fixed ? start[column] : 0, fixed ? start[column] : INFINITY, 0);
+        m->index[column] = column;
+    }
+    for (uint32_t k = 0; k < rows->n_segments; k++) {
+        uint32_t first = k * rows->n_classes;
+        if (used[k])
+            lp_row(m->lp, 1, 1, rows->n_classes, m->index + first, rows->count + first);
+    }
+}
+
+static bool master_open(Master *m, const BalanceRows *rows, const double *start,
+                        GError **error)
+{
+    *m = (Master){.rows = rows,
+                  .lp = lp_new(error),
+                  .n_bundles = rows->n_segments,
+                  .n_columns = rows->n_columns};
+    if (!m->lp)
+        return false;
+    m->theta = g_new(uint32_t, m->n_bundles);
+    m->z = g_memdup2(start, m->n_columns * sizeof *start);
+    m->sum = g_new(double, m->n_bundles);
+    m->base = g_new(double, m->n_bundles);
+    m->value = g_new(double, (size_t)m->n_bundles * m->n_columns);
+    m->points = g_array_new(FALSE, FALSE, sizeof(double));
+    m->cut = g_array_new(FALSE, FALSE, sizeof(Cut));
+    m->limit = g_array_new(FALSE, FALSE, sizeof(Limit));
+    m->index = g_new(uint32_t, m->n_columns + 1);
+    m->coefficient = g_new(double, m->n_columns + 1);
+    add_simplices(m, start);
+    for (uint32_t g = 0; g < m->n_bundles; g++)
+        m->theta[g] = lp_column(m->lp, -INFINITY, INFINITY, 1);
+    return true;
+}
+
+static void master_close(Master *m)
+{
+    lp_free(m->lp);
+    g_free(m->theta);
+    g_free(m->z);
+    g_free(m->sum);
+    g_free(m->base);
+    g_free(m->value);
+    g_array_unref(m->points);
+    g_array_unref(m->cut);
+    g_array_unref(m->limit);
+    g_free(m->index);
+    g_free(m->coefficient);
+}
+
+/* --- a round --- */
+
+/* The LP's solution, with the rounding of its arithmetic taken out. */
+static void read_point(Master *m)
+{
+    const BalanceRows *rows = m->rows;
+    for (uint32_t k = 0; k < rows->n_segments; k++) {
+        double sum = 0;
+        for (uint32_t i = k * rows->n_classes; i < (k + 1) * rows->n_classes; i++) {
+            m->z[i] = fmax(lp_value(m->lp, i), 0);
+            sum += m->z[i] * rows->count[i];
+        }
+        for (uint32_t i = k * rows->n_classes; i < (k + 1) * rows->n_classes; i++)
+            m->z[i] /= sum;
+    }
+}
+
+/* The cuts at z, one a bundle; returns the sum of the pieces. */
+static double visit(Master *m)
+{
+    const BalanceRows *rows = m->rows;
+    memset(m->sum, 0, m->n_bundles * sizeof *m->sum);
+    memset(m->base, 0, m->n_bundles * sizeof *m->base);
+    memset(m->value, 0, (size_t)m->n_bundles * m->n_columns * sizeof *m->value);
+    double total = 0;
+    for (guint i = 0; i < rows->piece->len; i++) {
+        uint32_t r, g = g_array_index(rows->piece, BalancePiece, i).segment;
+        double largest = balance_piece_at(rows, i, m->z, &r);
+        total += largest;
+        m->sum[g] += largest;
+        const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+        m->base[g] += row->base;
+        for (uint32_t e = row->first; e < row->first + row->n; e++) {
+            const BalanceEntry *entry = &g_array_index(rows->entry, BalanceEntry, e);
+            m->value[(size_t)g * m->n_columns + entry->column] += entry->value;
+        }
+    }
+    return total;
+}
+
+/* theta_g - sum value x >= base */
+static void add_cut(Master *m, uint32_t g)
+{
+    const double *value = &m->value[(size_t)g * m->n_columns];
+    uint32_t n = 0;
+    for (uint32_t column = 0; column < m->n_columns; column++) {
+        if (value[column] != 0) {
+            m->index[n] = column;
+            m->coefficient[n++] = -value[column];
+        }
+    }
+    m->index[n] = m->theta[g];
+    m->coefficient[n++] = 1;
+    uint32_t lp_row_index =
+        lp_row(m->lp, m->base[g], INFINITY, n, m->index, m->coefficient);
+    Cut cut = {g, lp_row_index, m->points->len};
+    g_array_append_val(m->cut, cut);
+}
+
+/* Cuts of the bundles that cost more at z than the LP said (`all`: of every one); returns
+ * how many. */
+static uint32_t add_cuts(Master *m, bool all)
+{
+    double least = fmax(GAP / m->n_bundles, LEAST_GAIN);
+    uint32_t added = 0;
+    for (uint32_t g = 0; g < m->n_bundles; g++) {
+        if (all || m->sum[g] - lp_value(m->lp, m->theta[g]) > least) {
+            add_cut(m, g);
+            added++;
+        }
+    }
+    if (added > 0)
+        g_array_append_vals(m->points, m->z, m->n_columns);
+    return added;
+}
+
+/* limit row <= 0 */
+static void add_limit(Master *m, uint32_t r)
+{
+    const BalanceRow *row = &g_array_index(m->rows->row, BalanceRow, r);
+    for (uint32_t e = 0; e < row->n; e++) {
+        const BalanceEntry *entry =
+            &g_array_index(m->rows->entry, BalanceEntry, row->first + e);
+        m->index[e] = entry->column;
+        m->coefficient[e] = entry->value;
+    }
+    Limit limit = {
+        r, lp_row(m->lp, -INFINITY, -row->base, row->n, m->index, m->coefficient)};
+    g_array_append_val(m->limit, limit);
+}
+
+/* The limit of each class that z breaks most; returns how many. */
+static uint32_t add_limits(Master *m)
+{
+    const BalanceRows *rows = m->rows;
+    uint32_t added = 0;
+    for (uint32_t c = 0; c < rows->n_classes; c++) {
+        uint32_t worst = rows->row->len;
+        double most = 10 * LP_TOLERANCE;
+        for (uint32_t r = rows->first_limit + c; r < rows->row->len;
+             r += rows->n_classes) {
+            double over = balance_row_at(rows, r, m->z);
+            if (over > most) {
+                most = over;
+                worst = r;
+            }
+        }
+        if (worst < rows->row->len) {
+            add_limit(m, worst);
+            added++;
+        }
+    }
+    return added;
+}
+
+/* --- result --- */
+
+/* Spreads the prices of the cuts over the rows that they sum. */
+static void read_prices(const Master *m, double *price)
+{
+    const BalanceRows *rows = m->rows;
+    memset(price, 0, rows->row->len * sizeof *price);
+    for (guint i = 0; i < m->cut->len; i++) {
+        const Cut *cut = &g_array_index(m->cut, Cut, i);
+        double weight = lp_price(m->lp, cut->lp_row);
+        if (weight <= 0)
+            continue;
+        const double *point = &g_array_index(m->points, double, cut->point);
+        for (guint p = 0; p < rows->piece->len; p++) {
+            uint32_t r;
+            if (g_array_index(rows->piece, BalancePiece, p).segment == cut->bundle) {
+                balance_piece_at(rows, p, point, &r);
+                price[r] += weight;
+            }
+        }
+    }
+    for (guint i = 0; i < m->limit->len; i++) {
+        const Limit *limit = &g_array_index(m->limit, Limit, i);
+        price[limit->row] += fmax(-lp_price(m->lp, limit->lp_row), 0);
+    }
+}
+
+static bool is_closed(const BalanceCuts *cuts)
+{
+    return isfinite(cuts->value) &&
+           cuts->value - cuts->bound <= GAP * fmax(1, cuts->value);
+}
+
+/* Takes z if no better point is known. */
+static void take(const Master *m, double value, BalanceCuts *cuts)
+{
+    if (value < cuts->value) {
+        cuts->value = value;
+        memcpy(cuts->x, m->z, m->n_columns * sizeof *m->z);
+    }
+}
+
+/* One LP and a visit to its solution. Sets *done when no more can be gained. */
+static LpStatus next_round(Master *m, BalanceCuts *cuts, bool *done, GError **error)
+{
+    LpStatus status = lp_solve(m->lp, error);
+    if (status == LP_UNBOUNDED) {
+        kilter_fail(error, KILTER_ERROR_FAILED,
+                    "balance: the solver finds no end to a bounded LP");
+        return LP_FAILED;
+    }
+    if (status != LP_OPTIMAL)
+        return status;
+    cuts->rounds++;
+    cuts->rows = lp_rows(m->lp);
+    cuts->columns = lp_columns(m->lp);
+    cuts->bound = lp_objective(m->lp);
+    *done = is_closed(cuts);
+    if (*done)
+        return status;
+    read_point(m);
+    double value = visit(m);
+    uint32_t broken = add_limits(m);
+    if (broken == 0)
+        take(m, value, cuts);
+    *done = is_closed(cuts) || broken + add_cuts(m, false) == 0;
+    return status;
+}
+
+static LpStatus run(Master *m, BalanceCuts *cuts, GError **error)
+{
+    double value = visit(m);
+    cuts->value = INFINITY;
+    cuts->rounds = 0;
+    if (add_limits(m) == 0)
+        take(m, value, cuts);
+    add_cuts(m, true);
+    while (cuts->rounds < MAX_ROUNDS) {
+        bool done;
+        LpStatus status = next_round(m, cuts, &done, error);
+        if (status != LP_OPTIMAL)
+            return status;
+        if (done) {
+            read_prices(m, cuts->price);
+            return status;
+        }
+    }
+    kilter_fail(error, KILTER_ERROR_FAILED,
+                "balance: no ratios proved best after %d rounds", MAX_ROUNDS);
+    return LP_FAILED;
+}
+
+LpStatus balance_cuts(const BalanceRows *rows, BalanceCuts *cuts, GError **error)
+{
+    Master m;
+    if (!master_open(&m, rows, cuts->x, error))
+        return LP_FAILED;
+    LpStatus status = run(&m, cuts, error);
+    master_close(&m);
+    return status;
+}

@@ -1,0 +1,283 @@
+/* GLPK, and all that is peculiar about it:
+ *
+ *   - it indexes from 1, and knows the kind of a bound by a code instead of an infinity;
+ *   - on an error it prints, calls a hook and aborts unless the hook leaves by longjmp;
+ *     the environment is then good for nothing but glp_free_env, which takes every
+ *     problem of the thread along. Hence one Lp a thread, which owns the thread's
+ *     environment, and one guarded entry, lp_solve;
+ *   - its terminal output is switched off, but not that of errors: the terminal hook
+ *     catches it as the message;
+ *   - success of the call and status of the solution are separate codes. */
+#include "balance/lp.h"
+
+#include <glpk.h>
+#include <math.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include "data/error.h"
+
+typedef struct {
+    double lower, upper, cost;
+} Column;
+
+typedef struct {
+    double lower, upper;
+    uint32_t first, n; /* in index and value */
+} Row;
+
+struct Lp {
+    glp_prob *problem; /* NULL after an error */
+    uint32_t n_columns, n_rows;
+    uint32_t solved_columns, solved_rows; /* that the last solve knew */
+    GArray *column, *row;                 /* not yet given to GLPK */
+    GArray *index,
+        *value; /* entries of those rows, column indices from 1; element 0 is unused */
+    int code, status; /* of the last solve */
+    jmp_buf escape;
+    char message[200]; /* first line GLPK printed since the solve began */
+};
+
+static int hook_terminal(void *data, const char *text)
+{
+    Lp *lp = data;
+    if (lp->message[0] == '\0' && text[0] != '\n') {
+        g_strlcpy(lp->message, text, sizeof lp->message);
+        g_strdelimit(lp->message, "\n", '\0');
+    }
+    return 1;
+}
+
+static void hook_error(void *data)
+{
+    Lp *lp = data;
+    longjmp(lp->escape, 1);
+}
+
+static const char *code_text(int code)
+{
+    switch (code) {
+    case GLP_EBADB:
+        return "the basis has the wrong size";
+    case GLP_ESING:
+        return "the basis matrix is singular";
+    case GLP_ECOND:
+        return "the basis matrix is ill-conditioned";
+    case GLP_EBOUND:
+        return "a lower bound is above its upper bound";
+    case GLP_EFAIL:
+        return "the solver failed";
+    case GLP_EITLIM:
+        return "too many iterations";
+    case GLP_EOBJLL:
+    case GLP_EOBJUL:
+        return "the objective reached its limit";
+    default:
+        return "the solver stopped";
+    }
+}
+
+static int bound_kind(double lower, double upper)
+{
+    if (isinf(lower))
+        return isinf(upper) ? GLP_FR : GLP_UP;
+    if (isinf(upper))
+        return GLP_LO;
+    return lower == upper ? GLP_FX : GLP_DB;
+}
+
+static void forget_pending(Lp *lp)
+{
+    g_array_set_size(lp->column, 0);
+    g_array_set_size(lp->row, 0);
+    g_array_set_size(lp->index, 1);
+    g_array_set_size(lp->value, 1);
+}
+
+Lp *lp_new(GError **error)
+{
+    int code = glp_init_env();
+    if (code != 0) {
+        kilter_fail(error, KILTER_ERROR_FAILED, "LP: %s",
+                    code == 1 ? "this thread has one open already" : "out of memory");
+        return NULL;
+    }
+    Lp *lp = g_new0(Lp, 1);
+    glp_term_out(GLP_OFF);
+    glp_term_hook(hook_terminal, lp);
+    glp_error_hook(hook_error, lp);
+    lp->problem = glp_create_prob();
+    lp->column = g_array_new(FALSE, FALSE, sizeof(Column));
+    lp->row = g_array_new(FALSE, FALSE, sizeof(Row));
+    lp->index = g_array_new(FALSE, TRUE, sizeof(int));
+    lp->value = g_array_new(FALSE, TRUE, sizeof(double));
+    forget_pending(lp);
+    return lp;
+}
+
+void lp_free(Lp *lp)
+{
+    if (lp == NULL)
+        return;
+    if (lp->problem != NULL) {
+        glp_delete_prob(lp->problem);
+        glp_free_env();
+    }
+    g_array_unref(lp->column);
+    g_array_unref(lp->row);
+    g_array_unref(lp->index);
+    g_array_unref(lp->value);
+    g_free(lp);
+}
+
+uint32_t lp_column(Lp *lp, double lower, double upper, double cost)
+{
+    Column column = {lower, upper, cost};
+    g_array_append_val(lp->column, column);
+    return lp->n_columns++;
+}
+
+uint32_t lp_row(Lp *lp, double lower, double upper, uint32_t n, const uint32_t *column,
+                const double *value)
+{
+    Row row = {lower, upper, lp->index->len, n};
+    g_array_append_val(lp->row, row);
+    for (uint32_t i = 0; i < n; i++) {
+        int index = (int)column[i] + 1;
+        g_array_append_val(lp->index, index);
+    }
+    g_array_append_vals(lp->value, value, n);
+    return lp->n_rows++;
+}
+
+uint32_t lp_columns(const Lp *lp)
+{
+    return lp->n_columns;
+}
+
+uint32_t lp_rows(const Lp *lp)
+{
+    return lp->n_rows;
+}
+
+/* Gives GLPK the columns and rows added since the last solve. */
+static void load(Lp *lp)
+{
+    if (lp->column->len > 0) {
+        int first = glp_add_cols(lp->problem, (int)lp->column->len);
+        for (guint i = 0; i < lp->column->len; i++) {
+            const Column *c = &g_array_index(lp->column, Column, i);
+            glp_set_col_bnds(lp->problem, first + (int)i, bound_kind(c->lower, c->upper),
+                             c->lower, c->upper);
+            glp_set_obj_coef(lp->problem, first + (int)i, c->cost);
+        }
+    }
+    if (lp->row->len > 0) {
+        int first = glp_add_rows(lp->problem, (int)lp->row->len);
+        for (guint i = 0; i < lp->row->len; i++) {
+            const Row *r = &g_array_index(lp->row, Row, i);
+            /* GLPK reads entries 1..n of the arrays it is given. */
+            const int *index = (const int *)(void *)lp->index->data + r->first - 1;
+            const double *value = (const double *)(void *)lp->value->data + r->first - 1;
+            glp_set_row_bnds(lp->problem, first + (int)i, bound_kind(r->lower, r->upper),
+                             r->lower, r->upper);
+            glp_set_mat_row(lp->problem, first + (int)i, (int)r->n, index, value);
+        }
+    }
+    forget_pending(lp);
+    lp->solved_columns = lp->n_columns;
+    lp->solved_rows = lp->n_rows;
+}
+
+static void solve(Lp *lp)
+{
+    glp_smcp options;
+    glp_init_smcp(&options);
+    options.msg_lev = GLP_MSG_OFF;
+    options.meth = GLP_DUALP;
+    options.tol_bnd = LP_TOLERANCE;
+    options.tol_dj = LP_TOLERANCE;
+    options.it_lim =
+        (int)MIN(1000u + 100u * (lp->n_rows + lp->n_columns), (uint32_t)G_MAXINT);
+    load(lp);
+    lp->code = glp_simplex(lp->problem, &options);
+    if (lp->code != 0) {
+        /* The last basis may have become singular with the new rows: once more from the
+         * slack basis. */
+        glp_std_basis(lp->problem);
+        options.meth = GLP_PRIMAL;
+        lp->code = glp_simplex(lp->problem, &options);
+    }
+    lp->status = glp_get_status(lp->problem);
+}
+
+static LpStatus fail(Lp *lp, GError **error, const char *what)
+{
+    kilter_fail(error, KILTER_ERROR_FAILED, "LP of %u rows and %u columns: %s",
+                lp->n_rows, lp->n_columns, what);
+    return LP_FAILED;
+}
+
+/* GLPK takes what is not a number for one. */
+static bool numbers_are_finite(const Lp *lp)
+{
+    bool finite = true;
+    for (guint i = 0; i < lp->value->len; i++)
+        finite = finite && isfinite(g_array_index(lp->value, double, i));
+    for (guint i = 0; i < lp->column->len; i++) {
+        const Column *c = &g_array_index(lp->column, Column, i);
+        finite = finite && isfinite(c->cost) && !isnan(c->lower) && !isnan(c->upper);
+    }
+    for (guint i = 0; i < lp->row->len; i++) {
+        const Row *r = &g_array_index(lp->row, Row, i);
+        finite = finite && !isnan(r->lower) && !isnan(r->upper);
+    }
+    return finite;
+}
+
+LpStatus lp_solve(Lp *lp, GError **error)
+{
+    if (lp->problem == NULL)
+        return fail(lp, error, "an earlier solve failed");
+    if (!numbers_are_finite(lp))
+        return fail(lp, error, "a coefficient or bound is not a number");
+    lp->message[0] = '\0';
+    if (setjmp(lp->escape) != 0) {
+        lp->problem = NULL; /* goes with the environment */
+        glp_free_env();
+        return fail(lp, error, lp->message);
+    }
+    solve(lp);
+    if (lp->code != 0)
+        return fail(lp, error, code_text(lp->code));
+    switch (lp->status) {
+    case GLP_OPT:
+        return LP_OPTIMAL;
+    case GLP_NOFEAS:
+        return LP_INFEASIBLE;
+    case GLP_UNBND:
+        return LP_UNBOUNDED;
+    default:
+        /* The dual simplex proves that there is no solution without telling it apart from
+         * unbounded. */
+        if (glp_get_prim_stat(lp->problem) == GLP_NOFEAS)
+            return LP_INFEASIBLE;
+        return fail(lp, error, "the solver stopped without an answer");
+    }
+}
+
+double lp_objective(const Lp *lp)
+{
+    return glp_get_obj_val(lp->problem);
+}
+
+double lp_value(const Lp *lp, uint32_t column)
+{
+    return column < lp->solved_columns ? glp_get_col_prim(lp->problem, (int)column + 1)
+                                       : 0;
+}
+
+double lp_price(const Lp *lp, uint32_t row)
+{
+    return row < lp->solved_rows ? glp_get_row_dual(lp->problem, (int)row + 1) : 0;
+}

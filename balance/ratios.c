@@ -1,0 +1,284 @@
+/* The ratio LP: rows over classes of equal devices, cutting planes, prices back to
+ * devices, check. */
+#include <math.h>
+#include <string.h>
+
+#include "balance/balance.h"
+#include "balance/check.h"
+#include "balance/cuts.h"
+
+/* --- input --- */
+
+static bool is_amount(double value)
+{
+    return isfinite(value) && value >= 0;
+}
+
+static bool check_amounts(const double *value, size_t n, const char *what, GError **error)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_amount(value[i]))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "balance: %s %zu is %g: expected a finite number >= 0",
+                               what, i, value[i]);
+    }
+    return true;
+}
+
+static bool check_device(const Device *device, GError **error)
+{
+    if (!is_amount(device->rate))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "balance: rate of device %s is %g: expected a finite number >= 0",
+            device->name, device->rate);
+    if (device->gpus == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "balance: device %s has no GPUs",
+                           device->name);
+    if (device->gpus > 1 &&
+        !(is_amount(device->inner.latency_s) && device->inner.bandwidth > 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "balance: inner link of device %s has no latency or bandwidth",
+                           device->name);
+    return true;
+}
+
+static bool check_devices(const SimLinear *linear, const ClusterView *view,
+                          GError **error)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const Device *device = &view->device[j];
+        if (!check_device(device, error))
+            return false;
+        any = any || device->rate > 0;
+        for (uint32_t i = 0; device->rate == 0 && i < linear->n_stages; i++) {
+            if (linear->stage[i].fixed.flops > 0)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "balance: device %s has rate 0, but stage %u has "
+                                   "replicated computation",
+                                   device->name, i);
+        }
+    }
+    return any || kilter_fail(error, KILTER_ERROR_INPUT,
+                              "balance: no device has a rate above 0");
+}
+
+static bool check_input(const SimLinear *linear, const SimMemory *memory,
+                        const ClusterView *view, uint32_t n_segments, GError **error)
+{
+    size_t cells = (size_t)linear->n_stages * linear->n_splits;
+    if (n_segments == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "balance: no segments");
+    for (uint32_t s = 0; s < linear->n_splits; s++) {
+        if (linear->split[s].segment >= n_segments)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "balance: split %u is of segment %u, of %u segments", s,
+                               linear->split[s].segment, n_segments);
+    }
+    for (uint32_t i = 0; i < linear->n_stages; i++) {
+        const SimStage *stage = &linear->stage[i];
+        if (!is_amount(stage->comm_s) || !is_amount(stage->fixed.flops) ||
+            !is_amount(stage->fixed.inner_bytes))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "balance: stage %u has %g s, %g FLOPs, %g inner bytes: "
+                               "expected finite numbers >= 0",
+                               i, stage->comm_s, stage->fixed.flops,
+                               stage->fixed.inner_bytes);
+    }
+    for (uint32_t t = 0; t < linear->n_terms; t++) {
+        if (!check_amounts(&linear->term[t].seconds, 1, "seconds of a term", error))
+            return false;
+    }
+    if (!check_amounts(linear->flops, cells, "FLOPs at stage x split", error) ||
+        !check_amounts(linear->inner_bytes, cells, "inner bytes at stage x split",
+                       error) ||
+        !check_devices(linear, view, error))
+        return false;
+    if (!memory)
+        return true;
+    cells = (size_t)memory->n_points * memory->n_splits;
+    return check_amounts(memory->held, memory->n_points, "bytes of point", error) &&
+           check_amounts(memory->divided, memory->n_points, "bytes of point", error) &&
+           check_amounts(memory->held_sharded, cells, "bytes at point x split", error) &&
+           check_amounts(memory->divided_sharded, cells, "bytes at point x split", error);
+}
+
+/* --- solution --- */
+
+typedef struct {
+    const SimLinear *linear;
+    const SimMemory *memory;
+    const ClusterView *view;
+    uint32_t n_segments;
+    BalanceClasses *classes;
+    BalanceRows *rows;
+    double piece_factor, limit_factor; /* that rows were scaled by */
+    BalanceCuts cuts;
+} Balance;
+
+static double pieces_at(const BalanceRows *rows, const double *x)
+{
+    double sum = 0;
+    uint32_t r;
+    for (guint i = 0; i < rows->piece->len; i++)
+        sum += balance_piece_at(rows, i, x, &r);
+    return sum;
+}
+
+/* Starts from ratios proportional to speed or even ones, whichever is better. Without any
+ * work the former stay. */
+static void start(Balance *b)
+{
+    uint32_t n = b->rows->n_columns;
+    double rates = 0, active = 0;
+    for (uint32_t j = 0; j < b->view->n_devices; j++) {
+        rates += b->view->device[j].rate;
+        active += b->view->device[j].rate > 0;
+    }
+    g_autofree double *even = g_new(double, n);
+    for (uint32_t i = 0; i < n; i++) {
+        double rate = b->view->device[b->classes->device[i % b->classes->n]].rate;
+        b->cuts.x[i] = rate / rates;
+        even[i] = rate > 0 ? 1 / active : 0;
+    }
+    if (pieces_at(b->rows, even) < pieces_at(b->rows, b->cuts.x))
+        memcpy(b->cuts.x, even, n * sizeof *even);
+}
+
+/* The pieces' rows in units of the objective at the present point. */
+static void scale_pieces(Balance *b)
+{
+    double value = pieces_at(b->rows, b->cuts.x);
+    if (value > 0) {
+        balance_rows_scale(b->rows, 1 / value, 1);
+        b->piece_factor /= value;
+    }
+}
+
+/* The limits in units of the largest memory. */
+static void scale_limits(Balance *b)
+{
+    double memory = 1;
+    for (uint32_t j = 0; j < b->view->n_devices; j++)
+        memory = fmax(memory, (double)b->view->device[j].memory_bytes);
+    balance_rows_scale(b->rows, 1, 1 / memory);
+    b->limit_factor = 1 / memory;
+}
+
+/* Prices of classes' rows, each shared evenly by the devices of its class. */
+static void spread_prices(const Balance *b, BalancePrices *prices)
+{
+    uint32_t n = b->view->n_devices, n_classes = b->classes->n;
+    const double *price = b->cuts.price;
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t c = b->classes->of_device[j];
+        double share = 1.0 / b->classes->count[c];
+        for (uint32_t i = 0; i < b->linear->n_stages; i++)
+            prices->stage[(size_t)i * n + j] = share * price[(size_t)i * n_classes + c];
+        for (uint32_t t = 0; t < b->linear->n_terms; t++) {
+            const BalancePiece *piece =
+                &g_array_index(b->rows->piece, BalancePiece, b->linear->n_stages + t);
+            prices->from[(size_t)t * n + j] = share * price[piece->first + c];
+            if (piece->n > n_classes)
+                prices->to[(size_t)t * n + j] =
+                    share * price[piece->first + n_classes + c];
+        }
+        /* In seconds a byte, as limits and objective were scaled. */
+        double seconds = share * b->limit_factor / b->piece_factor;
+        for (uint32_t p = 0; b->memory && p < b->memory->n_points; p++)
+            prices->memory[(size_t)p * n + j] =
+                seconds * price[b->rows->first_limit + (size_t)p * n_classes + c];
+    }
+}
+
+/* Ratios of devices into `ratio`, then the check of them and of the prices. */
+static bool finish(const Balance *b, double *ratio, BalanceReport *report, GError **error)
+{
+    uint32_t n = b->view->n_devices, n_stages = b->linear->n_stages,
+             n_terms = b->linear->n_terms;
+    for (uint32_t k = 0; k < b->n_segments; k++) {
+        for (uint32_t j = 0; j < n; j++)
+            ratio[(size_t)k * n + j] =
+                b->cuts.x[k * b->classes->n + b->classes->of_device[j]];
+    }
+    size_t n_points = b->memory ? b->memory->n_points : 0;
+    g_autofree double *all =
+        g_new0(double, ((size_t)n_stages + 2 * (size_t)n_terms + n_points) * n);
+    BalancePrices prices = {all, all + (size_t)n_stages * n,
+                            all + ((size_t)n_stages + n_terms) * n,
+                            all + ((size_t)n_stages + 2 * (size_t)n_terms) * n};
+    spread_prices(b, &prices);
+    report->rows = b->cuts.rows;
+    report->columns = b->cuts.columns;
+    return balance_check(b->linear, b->memory, b->view, b->n_segments, ratio, &prices,
+                         &report->time_s, &report->dual_s, error);
+}
+
+/* Says which devices lack how much: the least largest violation of (3), and the limit of
+ * highest price in it. */
+static bool fail_infeasible(const Balance *b, GError **error)
+{
+    g_autoptr(BalanceRows) violation = balance_rows_violation(b->rows);
+    double factor = b->limit_factor;
+    g_autofree double *x = g_memdup2(b->cuts.x, violation->n_columns * sizeof(double));
+    g_autofree double *price = g_new0(double, violation->row->len);
+    BalanceCuts cuts = {.x = x, .price = price};
+    if (balance_cuts(violation, &cuts, error) != LP_OPTIMAL)
+        return false;
+    double missing = ceil(cuts.value / factor);
+    if (missing < 1)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "balance: the memory rows are too tight to solve");
+    uint32_t worst = 0;
+    for (uint32_t r = 1; r < violation->row->len; r++)
+        worst = price[r] > price[worst] ? r : worst;
+    uint32_t c = worst % b->classes->n, point = worst / b->classes->n;
+    const Device *device = &b->view->device[b->classes->device[c]];
+    g_autofree char *amount = units_format(missing, QUANTITY_BYTES);
+    return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "no ratios fit the memory: device %s (%s, %u alike) lacks at "
+                       "least %s (%.0f bytes) a GPU at instruction %u",
+                       device->name, device->type_name, b->classes->count[c], amount,
+                       missing, b->memory->instr[point]);
+}
+
+static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
+{
+    enum { ATTEMPTS = 3 };
+    start(b);
+    scale_limits(b);
+    for (uint32_t attempt = 0;; attempt++) {
+        g_autoptr(GError) failed = NULL;
+        scale_pieces(b);
+        LpStatus status = balance_cuts(b->rows, &b->cuts, &failed);
+        if (status == LP_INFEASIBLE)
+            return fail_infeasible(b, error);
+        if (status == LP_OPTIMAL && finish(b, ratio, report, &failed))
+            return true;
+        /* The start may have cost so much more that its unit was too coarse: again from
+         * the point found. */
+        if (attempt + 1 == ATTEMPTS) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return false;
+        }
+    }
+}
+
+bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
+                    const ClusterView *view, uint32_t n_segments, double *ratio,
+                    BalanceReport *report, GError **error)
+{
+    gint64 begin = g_get_monotonic_time();
+    if (!check_input(linear, memory, view, n_segments, error))
+        return false;
+    g_autoptr(BalanceClasses) classes = balance_classes(view);
+    g_autoptr(BalanceRows) rows = balance_rows(linear, memory, view, classes, n_segments);
+    g_autofree double *x = g_new0(double, rows->n_columns);
+    g_autofree double *price = g_new0(double, rows->row->len);
+    Balance b = {
+        linear, memory, view, n_segments, classes, rows, 1, 1, {.x = x, .price = price}};
+    bool ok = solve(&b, ratio, report, error);
+    report->solve_s = 1e-6 * (double)(g_get_monotonic_time() - begin);
+    return ok;
+}

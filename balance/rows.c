@@ -1,0 +1,276 @@
+#include "balance/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- classes --- */
+
+static int compare_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Fastest first; what sorts equal is one class. */
+static int compare_devices(const void *a, const void *b, void *data)
+{
+    const Device *device = data;
+    const Device *x = &device[*(const uint32_t *)a], *y = &device[*(const uint32_t *)b];
+    int order = -compare_double(x->rate, y->rate);
+    order = order ? order : compare_double(x->gpus, y->gpus);
+    order =
+        order ? order : -compare_double((double)x->memory_bytes, (double)y->memory_bytes);
+    if (order || x->gpus == 1)
+        return order;
+    order = compare_double(x->inner.latency_s, y->inner.latency_s);
+    return order ? order : -compare_double(x->inner.bandwidth, y->inner.bandwidth);
+}
+
+BalanceClasses *balance_classes(const ClusterView *view)
+{
+    uint32_t n = view->n_devices;
+    g_autofree uint32_t *order = g_new(uint32_t, n);
+    for (uint32_t j = 0; j < n; j++)
+        order[j] = j;
+    /* Stable, so that a class's first device is the one of lowest index. */
+    g_qsort_with_data(order, (int)n, sizeof *order, compare_devices, view->device);
+
+    BalanceClasses *classes = g_new0(BalanceClasses, 1);
+    classes->n_devices = n;
+    classes->of_device = g_new(uint32_t, n);
+    classes->device = g_new(uint32_t, n);
+    classes->count = g_new0(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0 || compare_devices(&order[i - 1], &order[i], view->device) != 0)
+            classes->device[classes->n++] = order[i];
+        classes->of_device[order[i]] = classes->n - 1;
+        classes->count[classes->n - 1]++;
+    }
+    return classes;
+}
+
+void balance_classes_free(BalanceClasses *classes)
+{
+    if (classes == NULL)
+        return;
+    g_free(classes->of_device);
+    g_free(classes->device);
+    g_free(classes->count);
+    g_free(classes);
+}
+
+/* --- rows --- */
+
+static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes)
+{
+    BalanceRows *rows = g_new0(BalanceRows, 1);
+    rows->n_segments = n_segments;
+    rows->n_classes = n_classes;
+    rows->n_columns = n_segments * n_classes;
+    rows->count = g_new0(double, rows->n_columns);
+    rows->idle = g_new0(bool, rows->n_columns);
+    rows->entry = g_array_new(FALSE, FALSE, sizeof(BalanceEntry));
+    rows->row = g_array_new(FALSE, FALSE, sizeof(BalanceRow));
+    rows->piece = g_array_new(FALSE, FALSE, sizeof(BalancePiece));
+    return rows;
+}
+
+void balance_rows_free(BalanceRows *rows)
+{
+    if (rows == NULL)
+        return;
+    g_free(rows->count);
+    g_free(rows->idle);
+    g_array_unref(rows->entry);
+    g_array_unref(rows->row);
+    g_array_unref(rows->piece);
+    g_free(rows);
+}
+
+static void begin_row(BalanceRows *rows, double base)
+{
+    BalanceRow row = {base, rows->entry->len, 0};
+    g_array_append_val(rows->row, row);
+}
+
+/* Adds value * x[segment][class] to the last row. */
+static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, double value)
+{
+    BalanceRow *row = &g_array_index(rows->row, BalanceRow, rows->row->len - 1);
+    uint32_t column = segment * rows->n_classes + class;
+    if (value == 0 || rows->idle[column])
+        return;
+    /* Splits are sorted by segment: those of one segment add up. */
+    if (row->n > 0) {
+        BalanceEntry *last =
+            &g_array_index(rows->entry, BalanceEntry, rows->entry->len - 1);
+        if (last->column == column) {
+            last->value += value;
+            return;
+        }
+    }
+    BalanceEntry entry = {column, value};
+    g_array_append_val(rows->entry, entry);
+    row->n++;
+}
+
+/* Ends a piece of the rows since `first`. */
+static void end_piece(BalanceRows *rows, uint32_t first)
+{
+    BalancePiece piece = {first, rows->row->len - first, 0};
+    for (uint32_t r = first; r < rows->row->len; r++) {
+        const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+        if (row->n > 0) {
+            piece.segment = g_array_index(rows->entry, BalanceEntry, row->first).column /
+                            rows->n_classes;
+            break;
+        }
+    }
+    g_array_append_val(rows->piece, piece);
+}
+
+/* Seconds that a whole sharded dim of stage i and split s takes on a device: (2) and (3)
+ * of sim/sim.h per unit of share. */
+static double slope(const SimLinear *linear, uint32_t stage, uint32_t split,
+                    const Device *device)
+{
+    size_t at = (size_t)stage * linear->n_splits + split;
+    double seconds = linear->flops[at] > 0 ? linear->flops[at] / device->rate : 0;
+    if (device->gpus > 1 && linear->stage[stage].fixed.inner_messages > 0)
+        seconds += (device->gpus - 1.0) / device->gpus * linear->inner_bytes[at] /
+                   device->inner.bandwidth;
+    return seconds;
+}
+
+/* T_i >= (R_i + sum_k S_ik B_kj) / rate_j + inner_ij   every stage i, device j   (1) */
+static void add_stages(BalanceRows *rows, const SimLinear *linear,
+                       const ClusterView *view, const BalanceClasses *classes)
+{
+    for (uint32_t i = 0; i < linear->n_stages; i++) {
+        uint32_t first = rows->row->len;
+        for (uint32_t c = 0; c < classes->n; c++) {
+            const Device *device = &view->device[classes->device[c]];
+            begin_row(rows, sim_work_s(&linear->stage[i].fixed, device, 0));
+            for (uint32_t s = 0; s < linear->n_splits; s++)
+                add_entry(rows, linear->split[s].segment, c, slope(linear, i, s, device));
+        }
+        end_piece(rows, first);
+    }
+}
+
+/* M_t >= B_kj      every term t, its k, j     (2), with M_t in seconds */
+static void add_terms(BalanceRows *rows, const SimLinear *linear,
+                      const BalanceClasses *classes)
+{
+    for (uint32_t t = 0; t < linear->n_terms; t++) {
+        const SimTerm *term = &linear->term[t];
+        uint32_t first = rows->row->len;
+        for (uint32_t side = 0; side < (term->from == term->to ? 1 : 2); side++) {
+            uint32_t split = side == 0 ? term->from : term->to;
+            for (uint32_t c = 0; c < classes->n; c++) {
+                begin_row(rows, 0);
+                add_entry(rows, linear->split[split].segment, c, term->seconds);
+            }
+        }
+        end_piece(rows, first);
+    }
+}
+
+/* held_j + sum_k bytes_kj B_kj <= memory_j      every memory point, j     (3) */
+static void add_limits(BalanceRows *rows, const SimLinear *linear,
+                       const SimMemory *memory, const ClusterView *view,
+                       const BalanceClasses *classes)
+{
+    for (uint32_t p = 0; p < memory->n_points; p++) {
+        for (uint32_t c = 0; c < classes->n; c++) {
+            const Device *device = &view->device[classes->device[c]];
+            begin_row(rows, memory->held[p] + memory->divided[p] / device->gpus -
+                                (double)device->memory_bytes);
+            for (uint32_t s = 0; s < memory->n_splits; s++) {
+                size_t at = (size_t)p * memory->n_splits + s;
+                add_entry(rows, linear->split[s].segment, c,
+                          memory->held_sharded[at] +
+                              memory->divided_sharded[at] / device->gpus);
+            }
+        }
+    }
+}
+
+BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
+                          const ClusterView *view, const BalanceClasses *classes,
+                          uint32_t n_segments)
+{
+    BalanceRows *rows = rows_new(n_segments, classes->n);
+    for (uint32_t column = 0; column < rows->n_columns; column++) {
+        uint32_t c = column % classes->n;
+        rows->count[column] = classes->count[c];
+        rows->idle[column] = view->device[classes->device[c]].rate == 0;
+    }
+    add_stages(rows, linear, view, classes);
+    add_terms(rows, linear, classes);
+    rows->first_limit = rows->row->len;
+    if (memory != NULL)
+        add_limits(rows, linear, memory, view, classes);
+    return rows;
+}
+
+BalanceRows *balance_rows_violation(const BalanceRows *rows)
+{
+    BalanceRows *violation = rows_new(rows->n_segments, rows->n_classes);
+    memcpy(violation->count, rows->count, rows->n_columns * sizeof *rows->count);
+    memcpy(violation->idle, rows->idle, rows->n_columns * sizeof *rows->idle);
+    for (uint32_t r = rows->first_limit; r < rows->row->len; r++) {
+        const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+        BalanceRow copy = {row->base, violation->entry->len, row->n};
+        g_array_append_val(violation->row, copy);
+        g_array_append_vals(violation->entry,
+                            &g_array_index(rows->entry, BalanceEntry, row->first),
+                            row->n);
+    }
+    end_piece(violation, 0);
+    violation->first_limit = violation->row->len;
+    return violation;
+}
+
+void balance_rows_scale(BalanceRows *rows, double pieces, double limits)
+{
+    for (uint32_t r = 0; r < rows->row->len; r++) {
+        BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+        double factor = r < rows->first_limit ? pieces : limits;
+        row->base *= factor;
+        for (uint32_t e = row->first; e < row->first + row->n; e++)
+            g_array_index(rows->entry, BalanceEntry, e).value *= factor;
+    }
+}
+
+/* The inner loop of the cutting planes: plain pointers. */
+static inline double row_at(const BalanceRow *row, const BalanceEntry *entry,
+                            const double *x)
+{
+    double value = row->base;
+    for (uint32_t e = row->first; e < row->first + row->n; e++)
+        value += entry[e].value * x[entry[e].column];
+    return value;
+}
+
+double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x)
+{
+    return row_at(&g_array_index(rows->row, BalanceRow, row),
+                  (const BalanceEntry *)(const void *)rows->entry->data, x);
+}
+
+double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x,
+                        uint32_t *row)
+{
+    const BalancePiece *p = &g_array_index(rows->piece, BalancePiece, piece);
+    const BalanceRow *all = (const BalanceRow *)(const void *)rows->row->data;
+    const BalanceEntry *entry = (const BalanceEntry *)(const void *)rows->entry->data;
+    double largest = -INFINITY;
+    for (uint32_t r = p->first; r < p->first + p->n; r++) {
+        double value = row_at(&all[r], entry, x);
+        if (value > largest) {
+            largest = value;
+            *row = r;
+        }
+    }
+    return largest;
+}

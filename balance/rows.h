@@ -1,0 +1,76 @@
+/* The LP of balance.h over classes of equal devices, before any solver sees it.
+ *
+ * With C classes, column k C + c is the ratio x of each device of class c in segment k. A
+ * row is a linear function base + sum value x. The objective is a sum of
+ * *pieces*, each the maximum of its rows (the T_i and M_t of balance.h); limits are rows
+ * that must not be positive. Nothing is dropped or merged here, so that a row's place
+ * says what it is:
+ *
+ *     piece i              row i C + c                   stage i on class c          (1)
+ *     piece n_stages + t   C rows, or 2 C if from != to  term t: split `from`, `to`  (2)
+ *     limits               row first_limit + p C + c     memory point p on class c   (3)
+ */
+#ifndef KILTER_BALANCE_ROWS_H
+#define KILTER_BALANCE_ROWS_H
+
+#include "sim/sim.h"
+
+/* Devices of a class have the same rate, GPUs, inner link and memory. Classes are ordered
+ * by these, fastest first, so that the LP does not depend on the order of the devices. */
+typedef struct {
+    uint32_t n, n_devices;
+    uint32_t *of_device; /* [device] its class */
+    uint32_t *device;    /* [class] its first device */
+    uint32_t *count;     /* [class] devices in it */
+} BalanceClasses;
+
+BalanceClasses *balance_classes(const ClusterView *view);
+void balance_classes_free(BalanceClasses *classes);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceClasses, balance_classes_free)
+
+typedef struct {
+    uint32_t column;
+    double value;
+} BalanceEntry;
+
+typedef struct {
+    double base;
+    uint32_t first, n; /* entries */
+} BalanceRow;
+
+typedef struct {
+    uint32_t first, n; /* rows */
+    uint32_t segment;  /* one that it depends on, 0 if none */
+} BalancePiece;
+
+typedef struct {
+    uint32_t n_segments, n_classes, n_columns;
+    double *count;        /* [column] devices of its class, as in (4): sum count x is 1 */
+    bool *idle;           /* [column] x is 0: the class has rate 0 */
+    GArray *entry;        /* BalanceEntry */
+    GArray *row;          /* BalanceRow */
+    GArray *piece;        /* BalancePiece */
+    uint32_t first_limit; /* rows from here on are limits */
+} BalanceRows;
+
+/* Rows in seconds (pieces) and bytes (limits). memory may be NULL. */
+BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
+                          const ClusterView *view, const BalanceClasses *classes,
+                          uint32_t n_segments);
+
+/* One piece, the largest limit of `rows` (bytes); no limits. */
+BalanceRows *balance_rows_violation(const BalanceRows *rows);
+
+/* Multiplies the pieces' rows by `pieces`, the limits by `limits`. */
+void balance_rows_scale(BalanceRows *rows, double pieces, double limits);
+
+double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x);
+
+/* Value of a piece at x, and the first row that attains it. */
+double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x,
+                        uint32_t *row);
+
+void balance_rows_free(BalanceRows *rows);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceRows, balance_rows_free)
+
+#endif
