@@ -119,17 +119,17 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
 {
     (void)column;
     Judge *judge = data;
-    if (n_columns < 3 || !value[0])
+    if (n_columns < 4 || !value[0])
         return;
     for (uint32_t i = 0; i < judge->claims->n; i++) {
         Claim *claim = &judge->claims->claim[i];
-        if (strcmp(claim->claim, value[0]) != 0)
+        if (claim->note || strcmp(claim->claim, value[0]) != 0)
             continue;
-        g_free(claim->note);
-        claim->note = g_strdup(value[2] ? value[2] : "");
         if (value[1] && !number(value[1], &claim->ours))
             claim->ours = NAN;
         claim->holds = fabs(claim->ours - claim->value) <= claim->tolerance;
+        claim->note = g_strdup(value[2] ? value[2] : "");
+        claim->reason = g_strdup(claim->holds || !value[3] ? "" : value[3]);
         return;
     }
     if (!judge->unknown)
@@ -149,8 +149,10 @@ static bool ask(const char *figure, Store *store, Claims *claims, GError **error
                            judge.unknown);
     g_free(judge.unknown);
     for (uint32_t i = 0; i < claims->n; i++)
-        if (!claims->claim[i].note)
-            claims->claim[i].note = g_strdup("no results to judge it by");
+        if (!claims->claim[i].note) {
+            claims->claim[i].note = g_strdup("");
+            claims->claim[i].reason = g_strdup("no results to judge it by");
+        }
     return good;
 }
 
@@ -175,6 +177,7 @@ void claims_free(Claims *claims)
         g_free(claims->claim[i].text);
         g_free(claims->claim[i].where);
         g_free(claims->claim[i].note);
+        g_free(claims->claim[i].reason);
     }
     g_free(claims->claim);
     g_free(claims);

@@ -1,7 +1,7 @@
 /* Claims: what a paper says of a figure, beside what our results say.
  *
  * data/paper/PAPER.csv holds the paper's side, one claim a line: figure, claim, text, value, tolerance, where. PAPER is the
- * figure's name up to its first dash. plots/NAME-claims.sql computes ours: columns claim, ours, note. A claim holds if
+ * figure's name up to its first dash. plots/NAME-claims.sql computes ours: columns claim, ours, note, reason. A claim holds if
  * |ours - value| <= tolerance. */
 #ifndef KILTER_EXPERIMENTS_CLAIMS_H
 #define KILTER_EXPERIMENTS_CLAIMS_H
@@ -13,8 +13,9 @@ typedef struct {
     char *text;
     double value, tolerance; /* of the paper */
     char *where;
-    double ours; /* NaN: our results say nothing */
-    char *note;  /* what the results say about it */
+    double ours;  /* NaN: our results say nothing */
+    char *note;   /* what the results say about it */
+    char *reason; /* why it does not hold, as far as the results tell; "" if it holds */
     bool holds;
 } Claim;
 

@@ -43,6 +43,8 @@ static void print_claims(const Claims *claims)
                verdict(claim), claim->where);
         if (*claim->note)
             printf("    %s\n", claim->note);
+        if (*claim->reason)
+            printf("    why: %s\n", claim->reason);
     }
 }
 
@@ -52,11 +54,12 @@ static json_t *claims_json(const Claims *claims)
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s}", "claim",
+            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s}", "claim",
                             claim->claim, "text", claim->text, "where", claim->where,
                             "paper", claim->value, "tolerance", claim->tolerance, "ours",
                             isnan(claim->ours) ? json_null() : json_real(claim->ours),
-                            "verdict", verdict(claim), "note", claim->note));
+                            "verdict", verdict(claim), "note", claim->note, "reason",
+                            claim->reason));
     }
     return list;
 }

@@ -79,6 +79,17 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
     return reproduction->claims != NULL;
 }
 
+static bool prepare(const char *name, const char *folder, GError **error)
+{
+    /* That there is a figure to draw is known before the work that it is for. */
+    g_autofree char *sql = figure_query(name, ".sql", error);
+    if (!sql)
+        return false;
+    return g_mkdir_with_parents(folder, 0777) == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
+                       g_strerror(errno));
+}
+
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error)
 {
@@ -90,10 +101,8 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
         .png = g_strdup_printf("%s/%s.png", folder, name),
         .svg = g_strdup_printf("%s/%s.svg", folder, name),
     };
-    if (g_mkdir_with_parents(folder, 0777) != 0)
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
-                    g_strerror(errno));
-    else if (sweep_and_judge(experiment, options, reproduction, error))
+    if (prepare(name, folder, error) &&
+        sweep_and_judge(experiment, options, reproduction, error))
         return true;
     SweepProgress progress = reproduction->progress;
     reproduction_clear(reproduction);

@@ -11,11 +11,12 @@ set datafile commentschars "#"
 colours = "#14375e #a6500f #f0a63c #b9dcf0 #ffffff"
 colour(seat) = word(colours, seat + 1)
 
-panels = 0; groups = 0; slots = 1; seats = ""; names = ""
+panels = 0; groups = 0; slots = 1; misfits = 0; seats = ""; names = ""
 group_names = ""; panel_titles = ""
 see(list, text) = strstrt(list." ", " ".text." ") ? list : list." ".text
 stats ARG1 using (panels = $1 + 1 > panels ? $1 + 1 : panels, \
                   groups = $3 + 1 > groups ? $3 + 1 : groups, slots = $8, \
+                  misfits = misfits + (strcol(9) eq "oom"), \
                   seats = see(seats, sprintf("%d", $5)), names = see(names, strcol(6)), \
                   group_names = see(group_names, sprintf("%d:%s", $3, strcol(4))), \
                   panel_titles = see(panel_titles, sprintf("%d:%s", $1, strcol(2))), 0) nooutput
@@ -32,10 +33,12 @@ set boxwidth width * 0.94
 # The legend: a strip of its own above the panels.
 set origin 0.0, 0.88
 set size 1.0, 0.06
-set key center center horizontal samplen 2.5 width 3 font "DejaVu Sans,14"
+set key center center horizontal reverse Left samplen 2.5 width 2 font "DejaVu Sans,14"
 unset border; unset tics
+if (misfits > 0) { set label 1 "OOM: out of memory" at screen 0.98, 0.868 right font "DejaVu Sans,12" textcolor rgb "#444444" }
 plot [0:1] [0:1] for [k = 1:words(seats)] NaN with boxes linecolor rgb colour(word(seats, k) + 0) title word(names, k)
 
+unset label 1
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
@@ -45,9 +48,10 @@ set xtics 1
 unset xtics
 do for [i = 0:groups - 1] { set xtics add (after(group_names, i) i) }
 set xtics scale 0
+set ytics nomirror
 set xlabel "GPUs" offset 0, 0.4
 set ylabel "iteration time (s)"
-set lmargin at screen 0.5; set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3
+set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3
 
 columns = panels > 1 ? 2 : 1
 rows = ceil(panels / real(columns))
