@@ -32,6 +32,28 @@ double plan_gap(const Plan *plan)
     return (plan->iteration_time_s - plan->lower_bound_s) / plan->lower_bound_s;
 }
 
+uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment)
+{
+    const uint32_t n_tensors = graph_n_tensors(graph);
+    uint16_t *result = g_new0(uint16_t, n_tensors);
+    if (!segment)
+        return result;
+    g_autofree bool *seen = g_new0(bool, n_tensors);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            if (!seen[op->in[i]])
+                result[op->in[i]] = segment[id];
+            seen[op->in[i]] = true;
+        }
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            result[op->out[i]] = segment[id];
+            seen[op->out[i]] = true;
+        }
+    }
+    return result;
+}
+
 const Split *plan_find_split(const Plan *plan, uint32_t segment, uint32_t units)
 {
     uint32_t low = 0, high = plan->n_splits;

@@ -54,6 +54,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 /* gap = (t - bound) / t's bound; infinity when nothing is proved. */
 double plan_gap(const Plan *plan);
 
+/* Rounds ratio * units to integers that sum to units (HAP Sec. 5.1): nearest integers first, then single units are moved
+ * where the rounding error grows least; ties go to the lower index. count: out, [n_devices]. */
+void split_round(const double *ratio, uint32_t n_devices, uint32_t units,
+                 uint32_t *count);
+
+/* The segment whose ratios cut each tensor, from the segment of each op (NULL: all 0): its producer's, or, when it has
+ * none, its first consumer's. Caller frees. */
+uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment);
+
 /* The split of (segment, units), or NULL. */
 const Split *plan_find_split(const Plan *plan, uint32_t segment, uint32_t units);
 

@@ -292,26 +292,11 @@ static bool need_split(const Reader *r, uint16_t segment, TensorId tensor, Form 
                        units, graph_tensor(r->graph, tensor)->name);
 }
 
-/* A tensor is cut with its producer's segment; a loaded one with its first consumer's. */
-static uint16_t tensor_segment(const Reader *r, TensorId tensor)
-{
-    const uint16_t *segment = r->plan->segment;
-    OpId producer = graph_tensor(r->graph, tensor)->producer;
-    if (producer != GRAPH_NONE)
-        return segment[producer];
-    for (OpId id = 0; id < r->plan->n_ops; id++) {
-        const Op *op = graph_get_op(r->graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++)
-            if (op->in[i] == tensor)
-                return segment[id];
-    }
-    return 0;
-}
-
-static bool check_instr_splits(const Reader *r, const Instr *instr)
+static bool check_instr_splits(const Reader *r, const uint16_t *tensor_segment,
+                               const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE) {
-        uint16_t segment = tensor_segment(r, instr->tensor);
+        uint16_t segment = tensor_segment[instr->tensor];
         return need_split(r, segment, instr->tensor, instr->from) &&
                need_split(r, segment, instr->tensor, instr->to);
     }
@@ -327,8 +312,10 @@ static bool check_instr_splits(const Reader *r, const Instr *instr)
 /* Every (segment, units) that the program shards is cut. */
 static bool check_splits(const Reader *r)
 {
+    g_autofree uint16_t *tensor_segment =
+        plan_tensor_segments(r->graph, r->plan->segment);
     for (uint32_t i = 0; i < r->plan->program->n; i++)
-        if (!check_instr_splits(r, &r->plan->program->instr[i]))
+        if (!check_instr_splits(r, tensor_segment, &r->plan->program->instr[i]))
             return false;
     return true;
 }

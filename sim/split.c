@@ -9,25 +9,7 @@ static uint32_t op_segment(const uint16_t *segment, OpId op)
 
 uint16_t *sim_split_tensor_segments(const Graph *graph, const uint16_t *segment)
 {
-    const uint32_t n_tensors = graph_n_tensors(graph);
-    uint16_t *result = g_new0(uint16_t, n_tensors);
-    if (!segment)
-        return result;
-
-    g_autofree bool *seen = g_new0(bool, n_tensors);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            if (!seen[op->in[i]])
-                result[op->in[i]] = segment[id];
-            seen[op->in[i]] = true;
-        }
-        for (uint32_t i = 0; i < op->n_out; i++) {
-            result[op->out[i]] = segment[id];
-            seen[op->out[i]] = true;
-        }
-    }
-    return result;
+    return plan_tensor_segments(graph, segment);
 }
 
 static int compare(const void *a, const void *b)
