@@ -19,13 +19,24 @@ static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t 
     return true;
 }
 
+/* What the instruction is about: its second item. NULL, with the error set, if that is no string. */
+static const char *named(const Reader *r, size_t i, const json_t *array, const char *what)
+{
+    const json_t *name = json_array_get(array, 1);
+    if (!json_is_string(name))
+        reader_expected(r, "program", i, what, name);
+    return json_string_value(name);
+}
+
 /* ["compute", "op", [forms of inputs], [forms of outputs]] */
 static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
-    const char *name = json_string_value(json_array_get(array, 1));
+    const char *name = named(r, i, array, "an op's name");
+    if (!name)
+        return false;
     instr->op = reader_op(r, name);
     if (instr->op == GRAPH_NONE)
-        return reader_fail(r, "program", i, "unknown op '%s'", name ? name : "");
+        return reader_fail(r, "program", i, "unknown op '%s'", name);
     const Op *op = graph_get_op(r->graph, instr->op);
     return read_forms(r, i, json_array_get(array, 2), op->n_in, instr->form) &&
            read_forms(r, i, json_array_get(array, 3), op->n_out, instr->form + op->n_in);
@@ -34,10 +45,12 @@ static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *
 /* ["load", "tensor", to] or ["all_reduce", "tensor", from, to] */
 static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
-    const char *name = json_string_value(json_array_get(array, 1));
-    instr->tensor = graph_find(r->graph, name ? name : "");
+    const char *name = named(r, i, array, "a tensor's name");
+    if (!name)
+        return false;
+    instr->tensor = graph_find(r->graph, name);
     if (instr->tensor == GRAPH_NONE)
-        return reader_fail(r, "program", i, "unknown tensor '%s'", name ? name : "");
+        return reader_fail(r, "program", i, "unknown tensor '%s'", name);
     json_t *forms =
         instr->kind == INSTR_LOAD
             ? json_pack("[O?]", json_array_get(array, 2))

@@ -53,7 +53,6 @@ bool reader_integer(const Reader *r, const char *key, uint64_t max, uint64_t *re
     return reader_expected(r, key, READER_WHOLE, what, value);
 }
 
-/* Seconds. What may be infinite is null then. */
 bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
                     double *result)
 {
@@ -90,5 +89,5 @@ bool reader_array(const Reader *r, const char *key, json_t **array)
 
 OpId reader_op(const Reader *r, const char *name)
 {
-    return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name ? name : "")) - 1;
+    return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name)) - 1;
 }

@@ -390,6 +390,7 @@ static void test_bad_files(void **state)
          ": splits: expected one of segment 0, 2 units: x is sharded"},
         {"\"slice\"", "\"dice\"",
          "]: expected load, compute or a collective, got 'dice'"},
+        {"\"slice\", \"x\"", "\"slice\", 8", "]: expected a tensor's name, got 8"},
         {"\"slice\", \"x\"", "\"slice\", \"z\"", "]: unknown tensor 'z'"},
         {"[\"compute\", \"features.0.0\"", "[\"compute\", \"conv0\"",
          "]: unknown op 'conv0'"},
