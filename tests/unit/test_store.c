@@ -338,11 +338,16 @@ static void test_reading_beside_a_writer(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "opened for reading only");
 }
 
-/* In a child that is not root: 0 if the store can be read where nothing can be written. */
+enum { OUT_OF_REACH = 77 };
+
+/* In a child that is not root: 0 if the store can be read where nothing can be written; OUT_OF_REACH where others than
+ * root can't get at the folder at all, as in a root file system that is closed to them. */
 static int read_where_nothing_can_be_written(const Place *place)
 {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 2;
+    if (g_access(place->dir, X_OK) != 0)
+        return OUT_OF_REACH;
     if (g_access(place->dir, W_OK) == 0)
         return 3;
     g_autoptr(Store) store = store_open_read(place->file, NULL);
@@ -371,6 +376,10 @@ static void test_reading_from_a_folder_of_others(void **state)
     int status;
     waitpid(child, &status, 0);
     assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == OUT_OF_REACH) {
+        print_message("skipped: only root reaches %s\n", place->dir);
+        skip();
+    }
     assert_int_equal(WEXITSTATUS(status), 0);
     g_autofree char *names = list(place);
     assert_string_equal(names, "results.db");
