@@ -1,6 +1,5 @@
 #include "synth/assignment.h"
 
-#include <math.h>
 #include <string.h>
 
 void assignment_init(Assignment *assignment, const Graph *graph)
@@ -54,68 +53,67 @@ static OpId update_op(const Graph *graph, TensorId parameter)
 
 static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
 {
-    const Op *op = graph_get_op(graph, update);
     Form forms[OP_MAX_OPERANDS];
     memset(forms, form, sizeof forms);
-    g_assert_true(op_rule_find(graph, update, forms, rule));
-    (void)op;
+    bool found = op_rule_find(graph, update, forms, rule);
+    g_assert(found);
 }
 
-bool parameter_plan_price(const Pricer *pricer, TensorId parameter, FormSet needed,
-                          Form made, ParameterPlan *plan)
+/* Prices plan->rest and plan->update; false if some form cannot be reached. */
+static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, Form made,
+                       ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
     OpId update = update_op(graph, parameter);
     FormSet wanted = (FormSet)(1u << plan->update), rest = (FormSet)(1u << plan->rest);
-    FormSet held = rest;
-    plan->initial = plan->gradient = plan->final = (Step){0};
-    if (!price_reach(pricer, parameter, &held, needed | wanted, &plan->initial, NULL,
+    FormSet held = rest, gradient = (FormSet)(1u << made), next = wanted;
+    Step initial = {0}, final = {0};
+    if (!price_reach(pricer, parameter, &held, read | wanted, &initial, NULL, NULL) ||
+        !price_reach(pricer, graph_gradient(graph, parameter), &gradient, wanted, &final,
+                     NULL, NULL) ||
+        !price_reach(pricer, graph_updated(graph, parameter), &next, rest, &final, NULL,
                      NULL))
-        return false;
-    FormSet gradient = (FormSet)(1u << made);
-    if (!price_reach(pricer, graph_gradient(graph, parameter), &gradient, wanted,
-                     &plan->gradient, NULL, NULL))
-        return false;
-    FormSet next = wanted;
-    if (!price_reach(pricer, graph_updated(graph, parameter), &next, rest, &plan->final,
-                     NULL, NULL))
         return false;
     Rule rule;
     update_rule(graph, update, plan->update, &rule);
     plan->work = price_rule(pricer, update, &rule);
+    times_add(pricer, &plan->work, &initial.inner);
+    times_add(pricer, &plan->work, &final.inner);
+    plan->comm_s = initial.comm_s + final.comm_s;
+    plan->closes = final.closes;
     return true;
 }
 
-static double plan_total(const Pricer *pricer, const ParameterPlan *plan)
+static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
+                           const ParameterPlan *b)
 {
-    Times inner = plan->work;
-    times_add(pricer, &inner, &plan->initial.inner);
-    times_add(pricer, &inner, &plan->gradient.inner);
-    times_add(pricer, &inner, &plan->final.inner);
-    return plan->initial.comm_s + plan->gradient.comm_s + plan->final.comm_s +
-           times_max(pricer, &inner);
+    return (b->closes || !a->closes) &&
+           a->comm_s + times_excess(pricer, &a->work, &b->work) <= b->comm_s;
 }
 
-bool parameter_plan(const Pricer *pricer, TensorId parameter, FormSet needed, Form made,
-                    ParameterPlan *plan)
+GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read, Form made)
 {
-    double best = INFINITY;
+    GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
         if (update == FORM_REDUCE || !price_can_hold(pricer->graph, parameter, update))
             continue;
-        Form rests[2] = {update, FORM_IDENTITY};
-        for (uint32_t r = 0; r < (update == FORM_IDENTITY ? 1 : 2); r++) {
-            ParameterPlan candidate = {.rest = rests[r], .update = update};
-            if (!parameter_plan_price(pricer, parameter, needed, made, &candidate))
-                continue;
-            double total = plan_total(pricer, &candidate);
-            if (total < best) {
-                best = total;
-                *plan = candidate;
-            }
+        for (uint32_t replicated = 0; replicated < (update == FORM_IDENTITY ? 1 : 2);
+             replicated++) {
+            ParameterPlan plan = {.rest = replicated ? FORM_IDENTITY : update,
+                                  .update = update};
+            bool useful = plan_price(pricer, parameter, read, made, &plan);
+            for (uint32_t i = 0; useful && i < plans->len; i++)
+                useful = !plan_dominates(pricer, &g_array_index(plans, ParameterPlan, i),
+                                         &plan);
+            for (uint32_t i = plans->len; useful && i-- > 0;)
+                if (plan_dominates(pricer, &plan,
+                                   &g_array_index(plans, ParameterPlan, i)))
+                    g_array_remove_index(plans, i);
+            if (useful)
+                g_array_append_val(plans, plan);
         }
     }
-    return best < INFINITY;
+    return plans;
 }
 
 void parameter_plan_apply(const Graph *graph, TensorId parameter,

@@ -23,20 +23,16 @@ uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 /* Where a parameter and its optimizer states rest and where the update runs, given what the ops need of it. */
 typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
-    Step initial;      /* conversions of the parameter before the forward */
-    Step gradient;     /* of its gradient before the update, */
-    Step final;        /* and of the updated value back to `rest` */
-    Times work;        /* of the update */
+    bool closes;       /* some gradient or updated value is communicated */
+    double
+        comm_s; /* of the parameter before the forward, its gradient, and the updated value back to `rest` */
+    Times work; /* of the update, and inner communication */
 } ParameterPlan;
 
-/* The cheapest of: replicated; sharded on a dim with the update where the shard lives; replicated with a sharded update
- * (ZeRO). `needed`: forms that ops read; `made`: the form its gradient is made in. */
-bool parameter_plan(const Pricer *pricer, TensorId parameter, FormSet needed, Form made,
-                    ParameterPlan *plan);
-
-/* The same for one choice of rest and update. */
-bool parameter_plan_price(const Pricer *pricer, TensorId parameter, FormSet needed,
-                          Form made, ParameterPlan *plan);
+/* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where the shard lives;
+ * replicated with a sharded update (ZeRO). `read`: forms that ops read; `made`: the form its gradient is made in. */
+GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
+                        Form made);
 
 /* Writes the plan's rules and forms into the assignment. */
 void parameter_plan_apply(const Graph *graph, TensorId parameter,

@@ -176,9 +176,11 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     else
         result->program = synth_emit(&pricer, &assignment, error);
     assignment_clear(&assignment);
+    if (result->program)
+        result->time_s = synth_time(&pricer, result->program, ratio, 0);
+    pricer_clear(&pricer);
     if (!result->program)
         return false;
-    result->time_s = synth_time(&pricer, result->program, ratio, 0);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return true;
 }

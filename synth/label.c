@@ -1,90 +1,76 @@
 #include "synth/label.h"
 
-#include <math.h>
-
-LabelTable *label_table_new(void)
+void label_table_init(LabelTable *table, uint32_t n_states)
 {
-    LabelTable *table = g_new(LabelTable, 1);
     table->labels = g_array_new(FALSE, FALSE, sizeof(Label));
-    table->states = g_hash_table_new(NULL, NULL);
-    return table;
+    table->first = g_new(uint32_t, n_states);
+    for (uint32_t s = 0; s < n_states; s++)
+        table->first[s] = LABEL_NONE;
 }
 
-void label_table_free(LabelTable *table)
+void label_table_clear(LabelTable *table)
 {
-    g_array_free(table->labels, TRUE);
-    g_hash_table_destroy(table->states);
-    g_free(table);
+    if (table->labels)
+        g_array_free(table->labels, TRUE);
+    g_free(table->first);
+    *table = (LabelTable){0};
 }
 
-/* Equation (1). */
+/* Equation (1). Without a final step the updates join an earlier stage, so they are worth at most what they are with. */
 static bool dominates(const Pricer *pricer, const Label *a, const Label *b)
 {
-    return a->closed_s + times_max_difference(pricer, &a->forward, &b->forward) +
-               times_max_difference(pricer, &a->backward, &b->backward) +
-               times_max_difference(pricer, &a->update, &b->update) <=
-           b->closed_s;
+    return a->final == b->final &&
+           a->closed_s + times_max_difference(pricer, &a->forward, &b->forward) +
+                   times_max_difference(pricer, &a->backward, &b->backward) +
+                   times_max_difference(pricer, &a->update, &b->update) <=
+               b->closed_s;
 }
 
 void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label)
 {
-    gpointer key = (gpointer)(gsize)label->state;
-    uint32_t first = GPOINTER_TO_UINT(g_hash_table_lookup(table->states, key)) - 1;
+    Label *all = (Label *)(void *)table->labels->data;
     uint32_t worse = LABEL_NONE;
-    for (uint32_t i = first; i != LABEL_NONE;
-         i = g_array_index(table->labels, Label, i).next) {
-        const Label *other = &g_array_index(table->labels, Label, i);
-        if (dominates(pricer, other, label))
+    for (uint32_t i = table->first[label->state]; i != LABEL_NONE; i = all[i].next) {
+        if (dominates(pricer, &all[i], label))
             return;
-        if (worse == LABEL_NONE && dominates(pricer, label, other))
+        if (worse == LABEL_NONE && dominates(pricer, label, &all[i]))
             worse = i;
     }
     Label copy = *label;
     if (worse != LABEL_NONE) {
-        copy.next = g_array_index(table->labels, Label, worse).next;
-        g_array_index(table->labels, Label, worse) = copy;
+        copy.next = all[worse].next;
+        all[worse] = copy;
         return;
     }
-    copy.next = first;
+    copy.next = table->first[label->state];
+    table->first[label->state] = table->labels->len;
     g_array_append_val(table->labels, copy);
-    g_hash_table_insert(table->states, key, GUINT_TO_POINTER(table->labels->len));
 }
 
-/* A step that holds a priced collective closes the open stage before it. `open` is extended at its end. */
-static void append_step(const Pricer *pricer, double *closed_s, Times *open,
-                        const Step *step)
+/* A step with a priced collective closes a stage; see Cost for what comes before and after it. */
+Label label_extend(const Pricer *pricer, const Label *label, const Transition *transition)
 {
-    if (step->closes) {
-        *closed_s += step->comm_s + times_max(pricer, open);
-        *open = step->inner;
-    } else {
-        times_add(pricer, open, &step->inner);
-    }
-}
-
-/* The same at the front: the step opens the stage that `open` has become, and what comes before it starts anew. */
-static void prepend_step(const Pricer *pricer, double *closed_s, Times *open,
-                         const Step *step)
-{
-    times_add(pricer, open, &step->inner);
-    if (step->closes) {
-        *closed_s += step->comm_s + times_max(pricer, open);
-        *open = (Times){{0}};
-    }
-}
-
-Label label_extend(const Pricer *pricer, const Label *label, const Transition *t)
-{
+    const Cost *cost = &transition->cost;
     Label next = *label;
-    append_step(pricer, &next.closed_s, &next.forward, &t->forward);
-    times_add(pricer, &next.forward, &t->forward_work);
-    times_add(pricer, &next.backward, &t->accumulation);
-    prepend_step(pricer, &next.closed_s, &next.backward, &t->after);
-    times_add(pricer, &next.backward, &t->backward_work);
-    prepend_step(pricer, &next.closed_s, &next.backward, &t->before);
-    next.closed_s += t->final_s;
-    times_add(pricer, &next.update, &t->final_work);
-    next.transition = t;
+    next.transition = transition;
+    next.closed_s += cost->comm_s;
+    next.final |= (cost->closes & CLOSES_FINAL) != 0;
+    if (cost->closes & CLOSES_FORWARD) {
+        next.closed_s += times_max(pricer, &next.forward);
+        next.forward = (Times){{0}};
+    }
+    times_add(pricer, &next.forward, &cost->forward);
+    times_add(pricer, &next.backward, &cost->late);
+    if (cost->closes & CLOSES_LATE) {
+        next.closed_s += times_max(pricer, &next.backward);
+        next.backward = (Times){{0}};
+    }
+    times_add(pricer, &next.backward, &cost->early);
+    if (cost->closes & CLOSES_EARLY) {
+        next.closed_s += times_max(pricer, &next.backward);
+        next.backward = (Times){{0}};
+    }
+    times_add(pricer, &next.update, &cost->update);
     return next;
 }
 
@@ -95,11 +81,13 @@ double label_total(const Pricer *pricer, const Label *label)
     return label->closed_s + times_max(pricer, &open) + times_max(pricer, &label->update);
 }
 
-double label_bound(const Pricer *pricer, const Label *label, const Times *rest)
+double label_bound(const Pricer *pricer, const Label *label, const double *rest)
 {
     double bound = 0;
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        bound = fmax(bound, label->forward.s[h] + label->backward.s[h] +
-                                label->update.s[h] + rest->s[h]);
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        double open =
+            label->forward.s[h] + label->backward.s[h] + label->update.s[h] + rest[h];
+        bound = open > bound ? open : bound;
+    }
     return label->closed_s + bound;
 }

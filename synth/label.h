@@ -14,36 +14,38 @@
 #include "synth/transition.h"
 
 typedef struct {
-    uint64_t state;                  /* forms of the live tensors, 6 bits each */
+    uint32_t state;  /* index in the cut's states */
+    uint32_t parent; /* label of the cut before */
+    uint32_t next;   /* of the same state */
+    bool
+        final; /* something is communicated in the final step; without it the updates join the stage before */
     double closed_s;                 /* c */
     Times forward, backward, update; /* f, b, u */
-    uint32_t parent;                 /* index in the table of the cut before */
     const Transition *transition;    /* that led here; NULL at the start */
-    uint32_t next;                   /* of the same state */
 } Label;
 
 #define LABEL_NONE UINT32_MAX
 
 typedef struct {
-    GArray *labels;     /* Label */
-    GHashTable *states; /* state -> first label + 1 */
+    GArray *labels;  /* Label */
+    uint32_t *first; /* [state] */
 } LabelTable;
 
-LabelTable *label_table_new(void);
-void label_table_free(LabelTable *table);
+void label_table_init(LabelTable *table, uint32_t n_states);
+void label_table_clear(LabelTable *table);
 
 /* Adds a label unless one of its state dominates it; a label that it dominates is overwritten. */
 void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label);
 
-/* The label after a transition. */
+/* The label after a transition; its state and parent are the caller's. */
 Label label_extend(const Pricer *pricer, const Label *label,
                    const Transition *transition);
 
-/* Iteration time of a label at the end of the forward: the forward's and the backward's open stage merge. */
+/* Iteration time of a label at the end of the forward, where the forward's and the backward's open stage merge: exact if
+ * something is communicated in the final step, else an upper bound. */
 double label_total(const Pricer *pricer, const Label *label);
 
-/* At most the time of any completion, given the least work of each class that is still to come. Only one class's time is
- * counted, so that stages add up. */
-double label_bound(const Pricer *pricer, const Label *label, const Times *rest);
+/* At most the time of any completion, given the least that each class alone adds from here on. */
+double label_bound(const Pricer *pricer, const Label *label, const double *rest);
 
 #endif

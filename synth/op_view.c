@@ -1,5 +1,4 @@
-/* What the search knows of one forward op and its backward ops: who reads what, under which rules, at what price. */
-#include "synth/transition.h"
+#include "synth/op_view.h"
 
 #include <string.h>
 
@@ -24,20 +23,31 @@ static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
     return SLOT_FREE;
 }
 
-/* Rules whose operands can be held in the forms they ask for. */
+/* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from replicas of parameters
+ * only, which is never better than computing replicated and keeping the result on one device. */
+static bool worthwhile(const Graph *graph, const Op *op, const Rule *rule)
+{
+    bool reduce = false, other = false;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (!price_can_hold(graph, op->in[i], rule->form[i]))
+            return false;
+        Role role = graph_tensor(graph, op->in[i])->role;
+        bool source = role == ROLE_PARAMETER || role == ROLE_INPUT;
+        reduce |= rule->form[i] == FORM_REDUCE;
+        other |= rule->form[i] == FORM_REDUCE && !source;
+    }
+    return rule->loop >= 0 || !reduce || other;
+}
+
 static void read_rules(const Pricer *pricer, OpReads *reads)
 {
     const Op *op = graph_get_op(pricer->graph, reads->op);
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(pricer->graph, reads->op, all);
-    for (uint32_t r = 0; r < n; r++) {
-        bool can = true;
-        for (uint32_t i = 0; i < op->n_in; i++)
-            can &= price_can_hold(pricer->graph, op->in[i], all[r].form[i]);
-        if (can)
+    for (uint32_t r = 0; r < n; r++)
+        if (worthwhile(pricer->graph, op, &all[r]))
             reads->rule[reads->n_rules++] =
                 (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
-    }
 }
 
 static void read_op(const Pricer *pricer, const OpView *view, OpId id, OpReads *reads)
@@ -46,6 +56,7 @@ static void read_op(const Pricer *pricer, const OpView *view, OpId id, OpReads *
     const Op *op = graph_get_op(graph, id), *forward = graph_get_op(graph, view->op);
     reads->op = id;
     reads->n_in = op->n_in;
+    reads->n_out = op->n_out;
     for (uint32_t i = 0; i < op->n_in; i++)
         reads->slot[i] = slot_of(graph, view, op->in[i]);
     for (uint32_t o = 0; o < op->n_out && id != view->op; o++)
@@ -115,7 +126,8 @@ OpView *op_view_new(const Pricer *pricer, OpId id, GError **error)
         return NULL;
     }
     for (uint32_t p = 0; p < view->n_parameters; p++)
-        view->plans[p] = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        view->plans[p] =
+            g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_array_unref);
     for (uint32_t i = 0; i < view->n_in; i++)
         read_contribution(pricer, view, i);
     read_op(pricer, view, id, &view->forward);
@@ -133,4 +145,49 @@ void op_view_free(OpView *view)
     for (uint32_t p = 0; p < view->n_parameters; p++)
         g_hash_table_destroy(view->plans[p]);
     g_free(view);
+}
+
+static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
+{
+    const Op *op = graph_get_op(graph, reads->op);
+    g_string_append_printf(key, "%u:", op->kind);
+    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+        const Tensor *t = graph_tensor(
+            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
+        g_string_append_printf(key, "%u,%u,",
+                               operand < op->n_in ? reads->slot[operand] : 0, t->role);
+        for (uint32_t d = 0; d < t->rank; d++)
+            g_string_append_printf(key, "%u/%u ", t->dim[d], t->units[d]);
+    }
+}
+
+char *op_view_describe(const Pricer *pricer, const OpView *view)
+{
+    const Graph *graph = pricer->graph;
+    GString *key = g_string_new("");
+    describe_op(key, graph, &view->forward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        describe_op(key, graph, &view->backward[k]);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        g_string_append_printf(key, "|%d %d %d", view->contribution[i] != GRAPH_NONE,
+                               view->accumulation[i] != GRAPH_NONE, view->alias[i]);
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        g_string_append_printf(key, ">%d",
+                               graph_gradient(graph, op->out[o]) != GRAPH_NONE);
+    return g_string_free(key, FALSE);
+}
+
+const GArray *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                            Form made)
+{
+    gpointer key = GUINT_TO_POINTER(1u + read * FORM_MAX + made);
+    GArray *plans = g_hash_table_lookup(view->plans[p], key);
+    if (!plans) {
+        TensorId parameter =
+            graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
+        plans = parameter_plans(pricer, parameter, read, made);
+        g_hash_table_insert(view->plans[p], key, plans);
+    }
+    return plans;
 }

@@ -31,7 +31,12 @@ static bool covers(const Coefficients *a, const Coefficients *b)
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio)
 {
-    *pricer = (Pricer){.graph = graph, .view = view, .exact = true};
+    *pricer =
+        (Pricer){.graph = graph,
+                 .view = view,
+                 .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
+                 .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                 .exact = true};
     Coefficients kept[PRICE_MAX_CLASSES];
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
@@ -59,6 +64,12 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
     }
 }
 
+void pricer_clear(Pricer *pricer)
+{
+    g_free(pricer->conversions);
+    g_hash_table_destroy(pricer->alike);
+}
+
 Times price_work(const Pricer *pricer, const SimWork *work)
 {
     Times times = {{0}};
@@ -72,28 +83,6 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
     SimWork work = {0};
     sim_work_op(pricer->graph, op, rule, &work);
     return price_work(pricer, &work);
-}
-
-double times_max(const Pricer *pricer, const Times *a)
-{
-    double max = 0;
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        max = fmax(max, a->s[h]);
-    return max;
-}
-
-double times_max_difference(const Pricer *pricer, const Times *a, const Times *b)
-{
-    double max = -INFINITY;
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        max = fmax(max, a->s[h] - b->s[h]);
-    return max;
-}
-
-void times_add(const Pricer *pricer, Times *sum, const Times *a)
-{
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        sum->s[h] += a->s[h];
 }
 
 bool price_can_hold(const Graph *graph, TensorId tensor, Form form)
@@ -113,57 +102,89 @@ FormSet price_forms(const Graph *graph, TensorId tensor)
     return forms;
 }
 
-static double step_total(const Pricer *pricer, const Step *step)
+/* The cheapest collective from one form to another. */
+static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Form to,
+                            Conversion *best)
 {
-    return step->comm_s + times_max(pricer, &step->inner);
+    double bytes = (double)tensor_bytes(graph_tensor(pricer->graph, tensor));
+    for (Collective kind = 0; kind < COLLECTIVES; kind++) {
+        if (!collective_converts(kind, from, to))
+            continue;
+        SimWork work = {0};
+        sim_work_collective(pricer->graph, kind, tensor, from, to, &work);
+        Step step = {.closes = (int)kind < COLLECTIVES_PRICED,
+                     .inner = price_work(pricer, &work)};
+        step.comm_s = sim_collective_s(pricer->view, kind, bytes, pricer->max_share,
+                                       pricer->max_share);
+        double total_s = step.comm_s + times_max(pricer, &step.inner);
+        if (!best->can || total_s < best->total_s)
+            *best =
+                (Conversion){.can = true, .kind = kind, .step = step, .total_s = total_s};
+    }
 }
 
-bool price_convert(const Pricer *pricer, TensorId tensor, FormSet held, Form to,
-                   Collective *kind, Form *from, Step *step)
+/* What the price of a conversion depends on. */
+static char *describe_tensor(const Graph *graph, TensorId id, FormSet forms)
 {
-    double bytes = (double)tensor_bytes(graph_tensor(pricer->graph, tensor)),
-           best = INFINITY;
-    Step chosen = {0};
-    if (!price_can_hold(pricer->graph, tensor, to))
-        return false;
-    for (Form source = 0; source < FORM_MAX; source++)
-        for (Collective c = 0; (held >> source & 1u) && c < COLLECTIVES; c++) {
-            if (!collective_converts(c, source, to))
-                continue;
-            Step one = {.closes = (int)c < COLLECTIVES_PRICED};
-            SimWork work = {0};
-            sim_work_collective(pricer->graph, c, tensor, source, to, &work);
-            one.inner = price_work(pricer, &work);
-            one.comm_s = sim_collective_s(pricer->view, c, bytes, pricer->max_share,
-                                          pricer->max_share);
-            double total = step_total(pricer, &one);
-            if (total < best) {
-                best = total;
-                chosen = one;
-                *kind = c;
-                *from = source;
-            }
+    const Tensor *tensor = graph_tensor(graph, id);
+    int of = tensor->of == GRAPH_NONE ? -1 : (int)graph_tensor(graph, tensor->of)->role;
+    return g_strdup_printf("%" G_GUINT64_FORMAT " %x %d %d", tensor_bytes(tensor), forms,
+                           tensor->role, of);
+}
+
+static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
+{
+    if (pricer->conversions[tensor])
+        return pricer->conversions[tensor];
+    FormSet forms = price_forms(pricer->graph, tensor);
+    char *key = describe_tensor(pricer->graph, tensor, forms);
+    Conversions *all = g_hash_table_lookup(pricer->alike, key);
+    if (!all) {
+        all = g_new0(Conversions, 1);
+        all->forms = forms;
+        for (Form from = 0; from < FORM_MAX; from++)
+            for (Form to = 0; to < FORM_MAX; to++)
+                if ((forms >> from & 1u) && (forms >> to & 1u) && from != to)
+                    find_conversion(pricer, tensor, from, to, &all->from_to[from][to]);
+        g_hash_table_insert(pricer->alike, g_steal_pointer(&key), all);
+    }
+    g_free(key);
+    return pricer->conversions[tensor] = all;
+}
+
+/* The cheapest conversion from one of the `held` forms to `to`; NULL if there is none. */
+static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
+                                  Form *from)
+{
+    const Conversion *best = NULL;
+    for (FormSet rest = held & all->forms; rest; rest &= (FormSet)(rest - 1)) {
+        Form source = (Form)__builtin_ctz(rest);
+        const Conversion *one = &all->from_to[source][to];
+        if (one->can && (!best || one->total_s < best->total_s)) {
+            best = one;
+            *from = source;
         }
-    if (best == INFINITY)
-        return false;
-    step->closes |= chosen.closes;
-    step->comm_s += chosen.comm_s;
-    times_add(pricer, &step->inner, &chosen.inner);
-    return true;
+    }
+    return best;
 }
 
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
                  Step *step, PriceEach each, void *data)
 {
-    for (Form to = 0; to < FORM_MAX; to++) {
-        if (!(wanted >> to & 1u) || (*held >> to & 1u))
-            continue;
-        Collective kind;
-        Form from;
-        if (!price_convert(pricer, tensor, *held, to, &kind, &from, step))
+    wanted &= (FormSet) ~*held;
+    if (!wanted)
+        return true;
+    const Conversions *all = conversions_of(pricer, tensor);
+    for (; wanted; wanted &= (FormSet)(wanted - 1)) {
+        Form to = (Form)__builtin_ctz(wanted), from;
+        const Conversion *one = cheapest(all, *held, to, &from);
+        if (!one)
             return false;
+        step->closes |= one->step.closes;
+        step->comm_s += one->step.comm_s;
+        times_add(pricer, &step->inner, &one->step.inner);
         if (each)
-            each(kind, tensor, from, to, data);
+            each(one->kind, tensor, from, to, data);
         *held |= (FormSet)(1u << to);
     }
     return true;

@@ -24,9 +24,23 @@ typedef struct {
 
 typedef uint8_t FormSet; /* bit f: form f */
 
+/* Cheapest conversions between all forms of a tensor. */
+typedef struct {
+    bool can;
+    Collective kind;
+    Step step;
+    double total_s; /* communication and the largest inner time */
+} Conversion;
+typedef struct {
+    FormSet forms; /* that the tensor may be held in */
+    Conversion from_to[FORM_MAX][FORM_MAX];
+} Conversions;
+
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
+    const Conversions **conversions; /* [tensor], filled as they are asked for; */
+    GHashTable *alike; /* tensors of equal bytes, forms and role share them */
     double max_share;
     uint32_t n_classes;
     const Device *device[PRICE_MAX_CLASSES]; /* representatives */
@@ -36,22 +50,48 @@ typedef struct {
 
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio);
+void pricer_clear(Pricer *pricer);
 
 Times price_work(const Pricer *pricer, const SimWork *work);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
-double times_max(const Pricer *pricer, const Times *a);
-/* max over classes of a - b. */
-double times_max_difference(const Pricer *pricer, const Times *a, const Times *b);
-void times_add(const Pricer *pricer, Times *sum, const Times *a);
+
+/* --- vectors over classes --- */
+
+static inline double times_max(const Pricer *pricer, const Times *a)
+{
+    double max = a->s[0];
+    for (uint32_t h = 1; h < pricer->n_classes; h++)
+        max = a->s[h] > max ? a->s[h] : max;
+    return max;
+}
+
+/* max(a - b). */
+static inline double times_max_difference(const Pricer *pricer, const Times *a,
+                                          const Times *b)
+{
+    double max = a->s[0] - b->s[0];
+    for (uint32_t h = 1; h < pricer->n_classes; h++)
+        max = a->s[h] - b->s[h] > max ? a->s[h] - b->s[h] : max;
+    return max;
+}
+
+/* The same, at least 0. */
+static inline double times_excess(const Pricer *pricer, const Times *a, const Times *b)
+{
+    double max = times_max_difference(pricer, a, b);
+    return max > 0 ? max : 0;
+}
+
+static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
+{
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        sum->s[h] += a->s[h];
+}
 
 /* Whether a tensor may be held in a form: sharded dims need units > 1. */
 bool price_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* All forms that it may be held in. */
 FormSet price_forms(const Graph *graph, TensorId tensor);
-
-/* Cheapest conversion of `tensor` from one of the `held` forms to `to`, added to `step`. False if there is none. */
-bool price_convert(const Pricer *pricer, TensorId tensor, FormSet held, Form to,
-                   Collective *kind, Form *from, Step *step);
 
 /* Conversions until all of `wanted` are held, Identity first (from it the others are free): calls `each`, if not NULL, for
  * every conversion in order; adds their price to `step`. False if some form cannot be reached. */

@@ -1,6 +1,5 @@
 #include "synth/transition.h"
 
-#include <math.h>
 #include <string.h>
 
 static FormSet bit(Form form)
@@ -8,299 +7,366 @@ static FormSet bit(Form form)
     return (FormSet)(1u << form);
 }
 
-/* Prices of reaching any set of forms of one tensor from the forms it is held in. */
-enum { FORM_SETS = 1 << FORM_MAX };
+/* A half: rules and parameter plans, with everything that does not depend on states. */
 typedef struct {
-    TensorId tensor;
-    FormSet held;
-    uint8_t known[FORM_SETS]; /* 0 unknown, 1 reachable, 2 not */
-    Step step[FORM_SETS];
-    FormSet after[FORM_SETS]; /* forms held then */
-} Reach;
+    Form reads
+        [TRANSITION_IN]; /* forms in which the forward op reads its activation inputs */
+    FormSet saved[TRANSITION_IN]; /* forms in which backward ops read them */
+    FormSet wanted_dy
+        [TRANSITION_OUT]; /* forms in which backward ops read the outputs' gradients */
+    Form makes[TRANSITION_IN]; /* forms in which the contributions are made */
+} Needs;
 
-static void reach_reset(Reach *reach, TensorId tensor, FormSet held)
-{
-    reach->tensor = tensor;
-    reach->held = held;
-    memset(reach->known, 0, sizeof reach->known);
-}
-
-static const Step *reach_price(Reach *reach, const Pricer *pricer, FormSet wanted,
-                               FormSet *after)
-{
-    if (!reach->known[wanted]) {
-        reach->step[wanted] = (Step){0};
-        reach->after[wanted] = reach->held;
-        bool can = price_reach(pricer, reach->tensor, &reach->after[wanted], wanted,
-                               &reach->step[wanted], NULL, NULL);
-        reach->known[wanted] = can ? 1 : 2;
-    }
-    if (after)
-        *after = reach->after[wanted];
-    return reach->known[wanted] == 1 ? &reach->step[wanted] : NULL;
-}
-
-/* What is fixed while the choices of one op are enumerated. */
+/* A body is a half with the outputs' gradients priced; `dy`: forms in which they are then held (for contributions that
+ * are dy itself). Halves leave `out[].gradient` and `dy` 0. */
 typedef struct {
+    Needs needs;
+    Held out[TRANSITION_OUT];
+    FormSet dy[TRANSITION_OUT];
+    uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
+    Cost cost;
+} Body;
+
+struct Choices {
     const Pricer *pricer;
     OpView *view;
-    const Held *in;
     const Op *op;
-    GArray *found;
-    Transition t;
-    Reach reach[SLOT_PARAMETER]; /* outputs, their gradients, saved inputs */
-    Reach after[TRANSITION_IN];  /* contributions */
-} Enumeration;
+    GArray *bodies;       /* Body */
+    GHashTable *by_input; /* packed input states + 1 -> GArray of Transition */
+};
 
-/* Forms that the chosen rules read, by slot, and make, by forward input. */
+/* --- costs --- */
+
+/* Upper bound of how much longer an iteration with `a` can be than with `b`. A step that closes a stage never shortens an
+ * iteration, so `a` may close only where `b` does. */
+static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
+{
+    return !(a->closes & ~b->closes) &&
+           a->comm_s + times_excess(pricer, &a->forward, &b->forward) +
+                   times_excess(pricer, &a->late, &b->late) +
+                   times_excess(pricer, &a->early, &b->early) +
+                   times_excess(pricer, &a->update, &b->update) <=
+               b->comm_s;
+}
+
+/* Adds a step to the portion of computation that it is merged with. */
+static void add_step(const Pricer *pricer, Cost *cost, const Step *step, uint8_t closes,
+                     Times *portion)
+{
+    cost->comm_s += step->comm_s;
+    cost->closes |= step->closes ? closes : 0;
+    times_add(pricer, portion, &step->inner);
+}
+
+double cost_relaxed(const Cost *cost, uint32_t h)
+{
+    return cost->comm_s + cost->forward.s[h] + cost->late.s[h] + cost->early.s[h] +
+           cost->update.s[h];
+}
+
+/* --- halves --- */
+
 typedef struct {
-    FormSet wanted[SLOTS + 1];
-    Form made[OP_MAX_IN];
+    FormSet wanted[SLOTS]; /* forms that the chosen rules read, by slot */
+    Form made[OP_MAX_IN];  /* forms of contributions, by forward input */
 } Choice;
 
-/* --- domination --- */
-
-/* Upper bound of how much longer an iteration with `a` can be than with `b`, which has the same effect. A step that
- * closes a stage never shortens an iteration, so `a` may close only where `b` does. */
-static bool dominates(const Pricer *pricer, const Transition *a, const Transition *b)
-{
-    if ((a->forward.closes && !b->forward.closes) ||
-        (a->before.closes && !b->before.closes) || (a->after.closes && !b->after.closes))
-        return false;
-    const Times *pa[] = {&a->forward.inner, &a->forward_work, &a->before.inner,
-                         &a->backward_work, &a->after.inner,  &a->accumulation,
-                         &a->final_work};
-    const Times *pb[] = {&b->forward.inner, &b->forward_work, &b->before.inner,
-                         &b->backward_work, &b->after.inner,  &b->accumulation,
-                         &b->final_work};
-    double longer = a->forward.comm_s + a->before.comm_s + a->after.comm_s + a->final_s -
-                    (b->forward.comm_s + b->before.comm_s + b->after.comm_s + b->final_s);
-    for (uint32_t i = 0; i < G_N_ELEMENTS(pa); i++)
-        longer += fmax(0, times_max_difference(pricer, pa[i], pb[i]));
-    return longer <= 0;
-}
-
-static bool same_effect(const OpView *view, const Op *op, const Transition *a,
-                        const Transition *b)
-{
-    return memcmp(a->out, b->out, op->n_out * sizeof *a->out) == 0 &&
-           memcmp(a->in_after, b->in_after, view->n_in * sizeof *a->in_after) == 0;
-}
-
-static void add_transition(Enumeration *e)
-{
-    for (uint32_t i = 0; i < e->found->len;) {
-        const Transition *other = &g_array_index(e->found, Transition, i);
-        bool same = same_effect(e->view, e->op, other, &e->t);
-        if (same && dominates(e->pricer, other, &e->t))
-            return;
-        if (same && dominates(e->pricer, &e->t, other))
-            g_array_remove_index_fast(e->found, i);
-        else
-            i++;
-    }
-    g_array_append_val(e->found, e->t);
-}
-
-/* --- pricing one complete choice --- */
-
-static void step_add(const Pricer *pricer, Step *sum, const Step *step)
-{
-    sum->closes |= step->closes;
-    sum->comm_s += step->comm_s;
-    times_add(pricer, &sum->inner, &step->inner);
-}
-
-/* dy, saved inputs and saved outputs: one step. held_dy: forms of each output's gradient afterwards. */
-static bool price_before(Enumeration *e, const Choice *choice,
-                         FormSet held_dy[TRANSITION_OUT])
-{
-    e->t.before = (Step){0};
-    for (uint32_t slot = 0; slot < SLOT_PARAMETER; slot++) {
-        FormSet *after =
-            slot >= SLOT_DY && slot < SLOT_IN ? &held_dy[slot - SLOT_DY] : NULL;
-        if (!choice->wanted[slot] && !after)
-            continue;
-        const Step *step =
-            reach_price(&e->reach[slot], e->pricer, choice->wanted[slot], after);
-        if (!step)
-            return false;
-        step_add(e->pricer, &e->t.before, step);
-    }
-    return true;
-}
-
-/* Contributions to activations, converted to the form that their sum is kept in, and added. */
-static bool price_after(Enumeration *e, const Choice *choice,
-                        const FormSet held_dy[TRANSITION_OUT])
-{
-    const OpView *view = e->view;
-    e->t.after = (Step){0};
-    e->t.accumulation = (Times){{0}};
-    for (uint32_t i = 0; i < view->n_in; i++) {
-        Form sum = e->in[i].gradient;
-        if (view->contribution[i] == GRAPH_NONE)
-            continue;
-        if (!(view->accumulates[i] >> sum & 1u))
-            return false;
-        bool shared = i == 1 && view->contribution[0] == view->contribution[1] &&
-                      e->in[0].gradient == sum;
-        FormSet held = view->alias[i] >= 0 ? held_dy[view->alias[i]]
-                                           : bit(choice->made[view->input[i]]);
-        if (!(held >> sum & 1u) && !shared) { /* both inputs of a residual add share dy */
-            if (e->after[i].held != held)
-                reach_reset(&e->after[i], view->contribution[i], held);
-            const Step *step = reach_price(&e->after[i], e->pricer, bit(sum), NULL);
-            if (!step)
-                return false;
-            step_add(e->pricer, &e->t.after, step);
-        }
-        times_add(e->pricer, &e->t.accumulation, &view->accumulation_work[i][sum]);
-    }
-    return true;
-}
-
-/* The plan of the op's `p`-th parameter for what the choice reads and makes of it; NULL if there is none. */
-static const ParameterPlan *plan_of(const Pricer *pricer, OpView *view, uint32_t p,
-                                    const Choice *choice)
-{
-    uint32_t input = view->parameter[p];
-    FormSet needed = choice->wanted[SLOT_PARAMETER + input];
-    uint32_t key = 1 + needed * FORM_MAX + choice->made[input];
-    ParameterPlan *plan;
-    if (!g_hash_table_lookup_extended(view->plans[p], GUINT_TO_POINTER(key), NULL,
-                                      (gpointer *)&plan)) {
-        plan = g_new0(ParameterPlan, 1);
-        if (!parameter_plan(pricer, graph_get_op(pricer->graph, view->op)->in[input],
-                            needed, choice->made[input], plan))
-            g_clear_pointer(&plan, g_free);
-        g_hash_table_insert(view->plans[p], GUINT_TO_POINTER(key), plan);
-    }
-    return plan;
-}
-
-static bool price_parameters(Enumeration *e, const Choice *choice)
-{
-    e->t.final_s = 0;
-    e->t.final_work = (Times){{0}};
-    for (uint32_t p = 0; p < e->view->n_parameters; p++) {
-        const ParameterPlan *plan = plan_of(e->pricer, e->view, p, choice);
-        if (!plan)
-            return false;
-        e->t.final_s += plan->initial.comm_s + plan->gradient.comm_s + plan->final.comm_s;
-        const Times *parts[] = {&plan->initial.inner, &plan->gradient.inner,
-                                &plan->final.inner, &plan->work};
-        for (uint32_t i = 0; i < G_N_ELEMENTS(parts); i++)
-            times_add(e->pricer, &e->t.final_work, parts[i]);
-    }
-    return true;
-}
-
-/* --- enumeration --- */
-
-/* Adds what one op reads and makes under a rule. */
-static void choose(Choice *choice, const OpReads *reads, const Rule *rule, uint32_t n_out,
-                   bool backward)
+static void choose(Choice *choice, const OpReads *reads, const Rule *rule)
 {
     for (uint32_t i = 0; i < reads->n_in; i++)
         choice->wanted[reads->slot[i]] |= bit(rule->form[i]);
-    for (uint32_t o = 0; backward && o < n_out; o++)
+}
+
+static void choose_made(Choice *choice, const OpReads *reads, const Rule *rule)
+{
+    for (uint32_t o = 0; o < reads->n_out; o++)
         choice->made[reads->makes[o]] = rule->form[reads->n_in + o];
 }
 
-static void choose_backward(Enumeration *e, uint32_t k, const Choice *choice)
+static bool same_half(const Body *a, const Body *b)
 {
-    const OpView *view = e->view;
-    if (k == view->n_backward) {
-        FormSet held_dy[TRANSITION_OUT];
-        if (!price_before(e, choice, held_dy) || !price_after(e, choice, held_dy) ||
-            !price_parameters(e, choice))
-            return;
-        e->t.backward_work = (Times){{0}};
-        for (uint32_t b = 0; b < view->n_backward; b++)
-            times_add(e->pricer, &e->t.backward_work,
-                      &view->backward[b].rule[e->t.backward_rule[b]].work);
-        add_transition(e);
-        return;
-    }
-    const OpReads *reads = &view->backward[k];
-    uint32_t n_out = graph_get_op(e->pricer->graph, reads->op)->n_out;
-    for (uint32_t r = 0; r < reads->n_rules; r++) {
-        Choice next = *choice;
-        choose(&next, reads, &reads->rule[r].rule, n_out, true);
-        e->t.backward_rule[k] = (uint8_t)r;
-        choose_backward(e, k + 1, &next);
-    }
+    return memcmp(&a->needs, &b->needs, sizeof a->needs) == 0 &&
+           memcmp(a->out, b->out, sizeof a->out) == 0 &&
+           memcmp(a->dy, b->dy, sizeof a->dy) == 0;
 }
 
-/* Forms in which the gradient of output `o` may arrive; only Identity stands for "none" and for the loss's seed. */
-static void choose_gradients(Enumeration *e, uint32_t o, const Choice *choice)
+/* Adds a half or body unless one of the same needs and effects dominates it. */
+static void add_body(const Pricer *pricer, GArray *bodies, const Body *body)
 {
-    if (o == e->op->n_out) {
-        choose_backward(e, 0, choice);
-        return;
-    }
-    TensorId dy = graph_gradient(e->pricer->graph, e->op->out[o]);
-    bool seed =
-        dy == GRAPH_NONE || graph_tensor(e->pricer->graph, dy)->role == ROLE_INPUT;
-    FormSet forms = seed ? bit(FORM_IDENTITY) : price_forms(e->pricer->graph, dy);
-    for (Form form = 0; form < FORM_MAX; form++)
-        if (forms >> form & 1u) {
-            e->t.out[o].gradient = form;
-            reach_reset(&e->reach[SLOT_DY + o], dy, bit(form));
-            choose_gradients(e, o + 1, choice);
+    Body *all = (Body *)(void *)bodies->data;
+    for (uint32_t i = 0; i < bodies->len; i++)
+        if (same_half(&all[i], body)) {
+            if (dominates(pricer, &all[i].cost, &body->cost))
+                return;
+            if (dominates(pricer, &body->cost, &all[i].cost)) {
+                all[i] = *body;
+                return;
+            }
         }
+    g_array_append_vals(bodies, body, 1);
 }
 
-/* A conversion replaces the form it starts from, but a free local one leaves the replica or shard in place. */
-static bool price_forward(Enumeration *e, const Rule *rule)
+/* Enumerates the plans of the remaining parameters. */
+static void choose_plans(Choices *c, uint32_t p, const Choice *choice, const Body *body,
+                         GArray *halves)
 {
-    e->t.forward = (Step){0};
-    for (uint32_t i = 0; i < e->view->n_in; i++) {
-        Form have = e->in[i].form, need = rule->form[e->view->input[i]];
-        FormSet held = bit(have);
+    if (p == c->view->n_parameters) {
+        add_body(c->pricer, halves, body);
+        return;
+    }
+    uint32_t input = c->view->parameter[p];
+    const GArray *plans =
+        op_view_plans(c->pricer, c->view, p, choice->wanted[SLOT_PARAMETER + input],
+                      choice->made[input]);
+    for (uint32_t k = 0; k < plans->len; k++) {
+        const ParameterPlan *plan = &g_array_index(plans, ParameterPlan, k);
+        Body next = *body;
+        next.plan[p] = (uint8_t)k;
+        next.cost.comm_s += plan->comm_s;
+        next.cost.closes |= plan->closes ? CLOSES_FINAL : 0;
+        times_add(c->pricer, &next.cost.update, &plan->work);
+        choose_plans(c, p + 1, choice, &next, halves);
+    }
+}
+
+/* Saved outputs are converted in the step before the backward ops. */
+static bool finish_half(Choices *c, const Choice *choice, Body *body)
+{
+    for (uint32_t o = 0; o < c->op->n_out; o++) {
+        FormSet held = bit(body->out[o].form);
         Step step = {0};
-        if (!price_reach(e->pricer, e->view->tensor[i], &held, bit(need), &step, NULL,
-                         NULL))
+        if (!price_reach(c->pricer, c->op->out[o], &held, choice->wanted[SLOT_OUT + o],
+                         &step, NULL, NULL))
             return false;
-        e->t.in_after[i] = step.closes ? need : have;
-        reach_reset(&e->reach[SLOT_IN + i], e->view->tensor[i], held);
-        step_add(e->pricer, &e->t.forward, &step);
+        add_step(c->pricer, &body->cost, &step, CLOSES_EARLY, &body->cost.early);
+        body->needs.wanted_dy[o] = choice->wanted[SLOT_DY + o];
+    }
+    for (uint32_t i = 0; i < c->view->n_in; i++) {
+        body->needs.saved[i] = choice->wanted[SLOT_IN + i];
+        body->needs.makes[i] =
+            c->view->contribution[i] != GRAPH_NONE && c->view->alias[i] < 0
+                ? choice->made[c->view->input[i]]
+                : 0;
     }
     return true;
 }
 
+static void choose_backward(Choices *c, uint32_t k, const Choice *choice,
+                            const Body *body, GArray *halves)
+{
+    if (k == c->view->n_backward) {
+        Body finished = *body;
+        if (finish_half(c, choice, &finished))
+            choose_plans(c, 0, choice, &finished, halves);
+        return;
+    }
+    const OpReads *reads = &c->view->backward[k];
+    for (uint32_t r = 0; r < reads->n_rules; r++) {
+        Choice next = *choice;
+        choose(&next, reads, &reads->rule[r].rule);
+        choose_made(&next, reads, &reads->rule[r].rule);
+        Body extended = *body;
+        extended.backward_rule[k] = (uint8_t)r;
+        times_add(c->pricer, &extended.cost.early, &reads->rule[r].work);
+        choose_backward(c, k + 1, &next, &extended, halves);
+    }
+}
+
+/* The forward's own reads of activations are priced with the states; only parameters count here. */
 static Choice forward_choice(const OpView *view, const Rule *rule)
 {
     Choice choice = {0};
-    choose(&choice, &view->forward, rule, 0, false);
-    memset(choice.wanted, 0,
-           SLOT_PARAMETER); /* the forward's own step brings activations */
+    choose(&choice, &view->forward, rule);
+    memset(choice.wanted, 0, SLOT_PARAMETER * sizeof *choice.wanted);
     return choice;
 }
 
-GArray *transitions(const Pricer *pricer, OpView *view, const Held in[TRANSITION_IN])
+static GArray *enumerate_halves(Choices *c)
 {
-    g_autofree Enumeration *e = g_new0(Enumeration, 1);
-    e->pricer = pricer;
-    e->view = view;
-    e->in = in;
-    e->op = graph_get_op(pricer->graph, view->op);
-    e->found = g_array_new(FALSE, FALSE, sizeof(Transition));
-    for (uint32_t r = 0; r < view->forward.n_rules; r++) {
-        const PricedRule *priced = &view->forward.rule[r];
-        e->t.forward_rule = (uint8_t)r;
-        if (!price_forward(e, &priced->rule))
-            continue;
-        e->t.forward_work = priced->work;
-        for (uint32_t o = 0; o < e->op->n_out; o++) {
-            e->t.out[o].form = priced->rule.form[e->op->n_in + o];
-            reach_reset(&e->reach[SLOT_OUT + o], e->op->out[o], bit(e->t.out[o].form));
-        }
-        Choice choice = forward_choice(view, &priced->rule);
-        choose_gradients(e, 0, &choice);
+    GArray *halves = g_array_new(FALSE, FALSE, sizeof(Body));
+    for (uint32_t r = 0; r < c->view->forward.n_rules; r++) {
+        const PricedRule *priced = &c->view->forward.rule[r];
+        Body body = {.forward_rule = (uint8_t)r, .cost.forward = priced->work};
+        for (uint32_t i = 0; i < c->view->n_in; i++)
+            body.needs.reads[i] = priced->rule.form[c->view->input[i]];
+        for (uint32_t o = 0; o < c->op->n_out; o++)
+            body.out[o].form = priced->rule.form[c->op->n_in + o];
+        Choice choice = forward_choice(c->view, &priced->rule);
+        choose_backward(c, 0, &choice, &body, halves);
     }
-    return e->found;
+    return halves;
+}
+
+/* --- bodies --- */
+
+/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the loss's seed. */
+static FormSet arrivals(const Choices *c, uint32_t o)
+{
+    TensorId dy = graph_gradient(c->pricer->graph, c->op->out[o]);
+    bool seed =
+        dy == GRAPH_NONE || graph_tensor(c->pricer->graph, dy)->role == ROLE_INPUT;
+    return seed ? bit(FORM_IDENTITY) : price_forms(c->pricer->graph, dy);
+}
+
+static bool is_alias(const OpView *view, uint32_t o)
+{
+    bool alias = false;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        alias |= view->contribution[i] != GRAPH_NONE && view->alias[i] == (int)o;
+    return alias;
+}
+
+static void choose_arrivals(Choices *c, uint32_t o, const Body *half)
+{
+    if (o == c->op->n_out) {
+        add_body(c->pricer, c->bodies, half);
+        return;
+    }
+    TensorId dy = graph_gradient(c->pricer->graph, c->op->out[o]);
+    FormSet forms = arrivals(c, o);
+    for (Form form = 0; form < FORM_MAX; form++) {
+        if (!(forms >> form & 1u))
+            continue;
+        Body next = *half;
+        FormSet held = bit(form);
+        Step step = {0};
+        next.out[o].gradient = form;
+        if (half->needs.wanted_dy[o] &&
+            !price_reach(c->pricer, dy, &held, half->needs.wanted_dy[o], &step, NULL,
+                         NULL))
+            continue;
+        next.needs.wanted_dy[o] = 0; /* priced: no longer told apart by it */
+        next.dy[o] = is_alias(c->view, o) ? held : 0;
+        add_step(c->pricer, &next.cost, &step, CLOSES_EARLY, &next.cost.early);
+        choose_arrivals(c, o + 1, &next);
+    }
+}
+
+Choices *choices_new(const Pricer *pricer, OpView *view)
+{
+    Choices *c = g_new0(Choices, 1);
+    c->pricer = pricer;
+    c->view = view;
+    c->op = graph_get_op(pricer->graph, view->op);
+    g_assert(c->op->n_out <= TRANSITION_OUT);
+    c->bodies = g_array_new(FALSE, FALSE, sizeof(Body));
+    c->by_input = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_array_unref);
+    g_autoptr(GArray) halves = enumerate_halves(c);
+    for (uint32_t i = 0; i < halves->len; i++)
+        choose_arrivals(c, 0, &g_array_index(halves, Body, i));
+    return c;
+}
+
+void choices_free(Choices *choices)
+{
+    g_array_free(choices->bodies, TRUE);
+    g_hash_table_destroy(choices->by_input);
+    g_free(choices);
+}
+
+/* --- transitions --- */
+
+/* Conversions of inputs before the op, and of saved inputs before its backward. A priced conversion replaces the form it
+ * starts from; a free local one leaves the replica or shard in place. */
+static bool price_inputs(const Choices *c, const Held *in, const Body *body,
+                         Transition *t)
+{
+    for (uint32_t i = 0; i < c->view->n_in; i++) {
+        FormSet held = bit(in[i].form);
+        Step before = {0}, saved = {0};
+        if (!price_reach(c->pricer, c->view->tensor[i], &held, bit(body->needs.reads[i]),
+                         &before, NULL, NULL))
+            return false;
+        t->in_after[i] = before.closes ? body->needs.reads[i] : in[i].form;
+        add_step(c->pricer, &t->cost, &before, CLOSES_FORWARD, &t->cost.forward);
+        if (!price_reach(c->pricer, c->view->tensor[i], &held, body->needs.saved[i],
+                         &saved, NULL, NULL))
+            return false;
+        add_step(c->pricer, &t->cost, &saved, CLOSES_EARLY, &t->cost.early);
+    }
+    return true;
+}
+
+/* Contributions to the inputs' gradients, converted to the form that the sum is kept in, and added. */
+static bool price_contributions(const Choices *c, const Held *in, const Body *body,
+                                Transition *t)
+{
+    const OpView *view = c->view;
+    FormSet dy[TRANSITION_OUT] = {body->dy[0], body->dy[1]};
+    for (uint32_t i = 0; i < view->n_in; i++) {
+        if (view->contribution[i] == GRAPH_NONE)
+            continue;
+        Form sum = in[i].gradient;
+        if (!(view->accumulates[i] >> sum & 1u))
+            return false;
+        FormSet made = bit(body->needs.makes[i]);
+        FormSet *held = view->alias[i] >= 0 ? &dy[view->alias[i]]
+                                            : &made; /* inputs of an add share dy */
+        Step step = {0};
+        if (!price_reach(c->pricer, view->contribution[i], held, bit(sum), &step, NULL,
+                         NULL))
+            return false;
+        add_step(c->pricer, &t->cost, &step, CLOSES_LATE, &t->cost.late);
+        times_add(c->pricer, &t->cost.late, &view->accumulation_work[i][sum]);
+    }
+    if (!(t->cost.closes &
+          CLOSES_LATE)) { /* without a step in between the portions are one */
+        times_add(c->pricer, &t->cost.early, &t->cost.late);
+        t->cost.late = (Times){{0}};
+    }
+    return true;
+}
+
+static void add_transition(const Choices *c, GArray *found, const Transition *t)
+{
+    Transition *all = (Transition *)(void *)found->data;
+    for (uint32_t i = 0; i < found->len; i++)
+        if (memcmp(all[i].out, t->out, sizeof t->out) == 0 &&
+            memcmp(all[i].in_after, t->in_after, sizeof t->in_after) == 0) {
+            if (dominates(c->pricer, &all[i].cost, &t->cost))
+                return;
+            if (dominates(c->pricer, &t->cost, &all[i].cost)) {
+                all[i] = *t;
+                return;
+            }
+        }
+    g_array_append_vals(found, t, 1);
+}
+
+static int by_relaxed_cost(gconstpointer a, gconstpointer b)
+{
+    double x = cost_relaxed(&((const Transition *)a)->cost, 0);
+    double y = cost_relaxed(&((const Transition *)b)->cost, 0);
+    return (x > y) - (x < y);
+}
+
+static GArray *enumerate_transitions(const Choices *c, const Held *in)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(Transition));
+    for (uint32_t b = 0; b < c->bodies->len; b++) {
+        const Body *body = &g_array_index(c->bodies, Body, b);
+        Transition t = {.forward_rule = body->forward_rule, .cost = body->cost};
+        memcpy(t.out, body->out, sizeof t.out);
+        memcpy(t.backward_rule, body->backward_rule, sizeof t.backward_rule);
+        memcpy(t.plan, body->plan, sizeof t.plan);
+        if (price_inputs(c, in, body, &t) && price_contributions(c, in, body, &t))
+            add_transition(c, found, &t);
+    }
+    g_array_sort(found, by_relaxed_cost);
+    return found;
+}
+
+const GArray *choices_from(Choices *choices, const Held in[TRANSITION_IN])
+{
+    uint32_t packed = 1;
+    for (uint32_t i = 0; i < TRANSITION_IN; i++)
+        packed = (packed * FORM_MAX + in[i].form) * FORM_MAX + in[i].gradient;
+    GArray *found = g_hash_table_lookup(choices->by_input, GUINT_TO_POINTER(packed));
+    if (!found) {
+        found = enumerate_transitions(choices, in);
+        g_hash_table_insert(choices->by_input, GUINT_TO_POINTER(packed), found);
+    }
+    return found;
 }
 
 void transition_apply(const Pricer *pricer, OpView *view, const Held in[TRANSITION_IN],
@@ -314,14 +380,20 @@ void transition_apply(const Pricer *pricer, OpView *view, const Held in[TRANSITI
     for (uint32_t k = 0; k < view->n_backward; k++) {
         const OpReads *reads = &view->backward[k];
         rule = &reads->rule[transition->backward_rule[k]].rule;
-        choose(&choice, reads, rule, graph_get_op(graph, reads->op)->n_out, true);
+        choose(&choice, reads, rule);
+        choose_made(&choice, reads, rule);
         assignment->rule[reads->op] = *rule;
     }
     for (uint32_t o = 0; o < op->n_out; o++)
         assignment->gradient[op->out[o]] = transition->out[o].gradient;
-    for (uint32_t p = 0; p < view->n_parameters; p++)
-        parameter_plan_apply(graph, op->in[view->parameter[p]],
-                             plan_of(pricer, view, p, &choice), assignment);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        uint32_t input = view->parameter[p];
+        const GArray *plans = op_view_plans(
+            pricer, view, p, choice.wanted[SLOT_PARAMETER + input], choice.made[input]);
+        parameter_plan_apply(graph, op->in[input],
+                             &g_array_index(plans, ParameterPlan, transition->plan[p]),
+                             assignment);
+    }
     for (uint32_t i = 0; i < view->n_in; i++)
         if (view->accumulation[i] != GRAPH_NONE) {
             Form forms[OP_MAX_OPERANDS];

@@ -1,0 +1,69 @@
+/* What the search knows of one forward op and its backward ops: who reads what, under which rules, at what price
+ * (private to synth). */
+#ifndef KILTER_SYNTH_OP_VIEW_H
+#define KILTER_SYNTH_OP_VIEW_H
+
+#include "synth/assignment.h"
+
+enum { TRANSITION_IN = 2, TRANSITION_OUT = 2 };
+
+/* Tensors that an op and its backward ops read, as slots: its outputs, their gradients, activation inputs, and all inputs
+ * by position for parameters. Graph inputs are free in every form and have none. */
+enum {
+    SLOT_OUT = 0,
+    SLOT_DY = SLOT_OUT + TRANSITION_OUT,
+    SLOT_IN = SLOT_DY + TRANSITION_OUT,
+    SLOT_PARAMETER = SLOT_IN + TRANSITION_IN,
+    SLOT_FREE = SLOT_PARAMETER + OP_MAX_IN,
+    SLOTS
+};
+
+/* A rule with its price. */
+typedef struct {
+    Rule rule;
+    Times work;
+} PricedRule;
+
+typedef struct {
+    OpId op;
+    uint32_t n_in, n_out;
+    uint8_t slot[OP_MAX_IN];
+    uint8_t
+        makes[OP_MAX_OUT]; /* backward: forward input whose contribution output o is */
+    uint32_t n_rules;
+    PricedRule rule[OP_MAX_RULES];
+} OpReads;
+
+typedef struct {
+    OpId op;
+    uint32_t n_in;                 /* activation inputs (those that a forward op made), */
+    uint32_t input[TRANSITION_IN]; /* their positions, */
+    TensorId tensor[TRANSITION_IN];
+    TensorId contribution
+        [TRANSITION_IN]; /* what is added to their gradients (GRAPH_NONE: nothing), */
+    int8_t alias[TRANSITION_IN]; /* the output whose gradient that is itself, or -1, */
+    OpId accumulation[TRANSITION_IN]; /* and the op that adds it, or GRAPH_NONE */
+    Times accumulation_work[TRANSITION_IN][FORM_MAX];
+    FormSet accumulates[TRANSITION_IN]; /* forms in which the sum can be kept */
+    OpReads forward;
+    uint32_t n_backward;
+    OpReads backward[MAX_BACKWARD];
+    uint32_t n_parameters;
+    uint32_t parameter[OP_MAX_IN]; /* positions */
+    GHashTable *plans
+        [OP_MAX_IN]; /* (forms read, form made) -> array of ParameterPlan; by n_parameters */
+} OpView;
+
+/* NULL (KILTER_ERROR_FAILED) for graphs outside the space: a parameter with several consumers, more than two
+ * activation inputs. */
+OpView *op_view_new(const Pricer *pricer, OpId op, GError **error);
+void op_view_free(OpView *view);
+
+/* Everything that the op's choices depend on, as text: equal for ops that look alike. Caller frees. */
+char *op_view_describe(const Pricer *pricer, const OpView *view);
+
+/* Undominated plans of the `p`-th parameter, for the forms that are read and the form its gradient is made in. */
+const GArray *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                            Form made);
+
+#endif
