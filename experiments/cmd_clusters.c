@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "experiments/command.h"
+#include "experiments/json_values.h"
 
 static json_t *cluster_json(const char *name, const Cluster *cluster)
 {
@@ -8,11 +9,11 @@ static json_t *cluster_json(const char *name, const Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         const DeviceType *type = &cluster->type[machine->type];
-        json_array_append_new(machines,
-                              json_pack("{s:s, s:s, s:i, s:f, s:I}", "name",
-                                        machine->name, "type", type->name, "gpus",
-                                        (int)machine->gpus, "rate", type->rate,
-                                        "memory_bytes", (json_int_t)type->memory_bytes));
+        json_array_append_new(machines, json_pack("{s:s, s:s, s:i, s:o, s:I}", "name",
+                                                  machine->name, "type", type->name,
+                                                  "gpus", (int)machine->gpus, "rate",
+                                                  json_number(type->rate), "memory_bytes",
+                                                  (json_int_t)type->memory_bytes));
     }
     return json_pack("{s:s, s:s, s:i, s:o}", "name", name, "description",
                      cluster->description ? cluster->description : "", "gpus",

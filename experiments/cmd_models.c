@@ -22,7 +22,7 @@ bool cmd_models(int argc, char **argv, GError **error)
         .summary =
             "Lists the built-in models: parameters and ops of the training graph at the "
             "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "
-            "takes.",
+            "takes\n(global_batch and experts at 0 follow the cluster).",
         .example = "kilter models --json",
     };
     g_auto(CommandOptions) options = {0};

@@ -83,6 +83,7 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
 void command_print_json(json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2));
+    g_assert(text); /* only a value that was not made has no text */
     puts(text);
     free(text);
     json_decref(value);

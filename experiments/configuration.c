@@ -1,28 +1,30 @@
 #include "experiments/configuration.h"
 
-#include <jansson.h>
 #include <string.h>
+
+#include "experiments/json_values.h"
 
 static json_t *link_json(const LinkCost *link)
 {
-    return json_pack("{s:f, s:f}", "bandwidth", link->bandwidth, "latency_s",
-                     link->latency_s);
+    return json_pack("{s:o, s:o}", "bandwidth", json_number(link->bandwidth), "latency_s",
+                     json_number(link->latency_s));
 }
 
-/* The cluster's numbers, without names and sources of things: they change no result. */
+static json_t *machine_json(const Cluster *cluster, const Machine *machine)
+{
+    const DeviceType *type = &cluster->type[machine->type];
+    return json_pack("{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type",
+                     type->name, "gpus", (int)machine->gpus, "rate",
+                     json_number(type->rate), "memory_bytes",
+                     (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
+}
+
+/* All that results depend on: the numbers, and the names that reports give, but no sources. */
 static json_t *cluster_json(const Cluster *cluster)
 {
     json_t *machines = json_array();
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        const DeviceType *type = &cluster->type[machine->type];
-        json_array_append_new(machines,
-                              json_pack("{s:s, s:s, s:i, s:f, s:I, s:o}", "name",
-                                        machine->name, "type", type->name, "gpus",
-                                        (int)machine->gpus, "rate", type->rate,
-                                        "memory_bytes", (json_int_t)type->memory_bytes,
-                                        "inner", link_json(&machine->inner)));
-    }
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        json_array_append_new(machines, machine_json(cluster, &cluster->machine[i]));
     json_t *collectives = json_object();
     for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
         json_object_set_new(collectives, collective_name((Collective)kind),
@@ -48,11 +50,8 @@ static void seal(Configuration *c)
                   granularity_name(c->granularity), "planner", c->planner->name,
                   "fidelity", c->fidelity, "options", options_json(&c->options), "seed",
                   (json_int_t)c->options.seed, "version", KILTER_VERSION);
-    char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
-    c->json = g_strdup(text);
+    c->json = json_canonical(object);
     c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
-    free(text);
-    json_decref(object);
 }
 
 Configuration *configuration_new(const char *model, const char *cluster_name,

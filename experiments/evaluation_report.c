@@ -3,46 +3,35 @@
 #include <stdio.h>
 
 #include "experiments/command.h"
+#include "experiments/json_values.h"
 
-static json_t *number_or_null(double value)
+/* A bound that was proved; 0 says that none was. */
+static json_t *bound_json(double bound)
 {
-    return value > 0.0 && isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *ratios_json(const Plan *plan)
-{
-    json_t *rows = json_array();
-    for (uint32_t k = 0; k < plan->n_segments; k++) {
-        json_t *row = json_array();
-        for (uint32_t j = 0; j < plan->n_devices; j++)
-            json_array_append_new(row, json_real(plan->ratio[k * plan->n_devices + j]));
-        json_array_append_new(rows, row);
-    }
-    return rows;
+    return bound > 0.0 ? json_number(bound) : json_null();
 }
 
 json_t *command_evaluation_json(const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
-    double gap = plan_gap(plan);
     json_t *memory = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++)
         json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:o, s:o, s:b, s:f, s:f, s:i, "
-        "s:o, s:o, "
-        "s:b, s:I, s:s}",
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:i, "
+        "s:o, s:o, s:b, s:I, s:s}",
         "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
         "granularity", granularity_name(plan->granularity), "fidelity", report->fidelity,
         "gpus", (int)cluster_gpus(evaluation->view->cluster), "iteration_time_s",
-        report->iteration_time_s, "communication_s", report->comm_s, "computation_s",
-        report->comp_s, "lower_bound_s", number_or_null(plan->lower_bound_s), "gap",
-        isfinite(gap) ? json_real(gap) : json_null(), "optimal", plan->optimal,
-        "search_time_s", plan->search_time_s, "balance_time_s", plan->balance_time_s,
-        "stages", (int)report->n_stages, "ratios", ratios_json(plan), "memory_bytes",
-        memory, "feasible", report->feasible, "seed", (json_int_t)plan->seed, "version",
-        plan->version);
+        json_number(report->iteration_time_s), "communication_s",
+        json_number(report->comm_s), "computation_s", json_number(report->comp_s),
+        "lower_bound_s", bound_json(plan->lower_bound_s), "gap",
+        json_number(plan_gap(plan)), "optimal", (int)plan->optimal, "search_time_s",
+        json_number(plan->search_time_s), "balance_time_s",
+        json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
+        json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
+        "seed", (json_int_t)plan->seed, "version", plan->version);
 }
 
 static void print_devices(const Evaluation *evaluation)

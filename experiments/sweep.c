@@ -1,8 +1,9 @@
 #include "experiments/sweep.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
+
+#include "experiments/json_values.h"
 
 /* --- one row --- */
 
@@ -23,47 +24,27 @@ static void outcome_free(Outcome *outcome)
     g_free(outcome);
 }
 
-static char *take_json(json_t *value)
-{
-    char *text = json_dumps(value, JSON_COMPACT);
-    char *copy = g_strdup(text);
-    free(text);
-    json_decref(value);
-    return copy;
-}
-
-static char *ratios_json(const Plan *plan)
-{
-    json_t *rows = json_array();
-    for (uint32_t k = 0; k < plan->n_segments; k++) {
-        json_t *row = json_array();
-        for (uint32_t j = 0; j < plan->n_devices; j++)
-            json_array_append_new(row, json_real(plan->ratio[k * plan->n_devices + j]));
-        json_array_append_new(rows, row);
-    }
-    return take_json(rows);
-}
-
 /* Per device: name, busy and idle seconds, peak bytes; if it does not fit, what the iteration would take. */
 static char *detail_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *devices = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++)
-        json_array_append_new(
-            devices, json_pack("{s:s, s:f, s:f, s:f, s:I}", "name",
-                               evaluation->view->device[j].name, "busy_s",
-                               report->busy_s[j], "communication_s",
-                               report->comm_busy_s[j], "idle_s", report->idle_s[j],
-                               "memory_bytes", (json_int_t)report->memory_bytes[j]));
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:o, s:o, s:o, s:I}", "name",
+                                        evaluation->view->device[j].name, "busy_s",
+                                        json_number(report->busy_s[j]), "communication_s",
+                                        json_number(report->comm_busy_s[j]), "idle_s",
+                                        json_number(report->idle_s[j]), "memory_bytes",
+                                        (json_int_t)report->memory_bytes[j]));
     json_t *detail = json_pack("{s:o}", "devices", devices);
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));
         json_object_set_new(detail, "time_if_it_fit_s",
-                            json_real(report->iteration_time_s));
+                            json_number(report->iteration_time_s));
     }
-    return take_json(detail);
+    return json_canonical(detail);
 }
 
 static double positive_or_nan(double value)
@@ -77,7 +58,7 @@ static void fill_from_plan(Outcome *outcome, const Evaluation *evaluation)
     const SimReport *report = evaluation->report;
     StoreResult *row = &outcome->row;
     bool fits = report->feasible;
-    row->ratios = outcome->ratios = ratios_json(plan);
+    row->ratios = outcome->ratios = json_canonical(json_ratios(plan));
     row->detail = outcome->detail = detail_json(evaluation);
     row->stages = report->n_stages;
     row->search_time_s = plan->search_time_s;

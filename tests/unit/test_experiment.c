@@ -1,0 +1,205 @@
+/* Experiments: the grid, the identity of configurations, the claims. */
+#include "experiments/claims.h"
+#include "experiments/experiment.h"
+#include "experiments/sweep.h"
+#include "tests/support/program.h"
+
+#define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
+
+static Experiment *load(const Sandbox *box, const char *text,
+                        const ExperimentChange *change)
+{
+    sandbox_write(box, "x.yaml", text);
+    g_autofree char *path = g_build_filename(box->folder, "x.yaml", NULL);
+    GError *error = NULL;
+    Experiment *experiment = experiment_load(path, change, &error);
+    assert_no_error(error);
+    return experiment;
+}
+
+static void test_grid_is_the_product(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment =
+        load(box,
+             "name: x\ngrid:\n  model: ['" SMALL "']\n  cluster: [hap-8, hap-p100-8]\n"
+             "  planner: [dp-ev, dp-cp, hap]\n  granularity: [machine, gpu]\n"
+             "  fidelity: [analytic, stage]\n  seed: [3, 4, 4]\n",
+             NULL);
+    /* The repeated seed counts once. */
+    assert_int_equal(experiment_count(experiment), 2 * 3 * 2 * 2 * 2);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < experiment_count(experiment); i++)
+        assert_true(g_hash_table_add(seen, experiment_at(experiment, i)->hash));
+    const Configuration *first = experiment_at(experiment, 0);
+    assert_string_equal(first->model, SMALL);
+    assert_string_equal(first->planner->name, "dp-ev");
+    assert_int_equal(first->options.seed, 3);
+}
+
+static void test_defaults_and_changes(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char text[] =
+        "name: x\ngrid:\n  model: ['" SMALL "']\n  cluster: [hap-8]\n  planner: [dp-ev]\n"
+        "set: [max_rounds=3]\n";
+    g_autoptr(Experiment) plain = load(box, text, NULL);
+    assert_int_equal(experiment_count(plain), 1);
+    assert_string_equal(experiment_at(plain, 0)->fidelity, "stage");
+    assert_int_equal(experiment_at(plain, 0)->granularity, GRANULARITY_MACHINE);
+    assert_int_equal(experiment_at(plain, 0)->options.max_rounds, 3);
+
+    uint64_t seed = 17;
+    char *set[] = {"max_rounds=5", NULL};
+    ExperimentChange change = {.granularity = "gpu", .seed = &seed, .set = set};
+    g_autoptr(Experiment) changed = load(box, text, &change);
+    assert_int_equal(experiment_at(changed, 0)->granularity, GRANULARITY_GPU);
+    assert_int_equal(experiment_at(changed, 0)->options.max_rounds, 5);
+    assert_int_equal(experiment_at(changed, 0)->options.seed, 17);
+}
+
+static char *hash_of(const char *model, const char *cluster_name, const char *planner,
+                     const char *fidelity, uint64_t seed)
+{
+    g_autoptr(Cluster) cluster = cluster_load(cluster_name, NULL);
+    assert_non_null(cluster);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.seed = seed;
+    GError *error = NULL;
+    g_autoptr(Configuration) configuration =
+        configuration_new(model, cluster_name, cluster, GRANULARITY_MACHINE,
+                          planner_find(planner, NULL), fidelity, &options, &error);
+    assert_no_error(error);
+    return g_strdup(configuration->hash);
+}
+
+/* The bundled hap-8 under another text: a comment more, and `from` replaced by `to`. */
+static char *write_variant(const Sandbox *box, const char *from, const char *to)
+{
+    g_autofree char *text = NULL;
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/clusters/hap-8.yaml", &text, NULL, NULL));
+    g_auto(GStrv) parts = g_strsplit(text, from, -1);
+    assert_true(g_strv_length(parts) > 1);
+    g_autofree char *joined = g_strjoinv(to, parts);
+    g_autofree char *whole = g_strdup_printf("# a comment\n%s", joined);
+    sandbox_write(box, "variant.yaml", whole);
+    return g_build_filename(box->folder, "variant.yaml", NULL);
+}
+
+static void test_identity(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *base = hash_of(SMALL, "hap-8", "dp-ev", "stage", 1);
+    g_autofree char *again = hash_of(SMALL, "hap-8", "dp-ev", "stage", 1);
+    assert_string_equal(base, again);
+    /* A default that is spelled out is the same model. */
+    g_autofree char *spelled = hash_of(SMALL ",batch=64", "hap-8", "dp-ev", "stage", 1);
+    assert_string_equal(base, spelled);
+
+    char *other[] = {hash_of(SMALL ",batch=32", "hap-8", "dp-ev", "stage", 1),
+                     hash_of(SMALL, "hap-16", "dp-ev", "stage", 1),
+                     hash_of(SMALL, "hap-8", "dp-cp", "stage", 1),
+                     hash_of(SMALL, "hap-8", "dp-ev", "analytic", 1),
+                     hash_of(SMALL, "hap-8", "dp-ev", "stage", 2),
+                     NULL};
+    for (guint i = 0; other[i]; i++) {
+        assert_string_not_equal(base, other[i]);
+        g_free(other[i]);
+    }
+    /* A cluster is its numbers: a comment or a source changes nothing, a rate does. */
+    g_autofree char *path =
+        write_variant(box, "NVIDIA V100 data sheet", "the data sheet");
+    g_autofree char *same = hash_of(SMALL, path, "dp-ev", "stage", 1);
+    assert_string_equal(base, same);
+    g_free(write_variant(box, "10.8 TFLOP/s", "10.9 TFLOP/s"));
+    g_autofree char *faster = hash_of(SMALL, path, "dp-ev", "stage", 1);
+    assert_string_not_equal(base, faster);
+}
+
+/* --- claims --- */
+
+static void put(Store *store, const char *cluster, uint32_t gpus, const char *planner,
+                const char *status, double time_s)
+{
+    g_autofree char *config =
+        g_strdup_printf("{\"cluster\":\"%s\",\"planner\":\"%s\"}", cluster, planner);
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
+    StoreResult row = {.hash = hash,
+                       .experiment = "hap-fig13",
+                       .config = config,
+                       .model = "vgg19",
+                       .cluster = cluster,
+                       .planner = planner,
+                       .fidelity = "stage",
+                       .granularity = "machine",
+                       .gpus = gpus,
+                       .status = status,
+                       .iteration_time_s = time_s,
+                       .communication_s = time_s / 2,
+                       .computation_s = time_s / 2};
+    GError *error = NULL;
+    store_put(store, &row, &error);
+    assert_no_error(error);
+}
+
+static const Claim *find(const Claims *claims, const char *id)
+{
+    for (uint32_t i = 0; i < claims->n; i++)
+        if (strcmp(claims->claim[i].claim, id) == 0)
+            return &claims->claim[i];
+    TEST_FAIL_AT(__FILE__, __LINE__, "no claim %s", id);
+    return NULL;
+}
+
+static void judge(double dp_cp_s, double ours, bool holds)
+{
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *path = g_build_filename(box->folder, "r.db", NULL);
+    GError *error = NULL;
+    g_autoptr(Store) store = store_open(path, &error);
+    assert_no_error(error);
+    assert_true(store_begin_run(store, "test", &error));
+    put(store, "hap-32", 32, "hap", "ok", 1.0);
+    put(store, "hap-32", 32, "dp-ev", "ok", 9.0);
+    put(store, "hap-32", 32, "dp-cp", "ok", dp_cp_s);
+    /* Neither a plan that does not fit nor another size counts. */
+    put(store, "hap-16", 16, "hap", "ok", 1.0);
+    put(store, "hap-16", 16, "dp-ev", "ok", 5.0);
+    put(store, "hap-32", 32, "deepspeed", "oom", NAN);
+    g_autoptr(Claims) claims = claims_judge("hap-fig13", store, &error);
+    assert_no_error(error);
+    const Claim *vgg = find(claims, "vgg19-32");
+    assert_close(vgg->ours, ours, 1e-12);
+    assert_int_equal(vgg->holds, holds);
+    assert_int_equal(*vgg->reason == '\0', holds);
+    /* Without results nothing holds. */
+    const Claim *moe = find(claims, "bert-moe-dp-oom");
+    assert_true(isnan(moe->ours));
+    assert_false(moe->holds);
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    judge(2.41, 2.41, true);
+    judge(2.5, 2.5, true);
+    judge(1.2, 1.2, false);
+    judge(8.0, 8.0, false);
+    judge(20.0, 9.0, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grid_is_the_product),
+        cmocka_unit_test(test_defaults_and_changes),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_claims),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
