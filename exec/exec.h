@@ -1,32 +1,20 @@
-/* exec: runs programs for real. Today the reference backend: one process, plain C, float64; it is the semantics
- * that every other backend and every rule of the theory is held to. */
+/* exec: runs programs for real, and proves them.
+ *
+ *     exec_run_graph      the single-device graph, in plain C and float64: what all else is held to   exec/tensor.h
+ *     exec_theory_check   every rule of an op, by running it on shards                                exec/theory.h
+ *     ExecBackend         where ranks keep shards, compute and communicate                            exec/backend.h
+ *     ExecReplay          a plan's program on a backend                                               exec/replay.h
+ *     exec_verify         a plan against the single-device graph                                      exec/verify.h
+ *     exec_shrink         a model of the same structure with small dims                               exec/shrink.h
+ */
 #ifndef KILTER_EXEC_EXEC_H
 #define KILTER_EXEC_EXEC_H
 
-#include "data/data.h"
-
-/* A tensor or a device's shard of one: row-major doubles (integers stored exactly). `offset` is where the shard begins
- * in the whole tensor, so that masks (dropout, vocabulary shards) see global indices. */
-typedef struct {
-    uint32_t rank;
-    uint32_t dim[TENSOR_MAX_RANK];
-    uint32_t offset[TENSOR_MAX_RANK];
-    double *data;
-} ExecTensor;
-
-ExecTensor exec_tensor_new(uint32_t rank, const uint32_t *dim); /* zeros, offset 0 */
-void exec_tensor_clear(ExecTensor *tensor);
-uint64_t exec_tensor_elements(const ExecTensor *tensor);
-
-/* Elements [from, to) of dim `dim` of a tensor (a copy that knows its offset). */
-ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t from, uint32_t to);
-
-/* Runs one op on (shards of) its inputs; allocated outputs give the shapes and offsets to fill. An op whose added operand
- * is absent gets fewer inputs. Zero-sized shards are fine. */
-void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *out);
-
-/* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer states are given by
- * the caller, the rest is allocated here. */
-void exec_run_graph(const Graph *graph, ExecTensor *value);
+#include "exec/backend.h"
+#include "exec/replay.h"
+#include "exec/shrink.h"
+#include "exec/tensor.h"
+#include "exec/theory.h"
+#include "exec/verify.h"
 
 #endif

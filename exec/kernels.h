@@ -8,7 +8,7 @@
 #ifndef KILTER_EXEC_KERNELS_H
 #define KILTER_EXEC_KERNELS_H
 
-#include "exec/exec.h"
+#include "exec/tensor.h"
 
 /* One call: `in` has op->n_in operands, `out` op->n_out. */
 typedef struct {

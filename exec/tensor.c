@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "exec/exec.h"
+#include "exec/tensor.h"
 
 ExecTensor exec_tensor_new(uint32_t rank, const uint32_t *dim)
 {

@@ -1,13 +1,13 @@
 /* Random instances of any row of the op table, for tests that run ops: shapes that fit
- * the signature, operands, and values that the op accepts. New rows need nothing here
- * unless their extents depend on one another.
+ * the signature, and operands. New rows need nothing here unless their extents depend on
+ * one another.
  *
  *     Graph *graph = graph_new("one op");
  *     OpId op = sample_op(graph, OP_LINEAR, 2, false, random);
  *     graph_seal(graph);
- *     ExecTensor *value = sample_values(graph, random);
+ *     ExecTensor *value = exec_values_new(graph, seed);
  *     exec_run_graph(graph, value);
- *     sample_free(graph, value);
+ *     exec_values_free(graph, value);
  */
 #ifndef KILTER_TESTS_CONFORMANCE_SAMPLE_H
 #define KILTER_TESTS_CONFORMANCE_SAMPLE_H
@@ -159,64 +159,6 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
     TensorId out =
         graph_op(graph, kind, op_kind_name(kind), s.attr, n_in, in, extents->str);
     return graph_tensor(graph, out)->producer;
-}
-
-/* How many indices the vocabulary has that input `i` of `op` points into. */
-static inline uint32_t sample_vocabulary(const Graph *graph, const Op *op)
-{
-    const Tensor *tensor = graph_tensor(graph, op->kind == OP_EMBEDDING ? op->in[1]
-                                               : op->kind == OP_NLL_SUM ? op->in[0]
-                                                                        : op->out[0]);
-    return tensor
-        ->dim[op->kind == OP_EMBEDDING || op->kind == OP_EMBEDDING_DW ? 0
-                                                                      : tensor->rank - 1];
-}
-
-/* Values for the tensors that no op makes: normal numbers (of a matrix parameter,
- * scaled so that its sums stay near 1), indices in range, second moments that are not
- * negative, 1 for the gradient of the loss. The array has a place for every tensor;
- * exec_run_graph fills the others. */
-static inline ExecTensor *sample_values(const Graph *graph, GRand *random)
-{
-    ExecTensor *value = g_new0(ExecTensor, graph_n_tensors(graph));
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
-        if (tensor->producer != GRAPH_NONE)
-            continue;
-        value[t] = exec_tensor_new(tensor->rank, tensor->dim);
-        /* A sum of twelve uniform numbers is close to a normal one. */
-        for (uint64_t i = 0; i < tensor_elements(tensor); i++) {
-            for (uint32_t k = 0; k < 12; k++)
-                value[t].data[i] += g_rand_double(random);
-            value[t].data[i] -= 6;
-        }
-        if (tensor->role == ROLE_PARAMETER && tensor->rank > 1)
-            for (uint64_t i = 0; i < tensor_elements(tensor); i++)
-                value[t].data[i] *=
-                    sqrt(2.0 * tensor->dim[0] / (double)tensor_elements(tensor));
-    }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            ExecTensor *x = &value[op->in[i]];
-            for (uint64_t k = 0; x->data && k < exec_tensor_elements(x); k++)
-                if (sample_is_index(op->kind, i) && op->pass == PASS_FORWARD)
-                    x->data[k] =
-                        sample_between(random, 0, sample_vocabulary(graph, op) - 1);
-                else if (op->kind == OP_ADAM && i == 3)
-                    x->data[k] *= x->data[k];
-        }
-    }
-    if (graph_loss(graph) != GRAPH_NONE)
-        value[graph_gradient(graph, graph_loss(graph))].data[0] = 1;
-    return value;
-}
-
-static inline void sample_free(const Graph *graph, ExecTensor *value)
-{
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        exec_tensor_clear(&value[t]);
-    g_free(value);
 }
 
 /* Tiny models that together hold every kind of layer. */

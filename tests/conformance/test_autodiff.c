@@ -68,6 +68,9 @@ static double check_parameter(const Graph *graph, ExecTensor *value, TensorId t,
         if (close_to(got, want))
             continue;
         const double finer = central_difference(graph, value, t, i, STEP / 2);
+        /* Richardson's extrapolation: free of the error of second order in the step. */
+        if (close_to(got, (4 * finer - want) / 3))
+            continue;
         if (close_to(want, finer) || ++redraws == MAX_REDRAWS)
             fail_msg(
                 "%s, %s[%u]: gradient %.12g, difference quotient %.12g (finer %.12g)",
@@ -129,9 +132,9 @@ static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *t
     graph_seal(graph);
     for (OpId i = 0; i < graph_n_ops(graph); i++)
         seen[graph_get_op(graph, i)->kind] = true;
-    ExecTensor *value = sample_values(graph, random);
+    ExecTensor *value = exec_values_new(graph, g_rand_int(random));
     check_graph(graph, value, ENTRIES_OF_OP, random, tally);
-    sample_free(graph, value);
+    exec_values_free(graph, value);
     g_rand_free(random);
 }
 
@@ -168,11 +171,11 @@ static void test_several_consumers_accumulate(void **state)
     const TensorId z = graph_op(graph, OP_ADD, "z", none, 2, (TensorId[]){b, c}, NULL);
     graph_differentiate(graph, append_loss(graph, z), OPTIMIZER_SGD);
     graph_seal(graph);
-    ExecTensor *value = sample_values(graph, random);
+    ExecTensor *value = exec_values_new(graph, g_rand_int(random));
     Tally tally = {0};
     check_graph(graph, value, 16, random, &tally);
     check_tally(&tally, graph_name(graph));
-    sample_free(graph, value);
+    exec_values_free(graph, value);
     g_rand_free(random);
 }
 
@@ -208,12 +211,12 @@ static void test_models(void **state)
         g_autoptr(GError) error = NULL;
         g_autoptr(Graph) graph = model_build(SAMPLE_MODELS[m], 2, NULL, &error);
         assert_no_error(error);
-        ExecTensor *value = sample_values(graph, random);
+        ExecTensor *value = exec_values_new(graph, g_rand_int(random));
         Tally tally = {0};
         check_graph(graph, value, ENTRIES_OF_MODEL, random, &tally);
         check_tally(&tally, graph_name(graph));
         check_updates(graph, value);
-        sample_free(graph, value);
+        exec_values_free(graph, value);
         g_rand_free(random);
     }
 }

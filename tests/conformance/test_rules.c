@@ -5,139 +5,7 @@
  * check must refuse rules that are known to be wrong. */
 #include "tests/conformance/sample.h"
 
-enum { MAX_DEVICES = 4, SEEDS = 12 };
-
-/* Largest difference relative to the tensor's largest element (at least 1). */
-static const double TOLERANCE = 1e-10;
-
-/* Units [from[j], from[j + 1]) of the sharded loop go to device j. */
-typedef struct {
-    uint32_t n_devices;
-    uint32_t from[MAX_DEVICES + 1];
-} Cut;
-
-static int compare_cuts(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Random cuts, so uneven and often empty shards; in one of four cases one device gets
- * everything. */
-static Cut random_cut(uint32_t units, GRand *random)
-{
-    Cut cut = {.n_devices = sample_between(random, 2, MAX_DEVICES)};
-    const bool all_to_one = sample_between(random, 0, 3) == 0;
-    for (uint32_t j = 1; j < cut.n_devices; j++)
-        cut.from[j] = all_to_one ? 0 : sample_between(random, 0, units);
-    qsort(cut.from + 1, cut.n_devices - 1, sizeof cut.from[0], compare_cuts);
-    cut.from[cut.n_devices] = units;
-    return cut;
-}
-
-/* The shard of `whole` that device j holds in this form. `sum` accumulates the parts
- * of a Reduce. */
-static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
-                        const Cut *cut, uint32_t j, ExecTensor *sum, GRand *random)
-{
-    if (form_is_gather(form)) {
-        const uint32_t piece = whole->dim[form_dim(form)] / rule->units;
-        return exec_tensor_slice(whole, form_dim(form), cut->from[j] * piece,
-                                 cut->from[j + 1] * piece);
-    }
-    ExecTensor copy = exec_tensor_new(whole->rank, whole->dim);
-    for (uint64_t i = 0; i < exec_tensor_elements(whole); i++) {
-        if (form == FORM_IDENTITY) {
-            copy.data[i] = whole->data[i];
-            continue;
-        }
-        const bool last = j + 1 == cut->n_devices;
-        copy.data[i] =
-            last ? whole->data[i] - sum->data[i] : g_rand_double_range(random, -1, 1);
-        sum->data[i] += copy.data[i];
-    }
-    return copy;
-}
-
-/* An empty output of device j. */
-static ExecTensor output(const ExecTensor *whole, Form form, const Rule *rule,
-                         const Cut *cut, uint32_t j)
-{
-    if (!form_is_gather(form))
-        return exec_tensor_new(whole->rank, whole->dim);
-    const uint32_t piece = whole->dim[form_dim(form)] / rule->units;
-    return exec_tensor_slice(whole, form_dim(form), cut->from[j] * piece,
-                             cut->from[j + 1] * piece);
-}
-
-/* Whether `got` has the elements of `want`, within the tolerance. */
-static bool same(const ExecTensor *got, const ExecTensor *want)
-{
-    double largest = 1;
-    for (uint64_t i = 0; i < exec_tensor_elements(want); i++)
-        largest = fmax(largest, fabs(want->data[i]));
-    for (uint64_t i = 0; i < exec_tensor_elements(want); i++)
-        if (!(fabs(got->data[i] - want->data[i]) <= TOLERANCE * largest))
-            return false;
-    return true;
-}
-
-/* Whether the devices' outputs, in `form`, make up `whole`. */
-static bool makes_up(const ExecTensor *whole, Form form, const Rule *rule, const Cut *cut,
-                     const ExecTensor *part)
-{
-    if (form == FORM_REDUCE) {
-        ExecTensor sum = exec_tensor_new(whole->rank, whole->dim);
-        for (uint32_t j = 0; j < cut->n_devices; j++)
-            for (uint64_t i = 0; i < exec_tensor_elements(whole); i++)
-                sum.data[i] += part[j].data[i];
-        const bool equal = same(&sum, whole);
-        exec_tensor_clear(&sum);
-        return equal;
-    }
-    for (uint32_t j = 0; j < cut->n_devices; j++) {
-        ExecTensor want = shard(whole, form, rule, cut, j, NULL, NULL);
-        const bool equal = same(&part[j], &want);
-        exec_tensor_clear(&want);
-        if (!equal)
-            return false;
-    }
-    return true;
-}
-
-/* The checker. `value` holds the whole op's inputs and outputs. */
-static bool rule_holds(const Graph *graph, OpId id, const ExecTensor *value,
-                       const Rule *rule, GRand *random)
-{
-    const Op *op = graph_get_op(graph, id);
-    const Cut cut = random_cut(MAX(rule->units, 1), random);
-    ExecTensor in[MAX_DEVICES][OP_MAX_IN], out[OP_MAX_OUT][MAX_DEVICES];
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        const ExecTensor *whole = &value[op->in[i]];
-        ExecTensor sum = exec_tensor_new(whole->rank, whole->dim);
-        for (uint32_t j = 0; j < cut.n_devices; j++)
-            in[j][i] = shard(whole, rule->form[i], rule, &cut, j, &sum, random);
-        exec_tensor_clear(&sum);
-    }
-    for (uint32_t j = 0; j < cut.n_devices; j++) {
-        ExecTensor made[OP_MAX_OUT];
-        for (uint32_t o = 0; o < op->n_out; o++)
-            made[o] = out[o][j] =
-                output(&value[op->out[o]], rule->form[op->n_in + o], rule, &cut, j);
-        exec_run_op(graph, id, in[j], made);
-    }
-    bool holds = true;
-    for (uint32_t o = 0; o < op->n_out; o++)
-        holds = holds && makes_up(&value[op->out[o]], rule->form[op->n_in + o], rule,
-                                  &cut, out[o]);
-    for (uint32_t j = 0; j < cut.n_devices; j++) {
-        for (uint32_t i = 0; i < op->n_in; i++)
-            exec_tensor_clear(&in[j][i]);
-        for (uint32_t o = 0; o < op->n_out; o++)
-            exec_tensor_clear(&out[o][j]);
-    }
-    return holds;
-}
+enum { SEEDS = 12 };
 
 /* How often each kind of rule was run, by op kind. */
 typedef struct {
@@ -155,7 +23,7 @@ static void check_op(const Graph *graph, OpId id, const ExecTensor *value, GRand
                           : rule[r].form[op->n_in] == FORM_REDUCE ? coverage->linear
                                                                   : coverage->replicated;
         count[op->kind]++;
-        if (rule_holds(graph, id, value, &rule[r], random))
+        if (exec_rule_error(graph, id, value, &rule[r], random) <= EXEC_TOLERANCE)
             continue;
         g_autoptr(GString) text = g_string_new(op->name);
         char buffer[FORM_TEXT];
@@ -176,10 +44,10 @@ static void test_every_rule_of_every_kind(void **state)
             g_autoptr(Graph) graph = graph_new("one op");
             const OpId op = sample_op(graph, kind, seed % 4 == 3 ? 1 : 2, false, random);
             graph_seal(graph);
-            ExecTensor *value = sample_values(graph, random);
+            ExecTensor *value = exec_values_new(graph, g_rand_int(random));
             exec_run_graph(graph, value);
             check_op(graph, op, value, random, &coverage);
-            sample_free(graph, value);
+            exec_values_free(graph, value);
             g_rand_free(random);
         }
     for (OpKind kind = 0; kind < OP_KINDS; kind++) {
@@ -203,11 +71,11 @@ static void test_every_rule_in_models(void **state)
         g_autoptr(GError) error = NULL;
         g_autoptr(Graph) graph = model_build(SAMPLE_MODELS[m], 2, NULL, &error);
         assert_no_error(error);
-        ExecTensor *value = sample_values(graph, random);
+        ExecTensor *value = exec_values_new(graph, g_rand_int(random));
         exec_run_graph(graph, value);
         for (OpId id = 0; id < graph_n_ops(graph); id++)
             check_op(graph, id, value, random, &coverage);
-        sample_free(graph, value);
+        exec_values_free(graph, value);
         g_rand_free(random);
     }
 }
@@ -287,16 +155,17 @@ static void test_wrong_rules_are_caught(void **state)
             g_autoptr(Graph) graph = graph_new("one op");
             const OpId id = sample_op(graph, WRONG[w].kind, 2, false, random);
             graph_seal(graph);
-            ExecTensor *value = sample_values(graph, random);
+            ExecTensor *value = exec_values_new(graph, g_rand_int(random));
             exec_run_graph(graph, value);
             const Op *op = graph_get_op(graph, id);
             Rule rule;
             if (brief_rule(graph, op, WRONG[w].in, WRONG[w].out, &rule)) {
                 /* It must not be in the theory either. */
                 assert_false(op_rule_find(graph, id, rule.form, &(Rule){0}));
-                caught += !rule_holds(graph, id, value, &rule, random);
+                caught +=
+                    exec_rule_error(graph, id, value, &rule, random) > EXEC_TOLERANCE;
             }
-            sample_free(graph, value);
+            exec_values_free(graph, value);
             g_rand_free(random);
         }
         if (caught < 2)

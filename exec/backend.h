@@ -1,0 +1,97 @@
+/* A backend: where a program's devices ("ranks") keep their shards, compute and communicate.
+ *
+ * A backend holds some of the n_ranks ranks, [first, first + n_local): all of them in one process (reference), or one
+ * (mpi). Every process that holds ranks makes the same calls in the same order. Exec's replay (exec/replay.h) is the
+ * caller: it knows programs, forms and ratios; a backend knows shards, ops and exchanges.
+ *
+ *     backend     ranks             numbers             collectives
+ *     reference   all, interleaved  float64             copies and sums in memory
+ *     mpi         one a process     float64 or float32  MPI
+ */
+#ifndef KILTER_EXEC_BACKEND_H
+#define KILTER_EXEC_BACKEND_H
+
+#include "exec/tensor.h"
+
+/* A rank's part of a tensor in a backend's memory: dims and place in the whole tensor; row-major. */
+typedef struct {
+    uint32_t rank;
+    uint32_t dim[TENSOR_MAX_RANK];
+    uint32_t offset[TENSOR_MAX_RANK];
+    void *data;
+} ExecShard;
+
+uint64_t exec_shard_elements(const ExecShard *shard);
+
+/* Copies what both shards cover of the whole tensor; elements of `size` bytes in host memory. */
+void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size);
+
+/* A conversion of one tensor that needs more than one rank. Of forms Reduce and Identity every rank's shard is the
+ * whole tensor. ALL_TO_ALL from a dim to the same dim cuts it anew (at the boundary of two segments). */
+typedef struct {
+    Collective kind;       /* a priced one */
+    const ExecShard *from; /* [n_ranks]: shapes of all; data of the local ones */
+    ExecShard *to;         /* [n_ranks]: the same, allocated */
+} ExecExchange;
+
+typedef struct ExecBackend ExecBackend;
+
+typedef struct {
+    const char *name;
+
+    /* --- REQUIRED --- */
+
+    /* Room for that many elements of a local rank (counted from 0), all zero; NULL if memory lacks. */
+    void *(*allocate)(ExecBackend *backend, uint32_t local, uint64_t elements);
+    void (*release)(ExecBackend *backend, uint32_t local, void *data);
+
+    /* Copies a whole shard from and to the host's float64. */
+    void (*write)(ExecBackend *backend, uint32_t local, const ExecShard *to,
+                  const double *from);
+    void (*read)(ExecBackend *backend, uint32_t local, const ExecShard *from, double *to);
+
+    /* Zeros `to`, then copies what both shards of a rank cover: slice, pad, and replicas. */
+    void (*copy)(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                 const ExecShard *to);
+
+    void (*run_op)(ExecBackend *backend, uint32_t local, const Graph *graph, OpId op,
+                   const ExecShard *in, const ExecShard *out);
+
+    /* KILTER_ERROR_FAILED if the exchange cannot be made (too large a message, a failing network). */
+    bool (*exchange)(ExecBackend *backend, const ExecExchange *exchange, GError **error);
+
+    void (*free)(ExecBackend *backend);
+
+    /* --- OPTIONAL, with default --- */
+
+    /* Waits until all that was asked for is done. Default: it always is. */
+    void (*synchronise)(ExecBackend *backend);
+    /* Seconds since some moment. Default: the monotonic clock. */
+    double (*seconds)(ExecBackend *backend);
+
+    /* --- OPTIONAL --- */
+
+    /* Replaces each number by its maximum over all processes. NULL: there is one. */
+    void (*maximum)(ExecBackend *backend, double *value, uint32_t n);
+} ExecBackendOps;
+
+struct ExecBackend {
+    const ExecBackendOps *ops;
+    uint32_t n_ranks;
+    uint32_t first, n_local; /* ranks held by this process */
+    size_t element_bytes;    /* of a shard: 8 or 4 */
+};
+
+/* Frees any backend. */
+void exec_backend_free(ExecBackend *backend);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
+
+/* The optional members, or their defaults. */
+void exec_backend_synchronise(ExecBackend *backend);
+double exec_backend_seconds(ExecBackend *backend);
+void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
+
+/* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */
+ExecBackend *exec_reference_new(uint32_t n_ranks);
+
+#endif

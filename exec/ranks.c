@@ -1,0 +1,127 @@
+/* The reference backend: all ranks in one process, one after the other, in plain C and float64. Padded and grouped
+ * collectives move the same numbers, so here they are the same. */
+#include <string.h>
+
+#include "exec/backend.h"
+
+static void *ranks_allocate(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    (void)backend;
+    (void)local;
+    /* One more, so that an empty shard's memory is not NULL. */
+    return g_try_malloc0_n(elements + 1, sizeof(double));
+}
+
+static void ranks_release(ExecBackend *backend, uint32_t local, void *data)
+{
+    (void)backend;
+    (void)local;
+    g_free(data);
+}
+
+static void ranks_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
+                        const double *from)
+{
+    (void)backend;
+    (void)local;
+    memcpy(to->data, from, exec_shard_elements(to) * sizeof *from);
+}
+
+static void ranks_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                       double *to)
+{
+    (void)backend;
+    (void)local;
+    memcpy(to, from->data, exec_shard_elements(from) * sizeof *to);
+}
+
+static void ranks_copy(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                       const ExecShard *to)
+{
+    (void)backend;
+    (void)local;
+    memset(to->data, 0, exec_shard_elements(to) * sizeof(double));
+    exec_overlap_copy(from, to, sizeof(double));
+}
+
+static ExecTensor as_tensor(const ExecShard *shard)
+{
+    ExecTensor tensor = {.rank = shard->rank, .data = shard->data};
+    memcpy(tensor.dim, shard->dim, sizeof tensor.dim);
+    memcpy(tensor.offset, shard->offset, sizeof tensor.offset);
+    return tensor;
+}
+
+static void ranks_run_op(ExecBackend *backend, uint32_t local, const Graph *graph,
+                         OpId id, const ExecShard *in, const ExecShard *out)
+{
+    (void)backend;
+    (void)local;
+    const Op *op = graph_get_op(graph, id);
+    ExecTensor inputs[OP_MAX_IN], outputs[OP_MAX_OUT];
+    for (uint32_t i = 0; i < op->n_in; i++)
+        inputs[i] = as_tensor(&in[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        outputs[o] = as_tensor(&out[o]);
+    exec_run_op(graph, id, inputs, outputs);
+}
+
+/* The sum of all ranks' shards, which are whole; caller frees its data. */
+static ExecShard sum_ranks(const ExecBackend *backend, const ExecShard *from)
+{
+    const uint64_t n = exec_shard_elements(&from[0]);
+    ExecShard sum = from[0];
+    double *total = g_new0(double, n + 1);
+    for (uint32_t r = 0; r < backend->n_ranks; r++)
+        for (uint64_t i = 0; i < n; i++)
+            total[i] += ((const double *)from[r].data)[i];
+    sum.data = total;
+    return sum;
+}
+
+static bool ranks_exchange(ExecBackend *backend, const ExecExchange *exchange,
+                           GError **error)
+{
+    (void)error;
+    const bool sums = exchange->kind == COLLECTIVE_ALL_REDUCE ||
+                      exchange->kind == COLLECTIVE_REDUCE_SCATTER ||
+                      exchange->kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
+    ExecShard sum = {0};
+    if (sums)
+        sum = sum_ranks(backend, exchange->from);
+    for (uint32_t r = 0; r < backend->n_ranks; r++) {
+        if (sums)
+            exec_overlap_copy(&sum, &exchange->to[r], sizeof(double));
+        for (uint32_t s = 0; !sums && s < backend->n_ranks; s++)
+            exec_overlap_copy(&exchange->from[s], &exchange->to[r], sizeof(double));
+    }
+    g_free(sum.data);
+    return true;
+}
+
+static void ranks_free(ExecBackend *backend)
+{
+    g_free(backend);
+}
+
+static const ExecBackendOps RANKS_OPS = {
+    .name = "reference",
+    .allocate = ranks_allocate,
+    .release = ranks_release,
+    .write = ranks_write,
+    .read = ranks_read,
+    .copy = ranks_copy,
+    .run_op = ranks_run_op,
+    .exchange = ranks_exchange,
+    .free = ranks_free,
+};
+
+ExecBackend *exec_reference_new(uint32_t n_ranks)
+{
+    ExecBackend *backend = g_new(ExecBackend, 1);
+    *backend = (ExecBackend){.ops = &RANKS_OPS,
+                             .n_ranks = n_ranks,
+                             .n_local = n_ranks,
+                             .element_bytes = sizeof(double)};
+    return backend;
+}

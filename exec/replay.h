@@ -1,0 +1,48 @@
+/* The replay of a plan: its program, instruction by instruction, on the ranks of a backend.
+ *
+ *     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
+ *     exec_replay_load(replay, seed, &error);      the LOAD instructions: inputs, parameters, optimizer states
+ *     exec_replay_run(replay, &error);             the others, once an iteration
+ *
+ * A dimension in form Gather is cut by the plan's split of (segment, units), or, where the plan has none, by its ratios
+ * rounded for those units. An op that goes by another segment than an input of it gets that input cut anew. Every
+ * instance (tensor, form) keeps its memory until the replay is freed. Programs of one group and one microbatch. */
+#ifndef KILTER_EXEC_REPLAY_H
+#define KILTER_EXEC_REPLAY_H
+
+#include "exec/backend.h"
+
+typedef struct ExecReplay ExecReplay;
+
+/* All three must outlive the replay. KILTER_ERROR_INPUT if the backend's ranks are not the plan's devices. */
+ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph *graph,
+                            GError **error);
+void exec_replay_free(ExecReplay *replay);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
+
+/* The values of exec_value_new, in the forms in which they lie at rest. */
+bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
+
+/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory lacks. */
+bool exec_replay_run(ExecReplay *replay, GError **error);
+
+/* Stretches computation on a rank of this process by `factor` of its own time, at least 1. */
+void exec_replay_slow(ExecReplay *replay, double factor);
+
+/* The shards of an instance, [n_ranks] (data of the local ones), or NULL if it was never made. */
+const ExecShard *exec_replay_shards(const ExecReplay *replay, TensorId tensor, Form form);
+
+/* The form that a tensor was loaded in. */
+Form exec_replay_rest(const ExecReplay *replay, TensorId tensor);
+
+/* Shards [n_ranks] of a tensor in that form as an op or tensor of `segment` is cut, without memory. */
+void exec_replay_cut(ExecReplay *replay, TensorId tensor, Form form, uint32_t segment,
+                     ExecShard *shard);
+
+/* What the local ranks spent on each instruction of the program in the last run, in seconds. */
+const double *exec_replay_seconds(const ExecReplay *replay);
+
+/* Bytes of all instances of the local ranks. */
+uint64_t exec_replay_bytes(const ExecReplay *replay);
+
+#endif

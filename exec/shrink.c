@@ -1,0 +1,110 @@
+#include "exec/shrink.h"
+
+#include <string.h>
+
+/* Small sizes: base + step x devices, at most `cap`. Different keys get different sizes where they can, so that dims
+ * that are mixed up do not fit. Keys that are not here (layers, rates, the optimizer, ...) stay. */
+static const struct {
+    const char *key;
+    uint32_t base, step, cap;
+} SIZES[] = {
+    {"batch", 1, 0, 1}, {"global_batch", 1, 2, 13}, {"width", 2, 1, 4},
+    {"pool", 2, 0, 2},  {"fc", 1, 3, 17},           {"classes", 3, 2, 11},
+    {"seq", 6, 0, 6},   {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
+    {"heads", 1, 1, 5}, {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
+};
+
+/* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave one pixel. */
+enum { HEAD_SIZE = 3, PATCHES = 3, POOLED_EDGE = 32 };
+
+static uint64_t value_of(char **pairs, const char *key)
+{
+    for (; *pairs; pairs++) {
+        const char *equals = strchr(*pairs, '=');
+        if (equals && strlen(key) == (size_t)(equals - *pairs) &&
+            g_str_has_prefix(*pairs, key))
+            return g_ascii_strtoull(equals + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static uint64_t vary(GRand *random, uint64_t size)
+{
+    return random ? size + (uint64_t)g_rand_int_range(random, 0, 3) : size;
+}
+
+/* The small size of a key that stands for one by itself; 0 if it does not. */
+static uint64_t small_size(const char *key, uint32_t n_devices, GRand *random)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SIZES); i++)
+        if (strcmp(SIZES[i].key, key) == 0) {
+            const uint64_t size = SIZES[i].base + (uint64_t)SIZES[i].step * n_devices;
+            return MAX(2, vary(random, MIN(size, SIZES[i].cap)));
+        }
+    return 0;
+}
+
+static void append_pair(GString *text, const char *key, uint64_t value)
+{
+    g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT, key, value);
+}
+
+char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
+{
+    const char *colon = strchr(canonical, ':');
+    if (!colon)
+        return g_strdup(canonical);
+    g_auto(GStrv) pairs = g_strsplit(colon + 1, ",", -1);
+    const uint64_t old_heads = value_of(pairs, "heads"),
+                   old_patch = value_of(pairs, "patch");
+    const uint64_t heads = MIN(small_size("heads", n_devices, random), old_heads);
+    const uint64_t patch = MIN(small_size("patch", n_devices, NULL), old_patch);
+    const uint64_t head_size = vary(random, HEAD_SIZE), edge = vary(random, PATCHES);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_append_len(text, canonical, colon + 1 - canonical);
+    for (uint32_t i = 0; pairs[i]; i++) {
+        const char *equals = strchr(pairs[i], '=');
+        g_autofree char *key =
+            g_strndup(pairs[i], (gsize)(equals ? equals - pairs[i] : 0));
+        const uint64_t value = equals ? g_ascii_strtoull(equals + 1, NULL, 10) : 0;
+        const bool number = equals && g_ascii_isdigit(equals[1]);
+        g_string_append(text, i ? "," : "");
+        if (number && strcmp(key, "heads") == 0)
+            append_pair(text, key, heads);
+        else if (number && strcmp(key, "patch") == 0)
+            append_pair(text, key, patch);
+        else if (number && strcmp(key, "hidden") == 0 && heads > 0)
+            append_pair(text, key, heads * MIN(head_size, value / old_heads));
+        else if (number && strcmp(key, "image") == 0)
+            append_pair(text, key,
+                        patch > 0 ? patch * MIN(edge, value / old_patch) : POOLED_EDGE);
+        else if (number && small_size(key, n_devices, NULL) > 0)
+            append_pair(text, key, MIN(small_size(key, n_devices, random), value));
+        else
+            g_string_append(text, pairs[i]);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static bool same_operands(const Op *a, const Op *b)
+{
+    return a->n_in == b->n_in && a->n_out == b->n_out &&
+           memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0 &&
+           memcmp(a->out, b->out, a->n_out * sizeof *a->out) == 0;
+}
+
+bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
+{
+    if (graph_n_ops(a) != graph_n_ops(b) || graph_n_tensors(a) != graph_n_tensors(b))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s has %u ops on %u tensors, %s has %u on %u", graph_name(a),
+                           graph_n_ops(a), graph_n_tensors(a), graph_name(b),
+                           graph_n_ops(b), graph_n_tensors(b));
+    for (OpId id = 0; id < graph_n_ops(a); id++) {
+        const Op *x = graph_get_op(a, id), *y = graph_get_op(b, id);
+        if (x->kind != y->kind || strcmp(x->name, y->name) != 0 || !same_operands(x, y))
+            return kilter_fail(error, KILTER_ERROR_INPUT, "op %s is not op %s", x->name,
+                               y->name);
+    }
+    return true;
+}

@@ -1,0 +1,114 @@
+#include <math.h>
+
+#include "exec/tensor.h"
+
+/* A hash of (seed, tensor, element): the finalizer of SplitMix64 (Steele et al. 2014), once for the stream and once for
+ * the element. */
+static uint64_t mix(uint64_t z)
+{
+    z += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Twice the sum of three uniform numbers in [-1/2, 1/2): variance 1, and close to normal. */
+static double near_normal(uint64_t hash)
+{
+    const uint64_t mask = (UINT64_C(1) << 21) - 1;
+    const uint64_t sum = (hash & mask) + (hash >> 21 & mask) + (hash >> 42 & mask);
+    return 2 * ((double)sum * 0x1p-21 - 1.5);
+}
+
+/* How a tensor's consumers read it. */
+typedef struct {
+    uint32_t vocabulary; /* of the indices it holds; 0: it holds numbers */
+    bool squared;        /* a second moment */
+} Reading;
+
+static Reading reading_of(const Graph *graph, TensorId id)
+{
+    Reading reading = {0};
+    for (OpId o = 0; o < graph_n_ops(graph); o++) {
+        const Op *op = graph_get_op(graph, o);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            if (op->in[i] != id)
+                continue;
+            const Tensor *table = NULL;
+            if (op->kind == OP_EMBEDDING && i == 0)
+                table = graph_tensor(graph, op->in[1]);
+            else if (op->kind == OP_EMBEDDING_DW && i == 1)
+                table = graph_tensor(graph, op->out[0]);
+            if (table)
+                reading.vocabulary = table->dim[0];
+            const Tensor *logp = NULL;
+            if (op->kind == OP_NLL_SUM && i == 1)
+                logp = graph_tensor(graph, op->in[0]);
+            else if (op->kind == OP_NLL_SUM_DX && i == 1)
+                logp = graph_tensor(graph, op->out[0]);
+            if (logp)
+                reading.vocabulary = logp->dim[logp->rank - 1];
+            reading.squared |= op->kind == OP_ADAM && i == 3;
+        }
+    }
+    return reading;
+}
+
+ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    ExecTensor value = exec_tensor_new(tensor->rank, tensor->dim);
+    const uint64_t n = tensor_elements(tensor), stream = mix(seed ^ mix(id));
+    if (graph_loss(graph) != GRAPH_NONE &&
+        id == graph_gradient(graph, graph_loss(graph))) {
+        value.data[0] = 1;
+        return value;
+    }
+    const Reading reading = reading_of(graph, id);
+    const bool weight = tensor->role == ROLE_PARAMETER && tensor->rank > 1;
+    const double scale = weight && n > 0 ? sqrt(2.0 * tensor->dim[0] / (double)n) : 1;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t hash = mix(stream + i);
+        const double x = scale * near_normal(hash);
+        value.data[i] = reading.vocabulary ? (double)(hash % reading.vocabulary)
+                        : reading.squared  ? x * x
+                                           : x;
+    }
+    return value;
+}
+
+ExecTensor *exec_values_new(const Graph *graph, uint64_t seed)
+{
+    ExecTensor *value = g_new0(ExecTensor, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->producer == GRAPH_NONE)
+            value[t] = exec_value_new(graph, t, seed);
+    return value;
+}
+
+void exec_values_free(const Graph *graph, ExecTensor *value)
+{
+    for (TensorId t = 0; value && t < graph_n_tensors(graph); t++)
+        exec_tensor_clear(&value[t]);
+    g_free(value);
+}
+
+double exec_difference(const double *got, const double *want, uint64_t n, double scale)
+{
+    double largest = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const double difference = fabs(got[i] - want[i]);
+        if (!isfinite(difference))
+            return INFINITY;
+        largest = fmax(largest, difference);
+    }
+    return largest > 0 ? largest / scale : 0;
+}
+
+double exec_magnitude(const ExecTensor *tensor)
+{
+    double largest = 0;
+    for (uint64_t i = 0; i < exec_tensor_elements(tensor); i++)
+        largest = fmax(largest, fabs(tensor->data[i]));
+    return largest;
+}

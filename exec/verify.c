@@ -1,0 +1,265 @@
+#include "exec/verify.h"
+
+#include "exec/shrink.h"
+
+#include <math.h>
+
+/* Below this share of the role's largest element, errors are relative to that share. */
+#define SMALL_SHARE 1e-3
+
+typedef struct {
+    ExecBackend *backend;
+    const Plan *plan;
+    const Graph *graph;
+    ExecReplay *replay;
+    ExecTensor *want;        /* [tensor], of the single-device run */
+    double magnitude[ROLES]; /* largest element of all tensors of a role */
+    double tolerance;
+    ExecVerdict *verdict;
+} Verify;
+
+static double scale_of(const Verify *v, TensorId id)
+{
+    return MAX(exec_magnitude(&v->want[id]),
+               SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
+}
+
+/* The sum of a Reduce, where the local ranks have it. */
+static bool sum_error(const Verify *v, TensorId id, const ExecShard *from, double *error,
+                      GError **failure)
+{
+    const ExecBackendOps *ops = v->backend->ops;
+    const uint32_t n_local = v->backend->n_local, first = v->backend->first;
+    const uint64_t n = exec_shard_elements(&from[0]);
+    g_autofree ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
+    g_autofree double *host = g_new(double, n + 1);
+    bool good = true;
+    for (uint32_t local = 0; local < n_local; local++)
+        good &= (sum[first + local].data = ops->allocate(v->backend, local, n)) != NULL;
+    if (!good)
+        kilter_fail(failure, KILTER_ERROR_FAILED, "no memory to sum %s",
+                    graph_tensor(v->graph, id)->name);
+    const ExecExchange exchange = {COLLECTIVE_ALL_REDUCE, from, sum};
+    good = good && ops->exchange(v->backend, &exchange, failure);
+    if (good) {
+        ops->read(v->backend, 0, &sum[first], host);
+        *error = exec_difference(host, v->want[id].data, n, scale_of(v, id));
+    }
+    for (uint32_t local = 0; local < n_local; local++)
+        if (sum[first + local].data)
+            ops->release(v->backend, local, sum[first + local].data);
+    return good;
+}
+
+/* Error of a local rank's replica or slice. */
+static double part_error(const Verify *v, TensorId id, Form form, uint32_t local,
+                         const ExecShard *shard)
+{
+    const uint64_t n = exec_shard_elements(shard);
+    g_autofree double *host = g_new(double, n + 1);
+    v->backend->ops->read(v->backend, local, shard, host);
+    const ExecTensor *whole = &v->want[id];
+    if (!form_is_gather(form))
+        return exec_difference(host, whole->data, n, scale_of(v, id));
+    const uint32_t d = form_dim(form);
+    ExecTensor want =
+        exec_tensor_slice(whole, d, shard->offset[d], shard->offset[d] + shard->dim[d]);
+    const double error = exec_difference(host, want.data, n, scale_of(v, id));
+    exec_tensor_clear(&want);
+    return error;
+}
+
+/* Largest error of an instance over all ranks of all processes, and the first rank that has it. */
+static bool instance_error(const Verify *v, TensorId id, Form form, double *error,
+                           uint32_t *rank, GError **failure)
+{
+    const ExecShard *shard = exec_replay_shards(v->replay, id, form);
+    *rank = 0;
+    *error = 0;
+    if (form == FORM_REDUCE) {
+        if (!sum_error(v, id, shard, error, failure))
+            return false;
+        exec_backend_maximum(v->backend, error, 1);
+        return true;
+    }
+    const uint32_t n_ranks = v->backend->n_ranks;
+    g_autofree double *each = g_new0(double, n_ranks);
+    for (uint32_t local = 0; local < v->backend->n_local; local++) {
+        const uint32_t r = v->backend->first + local;
+        each[r] = part_error(v, id, form, local, &shard[r]);
+    }
+    exec_backend_maximum(v->backend, each, n_ranks);
+    for (uint32_t r = 0; r < n_ranks; r++)
+        if (each[r] > *error) {
+            *error = each[r];
+            *rank = r;
+        }
+    return true;
+}
+
+static char *instance_name(const Verify *v, TensorId id, Form form)
+{
+    char text[FORM_TEXT];
+    return g_strdup_printf("%s|%s", graph_tensor(v->graph, id)->name,
+                           form_text(form, text));
+}
+
+/* Compares one result in one form. */
+static bool compare(const Verify *v, TensorId id, Form form, GError **failure)
+{
+    ExecVerdict *verdict = v->verdict;
+    double error;
+    uint32_t rank;
+    if (!instance_error(v, id, form, &error, &rank, failure))
+        return false;
+    if (!verdict->where || error > verdict->error) {
+        verdict->error = error;
+        verdict->rank = rank;
+        g_free(verdict->where);
+        verdict->where = instance_name(v, id, form);
+    }
+    return true;
+}
+
+/* A result, in every form in which the ranks hold it. */
+static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
+{
+    uint32_t forms = 0;
+    for (Form form = 0; form < FORM_MAX; form++) {
+        if (!exec_replay_shards(v->replay, id, form))
+            continue;
+        forms++;
+        if (!compare(v, id, form, failure))
+            return false;
+    }
+    if (forms == 0)
+        return kilter_fail(failure, KILTER_ERROR_FAILED, "the program never makes %s",
+                           graph_tensor(v->graph, id)->name);
+    v->verdict->n_tensors++;
+    v->verdict->n_zero += exec_magnitude(&v->want[id]) == 0;
+    return true;
+}
+
+/* What the update writes lies where its old value lay. */
+static bool compare_updated(const Verify *v, TensorId old, TensorId next,
+                            GError **failure)
+{
+    const Form rest = exec_replay_rest(v->replay, old);
+    if (!exec_replay_shards(v->replay, next, rest)) {
+        g_autofree char *name = instance_name(v, next, rest);
+        return kilter_fail(failure, KILTER_ERROR_FAILED,
+                           "the program never makes %s, the form in which %s rests", name,
+                           graph_tensor(v->graph, old)->name);
+    }
+    return compare_all_forms(v, next, failure);
+}
+
+static bool compare_results(const Verify *v, GError **failure)
+{
+    if (graph_loss(v->graph) != GRAPH_NONE &&
+        !compare_all_forms(v, graph_loss(v->graph), failure))
+        return false;
+    for (TensorId t = 0; t < graph_n_tensors(v->graph); t++) {
+        const TensorId gradient = graph_gradient(v->graph, t);
+        const TensorId next = graph_updated(v->graph, t);
+        if (graph_tensor(v->graph, t)->role == ROLE_PARAMETER && gradient != GRAPH_NONE &&
+            !compare_all_forms(v, gradient, failure))
+            return false;
+        if (next != GRAPH_NONE && !compare_updated(v, t, next, failure))
+            return false;
+    }
+    return true;
+}
+
+/* The first instruction whose result is wrong. */
+static bool find_first_wrong(const Verify *v, GError **failure)
+{
+    for (uint32_t i = 0; i < v->plan->program->n; i++) {
+        const Instr *instr = &v->plan->program->instr[i];
+        const bool computes = instr->kind == INSTR_COMPUTE;
+        const Op *op = computes ? graph_get_op(v->graph, instr->op) : NULL;
+        for (uint32_t o = 0; o < (computes ? op->n_out : 1); o++) {
+            const TensorId id = computes ? op->out[o] : instr->tensor;
+            const Form form = computes ? instr->form[op->n_in + o] : instr->to;
+            double error;
+            uint32_t rank;
+            if (!instance_error(v, id, form, &error, &rank, failure))
+                return false;
+            if (error <= v->tolerance)
+                continue;
+            v->verdict->wrong_tensor = g_strdup(graph_tensor(v->graph, id)->name);
+            v->verdict->wrong_instr = instr_text(instr, v->graph);
+            return true;
+        }
+    }
+    return true;
+}
+
+static void measure_roles(Verify *v)
+{
+    for (TensorId t = 0; t < graph_n_tensors(v->graph); t++) {
+        double *largest = &v->magnitude[graph_tensor(v->graph, t)->role];
+        *largest = fmax(*largest, exec_magnitude(&v->want[t]));
+    }
+}
+
+bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
+                 uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
+{
+    *verdict = (ExecVerdict){0};
+    g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, error);
+    if (!replay || !exec_replay_load(replay, seed, error) ||
+        !exec_replay_run(replay, error))
+        return false;
+    Verify v = {.backend = backend,
+                .plan = plan,
+                .graph = graph,
+                .replay = replay,
+                .want = exec_values_new(graph, seed),
+                .tolerance = tolerance,
+                .verdict = verdict};
+    exec_run_graph(graph, v.want);
+    measure_roles(&v);
+    bool good = compare_results(&v, error);
+    verdict->right = good && verdict->error <= tolerance;
+    if (good && !verdict->right)
+        good = find_first_wrong(&v, error);
+    exec_values_free(graph, v.want);
+    return good;
+}
+
+void exec_verdict_clear(ExecVerdict *verdict)
+{
+    g_clear_pointer(&verdict->where, g_free);
+    g_clear_pointer(&verdict->wrong_tensor, g_free);
+    g_clear_pointer(&verdict->wrong_instr, g_free);
+}
+
+Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
+                       GError **error)
+{
+    g_autofree char *spec = exec_shrink(plan->model, plan->n_devices, random);
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) built = model_build(spec, plan->n_devices, &canonical, error);
+    if (!built || !exec_same_structure(graph, built, error))
+        return NULL;
+    Plan *copy = plan_new();
+    copy->model = g_steal_pointer(&canonical);
+    copy->cluster = g_strdup(plan->cluster);
+    copy->granularity = plan->granularity;
+    copy->planner = g_strdup(plan->planner);
+    copy->seed = plan->seed;
+    copy->version = g_strdup(plan->version);
+    copy->program = program_new();
+    copy->program->n = copy->program->capacity = plan->program->n;
+    copy->program->instr =
+        g_memdup2(plan->program->instr, plan->program->n * sizeof *plan->program->instr);
+    copy->n_devices = plan->n_devices;
+    copy->n_segments = plan->n_segments;
+    copy->ratio =
+        g_memdup2(plan->ratio, plan->n_segments * plan->n_devices * sizeof *plan->ratio);
+    copy->n_ops = plan->n_ops;
+    copy->segment = g_memdup2(plan->segment, plan->n_ops * sizeof *plan->segment);
+    *small = g_steal_pointer(&built);
+    return copy;
+}
