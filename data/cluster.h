@@ -57,6 +57,8 @@ typedef struct {
     char *source;
 } Machine;
 
+typedef struct NetworkSpec NetworkSpec; /* data/topology.h */
+
 typedef struct {
     char *name;
     char *description;
@@ -66,10 +68,12 @@ typedef struct {
     Machine *machine;
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     char *collective_source;
+    NetworkSpec *network; /* NULL: one port a machine, see data/topology.h */
 } Cluster;
 
-/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/path.h) or by the path of a
- * file. KILTER_ERROR_INPUT with file, line, key and what was expected. */
+/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/path.h), by the path of a
+ * file, or makes it: "star:hosts=8,bandwidth=10Gb/s,latency=5us" (data/cluster_spec.c). KILTER_ERROR_INPUT
+ * with file, line, key and what was expected. */
 Cluster *cluster_load(const char *name, GError **error);
 Cluster *cluster_read(const char *file, GError **error);
 /* The same from text; messages call it `file`. */

@@ -3,6 +3,7 @@
  *     model spec  --model_build-->   Graph      the single-device training program      data/graph.h
  *     op table                       Rule       which forms an op maps to which         data/op.h, data/rule.h
  *     YAML        --cluster_load-->  Cluster    machines, devices, links                data/cluster.h
+ *     view        --topology_of_view-->  Topology  nodes, links, routes                 data/topology.h
  *     planner     ------------->     Program    instructions every device runs          data/program.h
  *                                    Plan       program + ratios + rounded sizes + cost data/plan.h
  *     sweep       ------------->     Store      SQLite rows                             data/store.h
@@ -22,6 +23,7 @@
 #include "data/program.h"
 #include "data/rule.h"
 #include "data/store.h"
+#include "data/topology.h"
 #include "data/units.h"
 #include "data/yaml.h"
 
