@@ -97,7 +97,7 @@ static Buffer *buffer_of(const Liveness *l, Instance instance)
     return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, Buffer, id);
 }
 
-static bool is_held(const Graph *graph, const Tensor *tensor)
+bool sim_is_held(const Graph *graph, const Tensor *tensor)
 {
     switch (tensor->role) {
     case ROLE_PARAMETER:
@@ -142,7 +142,7 @@ static bool same_layout(const Liveness *l, Instance a, Instance b)
     return a.form == b.form && x->dtype == y->dtype && x->rank == y->rank &&
            memcmp(x->dim, y->dim, x->rank * sizeof x->dim[0]) == 0 &&
            split_of(l, a) == split_of(l, b) &&
-           is_held(l->graph, x) == is_held(l->graph, y);
+           sim_is_held(l->graph, x) == sim_is_held(l->graph, y);
 }
 
 /* The buffer that a computation's output can share, or NO_BUFFER. */
@@ -217,7 +217,7 @@ static void place(Liveness *l, uint32_t i, uint32_t k, Instance made)
         .busy_until = end,
         .at_rest = l->program->instr[i].kind == INSTR_LOAD &&
                    (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER),
-        .held = is_held(l->graph, tensor),
+        .held = sim_is_held(l->graph, tensor),
         .split = split_of(l, made),
         .bytes = (double)tensor_bytes(tensor),
     };

@@ -146,6 +146,9 @@ typedef struct {
     double *held_sharded, *divided_sharded; /* [point * n_splits + split] */
 } SimMemory;
 
+/* Whether every GPU of a machine holds all of the tensor's shard. */
+bool sim_is_held(const Graph *graph, const Tensor *tensor);
+
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment);
 void sim_memory_free(SimMemory *memory);
