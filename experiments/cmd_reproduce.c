@@ -25,26 +25,40 @@ static const char *verdict(const Claim *claim)
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
 
+/* Prints text in lines of bounded width, all indented. */
+static void print_wrapped(const char *label, const char *text)
+{
+    enum { INDENT = 4, WIDTH = 100 };
+    g_autofree char *whole = g_strconcat(label, text, NULL);
+    g_auto(GStrv) words = g_strsplit(whole, " ", -1);
+    size_t column = 0;
+    for (char **word = words; *word; word++) {
+        size_t length = (size_t)g_utf8_strlen(*word, -1);
+        bool fits = column > 0 && column + 1 + length <= WIDTH;
+        printf("%s%s", fits ? " " : column ? "\n    " : "    ", *word);
+        column = fits ? column + 1 + length : INDENT + length;
+    }
+    puts("");
+}
+
 static void print_claims(const Claims *claims)
 {
     size_t width = strlen("claim");
     for (uint32_t i = 0; i < claims->n; i++)
         width = MAX(width, (size_t)g_utf8_strlen(claims->claim[i].text, -1));
-    printf("\n%-*s  %14s  %6s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
+    printf("\n%-*s  %12s  %5s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
            "verdict", "where");
     for (uint32_t i = 0; i < claims->n; i++) {
         const Claim *claim = &claims->claim[i];
         int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
-        g_autofree char *paper =
-            g_strdup_printf("%.2f +- %.2f", claim->value, claim->tolerance);
         g_autofree char *ours =
             isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
-        printf("%s%*s  %14s  %6s  %-13s  %s\n", claim->text, padding, "", paper, ours,
-               verdict(claim), claim->where);
+        printf("%s%*s  %4.2f +- %4.2f  %5s  %-13s  %s\n", claim->text, padding, "",
+               claim->value, claim->tolerance, ours, verdict(claim), claim->where);
         if (*claim->note)
-            printf("    %s\n", claim->note);
+            print_wrapped("", claim->note);
         if (*claim->reason)
-            printf("    why: %s\n", claim->reason);
+            print_wrapped("why: ", claim->reason);
     }
 }
 
