@@ -43,7 +43,10 @@ static void print_devices(const Evaluation *evaluation)
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const Device *device = &evaluation->view->device[j];
         g_autofree char *busy = units_format(report->busy_s[j], QUANTITY_TIME);
-        g_autofree char *idle = units_format(report->idle_s[j], QUANTITY_TIME);
+        /* A difference of sums: below a part in 1e12 it is rounding. */
+        bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
+        g_autofree char *idle =
+            units_format(idles ? report->idle_s[j] : 0.0, QUANTITY_TIME);
         g_autofree char *used =
             units_format((double)report->memory_bytes[j], QUANTITY_BYTES);
         g_autofree char *has = units_format((double)device->memory_bytes, QUANTITY_BYTES);
