@@ -3,10 +3,11 @@
 
 #include "sim/evaluate.h"
 
-static void run(const SimCase *sim, SimReport *report)
+static bool run(const SimCase *sim, SimReport *report, GError **error)
 {
     uint32_t term = 0;
 
+    (void)error;
     for (uint32_t i = 0; i < report->n_stages; i++) {
         SimStageReport *stage = &report->stage[i];
         stage->start_s = report->iteration_time_s;
@@ -22,6 +23,7 @@ static void run(const SimCase *sim, SimReport *report)
         report->comp_s += stage->comp_s;
         report->iteration_time_s = report->comm_s + report->comp_s;
     }
+    return true;
 }
 
 const SimEvaluator sim_analytic = {

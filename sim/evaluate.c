@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static const SimEvaluator *const evaluators[] = {&sim_analytic, &sim_stage};
+static const SimEvaluator *const evaluators[] = {&sim_analytic, &sim_stage, &sim_flow};
 
 uint32_t sim_fidelity_count(void)
 {
@@ -85,6 +85,7 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
     report->busy_s = g_new0(double, n);
     report->comm_busy_s = g_new0(double, n);
     report->idle_s = g_new0(double, n);
+    report->hidden_s = g_new0(double, n);
     report->memory_bytes = g_new0(uint64_t, n);
     report->memory_instr = g_new0(uint32_t, n);
     report->stage = g_new0(SimStageReport, linear->n_stages);
@@ -105,8 +106,33 @@ static bool check_plan(const Plan *plan, const Graph *graph, const ClusterView *
     return program_check(plan->program, graph, error);
 }
 
-SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
-                        const char *fidelity, GError **error)
+/* Times of the iteration and of the devices, from the timeline. */
+static void report_times(SimReport *report)
+{
+    const SimTimeline *timeline = report->timeline;
+    g_autofree SimBreakdown *of = g_new(SimBreakdown, timeline->n_lanes);
+    uint32_t n_path;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
+
+    sim_timeline_breakdown(timeline, of);
+    report->iteration_time_s = sim_timeline_end_s(timeline);
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const SimBreakdown *b = &of[timeline->lane[j]];
+        report->busy_s[j] = b->compute_s;
+        report->comm_busy_s[j] = b->exposed_s;
+        report->hidden_s[j] = b->hidden_s;
+    }
+    report->comm_s = report->comp_s = 0;
+    for (uint32_t i = 0; i < n_path; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        *(span->lane == SIM_ALL_LANES ? &report->comm_s : &report->comp_s) +=
+            span->end_s - span->start_s;
+    }
+}
+
+SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
+                             const ClusterView *view, const char *fidelity,
+                             const SimOptions *options, GError **error)
 {
     const SimEvaluator *evaluator = find_evaluator(fidelity, error);
     if (!evaluator || !check_plan(plan, graph, view, error))
@@ -115,15 +141,27 @@ SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView 
     g_autoptr(SimLinear) linear =
         sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
     g_autofree double *share = sim_plan_shares(plan, linear);
-    const SimCase sim = {plan, graph, view, linear, share};
-    SimReport *report = new_report(&sim, evaluator->fidelity.name);
+    const SimCase sim = {plan, graph, view, linear, share, options};
+    g_autoptr(SimReport) report = new_report(&sim, evaluator->fidelity.name);
 
-    evaluator->run(&sim, report);
+    if (!evaluator->run(&sim, report, error))
+        return NULL;
+    if (report->timeline)
+        report_times(report);
     for (uint32_t j = 0; j < report->n_devices; j++)
         report->idle_s[j] =
             report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
     report_memory(&sim, report);
-    return report;
+    return g_steal_pointer(&report);
+}
+
+SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
+                        const char *fidelity, GError **error)
+{
+    SimOptions options;
+
+    sim_options_init(&options);
+    return sim_evaluate_with(plan, graph, view, fidelity, &options, error);
 }
 
 void sim_report_free(SimReport *report)
@@ -133,9 +171,11 @@ void sim_report_free(SimReport *report)
     g_free(report->busy_s);
     g_free(report->comm_busy_s);
     g_free(report->idle_s);
+    g_free(report->hidden_s);
     g_free(report->memory_bytes);
     g_free(report->memory_instr);
     g_free(report->stage);
     g_free(report->worst_instr);
+    sim_timeline_free(report->timeline);
     g_free(report);
 }

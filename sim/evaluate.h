@@ -11,16 +11,18 @@ typedef struct {
     const ClusterView *view;
     const SimLinear *linear; /* of the plan's program */
     const double *share; /* [split * n_devices + device], of the plan's rounded splits */
+    const SimOptions *options;
 } SimCase;
 
 typedef struct {
     SimFidelity fidelity;
-    /* Fills times, stages and busy times; the report's arrays are allocated, zero, and
-     * each stage's instructions are set. */
-    void (*run)(const SimCase *sim, SimReport *report);
+    /* Fills stages and either the times and busy times or the timeline, from which they
+     * follow. The report's arrays are allocated, zero, and each stage's instructions are
+     * set. */
+    bool (*run)(const SimCase *sim, SimReport *report, GError **error);
 } SimEvaluator;
 
-extern const SimEvaluator sim_analytic, sim_stage;
+extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
 
 /* The two parts of a stage in equation (1) (sim/linear.c). *term walks the terms from 0
  * as stages are passed in order. */

@@ -6,6 +6,7 @@
  *
  *         analytic   the stage-synchronized formula (HAP Sec. 3.2)
  *         stage      discrete events, a global barrier at each collective; equals analytic
+ *         flow       discrete events, streams whose order and dependencies decide
  *
  * The cost model (design Sec. 5). For stages i and devices j,
  *
@@ -63,6 +64,8 @@
 #define KILTER_SIM_SIM_H
 
 #include "data/data.h"
+#include "sim/options.h"
+#include "sim/timeline.h"
 
 /* --- the pieces that searches price with --- */
 
@@ -167,16 +170,19 @@ typedef struct {
 
 typedef struct {
     const char *fidelity;
-    double iteration_time_s, comm_s, comp_s;
+    double iteration_time_s;
+    double comm_s, comp_s; /* parts of it; with a timeline those of the critical path */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
-    uint64_t *memory_bytes;                /* peak of one GPU of each device */
-    uint32_t *memory_instr;                /* instruction at the peak */
+    double *hidden_s; /* per device: communication while it computes, part of busy_s */
+    uint64_t *memory_bytes; /* peak of one GPU of each device */
+    uint32_t *memory_instr; /* instruction at the peak */
     SimStageReport *stage;
     bool feasible;          /* every device's peak fits */
     uint32_t worst_device;  /* where peak - capacity is largest, */
     uint64_t missing_bytes; /* and by how much it does not fit; 0 when feasible */
     char *worst_instr;      /* text of the instruction at its peak */
+    SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
 typedef struct {
@@ -188,6 +194,10 @@ const SimFidelity *sim_fidelity(uint32_t index);
 
 /* Evaluates a plan (with its rounded splits). KILTER_ERROR_INPUT on an unknown fidelity
  * or a plan for another number of devices; the errors of program_check. */
+SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
+                             const ClusterView *view, const char *fidelity,
+                             const SimOptions *options, GError **error);
+/* The same with the default options. */
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const char *fidelity, GError **error);
 void sim_report_free(SimReport *report);

@@ -7,13 +7,12 @@
 #include "sim/engine.h"
 #include "sim/task.h"
 
-#define NO_TASK UINT32_MAX
-
 typedef struct {
     const SimTasks *tasks;
     SimReport *report;
     SimEngine *engine;
-    uint32_t n_streams; /* one a device, and the last one for collectives */
+    SimTimeline *timeline;
+    uint32_t n_streams; /* one a lane, and the last one for collectives */
     uint32_t *head;     /* [stage * n_streams + stream]: its first task there */
     uint32_t *next;     /* [task]: the one after it in its stream and stage */
     bool *done;         /* [task] */
@@ -24,7 +23,7 @@ typedef struct {
 
 static uint32_t stream_of(const Run *run, const SimTask *task)
 {
-    return task->kind == TASK_COLLECTIVE ? run->n_streams - 1 : task->device;
+    return task->kind == TASK_COLLECTIVE ? run->n_streams - 1 : task->lane;
 }
 
 /* Chains the tasks of each (stage, stream); walking backwards keeps program order. */
@@ -37,7 +36,7 @@ static void build_streams(Run *run)
     run->next = g_new(uint32_t, tasks->n_tasks);
     run->done = g_new0(bool, tasks->n_tasks);
     for (size_t i = 0; i < heads; i++)
-        run->head[i] = NO_TASK;
+        run->head[i] = SIM_NO_TASK;
     for (uint32_t i = tasks->n_tasks; i-- > 0;) {
         const SimTask *task = &tasks->task[i];
         uint32_t *head =
@@ -49,14 +48,17 @@ static void build_streams(Run *run)
 
 static void finish(SimEngine *engine, void *context, uint64_t argument);
 
-static void start(Run *run, uint32_t id)
+static void start(Run *run, uint32_t id, uint32_t cause)
 {
     const SimTask *task = &run->tasks->task[id];
+    SimSpan *span = &run->timeline->span[id];
 
     for (uint32_t i = 0; i < task->n_deps; i++)
         g_assert(run->done[run->tasks->dep[task->first_dep + i]]);
-    sim_engine_schedule(run->engine, sim_engine_now(run->engine) + task->duration_s, 0,
-                        finish, run, id);
+    span->start_s = sim_engine_now(run->engine);
+    span->cause = cause;
+    sim_engine_schedule(run->engine, span->start_s + task->duration_s, 0, finish, run,
+                        id);
 }
 
 static void end_phase(Run *run)
@@ -76,8 +78,9 @@ static void end_phase(Run *run)
     run->phase++;
 }
 
-/* Opens the next phase that has tasks; phases without any end at once. */
-static void open_phase(Run *run)
+/* Opens the next phase that has tasks, after task `cause`; phases without any end at
+ * once. */
+static void open_phase(Run *run, uint32_t cause)
 {
     for (; run->phase < 2 * run->report->n_stages; end_phase(run)) {
         const uint32_t *head = &run->head[(size_t)(run->phase / 2) * run->n_streams];
@@ -85,26 +88,14 @@ static void open_phase(Run *run)
         const uint32_t first = collectives ? run->n_streams - 1 : 0;
         const uint32_t end = collectives ? run->n_streams : run->n_streams - 1;
         for (uint32_t s = first; s < end; s++) {
-            if (head[s] == NO_TASK)
+            if (head[s] == SIM_NO_TASK)
                 continue;
             run->running++;
-            start(run, head[s]);
+            start(run, head[s], cause);
         }
         if (run->running > 0)
             return;
     }
-}
-
-static void record(const Run *run, const SimTask *task)
-{
-    if (task->kind == TASK_COMPUTE) {
-        run->report->busy_s[task->device] += task->duration_s;
-        return;
-    }
-    const SimGroup *group = &run->tasks->group[task->group];
-    for (uint32_t i = 0; i < group->n; i++)
-        run->report->comm_busy_s[run->tasks->member[group->first + i]] +=
-            task->duration_s;
 }
 
 static void finish(SimEngine *engine, void *context, uint64_t argument)
@@ -112,32 +103,36 @@ static void finish(SimEngine *engine, void *context, uint64_t argument)
     Run *run = context;
     const uint32_t id = (uint32_t)argument;
 
-    record(run, &run->tasks->task[id]);
+    run->timeline->span[id].end_s = sim_engine_now(engine);
     run->done[id] = true;
-    if (run->next[id] != NO_TASK) {
-        start(run, run->next[id]);
+    if (run->next[id] != SIM_NO_TASK) {
+        start(run, run->next[id], id);
     } else if (--run->running == 0) {
-        run->report->iteration_time_s = sim_engine_now(engine);
         end_phase(run);
-        open_phase(run);
+        open_phase(run, id);
     }
 }
 
-static void run_stage(const SimCase *sim, SimReport *report)
+static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
 {
-    g_autoptr(SimTasks) tasks = sim_tasks_lower(sim);
+    const SimLowering how = {.overlap = false};
+    g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
     g_autoptr(SimEngine) engine = sim_engine_new();
     Run run = {.tasks = tasks,
                .report = report,
                .engine = engine,
-               .n_streams = report->n_devices + 1};
+               .timeline = sim_tasks_timeline(tasks, sim->plan->program->n),
+               .n_streams = tasks->n_lanes + 1};
 
+    (void)error;
     build_streams(&run);
-    open_phase(&run);
+    open_phase(&run, SIM_NO_SPAN);
     sim_engine_run(engine);
     g_free(run.head);
     g_free(run.next);
     g_free(run.done);
+    report->timeline = run.timeline;
+    return true;
 }
 
 const SimEvaluator sim_stage = {

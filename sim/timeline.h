@@ -1,0 +1,71 @@
+/* What an event-driven simulation did when: part of sim's public interface, included by
+ * sim/sim.h.
+ *
+ * A span is one computation on a lane, or one collective on all devices. A lane is a set
+ * of devices that do the same at the same time. Stream 0 of a device computes, the others
+ * communicate; spans of one lane and stream do not overlap. */
+#ifndef KILTER_SIM_TIMELINE_H
+#define KILTER_SIM_TIMELINE_H
+
+#include "data/data.h"
+
+#define SIM_ALL_LANES UINT32_MAX
+#define SIM_NO_SPAN   UINT32_MAX
+
+typedef struct {
+    uint32_t instr;   /* of the program; of a bucket the first one */
+    uint32_t n_fused; /* instructions: 1 but for buckets */
+    uint32_t lane;    /* SIM_ALL_LANES: a collective */
+    uint8_t stream;
+    uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:
+                       it started at 0 */
+    double start_s, end_s;
+} SimSpan;
+
+typedef struct {
+    uint32_t n_devices, n_lanes, n_streams, n_spans;
+    uint32_t *lane; /* of each device */
+    SimSpan *span;
+    uint32_t n_instrs;
+    uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
+} SimTimeline;
+
+SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_spans,
+                              uint32_t n_instrs);
+void sim_timeline_free(SimTimeline *timeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
+
+/* End of the last span. */
+double sim_timeline_end_s(const SimTimeline *timeline);
+
+/* Where a device's time goes; compute + exposed + idle = the timeline's end. */
+typedef struct {
+    double compute_s;
+    double exposed_s; /* it communicates and does not compute */
+    double hidden_s;  /* it communicates while it computes */
+    double idle_s;    /* neither */
+} SimBreakdown;
+
+/* of: out, [lane]. */
+void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of);
+
+/* The spans that bound the iteration, in time order: the first starts at 0, each starts
+ * when the one before it ends (equal doubles), and the last one ends last. Caller frees.
+ */
+uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n);
+
+/* "all_reduce of layer1.weight.grad and 4 more", "layer1.dx", "layer1.out inside the
+ * machine". Caller frees. */
+char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
+                    const Graph *graph);
+
+/* Chrome trace JSON, which Perfetto opens: a process a device, a thread a stream,
+ * microseconds. The same timeline gives the same bytes. Caller frees. */
+char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                         const Graph *graph, const ClusterView *view);
+
+/* In words, what bounds the iteration. Caller frees. */
+char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
+                           const Graph *graph, const ClusterView *view);
+
+#endif

@@ -1,0 +1,72 @@
+/* The timeline as Chrome trace JSON: complete events ("X") with microseconds, a process
+ * a device and a thread a stream; collectives stand in every device. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "sim/timeline.h"
+
+/* Appends one event; takes it over. */
+static void add(GString *text, json_t *event)
+{
+    char *line = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
+    g_string_append_printf(text, "%s\n%s", text->str[text->len - 1] == '[' ? "" : ",",
+                           line);
+    free(line);
+    json_decref(event);
+}
+
+static void add_name(GString *text, const char *what, uint32_t device, int thread,
+                     const char *name)
+{
+    add(text, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", what, "ph", "M", "pid",
+                        (int)device, "tid", thread, "args", "name", name));
+}
+
+static void add_device(GString *text, const SimTimeline *timeline, uint32_t device,
+                       const Device *d)
+{
+    g_autofree char *name = g_strdup_printf("%s (%s)", d->name, d->type_name);
+
+    add_name(text, "process_name", device, 0, name);
+    add_name(text, "thread_name", device, 0, "computation");
+    for (uint32_t s = 1; s < timeline->n_streams; s++) {
+        g_autofree char *stream = g_strdup_printf("communication %u", s);
+        add_name(text, "thread_name", device, (int)s,
+                 timeline->n_streams == 2 ? "communication" : stream);
+    }
+}
+
+static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
+                     uint32_t device, const char *name, const char *detail)
+{
+    const SimSpan *s = &timeline->span[span];
+    const char *category = s->lane == SIM_ALL_LANES ? "communication" : "computation";
+
+    add(text,
+        json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
+                  "cat", category, "ph", "X", "pid", (int)device, "tid", (int)s->stream,
+                  "ts", 1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
+                  "instruction", detail, "index", (int)s->instr));
+}
+
+char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                         const Graph *graph, const ClusterView *view)
+{
+    GString *text = g_string_new("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
+
+    for (uint32_t j = 0; j < timeline->n_devices; j++)
+        add_device(text, timeline, j, &view->device[j]);
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        if (span->start_s == span->end_s)
+            continue;
+        g_autofree char *name = sim_span_text(timeline, i, program, graph);
+        g_autofree char *detail = instr_text(&program->instr[span->instr], graph);
+        for (uint32_t j = 0; j < timeline->n_devices; j++)
+            if (span->lane == SIM_ALL_LANES || span->lane == timeline->lane[j])
+                add_span(text, timeline, i, j, name, detail);
+    }
+    g_string_append(text, "\n]}\n");
+    return g_string_free(text, false);
+}

@@ -1,0 +1,236 @@
+/* Random plans under the `flow` fidelity with the cost model's collective times: an ideal
+ * crossbar. */
+#include "sim/sim.h"
+#include "tests/support/random_case.h"
+
+enum { CASES = 100 };
+
+static SimOptions options_of(const char *overlap)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+
+    sim_options_init(&options);
+    sim_options_set(&options, "network", "crossbar", &error);
+    assert_no_error(error);
+    sim_options_set(&options, "overlap", overlap, &error);
+    assert_no_error(error);
+    return options;
+}
+
+/* On a crossbar there are no latency terms but those of the cost model: equal. */
+static void test_no_overlap_is_analytic(void **state)
+{
+    const SimOptions options = options_of("off");
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(seed);
+        g_autoptr(SimReport) a = random_case_evaluate(&c, "analytic", &options);
+        g_autoptr(SimReport) f = random_case_evaluate(&c, "flow", &options);
+        const double t = a->iteration_time_s;
+        assert_close(f->iteration_time_s, t, 1e-9);
+        assert_at_most(fabs(f->comm_s - a->comm_s), 1e-9 * t);
+        assert_at_most(fabs(f->comp_s - a->comp_s), 1e-9 * t);
+        for (uint32_t j = 0; j < a->n_devices; j++) {
+            assert_at_most(fabs(f->busy_s[j] - a->busy_s[j]), 1e-9 * t);
+            assert_at_most(fabs(f->comm_busy_s[j] - a->comm_busy_s[j]), 1e-9 * t);
+            assert_at_most(f->hidden_s[j], 1e-9 * t);
+        }
+        random_case_free(&c);
+    }
+}
+
+/* The path starts at 0, has no gap, ends with the iteration, and its spans are known. */
+static void check_path(const SimReport *report)
+{
+    const SimTimeline *timeline = report->timeline;
+    uint32_t n;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
+    double sum_s = 0;
+
+    assert_true(n > 0);
+    assert_true(timeline->span[path[0]].start_s == 0);
+    for (uint32_t i = 0; i < n; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        sum_s += span->end_s - span->start_s;
+        if (i + 1 < n)
+            assert_true(span->end_s == timeline->span[path[i + 1]].start_s);
+    }
+    assert_true(timeline->span[path[n - 1]].end_s == report->iteration_time_s);
+    assert_close(sum_s, report->iteration_time_s, 1e-12);
+    assert_close(report->comm_s + report->comp_s, report->iteration_time_s, 1e-12);
+}
+
+static void test_critical_path(void **state)
+{
+    static const char *const overlap[] = {"off", "on"};
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(seed);
+        for (uint32_t i = 0; i < 2; i++) {
+            const SimOptions options = options_of(overlap[i]);
+            g_autoptr(SimReport) flow = random_case_evaluate(&c, "flow", &options);
+            g_autoptr(SimReport) stage = random_case_evaluate(&c, "stage", &options);
+            check_path(flow);
+            check_path(stage);
+        }
+        random_case_free(&c);
+    }
+}
+
+typedef struct {
+    double start_s, end_s;
+} Interval;
+
+static int compare(const void *a, const void *b)
+{
+    const Interval *x = a, *y = b;
+
+    if (x->start_s != y->start_s)
+        return x->start_s < y->start_s ? -1 : 1;
+    return (x->end_s > y->end_s) - (x->end_s < y->end_s);
+}
+
+/* No two spans of one lane and stream at once. */
+static void check_stream(const SimTimeline *timeline, uint32_t lane, uint32_t stream)
+{
+    g_autoptr(GArray) list = g_array_new(false, false, sizeof(Interval));
+
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        const Interval interval = {span->start_s, span->end_s};
+        assert_at_most(span->start_s, span->end_s);
+        if (span->stream == stream && (span->lane == lane || span->lane == SIM_ALL_LANES))
+            g_array_append_val(list, interval);
+    }
+    g_array_sort(list, compare);
+    for (uint32_t i = 1; i < list->len; i++)
+        assert_at_most(g_array_index(list, Interval, i - 1).end_s,
+                       g_array_index(list, Interval, i).start_s);
+}
+
+/* Work is conserved: what each device computes does not depend on overlap, what it
+ * communicates either while buckets are not involved, and parts sum to the whole. */
+static void test_streams(void **state)
+{
+    double saved_s = 0;
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(500 + seed);
+        c.plan->bucket_bytes = 0;
+        const SimOptions off = options_of("off");
+        SimOptions on = options_of("on");
+        on.streams = 1 + seed % 2;
+        g_autoptr(SimReport) a = random_case_evaluate(&c, "flow", &off);
+        g_autoptr(SimReport) b = random_case_evaluate(&c, "flow", &on);
+        const double t = a->iteration_time_s;
+        for (uint32_t l = 0; l < b->timeline->n_lanes; l++)
+            for (uint32_t s = 0; s < b->timeline->n_streams; s++)
+                check_stream(b->timeline, l, s);
+        for (uint32_t j = 0; j < a->n_devices; j++) {
+            assert_at_most(fabs(a->busy_s[j] - b->busy_s[j]), 1e-9 * t);
+            if (on.streams == 1)
+                assert_at_most(
+                    fabs(a->comm_busy_s[j] - b->comm_busy_s[j] - b->hidden_s[j]),
+                    1e-9 * t);
+            assert_close(b->busy_s[j] + b->comm_busy_s[j] + b->idle_s[j],
+                         b->iteration_time_s, 1e-12);
+            assert_at_most(-1e-9 * t, b->idle_s[j]);
+        }
+        saved_s += (t - b->iteration_time_s) / t;
+        random_case_free(&c);
+    }
+    assert_true(saved_s > 1); /* of 100 iterations: overlap is worth something */
+}
+
+static void swap(void *a, void *b, size_t size)
+{
+    g_autofree char *other = g_memdup2(a, size);
+
+    memcpy(a, b, size);
+    memcpy(b, other, size);
+}
+
+static void test_order_of_devices(void **state)
+{
+    const SimOptions options = options_of("on");
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(1000 + seed);
+        const uint32_t n = c.view->n_devices, last = n - 1;
+        g_autoptr(SimReport) before = random_case_evaluate(&c, "flow", &options);
+        swap(&c.view->device[0], &c.view->device[last], sizeof(Device));
+        for (uint32_t k = 0; k < c.plan->n_segments; k++)
+            swap(&c.plan->ratio[k * n], &c.plan->ratio[k * n + last], sizeof(double));
+        for (uint32_t i = 0; i < c.plan->n_splits; i++)
+            swap(&c.plan->split[i].count[0], &c.plan->split[i].count[last],
+                 sizeof(uint32_t));
+        g_autoptr(SimReport) after = random_case_evaluate(&c, "flow", &options);
+        assert_close(after->iteration_time_s, before->iteration_time_s, 1e-12);
+        assert_close(after->busy_s[0], before->busy_s[last], 1e-12);
+        assert_int_equal(after->memory_bytes[0], before->memory_bytes[last]);
+        random_case_free(&c);
+    }
+}
+
+static void speed_up(LinkCost *link, double factor)
+{
+    link->latency_s = 0;
+    link->bandwidth *= factor;
+}
+
+static void test_twice_as_fast(void **state)
+{
+    const SimOptions options = options_of("on");
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(2000 + seed);
+        double time_s[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+                speed_up(&c.view->collective[kind], i + 1);
+            for (uint32_t j = 0; j < c.view->n_devices; j++) {
+                speed_up(&c.view->device[j].inner, i + 1);
+                c.view->device[j].rate *= i + 1;
+            }
+            g_autoptr(SimReport) report = random_case_evaluate(&c, "flow", &options);
+            time_s[i] = report->iteration_time_s;
+        }
+        assert_close(2 * time_s[1], time_s[0], 1e-9);
+        random_case_free(&c);
+    }
+}
+
+static void test_same_bytes(void **state)
+{
+    const SimOptions options = options_of("on");
+
+    (void)state;
+    RandomCase c = random_case_new(3000);
+    g_autoptr(SimReport) a = random_case_evaluate(&c, "flow", &options);
+    g_autoptr(SimReport) b = random_case_evaluate(&c, "flow", &options);
+    g_autofree char *x =
+        sim_timeline_trace(a->timeline, c.plan->program, c.graph, c.view);
+    g_autofree char *y =
+        sim_timeline_trace(b->timeline, c.plan->program, c.graph, c.view);
+    assert_string_equal(x, y);
+    random_case_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_overlap_is_analytic),
+        cmocka_unit_test(test_critical_path),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_order_of_devices),
+        cmocka_unit_test(test_twice_as_fast),
+        cmocka_unit_test(test_same_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
