@@ -3,7 +3,8 @@
  *
  * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
  * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
- * that fits the memory is preferred to any that does not. */
+ * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
+ * (a Lagrange multiplier), ever more until they do. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
@@ -34,14 +35,16 @@ static bool better(const Plan *a, const Plan *b)
     return a->iteration_time_s < b->iteration_time_s;
 }
 
+/* *feasible is set if the plan fits the memory, and left alone otherwise. */
 static bool consider(Alternation *a, const Program *program, const double *ratio,
-                     GError **error)
+                     bool *feasible, GError **error)
 {
     g_autoptr(Plan) candidate = plan_new();
     candidate->bucket_bytes = a->options->bucket_bytes;
     plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
     if (!plan_complete(candidate, a->graph, a->view, error))
         return false;
+    *feasible |= candidate->feasible;
     if (better(candidate, a->best)) {
         g_clear_pointer(&a->best, plan_free);
         a->best = g_steal_pointer(&candidate);
@@ -85,26 +88,65 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
     return false;
 }
 
-static bool alternate(Alternation *a, const double *start, GError **error)
+/* One round: the best program for the ratios, then the best ratios for it, in place. *feasible: a plan of this round
+ * fits the memory. */
+static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasible,
+                     GError **error)
+{
+    SynthOptions options = {.beam = a->options->beam,
+                            .bucket_bytes = a->options->bucket_bytes,
+                            .memory_s = memory_s};
+    SynthResult result;
+    if (!synth_search(a->graph, a->view, ratio, &options, &result, error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    a->search_s += result.search_s;
+    *feasible = false;
+    return consider(a, program, ratio, feasible, error) &&
+           best_ratios(a, program, ratio, error) &&
+           consider(a, program, ratio, feasible, error);
+}
+
+static bool alternate(Alternation *a, const double *start, double memory_s,
+                      GError **error)
 {
     uint32_t n = a->view->n_devices;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
-    SynthOptions options = {.beam = a->options->beam,
-                            .bucket_bytes = a->options->bucket_bytes};
     for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n);
          round++) {
+        bool feasible;
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
-        SynthResult result;
-        if (!synth_search(a->graph, a->view, ratio, &options, &result, error))
-            return false;
-        g_autoptr(Program) program = result.program;
-        a->search_s += result.search_s;
-        if (!consider(a, program, ratio, error) ||
-            !best_ratios(a, program, ratio, error) || !consider(a, program, ratio, error))
+        if (!round_of(a, ratio, memory_s, &feasible, error))
             return false;
     }
     return true;
+}
+
+/* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
+ * memory of the GPUs costs as much as the fastest iteration. */
+static bool save_memory(Alternation *a, const double *start, GError **error)
+{
+    enum { RAISES = 6, BISECTIONS = 3 };
+    uint32_t n = a->view->n_devices;
+    double capacity = 0, low = 0, high = 0;
+    for (uint32_t j = 0; j < n; j++)
+        capacity += (double)a->view->device[j].memory_bytes;
+    double charge = a->best->iteration_time_s / capacity / 4;
+    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0); i++) {
+        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        bool feasible;
+        if (!round_of(a, ratio, charge, &feasible, error))
+            return false;
+        if (feasible)
+            high = charge;
+        else
+            low = charge;
+        if (high > 0 && i < RAISES)
+            i = RAISES;
+        charge = high > 0 ? (low + high) / 2 : 4 * charge;
+    }
+    return high == 0 || alternate(a, start, high, error);
 }
 
 static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
@@ -115,7 +157,11 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
-        if (!consider(a, program, ratio, error))
+        g_autofree double *balanced = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+        bool feasible = false;
+        if (!consider(a, program, ratio, &feasible, error) ||
+            !best_ratios(a, program, balanced, error) ||
+            !consider(a, program, balanced, &feasible, error))
             return false;
     }
     return true;
@@ -127,11 +173,13 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     Alternation a = {.graph = graph, .view = view, .options = options};
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view);
-    bool done = alternate(&a, proportional, error) &&
-                (same_ratios(proportional, even, view->n_devices) ||
-                 alternate(&a, even, error)) &&
-                consider_baselines(&a, proportional, error) &&
-                consider_baselines(&a, even, error);
+    bool homogeneous = same_ratios(proportional, even, view->n_devices);
+    bool done = alternate(&a, proportional, 0, error) &&
+                (homogeneous || alternate(&a, even, 0, error));
+    if (done && !a.best->feasible)
+        done = save_memory(&a, proportional, error);
+    done = done && consider_baselines(&a, proportional, error) &&
+           consider_baselines(&a, even, error);
     if (done)
         plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
     plan->search_time_s = a.search_s;

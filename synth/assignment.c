@@ -59,6 +59,26 @@ static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
     g_assert(found);
 }
 
+/* Charge for the memory of a parameter in all forms that it is `held` in, its optimizer states and its gradient. */
+static double plan_memory(const Pricer *pricer, TensorId parameter, FormSet held,
+                          Form made, const ParameterPlan *plan)
+{
+    const Graph *graph = pricer->graph;
+    const Op *update = graph_get_op(graph, update_op(graph, parameter));
+    TensorId gradient = graph_gradient(graph, parameter);
+    double charge = price_memory(pricer, gradient, made);
+    if (plan->update != made)
+        charge += price_memory(pricer, gradient, plan->update);
+    for (uint32_t i = 2; i < update->n_in; i++)
+        charge += price_memory(pricer, update->in[i], plan->update);
+    if (plan->rest == FORM_IDENTITY) /* slices of a replica are views */
+        held = 1u << FORM_IDENTITY;
+    for (Form form = 0; form < FORM_MAX; form++)
+        if (held >> form & 1u)
+            charge += price_memory(pricer, parameter, form);
+    return charge;
+}
+
 /* Prices plan->rest and plan->update; false if some form cannot be reached. */
 static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, Form made,
                        ParameterPlan *plan)
@@ -79,7 +99,8 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, F
     plan->work = price_rule(pricer, update, &rule);
     times_add(pricer, &plan->work, &initial.inner);
     times_add(pricer, &plan->work, &final.inner);
-    plan->comm_s = initial.comm_s + final.comm_s;
+    plan->comm_s =
+        initial.comm_s + final.comm_s + plan_memory(pricer, parameter, held, made, plan);
     plan->closes = final.closes;
     return true;
 }

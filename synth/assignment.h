@@ -25,7 +25,8 @@ typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
     bool closes;       /* some gradient or updated value is communicated */
     double
-        comm_s; /* of the parameter before the forward, its gradient, and the updated value back to `rest` */
+        comm_s; /* of the parameter before the forward, its gradient, and the updated value back
+                       to `rest`; and the charge for memory */
     Times work; /* of the update, and inner communication */
 } ParameterPlan;
 

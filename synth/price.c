@@ -28,8 +28,19 @@ static bool covers(const Coefficients *a, const Coefficients *b)
     return true;
 }
 
+static void charge_memory(Pricer *pricer, const double *ratio, double memory_s)
+{
+    for (uint32_t j = 0; j < pricer->view->n_devices; j++) {
+        double share = ratio[j], gpus = pricer->view->device[j].gpus;
+        pricer->held_s += memory_s;
+        pricer->held_sharded_s += memory_s * share;
+        pricer->divided_s += memory_s / gpus;
+        pricer->divided_sharded_s += memory_s * share / gpus;
+    }
+}
+
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                 const double *ratio)
+                 const double *ratio, double memory_s)
 {
     *pricer =
         (Pricer){.graph = graph,
@@ -37,6 +48,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
                  .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
                  .exact = true};
+    charge_memory(pricer, ratio, memory_s);
     Coefficients kept[PRICE_MAX_CLASSES];
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
@@ -83,6 +95,18 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
     SimWork work = {0};
     sim_work_op(pricer->graph, op, rule, &work);
     return price_work(pricer, &work);
+}
+
+double price_memory(const Pricer *pricer, TensorId tensor, Form form)
+{
+    if (pricer->held_s == 0)
+        return 0;
+    const Tensor *t = graph_tensor(pricer->graph, tensor);
+    bool held = sim_is_held(pricer->graph, t);
+    double charge = form_is_gather(form)
+                        ? (held ? pricer->held_sharded_s : pricer->divided_sharded_s)
+                        : (held ? pricer->held_s : pricer->divided_s);
+    return charge * (double)tensor_bytes(t);
 }
 
 bool price_can_hold(const Graph *graph, TensorId tensor, Form form)

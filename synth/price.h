@@ -18,8 +18,7 @@ typedef struct {
 typedef struct {
     bool closes; /* holds at least one priced collective */
     double comm_s;
-    Times
-        inner; /* inner communication of virtual devices, part of the stage that the step opens */
+    Times inner; /* inner communication of virtual devices, part of the stage it opens */
 } Step;
 
 typedef uint8_t FormSet; /* bit f: form f */
@@ -45,15 +44,22 @@ typedef struct {
     uint32_t n_classes;
     const Device *device[PRICE_MAX_CLASSES]; /* representatives */
     double share[PRICE_MAX_CLASSES];
+    /* Seconds that a byte of memory is charged, summed over devices: of tensors that every GPU of a machine holds and of
+     * those that its GPUs divide, whole and for the sharded part. 0 unless the search is to save memory. */
+    double held_s, held_sharded_s, divided_s, divided_sharded_s;
     bool exact; /* false if there were more classes than fit: the largest were kept */
 } Pricer;
 
+/* memory_s: what a byte is charged on every GPU, in seconds (a Lagrange multiplier of the memory constraint). */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                 const double *ratio);
+                 const double *ratio, double memory_s);
 void pricer_clear(Pricer *pricer);
 
 Times price_work(const Pricer *pricer, const SimWork *work);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
+
+/* Charge for holding the tensor in a form, in seconds. */
+double price_memory(const Pricer *pricer, TensorId tensor, Form form);
 
 /* --- vectors over classes --- */
 

@@ -114,7 +114,8 @@ static Program *program_of(Search *s, uint32_t index, GError **error)
     return program;
 }
 
-/* Takes the best label's program if it beats the known one. */
+/* Takes the best label's program if it beats the known one. With a charge for memory totals hold it, and the label with the
+ * least total is taken. */
 static bool take_best(Search *s, const double *ratio, const SynthOptions *options,
                       SynthResult *result, GError **error)
 {
@@ -122,26 +123,25 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
     for (uint32_t i = 0; i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
         double total = label_total(&s->pricer, label);
-        if (label->final && result->program && total >= result->time_s)
+        if (total >= s->upper_s && (label->final || options->memory_s > 0))
             continue;
         g_autoptr(Program) program = program_of(s, i, error);
         if (!program)
             return false;
         double time_s = synth_time(&s->pricer, program, ratio, options->bucket_bytes);
-        if (!result->program || time_s < result->time_s) {
-            program_free(result->program);
-            result->program = g_steal_pointer(&program);
-            result->time_s = time_s;
-        }
+        if (options->memory_s == 0 && time_s >= s->upper_s)
+            continue;
+        program_free(result->program);
+        result->program = g_steal_pointer(&program);
+        result->time_s = time_s;
+        s->upper_s = options->memory_s > 0 ? total : time_s;
     }
-    s->upper_s = result->program ? result->time_s : INFINITY;
     return true;
 }
 
 /* The best baseline: a program to start from, and a bound that prunes. */
 static void warm_start(Search *s, const double *ratio, SynthResult *result)
 {
-    s->upper_s = INFINITY;
     for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline <= BASELINE_ZERO_EXPERT;
          baseline++) {
         SynthResult known;
@@ -170,13 +170,15 @@ static void relax_gradually(Search *s)
     do {
         bound = fmin(bound * factor, s->upper_s * slack);
         states_relax(s->states, bound);
-    } while (last->states->len == 0 && bound < s->upper_s);
+    } while (last->states->len == 0 && bound < s->upper_s && isfinite(bound));
 }
 
 static bool search(Search *s, const double *ratio, const SynthOptions *options,
                    SynthResult *result, GError **error)
 {
-    warm_start(s, ratio, result);
+    s->upper_s = INFINITY;
+    if (options->memory_s == 0)
+        warm_start(s, ratio, result);
     s->states = states_new(&s->pricer, error);
     if (!s->states)
         return false;
@@ -196,7 +198,7 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
     Search s = {0};
-    pricer_init(&s.pricer, graph, view, ratio);
+    pricer_init(&s.pricer, graph, view, ratio, options->memory_s);
     bool done = search(&s, ratio, options, result, error);
     if (done && !result->program)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program found",
@@ -208,7 +210,8 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     }
     result->labels = s.labels;
     result->expansions = s.expansions;
-    result->optimal = done && s.complete && options->bucket_bytes == 0;
+    result->optimal =
+        done && s.complete && options->bucket_bytes == 0 && options->memory_s == 0;
     g_free(s.table);
     states_free(s.states);
     pricer_clear(&s.pricer);

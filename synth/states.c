@@ -81,24 +81,11 @@ static bool prepare_choices(States *s, GError **error)
     return true;
 }
 
-/* Least seconds of an op on a class over its rules. */
-static double least_work(const OpReads *reads, uint32_t h)
-{
-    double least = INFINITY;
-    for (uint32_t r = 0; r < reads->n_rules; r++)
-        least = fmin(least, reads->rule[r].work.s[h]);
-    return least;
-}
-
 static void prepare_floor(States *s)
 {
     for (OpId id = s->n_ops; id-- > 0;)
-        for (uint32_t h = 0; h < s->pricer->n_classes; h++) {
-            double floor = s->cut[id + 1].floor[h] + least_work(&s->view[id]->forward, h);
-            for (uint32_t k = 0; k < s->view[id]->n_backward; k++)
-                floor += least_work(&s->view[id]->backward[k], h);
-            s->cut[id].floor[h] = floor;
-        }
+        for (uint32_t h = 0; h < s->pricer->n_classes; h++)
+            s->cut[id].floor[h] = s->cut[id + 1].floor[h] + choices_least(s->choices[id], h);
 }
 
 States *states_new(Pricer *pricer, GError **error)

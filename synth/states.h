@@ -24,7 +24,7 @@ typedef struct {
     GArray *rest;   /* likewise: h; INFINITY where no end is reached */
     GArray *edges;  /* Edge, to the next cut, sorted by `from` */
     double floor
-        [PRICE_MAX_CLASSES]; /* least work of the ops from here on, free of communication */
+        [PRICE_MAX_CLASSES]; /* least cost of the ops from here on, each for itself */
     uint32_t *slot;          /* hash table over states: index + 1 */
     uint32_t n_slots;
 } Cut;

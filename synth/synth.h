@@ -36,6 +36,9 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
 typedef struct {
     uint32_t beam; /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
+    double
+        memory_s; /* seconds charged for every byte that a GPU keeps, summed over the view's devices: raise it until the
+                        program fits. 0: memory is free. With a charge the program is not the fastest one. */
 } SynthOptions;
 
 /* The best program for ratios [n_devices] (one segment). */

@@ -1,5 +1,6 @@
 #include "synth/transition.h"
 
+#include <math.h>
 #include <string.h>
 
 static FormSet bit(Form form)
@@ -110,7 +111,7 @@ static void add_body(const Pricer *pricer, GArray *bodies, const Body *body)
 static void choose_plans(Choices *c, uint32_t p, const Choice *choice, const Body *body,
                          GArray *halves)
 {
-    if (p == c->view->n_parameters) {
+    if (p >= c->view->n_parameters || p >= OP_MAX_IN) {
         add_body(c->pricer, halves, body);
         return;
     }
@@ -129,9 +130,25 @@ static void choose_plans(Choices *c, uint32_t p, const Choice *choice, const Bod
     }
 }
 
+/* Charge for the activations that the backward ops read, in every form that they read them in. */
+static double saved_memory(const Choices *c, const Choice *choice)
+{
+    double charge = 0;
+    for (Form form = 0; form < FORM_MAX; form++) {
+        for (uint32_t o = 0; o < c->op->n_out; o++)
+            if (choice->wanted[SLOT_OUT + o] >> form & 1u)
+                charge += price_memory(c->pricer, c->op->out[o], form);
+        for (uint32_t i = 0; i < c->view->n_in; i++)
+            if (choice->wanted[SLOT_IN + i] >> form & 1u)
+                charge += price_memory(c->pricer, c->view->tensor[i], form);
+    }
+    return charge;
+}
+
 /* Saved outputs are converted in the step before the backward ops. */
 static bool finish_half(Choices *c, const Choice *choice, Body *body)
 {
+    body->cost.comm_s += saved_memory(c, choice);
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = bit(body->out[o].form);
         Step step = {0};
@@ -154,7 +171,7 @@ static bool finish_half(Choices *c, const Choice *choice, Body *body)
 static void choose_backward(Choices *c, uint32_t k, const Choice *choice,
                             const Body *body, GArray *halves)
 {
-    if (k == c->view->n_backward) {
+    if (k >= c->view->n_backward || k >= MAX_BACKWARD) {
         Body finished = *body;
         if (finish_half(c, choice, &finished))
             choose_plans(c, 0, choice, &finished, halves);
@@ -218,7 +235,7 @@ static bool is_alias(const OpView *view, uint32_t o)
 
 static void choose_arrivals(Choices *c, uint32_t o, const Body *half)
 {
-    if (o == c->op->n_out) {
+    if (o >= c->op->n_out || o >= TRANSITION_OUT) {
         add_body(c->pricer, c->bodies, half);
         return;
     }
@@ -262,6 +279,14 @@ void choices_free(Choices *choices)
     g_array_free(choices->bodies, TRUE);
     g_hash_table_destroy(choices->by_input);
     g_free(choices);
+}
+
+double choices_least(const Choices *choices, uint32_t h)
+{
+    double least = INFINITY;
+    for (uint32_t b = 0; b < choices->bodies->len; b++)
+        least = fmin(least, cost_relaxed(&g_array_index(choices->bodies, Body, b).cost, h));
+    return least;
 }
 
 /* --- transitions --- */

@@ -24,7 +24,7 @@ typedef struct {
 enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
 typedef struct {
     uint8_t closes; /* which of the steps hold a priced collective */
-    double comm_s;
+    double comm_s;  /* communication, and the charge for memory */
     Times
         forward; /* appended to the forward's open stage, after its step closed the one before */
     Times
@@ -48,6 +48,9 @@ void choices_free(Choices *choices);
 
 /* All transitions from input states `in` that no other one dominates; owned by `choices`. */
 const GArray *choices_from(Choices *choices, const Held in[TRANSITION_IN]);
+
+/* Least relaxed cost of any transition of the op, whatever its inputs' states. */
+double choices_least(const Choices *choices, uint32_t class_index);
 
 /* Seconds that the transition adds if only one class's computation counts and no stage waits. */
 double cost_relaxed(const Cost *cost, uint32_t class_index);
