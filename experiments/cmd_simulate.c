@@ -1,7 +1,11 @@
+#include <stdio.h>
+#include <string.h>
+
 #include "experiments/command.h"
 
 typedef struct {
-    char *planner, *granularity, *fidelity;
+    char *planner, *granularity, *fidelity, *trace;
+    gboolean explain;
 } Own;
 
 static void own_clear(Own *own)
@@ -9,30 +13,74 @@ static void own_clear(Own *own)
     g_free(own->planner);
     g_free(own->granularity);
     g_free(own->fidelity);
+    g_free(own->trace);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-static bool report(const Evaluation *evaluation, const CommandOptions *options,
-                   GError **error)
+static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
 {
-    if (!command_check_fits(evaluation, error))
+    g_autoptr(GError) trouble = NULL;
+    g_autofree char *text =
+        sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
+                           evaluation->graph, evaluation->view);
+    if (!g_file_set_contents(file, text, -1, &trouble))
+        return kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
+                           trouble->message);
+    return true;
+}
+
+static void print_text(const Evaluation *evaluation, const Own *own,
+                       const CommandOptions *options)
+{
+    command_print_evaluation(evaluation, options->verbose);
+    if (!own->explain)
+        return;
+    g_autofree char *words =
+        sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
+                             evaluation->graph, evaluation->view);
+    printf("%s", words);
+}
+
+static bool report(const Evaluation *evaluation, const Own *own,
+                   const CommandOptions *options, GError **error)
+{
+    const bool wanted = own->explain || own->trace;
+    if (wanted && !evaluation->report->timeline)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "fidelity %s has no timeline for --trace and --explain, "
+                           "expected stage or flow",
+                           evaluation->report->fidelity);
+    if (!command_check_fits(evaluation, error) ||
+        (own->trace && !write_trace(evaluation, own->trace, error)))
         return false;
     if (options->json)
-        command_print_json(command_evaluation_json(evaluation));
+        command_print_json(command_simulation_json(evaluation, own->explain));
     else if (!options->quiet)
-        command_print_evaluation(evaluation, options->verbose);
+        print_text(evaluation, own, options);
     return true;
+}
+
+/* A plan file is planned already: only the simulation's options apply to it. */
+static bool check_options(const char *file, const Own *own, const CommandOptions *options,
+                          GError **error)
+{
+    bool plans = own->planner || own->granularity;
+    for (char **pair = options->set; pair && *pair; pair++) {
+        g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
+        plans = plans || !sim_options_has(key);
+    }
+    return !plans ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--planner, --granularity and --set of a planner's option are for "
+                       "MODEL CLUSTER; %s is a plan already",
+                       file);
 }
 
 static bool simulate_file(const char *file, const Own *own, const char *fidelity,
                           const CommandOptions *options, GError **error)
 {
-    if (own->planner || own->granularity || options->set || options->seed_given)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--planner, --granularity, --set and --seed are for MODEL CLUSTER; "
-            "%s is a plan already",
-            file);
+    if (!check_options(file, own, options, error))
+        return false;
     Graph *graph = NULL;
     g_autoptr(Plan) plan = plan_read(file, &graph, error);
     if (!plan)
@@ -44,9 +92,11 @@ static bool simulate_file(const char *file, const Own *own, const char *fidelity
         return false;
     }
     g_auto(Evaluation) evaluation = {0};
-    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity,
+    SimOptions sim = options->planner.sim;
+    sim.seed = options->planner.seed;
+    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity, &sim,
                               &evaluation, error) &&
-           report(&evaluation, options, error);
+           report(&evaluation, own, options, error);
 }
 
 static bool simulate_model(const char *model, const char *cluster_name, const Own *own,
@@ -66,7 +116,7 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
                           &options->planner, error);
     g_auto(Evaluation) evaluation = {0};
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
-           report(&evaluation, options, error);
+           report(&evaluation, own, options, error);
 }
 
 bool cmd_simulate(int argc, char **argv, GError **error)
@@ -78,7 +128,11 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "What a device is: machine (default) or gpu", "LEVEL"},
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
-         "How to evaluate: stage (default) or analytic", "NAME"},
+         "How to evaluate: stage (default), flow or analytic", "NAME"},
+        {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
+         "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
+        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
+         "Say what bounds the iteration; with --json its critical path", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "simulate",
@@ -87,14 +141,15 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         .max_arguments = 2,
         .summary =
             "Simulates one iteration of a plan, read from a file or made on the spot.",
-        .example = "kilter simulate plan.json --fidelity stage --json",
+        .example = "kilter simulate vgg19 hap-16 --planner dp-ev --set bucket=25MiB "
+                   "--fidelity flow --explain --trace t.json",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
-    if (!fidelity)
+    if (!fidelity || (own.trace && !command_check_output(own.trace, error)))
         return false;
     return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)
                      : simulate_model(argv[1], argv[2], &own, fidelity, &options, error);

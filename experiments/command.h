@@ -58,6 +58,8 @@ bool command_check_output(const char *file, GError **error);
 /* The keys that every plan and simulation carries (design Sec. 10), and the human-readable form of the same. */
 json_t *command_evaluation_json(const Evaluation *evaluation);
 void command_print_evaluation(const Evaluation *evaluation, bool verbose);
+/* The same keys and, if it has a timeline, where each device's time goes and (on demand) the critical path. */
+json_t *command_simulation_json(const Evaluation *evaluation, bool path);
 
 /* Fails with KILTER_ERROR_INFEASIBLE, naming device and bytes missing, if the plan does not fit. */
 bool command_check_fits(const Evaluation *evaluation, GError **error);

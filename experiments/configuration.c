@@ -141,16 +141,20 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     evaluation->plan =
         planner_plan(c->planner, c->canonical_model, c->cluster_name, evaluation->view,
                      &c->options, &evaluation->graph, error);
+    SimOptions sim = c->options.sim;
+    sim.seed = c->options.seed;
     if (evaluation->plan)
-        evaluation->report = sim_evaluate(evaluation->plan, evaluation->graph,
-                                          evaluation->view, c->fidelity, error);
+        evaluation->report =
+            sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
+                              c->fidelity, &sim, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     return evaluation->report != NULL;
 }
 
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
-                        const char *fidelity, Evaluation *evaluation, GError **error)
+                        const char *fidelity, const SimOptions *options,
+                        Evaluation *evaluation, GError **error)
 {
     *evaluation = (Evaluation){
         .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
@@ -159,7 +163,8 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                     "the plan is for %u devices, cluster %s has %u at this granularity",
                     plan->n_devices, plan->cluster, evaluation->view->n_devices);
     else
-        evaluation->report = sim_evaluate(plan, graph, evaluation->view, fidelity, error);
+        evaluation->report =
+            sim_evaluate_with(plan, graph, evaluation->view, fidelity, options, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     return evaluation->report != NULL;

@@ -54,7 +54,8 @@ bool configuration_evaluate(const Configuration *configuration, Evaluation *eval
                             GError **error);
 /* Simulates a plan that exists. Takes plan and graph over, also on failure. */
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
-                        const char *fidelity, Evaluation *evaluation, GError **error);
+                        const char *fidelity, const SimOptions *options,
+                        Evaluation *evaluation, GError **error);
 void evaluation_clear(Evaluation *evaluation);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
 

@@ -34,6 +34,56 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
         "seed", (json_int_t)plan->seed, "version", plan->version);
 }
 
+static json_t *devices_json(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    json_t *devices = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const Device *device = &evaluation->view->device[j];
+        json_array_append_new(
+            devices,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", device->name, "type",
+                      device->type_name, "computation_s", json_number(report->busy_s[j]),
+                      "exposed_communication_s", json_number(report->comm_busy_s[j]),
+                      "hidden_communication_s", json_number(report->hidden_s[j]),
+                      "idle_s", json_number(report->idle_s[j])));
+    }
+    return devices;
+}
+
+static json_t *path_json(const Evaluation *evaluation)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    uint32_t n;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
+    json_t *spans = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        uint32_t device = 0;
+        while (span->lane != SIM_ALL_LANES && timeline->lane[device] != span->lane)
+            device++;
+        g_autofree char *what = sim_span_text(
+            timeline, path[i], evaluation->plan->program, evaluation->graph);
+        json_array_append_new(
+            spans, json_pack("{s:s, s:o, s:o, s:o}", "what", what, "device",
+                             span->lane == SIM_ALL_LANES
+                                 ? json_null()
+                                 : json_string(evaluation->view->device[device].name),
+                             "start_s", json_number(span->start_s), "end_s",
+                             json_number(span->end_s)));
+    }
+    return spans;
+}
+
+json_t *command_simulation_json(const Evaluation *evaluation, bool path)
+{
+    json_t *object = command_evaluation_json(evaluation);
+    json_object_set_new(object, "devices", devices_json(evaluation));
+    if (path)
+        json_object_set_new(object, "critical_path", path_json(evaluation));
+    return object;
+}
+
 static void print_devices(const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;

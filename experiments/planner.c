@@ -45,6 +45,7 @@ const Planner *planner_find(const char *name, GError **error)
 void planner_options_init(PlannerOptions *options)
 {
     *options = (PlannerOptions){.seed = 1, .beam = 20000, .max_rounds = 8};
+    sim_options_init(&options->sim);
 }
 
 static bool set_count(const char *key, const char *value, uint32_t max, uint32_t *count,
@@ -78,9 +79,13 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         options->bucket_bytes = (uint64_t)bytes;
         return true;
     }
+    if (sim_options_has(key))
+        return sim_options_set(&options->sim, key, value, error);
+    g_autoptr(GString) known = g_string_new("beam, bucket, max_rounds");
+    for (uint32_t i = 0; i < sim_option_count(); i++)
+        g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown option '%s', expected one of beam, bucket, max_rounds",
-                       key);
+                       "unknown option '%s', expected one of %s", key, known->str);
 }
 
 char **planner_options_list(const PlannerOptions *options)
@@ -95,6 +100,15 @@ char **planner_options_list(const PlannerOptions *options)
     for (uint32_t i = 0; i < G_N_ELEMENTS(entry); i++) {
         g_autofree char *value = g_strdup_printf("%" G_GUINT64_FORMAT, entry[i].value);
         g_strv_builder_add_many(list, entry[i].key, value, NULL);
+    }
+    SimOptions plain;
+    sim_options_init(&plain);
+    for (uint32_t i = 0; i < sim_option_count(); i++) {
+        const char *key = sim_option_info(i)->key;
+        g_autofree char *value = sim_options_get(&options->sim, key);
+        g_autofree char *usual = sim_options_get(&plain, key);
+        if (strcmp(value, usual) != 0)
+            g_strv_builder_add_many(list, key, value, NULL);
     }
     return g_strv_builder_end(list);
 }
