@@ -1,6 +1,7 @@
 #include "data/cluster.h"
 
 #include "data/error.h"
+#include "data/network_spec.h"
 #include "data/path.h"
 
 #include <string.h>
@@ -16,6 +17,8 @@ static bool is_file(const char *name)
 
 Cluster *cluster_load(const char *name, GError **error)
 {
+    if (host_spec_is(name))
+        return cluster_from_spec(name, error);
     if (is_file(name))
         return cluster_read(name, error);
     g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
@@ -24,9 +27,11 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_read(path, error);
     g_auto(GStrv) known = path_list("clusters", ".yaml");
     g_autofree char *list = g_strjoinv(", ", known);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "unknown cluster '%s'; expected the path of a YAML file or one of %s",
-                name, list);
+    kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "unknown cluster '%s'; expected the path of a YAML file, a network such as "
+        "star:hosts=8, or one of %s",
+        name, list);
     return NULL;
 }
 
@@ -47,6 +52,7 @@ void cluster_free(Cluster *cluster)
     g_free(cluster->name);
     g_free(cluster->description);
     g_free(cluster->collective_source);
+    network_spec_free(cluster->network);
     g_free(cluster);
 }
 

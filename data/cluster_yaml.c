@@ -18,9 +18,17 @@
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
  *       (the other five kinds likewise)
  *       source: where these are from
+ *     topology:                                     # optional, see data/topology.h
+ *       builder: tree:leaf=2,bandwidth=10Gb/s       # either this or:
+ *       nodes: [a, b]                               # switches and the like
+ *       links:
+ *         - {from: fast-0, to: a, latency: 5 us, bandwidth: 10 Gb/s}
+ *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s}   # a GPU's own
+ *       source: where these are from
  */
 #include "data/cluster.h"
 #include "data/error.h"
+#include "data/network_spec.h"
 #include "data/yaml.h"
 
 #include <cyaml/cyaml.h>
@@ -35,6 +43,7 @@ enum {
     TYPES_MAX = 1000,
     GROUPS_MAX = 10000,
     GPUS_MAX = 65536, /* in the cluster */
+    CABLES_MAX = 100000,
 };
 
 /* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
@@ -59,12 +68,25 @@ typedef struct {
 } CollectivesText;
 
 typedef struct {
+    char *from, *to, *latency, *bandwidth;
+} CableText;
+
+typedef struct {
+    char *builder, *source;
+    char **node;
+    uint32_t node_count;
+    CableText *cable;
+    uint32_t cable_count;
+} TopologyText;
+
+typedef struct {
     char *name, *description;
     TypeText *type;
     uint32_t type_count;
     GroupText *group;
     uint32_t group_count;
     CollectivesText *collectives;
+    TopologyText *topology;
 } ClusterText;
 
 #define TEXT(key, type, member, max) \
@@ -112,6 +134,29 @@ static const cyaml_schema_field_t KINDS[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t CABLE[] = {
+    TEXT("from", CableText, from, NAME_MAX_BYTES),
+    TEXT("to", CableText, to, NAME_MAX_BYTES),
+    TEXT("latency", CableText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CableText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t NODE_ENTRY = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
+static const cyaml_schema_value_t CABLE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, CableText, CABLE)};
+
+static const cyaml_schema_field_t TOPOLOGY[] = {
+    OPTIONAL_TEXT("builder", TopologyText, builder, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         node, &NODE_ENTRY, 1, GPUS_MAX),
+    CYAML_FIELD_SEQUENCE("links", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         cable, &CABLE_ENTRY, 1, CABLES_MAX),
+    TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
 static const cyaml_schema_value_t TYPE_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TypeText, TYPE)};
 static const cyaml_schema_value_t GROUP_ENTRY = {
@@ -126,6 +171,8 @@ static const cyaml_schema_field_t CLUSTER[] = {
                          1, GROUPS_MAX),
     CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, collectives, KINDS),
+    CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, topology, TOPOLOGY),
     CYAML_FIELD_END,
 };
 
@@ -298,6 +345,62 @@ static bool read_collectives(const Reader *reader, GError **error)
     return true;
 }
 
+static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
+{
+    const TopologyText *text = reader->text->topology;
+    spec->kind = NETWORK_LINKS;
+    spec->node = g_new0(char *, text->node_count);
+    for (; spec->n_nodes < text->node_count; spec->n_nodes++)
+        spec->node[spec->n_nodes] = g_strdup(text->node[spec->n_nodes]);
+    spec->explicit_link = g_new0(NetworkLink, text->cable_count);
+    for (; spec->n_links < text->cable_count; spec->n_links++) {
+        const CableText *cable = &text->cable[spec->n_links];
+        NetworkLink *link = &spec->explicit_link[spec->n_links];
+        const LinkText cost = {cable->latency, cable->bandwidth};
+        g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
+        if (!read_link(reader, key, &cost, &link->cost, error))
+            return false;
+        link->from = g_strdup(cable->from);
+        link->to = g_strdup(cable->to);
+    }
+    return true;
+}
+
+/* What connects the machines, built once to know that it can be. */
+static bool read_topology(const Reader *reader, GError **error)
+{
+    const TopologyText *text = reader->text->topology;
+    Cluster *cluster = reader->cluster;
+    g_autoptr(GError) failure = NULL;
+    if (!text)
+        return true;
+    if (!text->builder == !text->cable)
+        return yaml_fail(reader->yaml, error, "topology",
+                         "expected either builder or links");
+    if (text->builder && text->node)
+        return yaml_fail(reader->yaml, error, "topology.nodes",
+                         "not expected: a builder makes its own");
+    if (text->builder) {
+        cluster->network = network_spec_parse(text->builder, &failure);
+        if (!cluster->network)
+            return yaml_fail(reader->yaml, error, "topology.builder", "%s",
+                             failure->message);
+    } else {
+        cluster->network = g_new0(NetworkSpec, 1);
+        if (!read_cables(reader, cluster->network, error))
+            return false;
+    }
+    cluster->network->source = g_strdup(text->source);
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(ClusterView) view =
+            cluster_view(cluster, i ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+        g_autoptr(Topology) topology = topology_of_view(view, &failure);
+        if (!topology)
+            return yaml_fail(reader->yaml, error, "topology", "%s", failure->message);
+    }
+    return true;
+}
+
 static Cluster *read_yaml(const Yaml *yaml, GError **error)
 {
     g_autoptr(Cluster) cluster = g_new0(Cluster, 1);
@@ -306,7 +409,7 @@ static Cluster *read_yaml(const Yaml *yaml, GError **error)
     cluster->description =
         g_strdup(reader.text->description ? reader.text->description : "");
     if (!read_types(&reader, error) || !read_machines(&reader, error) ||
-        !read_collectives(&reader, error))
+        !read_collectives(&reader, error) || !read_topology(&reader, error))
         return NULL;
     return g_steal_pointer(&cluster);
 }

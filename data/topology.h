@@ -8,13 +8,13 @@
  *     between machines   the cluster file's `topology` section: a builder (star, tree,
  *                        rail, dragonfly) or explicit links. Without one, each machine
  *                        has one port to an ideal switch, and the numbers are those of
- *                        the cluster's fitted all-reduce: the port has its bandwidth w,
- *                        and a hop has the share a / (2 (n-1)) of its latency, so that a
- *                        ring all-reduce among the n machines costs a + 2 (n-1)/n V / w.
- *                        The other kinds keep what they were fitted to through
- *                        `efficiency` = w of the kind / w of all-reduce.
+ *                        the cluster's fitted collectives: the port has the largest of
+ *                        their bandwidths, kind k gets the part efficiency_k = w_k / w of
+ *                        it, and a hop has the share a / (2 (n-1)) of all-reduce's latency
+ *                        a, so that a ring all-reduce among the n machines costs what the
+ *                        formula says.
  *
- * The latency of an `inner` link is cut into hops in the same way.
+ * The latency of an `inner` link is cut into hops in the same way, half a hop a link.
  *
  * Builders, as `NAME:key=value,...` (data/cluster.h: cluster_load takes them too, with
  * `hosts` and `gpus` for the machines). Every link has `bandwidth` and `latency`:
@@ -24,7 +24,8 @@
  *                 switches have leaf * bandwidth / oversubscription together. With `pod`
  *                 leaves a pod there is a third level, as wide as the second.
  *     rail        `rails` ports a machine, port r to switch r; a message takes the rail of
- *                 its receiver's index in the machine
+ *                 its receiver's index in the machine. Seen as one device, a machine has
+ *                 one port that is as wide as all
  *     dragonfly   `leaf` machines a router, `group` routers a group, all connected in it;
  *                 one link between any two groups, at most `global` a router
  *
@@ -66,7 +67,7 @@ struct NetworkSpec {
     char *source;
 };
 
-/* "tree:leaf=16,..." for `machines` machines. KILTER_ERROR_INPUT. */
+/* "tree:leaf=16,oversubscription=4,bandwidth=10Gb/s,latency=5us". KILTER_ERROR_INPUT. */
 NetworkSpec *network_spec_parse(const char *text, GError **error);
 void network_spec_free(NetworkSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetworkSpec, network_spec_free)
@@ -83,6 +84,7 @@ typedef struct {
     uint32_t from, to; /* nodes */
     double bandwidth;  /* bytes/s */
     double latency_s;
+    bool inner; /* inside a machine */
 } TopologyLink;
 
 typedef struct {
@@ -94,8 +96,9 @@ typedef struct {
     uint32_t *machine; /* of each of the view's devices */
     uint32_t *order;   /* position of each device in a walk over the network in which
                         * neighbours follow one another: the order of rings */
-    double efficiency[COLLECTIVES_PRICED]; /* 0 to 1: part of the links' bandwidth that a
-                                            * collective of this kind gets */
+    double
+        efficiency[COLLECTIVES_PRICED]; /* 0 to 1: part of the bandwidth between machines
+                                            * that a collective of this kind gets */
     bool by_rail;         /* ties between routes are decided by the receiver's index */
     uint32_t *first_link; /* links that leave node i: out[first_link[i]...] */
     uint32_t *out;

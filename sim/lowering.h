@@ -26,12 +26,15 @@
  *
  *     ring            2 (n-1) rounds of V/n (all-reduce); n-1 of a part (the others); a
  *                     pipelined chain (broadcast, reduce)
- *     double_tree     two binary trees, half the bytes each, pipelined in pieces
- *     halving         recursive halving and doubling; ranks beyond a power of two fold
- *                     into it first
+ *     tree            a binary tree, pipelined in pieces: all-reduce, broadcast, reduce
+ *     double_tree     two of them, half the bytes each: all-reduce
+ *     halving         recursive halving and doubling, nearest partner first; all-reduce
+ *                     folds the ranks beyond a power of two into it, all-gather and
+ *                     reduce-scatter need a power of two
  *     pairwise        n-1 rounds of all-to-all, in round k rank i sends to i+k
  *     direct          every message at once (free)
- *     hierarchical    inside machines, between them, inside again
+ *     hierarchical    inside machines, between them, inside again: all-reduce, all-gather,
+ *                     reduce-scatter; machines must hold equally many ranks
  *
  * Neighbours in rings and trees follow the topology's order, not the order of the ranks.
  *
@@ -66,6 +69,7 @@ typedef enum {
 #define SIM_ALGORITHM_TABLE(X)    \
     X(AUTO, "auto")               \
     X(RING, "ring")               \
+    X(TREE, "tree")               \
     X(DOUBLE_TREE, "double_tree") \
     X(HALVING, "halving")         \
     X(PAIRWISE, "pairwise")       \

@@ -49,6 +49,8 @@ typedef struct {
     uint32_t n_uses;   /* 0: the flow never shares, it is done after its latency */
     double bytes;      /* to move at weight 1 */
     double payload;    /* part of the bytes that the links count as carried, 0 to 1 */
+    double
+        efficiency; /* 0 to 1: between machines a byte takes the room of 1/efficiency */
     double latency_s;
     SimHandler done; /* called once, at the instant the last byte has arrived */
     void *context;
@@ -59,7 +61,7 @@ typedef struct {
 typedef uint32_t SimFlowId;
 SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow);
 
-/* One message between two devices, over their route. */
+/* One message between two devices, over their route, at efficiency 1. */
 SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
                            SimHandler done, void *context, uint64_t argument);
 
@@ -73,7 +75,7 @@ uint32_t sim_network_stalled(const SimNetwork *network); /* of these, at rate 0 
 double sim_network_rate(const SimNetwork *network, SimFlowId flow);       /* bytes/s */
 double sim_network_link_rate(const SimNetwork *network, uint32_t link);   /* bytes/s */
 double sim_network_link_bytes(const SimNetwork *network, uint32_t link);  /* payload */
-double sim_network_link_busy_s(const SimNetwork *network, uint32_t link); /* rate > 0 */
+double sim_network_link_busy_s(const SimNetwork *network, uint32_t link); /* any flow */
 
 /* Sets of rates solved so far. */
 uint64_t sim_network_solved(const SimNetwork *network);
