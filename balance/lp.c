@@ -15,7 +15,7 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "data/error.h"
+#include "data/data.h"
 
 typedef struct {
     double lower, upper, cost;
