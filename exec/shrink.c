@@ -8,7 +8,7 @@ static const struct {
     const char *key;
     uint32_t base, step, cap;
 } SIZES[] = {
-    {"batch", 1, 0, 1}, {"global_batch", 1, 2, 13}, {"width", 2, 1, 4},
+    {"batch", 1, 0, 1}, {"global_batch", 1, 2, 11}, {"width", 2, 0, 2},
     {"pool", 2, 0, 2},  {"fc", 1, 3, 17},           {"classes", 3, 2, 11},
     {"seq", 6, 0, 6},   {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
     {"heads", 1, 1, 5}, {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
