@@ -34,7 +34,8 @@ static double add_stages(const SimLinear *linear, const ClusterView *view,
                 per_byte = (device->gpus - 1.0) / device->gpus / device->inner.bandwidth;
                 constant += y * fixed->inner_messages * device->inner.latency_s;
             }
-            constant += y * (fixed->flops * per_flop + fixed->inner_bytes * per_byte);
+            constant += y * (fixed->seconds + fixed->flops * per_flop +
+                             fixed->inner_bytes * per_byte);
             for (uint32_t s = 0; s < linear->n_splits; s++) {
                 size_t at = (size_t)i * linear->n_splits + s;
                 g[(size_t)linear->split[s].segment * n + j] +=

@@ -20,13 +20,15 @@ typedef struct {
     uint32_t row, lp_row;
 } Limit;
 
-/* Bundle k has the pieces of segment k (BalancePiece): more bundles take fewer rounds,
- * but larger LPs and more time. */
+/* Columns of the LP are x / unit: a slow device's ratio is small and its seconds are many,
+ * and the unit halves the difference. Bundle k has the pieces of segment k (BalancePiece):
+ * more bundles take fewer rounds, but larger LPs and more time. */
 typedef struct {
     const BalanceRows *rows;
     Lp *lp;
     uint32_t n_bundles, n_columns; /* n_segments; of x */
     uint32_t *theta;               /* [bundle] column of the LP */
+    double *unit;                  /* [column] */
     double *z;                     /* [column] the point being visited */
     double *sum;                   /* [bundle] value at z */
     double *base;                  /* [bundle] of the cut at z */
@@ -47,15 +49,20 @@ static void add_simplices(Master *m, const double *start)
     for (guint e = 0; e < rows->entry->len; e++)
         used[g_array_index(rows->entry, BalanceEntry, e).column / rows->n_classes] = true;
     for (uint32_t column = 0; column < m->n_columns; column++) {
+        bool idle = rows->idle[column];
+        m->unit[column] = idle ? 1 : sqrt(rows->start[column]);
         /* A segment that costs nothing stays as it is. */
-        bool fixed = rows->idle[column] || !used[column / rows->n_classes];
-        lp_column(m->lp, fixed ? start[column] : 0, fixed ? start[column] : INFINITY, 0);
+        bool fixed = idle || !used[column / rows->n_classes];
+        double at = start[column] / m->unit[column];
+        lp_column(m->lp, fixed ? at : 0, fixed ? at : INFINITY, 0);
         m->index[column] = column;
+        m->coefficient[column] = rows->count[column] * m->unit[column];
     }
     for (uint32_t k = 0; k < rows->n_segments; k++) {
         uint32_t first = k * rows->n_classes;
         if (used[k])
-            lp_row(m->lp, 1, 1, rows->n_classes, m->index + first, rows->count + first);
+            lp_row(m->lp, 1, 1, rows->n_classes, m->index + first,
+                   m->coefficient + first);
     }
 }
 
@@ -76,11 +83,12 @@ static bool master_open(Master *m, const BalanceRows *rows, const double *start,
     m->points = g_array_new(FALSE, FALSE, sizeof(double));
     m->cut = g_array_new(FALSE, FALSE, sizeof(Cut));
     m->limit = g_array_new(FALSE, FALSE, sizeof(Limit));
+    m->unit = g_new(double, m->n_columns);
     m->index = g_new(uint32_t, m->n_columns + 1);
     m->coefficient = g_new(double, m->n_columns + 1);
     add_simplices(m, start);
     for (uint32_t g = 0; g < m->n_bundles; g++)
-        m->theta[g] = lp_column(m->lp, -INFINITY, INFINITY, 1);
+        m->theta[g] = lp_column(m->lp, 0, INFINITY, 1);
     return true;
 }
 
@@ -95,6 +103,7 @@ static void master_close(Master *m)
     g_array_unref(m->points);
     g_array_unref(m->cut);
     g_array_unref(m->limit);
+    g_free(m->unit);
     g_free(m->index);
     g_free(m->coefficient);
 }
@@ -108,7 +117,7 @@ static void read_point(Master *m)
     for (uint32_t k = 0; k < rows->n_segments; k++) {
         double sum = 0;
         for (uint32_t i = k * rows->n_classes; i < (k + 1) * rows->n_classes; i++) {
-            m->z[i] = fmax(lp_value(m->lp, i), 0);
+            m->z[i] = fmax(lp_value(m->lp, i), 0) * m->unit[i];
             sum += m->z[i] * rows->count[i];
         }
         for (uint32_t i = k * rows->n_classes; i < (k + 1) * rows->n_classes; i++)
@@ -147,7 +156,7 @@ static void add_cut(Master *m, uint32_t g)
     for (uint32_t column = 0; column < m->n_columns; column++) {
         if (value[column] != 0) {
             m->index[n] = column;
-            m->coefficient[n++] = -value[column];
+            m->coefficient[n++] = -value[column] * m->unit[column];
         }
     }
     m->index[n] = m->theta[g];
@@ -183,7 +192,7 @@ static void add_limit(Master *m, uint32_t r)
         const BalanceEntry *entry =
             &g_array_index(m->rows->entry, BalanceEntry, row->first + e);
         m->index[e] = entry->column;
-        m->coefficient[e] = entry->value;
+        m->coefficient[e] = entry->value * m->unit[entry->column];
     }
     Limit limit = {
         r, lp_row(m->lp, -INFINITY, -row->base, row->n, m->index, m->coefficient)};
@@ -220,7 +229,8 @@ static uint32_t add_limits(Master *m)
 static void read_prices(const Master *m, double *price)
 {
     const BalanceRows *rows = m->rows;
-    memset(price, 0, rows->row->len * sizeof *price);
+    for (guint r = 0; r < rows->row->len; r++)
+        price[r] = 0;
     for (guint i = 0; i < m->cut->len; i++) {
         const Cut *cut = &g_array_index(m->cut, Cut, i);
         double weight = lp_price(m->lp, cut->lp_row);

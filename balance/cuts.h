@@ -8,6 +8,7 @@
  *     min  sum_g theta_g
  *     s.t. theta_g >= sum over i in g of row r_i(z)     points z visited, r_i(z) a
  *                                                       largest row of piece i at z
+ *          theta_g >= 0                                 no piece is negative
  *          limit row <= 0                               limits that some z broke
  *          sum_c count_c x_kc = 1,  x >= 0              every segment k
  *

@@ -201,9 +201,9 @@ static void solve(Lp *lp)
         (int)MIN(1000u + 100u * (lp->n_rows + lp->n_columns), (uint32_t)G_MAXINT);
     load(lp);
     lp->code = glp_simplex(lp->problem, &options);
-    if (lp->code != 0) {
-        /* The last basis may have become singular with the new rows: once more from the
-         * slack basis. */
+    if (lp->code != 0 || glp_get_status(lp->problem) != GLP_OPT) {
+        /* The last basis may have become singular with the new rows, or led the dual
+         * simplex astray: once more from the slack basis. */
         glp_std_basis(lp->problem);
         options.meth = GLP_PRIMAL;
         lp->code = glp_simplex(lp->problem, &options);

@@ -126,26 +126,6 @@ static double pieces_at(const BalanceRows *rows, const double *x)
     return sum;
 }
 
-/* Starts from ratios proportional to speed or even ones, whichever is better. Without any
- * work the former stay. */
-static void start(Balance *b)
-{
-    uint32_t n = b->rows->n_columns;
-    double rates = 0, active = 0;
-    for (uint32_t j = 0; j < b->view->n_devices; j++) {
-        rates += b->view->device[j].rate;
-        active += b->view->device[j].rate > 0;
-    }
-    g_autofree double *even = g_new(double, n);
-    for (uint32_t i = 0; i < n; i++) {
-        double rate = b->view->device[b->classes->device[i % b->classes->n]].rate;
-        b->cuts.x[i] = rate / rates;
-        even[i] = rate > 0 ? 1 / active : 0;
-    }
-    if (pieces_at(b->rows, even) < pieces_at(b->rows, b->cuts.x))
-        memcpy(b->cuts.x, even, n * sizeof *even);
-}
-
 /* The pieces' rows in units of the objective at the present point. */
 static void scale_pieces(Balance *b)
 {
@@ -219,9 +199,12 @@ static bool finish(const Balance *b, double *ratio, BalanceReport *report, GErro
  * highest price in it. */
 static bool fail_infeasible(const Balance *b, GError **error)
 {
+    if (b->rows->first_limit == b->rows->row->len)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "balance: the solver finds no ratios where all are allowed");
     g_autoptr(BalanceRows) violation = balance_rows_violation(b->rows);
     double factor = b->limit_factor;
-    g_autofree double *x = g_memdup2(b->cuts.x, violation->n_columns * sizeof(double));
+    g_autofree double *x = g_memdup2(violation->start, violation->n_columns * sizeof *x);
     g_autofree double *price = g_new0(double, violation->row->len);
     BalanceCuts cuts = {.x = x, .price = price};
     if (balance_cuts(violation, &cuts, error) != LP_OPTIMAL)
@@ -246,7 +229,8 @@ static bool fail_infeasible(const Balance *b, GError **error)
 static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
     enum { ATTEMPTS = 3 };
-    start(b);
+    /* Starts from ratios proportional to speed; where nothing costs anything, they stay. */
+    memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);
     for (uint32_t attempt = 0;; attempt++) {
         g_autoptr(GError) failed = NULL;

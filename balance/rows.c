@@ -68,6 +68,7 @@ static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes)
     rows->n_columns = n_segments * n_classes;
     rows->count = g_new0(double, rows->n_columns);
     rows->idle = g_new0(bool, rows->n_columns);
+    rows->start = g_new0(double, rows->n_columns);
     rows->entry = g_array_new(FALSE, FALSE, sizeof(BalanceEntry));
     rows->row = g_array_new(FALSE, FALSE, sizeof(BalanceRow));
     rows->piece = g_array_new(FALSE, FALSE, sizeof(BalancePiece));
@@ -80,6 +81,7 @@ void balance_rows_free(BalanceRows *rows)
         return;
     g_free(rows->count);
     g_free(rows->idle);
+    g_free(rows->start);
     g_array_unref(rows->entry);
     g_array_unref(rows->row);
     g_array_unref(rows->piece);
@@ -200,10 +202,15 @@ BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
                           uint32_t n_segments)
 {
     BalanceRows *rows = rows_new(n_segments, classes->n);
+    double rates = 0;
+    for (uint32_t c = 0; c < classes->n; c++)
+        rates += classes->count[c] * view->device[classes->device[c]].rate;
     for (uint32_t column = 0; column < rows->n_columns; column++) {
         uint32_t c = column % classes->n;
+        double rate = view->device[classes->device[c]].rate;
         rows->count[column] = classes->count[c];
-        rows->idle[column] = view->device[classes->device[c]].rate == 0;
+        rows->idle[column] = rate == 0;
+        rows->start[column] = rate / rates;
     }
     add_stages(rows, linear, view, classes);
     add_terms(rows, linear, classes);
@@ -218,6 +225,7 @@ BalanceRows *balance_rows_violation(const BalanceRows *rows)
     BalanceRows *violation = rows_new(rows->n_segments, rows->n_classes);
     memcpy(violation->count, rows->count, rows->n_columns * sizeof *rows->count);
     memcpy(violation->idle, rows->idle, rows->n_columns * sizeof *rows->idle);
+    memcpy(violation->start, rows->start, rows->n_columns * sizeof *rows->start);
     for (uint32_t r = rows->first_limit; r < rows->row->len; r++) {
         const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         BalanceRow copy = {row->base, violation->entry->len, row->n};

@@ -47,6 +47,7 @@ typedef struct {
     uint32_t n_segments, n_classes, n_columns;
     double *count;        /* [column] devices of its class, as in (4): sum count x is 1 */
     bool *idle;           /* [column] x is 0: the class has rate 0 */
+    double *start;        /* [column] ratio proportional to speed, > 0 unless idle */
     GArray *entry;        /* BalanceEntry */
     GArray *row;          /* BalanceRow */
     GArray *piece;        /* BalancePiece */
