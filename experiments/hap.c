@@ -52,23 +52,46 @@ static bool consider(Alternation *a, const Program *program, const double *ratio
     return true;
 }
 
-/* The best ratios of a program; those that fit the memory if there are any. */
-static bool best_ratios(Alternation *a, const Program *program, double *ratio,
-                        GError **error)
+/* The linear program with a part of every GPU's memory. */
+static bool solve_ratios(Alternation *a, const SimLinear *linear, const SimMemory *memory,
+                         double part, double *ratio, GError **error)
 {
+    ClusterView view = *a->view;
+    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view.n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    view.device = device;
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    bool done = balance_ratios(linear, memory, &view, 1, ratio, &report, error);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+/* Considers a program with its best ratios; those that fit the memory if there are any. Rounding can need more than the
+ * ratios do, so a plan that misses the memory is tried again with less of it. */
+static bool balance(Alternation *a, const Program *program, double *ratio, bool *feasible,
+                    GError **error)
+{
+    static const double part[] = {1, 0.98, 0.95, 0.9};
     g_autoptr(SimLinear) linear =
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
-    g_autoptr(GError) misfit = NULL;
-    BalanceReport report;
-    gint64 start = g_get_monotonic_time();
-    bool done = balance_ratios(linear, memory, a->view, 1, ratio, &report, &misfit);
-    if (!done && misfit->code == KILTER_ERROR_INFEASIBLE)
-        done = balance_ratios(linear, NULL, a->view, 1, ratio, &report, error);
-    else if (!done)
-        g_propagate_error(error, g_steal_pointer(&misfit));
-    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    return done;
+    bool fits = false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !fits; i++) {
+        g_autoptr(GError) misfit = NULL;
+        if (!solve_ratios(a, linear, memory, part[i], ratio, &misfit)) {
+            if (misfit->code == KILTER_ERROR_INFEASIBLE)
+                break;
+            g_propagate_error(error, g_steal_pointer(&misfit));
+            return false;
+        }
+        if (!consider(a, program, ratio, &fits, error))
+            return false;
+    }
+    *feasible |= fits;
+    return fits || (solve_ratios(a, linear, NULL, 1, ratio, error) &&
+                    consider(a, program, ratio, feasible, error));
 }
 
 static bool same_ratios(const double *a, const double *b, uint32_t n)
@@ -103,8 +126,7 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
     a->search_s += result.search_s;
     *feasible = false;
     return consider(a, program, ratio, feasible, error) &&
-           best_ratios(a, program, ratio, error) &&
-           consider(a, program, ratio, feasible, error);
+           balance(a, program, ratio, feasible, error);
 }
 
 static bool alternate(Alternation *a, const double *start, double memory_s,
@@ -157,11 +179,11 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
-        g_autofree double *balanced = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+        g_autofree double *balanced =
+            g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
         bool feasible = false;
         if (!consider(a, program, ratio, &feasible, error) ||
-            !best_ratios(a, program, balanced, error) ||
-            !consider(a, program, balanced, &feasible, error))
+            !balance(a, program, balanced, &feasible, error))
             return false;
     }
     return true;

@@ -61,30 +61,51 @@ static void compute(Emitter *e, OpId id)
         e->held[op->out[o]] |= (FormSet)(1u << rule->form[op->n_in + o]);
 }
 
+/* Forms of `tensor` that the backward ops read. */
+static FormSet reads_of(const Emitter *e, uint32_t n, const OpId *backward,
+                        TensorId tensor)
+{
+    FormSet wanted = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const Op *b = graph_get_op(e->graph, backward[k]);
+        for (uint32_t i = 0; i < b->n_in; i++)
+            if (b->in[i] == tensor)
+                wanted |= (FormSet)(1u << e->assignment->rule[backward[k]].form[i]);
+    }
+    return wanted;
+}
+
+/* What the backward reads as a slice is sliced at once, so that the replica need not be kept. */
+static void save_slice(Emitter *e, TensorId tensor, FormSet wanted)
+{
+    FormSet slices = wanted & (FormSet)~e->held[tensor] & (FormSet) ~(1u << FORM_REDUCE);
+    if ((e->held[tensor] >> FORM_IDENTITY & 1u) &&
+        graph_tensor(e->graph, tensor)->role == ROLE_ACTIVATION)
+        reach(e, tensor, slices);
+}
+
+static void save_slices(Emitter *e, OpId id)
+{
+    const Op *op = graph_get_op(e->graph, id);
+    OpId backward[MAX_BACKWARD];
+    uint32_t n = backward_ops(e->graph, id, backward);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        save_slice(e, op->in[i], reads_of(e, n, backward, op->in[i]));
+    for (uint32_t o = 0; o < op->n_out; o++)
+        save_slice(e, op->out[o], reads_of(e, n, backward, op->out[o]));
+}
+
 /* One step for everything that the backward ops of `id` read, their computations, one step for its contributions. */
 static void emit_backward(Emitter *e, OpId id)
 {
     const Op *op = graph_get_op(e->graph, id);
     OpId backward[MAX_BACKWARD];
     uint32_t n = backward_ops(e->graph, id, backward);
-    GHashTable *seen = g_hash_table_new(NULL, NULL);
     for (uint32_t k = 0; k < n; k++) {
         const Op *b = graph_get_op(e->graph, backward[k]);
-        for (uint32_t i = 0; i < b->n_in; i++) {
-            if (!g_hash_table_add(seen, GUINT_TO_POINTER(b->in[i] + 1)))
-                continue;
-            FormSet wanted = 0;
-            for (uint32_t k2 = 0; k2 < n; k2++) {
-                const Op *b2 = graph_get_op(e->graph, backward[k2]);
-                for (uint32_t i2 = 0; i2 < b2->n_in; i2++)
-                    if (b2->in[i2] == b->in[i])
-                        wanted |=
-                            (FormSet)(1u << e->assignment->rule[backward[k2]].form[i2]);
-            }
-            reach(e, b->in[i], wanted);
-        }
+        for (uint32_t i = 0; i < b->n_in; i++)
+            reach(e, b->in[i], reads_of(e, n, backward, b->in[i]));
     }
-    g_hash_table_destroy(seen);
     for (uint32_t k = 0; k < n; k++)
         compute(e, backward[k]);
     for (int pass = 0; pass < 2; pass++) /* all conversions, then all accumulations */
@@ -150,8 +171,10 @@ Program *synth_emit(const Pricer *pricer, const Assignment *assignment, GError *
         if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
             reach(&e, t, needed[t]);
     OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
-    for (OpId id = 0; id <= loss; id++)
+    for (OpId id = 0; id <= loss; id++) {
         compute(&e, id);
+        save_slices(&e, id);
+    }
     for (OpId id = loss + 1; id-- > 0;)
         emit_backward(&e, id);
     emit_updates(&e);

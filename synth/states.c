@@ -85,7 +85,8 @@ static void prepare_floor(States *s)
 {
     for (OpId id = s->n_ops; id-- > 0;)
         for (uint32_t h = 0; h < s->pricer->n_classes; h++)
-            s->cut[id].floor[h] = s->cut[id + 1].floor[h] + choices_least(s->choices[id], h);
+            s->cut[id].floor[h] =
+                s->cut[id + 1].floor[h] + choices_least(s->choices[id], h);
 }
 
 States *states_new(Pricer *pricer, GError **error)

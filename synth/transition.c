@@ -130,25 +130,34 @@ static void choose_plans(Choices *c, uint32_t p, const Choice *choice, const Bod
     }
 }
 
-/* Charge for the activations that the backward ops read, in every form that they read them in. */
-static double saved_memory(const Choices *c, const Choice *choice)
+/* Charge for one activation that is held in `held` when the backward reads it in `wanted`: slices of a replica are kept in
+ * its place, other conversions happen in the backward. */
+static double saved_charge(const Pricer *pricer, TensorId tensor, Form held,
+                           FormSet wanted)
 {
     double charge = 0;
-    for (Form form = 0; form < FORM_MAX; form++) {
-        for (uint32_t o = 0; o < c->op->n_out; o++)
-            if (choice->wanted[SLOT_OUT + o] >> form & 1u)
-                charge += price_memory(c->pricer, c->op->out[o], form);
-        for (uint32_t i = 0; i < c->view->n_in; i++)
-            if (choice->wanted[SLOT_IN + i] >> form & 1u)
-                charge += price_memory(c->pricer, c->view->tensor[i], form);
-    }
+    for (Form form = 0; form < FORM_MAX; form++)
+        if (wanted >> form & 1u)
+            charge += price_memory(pricer, tensor, held == FORM_IDENTITY ? form : held);
+    return charge;
+}
+
+static double saved_memory(const Choices *c, const Choice *choice, const Body *body)
+{
+    double charge = 0;
+    for (uint32_t o = 0; o < c->op->n_out; o++)
+        charge += saved_charge(c->pricer, c->op->out[o], body->out[o].form,
+                               choice->wanted[SLOT_OUT + o]);
+    for (uint32_t i = 0; i < c->view->n_in; i++)
+        charge += saved_charge(c->pricer, c->view->tensor[i], body->needs.reads[i],
+                               choice->wanted[SLOT_IN + i]);
     return charge;
 }
 
 /* Saved outputs are converted in the step before the backward ops. */
 static bool finish_half(Choices *c, const Choice *choice, Body *body)
 {
-    body->cost.comm_s += saved_memory(c, choice);
+    body->cost.comm_s += saved_memory(c, choice, body);
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = bit(body->out[o].form);
         Step step = {0};
@@ -285,7 +294,8 @@ double choices_least(const Choices *choices, uint32_t h)
 {
     double least = INFINITY;
     for (uint32_t b = 0; b < choices->bodies->len; b++)
-        least = fmin(least, cost_relaxed(&g_array_index(choices->bodies, Body, b).cost, h));
+        least =
+            fmin(least, cost_relaxed(&g_array_index(choices->bodies, Body, b).cost, h));
     return least;
 }
 
