@@ -137,6 +137,22 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
     return graph_get_op(graph, graph_append(graph, &spec))->out[0];
 }
 
+void graph_set_timed(Graph *graph)
+{
+    graph->timed = true;
+}
+
+void graph_set_seconds(Graph *graph, OpId id, double seconds)
+{
+    g_assert(graph->timed && !graph->sealed);
+    g_array_index(graph->ops, Op, id).seconds = seconds;
+}
+
+bool graph_is_timed(const Graph *graph)
+{
+    return graph->timed;
+}
+
 /* --- sealing: which dimensions must be cut alike --- */
 
 static uint32_t find(uint32_t *parent, uint32_t x)

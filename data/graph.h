@@ -62,6 +62,7 @@ typedef struct {
     OpId
         of; /* backward: the forward op it differentiates (an accumulating add: the consumer whose
                        contribution it adds); forward and update: itself */
+    double seconds; /* in a timed graph: how long it takes on every device */
     uint32_t layer; /* index in the model's own layer names, for reports and segments */
     uint32_t n_in, n_out;
     TensorId in[OP_MAX_IN], out[OP_MAX_OUT];
@@ -94,6 +95,11 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
 /* Appends backward and update ops for `loss`. */
 void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
 
+/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every device, whatever they compute
+ * and whatever part of it: a workload that is written down by its durations. */
+void graph_set_timed(Graph *graph);
+void graph_set_seconds(Graph *graph, OpId id, double seconds);
+
 void graph_seal(Graph *graph);
 
 /* --- reading --- */
@@ -109,6 +115,7 @@ uint32_t graph_n_layers(const Graph *graph);
 /* Tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
 
+bool graph_is_timed(const Graph *graph);
 TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss is an
  * input tensor holding the constant 1. */

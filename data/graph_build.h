@@ -21,6 +21,7 @@ struct Graph {
     GArray *updated;   /* TensorId of each tensor's next value, or GRAPH_NONE */
     GArray *op_gradients; /* OpGradient of each op */
     TensorId loss;
+    bool timed;
     bool sealed;
 };
 

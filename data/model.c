@@ -11,21 +11,27 @@ typedef struct {
     TensorId (*build)(Graph *graph, const ModelParams *params);
     const char *(*check)(const ModelParams *params);
     ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
+    void (*finish)(Graph *graph,
+                   const ModelParams *params); /* before sealing; may be NULL */
 } ModelEntry;
 
-#define SIZE(key, value)         \
-    {                            \
-        key, value, 1, 1e9, true \
+#define SIZE(key, value)                  \
+    {                                     \
+        key, value, 1, 1e9, true, NULL, 0 \
+    }
+#define DURATION(key, value)                          \
+    {                                                 \
+        key, value, 0, 1e6, false, "s", QUANTITY_TIME \
     }
 /* global_batch and experts: 0 means "follow the cluster"; resolved before building. */
-#define BATCH(value)                    \
-    SIZE("batch", value),               \
-    {                                   \
-        "global_batch", 0, 0, 1e9, true \
+#define BATCH(value)                             \
+    SIZE("batch", value),                        \
+    {                                            \
+        "global_batch", 0, 0, 1e9, true, NULL, 0 \
     }
-#define DROPOUT(value)                   \
-    {                                    \
-        "dropout", value, 0, 0.99, false \
+#define DROPOUT(value)                            \
+    {                                             \
+        "dropout", value, 0, 0.99, false, NULL, 0 \
     }
 #define ENCODER                                                                   \
     SIZE("layers", 8), SIZE("hidden", 768), SIZE("heads", 12), SIZE("ffn", 3072), \
@@ -37,24 +43,37 @@ static const ModelEntry entry[] = {
      model_vgg19,
      model_vgg19_check,
      {BATCH(64), SIZE("image", 32), SIZE("width", 64), SIZE("pool", 7), SIZE("fc", 4096),
-      SIZE("classes", 10), DROPOUT(0.5)}},
+      SIZE("classes", 10), DROPOUT(0.5)},
+     NULL},
     {{"vit", "Dosovitskiy et al. 2020; HAP Table 1 (CIFAR-10)"},
      model_vit,
      model_vit_check,
-     {BATCH(64), ENCODER, SIZE("image", 32), SIZE("patch", 4), SIZE("classes", 10)}},
+     {BATCH(64), ENCODER, SIZE("image", 32), SIZE("patch", 4), SIZE("classes", 10)},
+     NULL},
     {{"bert-base", "Devlin et al. 2018; HAP Table 1 (WikiText-2)"},
      model_bert_base,
      model_transformer_check,
-     {BATCH(64), ENCODER, TEXT}},
+     {BATCH(64), ENCODER, TEXT},
+     NULL},
     {{"bert-moe", "Lepikhin et al. 2020 (GShard); HAP Table 1 (WikiText-2)"},
      model_bert_moe,
      model_transformer_check,
      {BATCH(32),
       ENCODER,
       TEXT,
-      {"experts", 0, 0, 1e6, true},
-      {"capacity_factor", 1.25, 0.01, 100, false},
-      SIZE("moe_every", 2)}},
+      {"experts", 0, 0, 1e6, true, NULL, 0},
+      {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0},
+      SIZE("moe_every", 2)},
+     NULL},
+    {{"synthetic", "durations written down; for given plans such as dp-ev's"},
+     model_synthetic,
+     model_synthetic_check,
+     {BATCH(1),
+      SIZE("layers", 12),
+      DURATION("forward", 0.01),
+      DURATION("backward", 0.02),
+      {"gradient", 28e6, 4, 4e9, true, "B", QUANTITY_BYTES}},
+     model_synthetic_times},
 };
 
 uint32_t model_count(void)
@@ -71,7 +90,8 @@ char *model_parameters_text(uint32_t index)
 {
     g_autoptr(GString) text = g_string_new("");
     for (const ModelParam *param = entry[index].param; param->key; param++)
-        g_string_append_printf(text, "%s=%.10g ", param->key, param->value);
+        g_string_append_printf(text, "%s=%.10g%s ", param->key, param->value,
+                               param->unit ? param->unit : "");
     return g_strdup_printf("%soptimizer=adam", text->str);
 }
 
@@ -135,6 +155,31 @@ static bool set_optimizer(const char *spec, const char *value, ModelParams *para
     return true;
 }
 
+/* A number or quantity in the parameter's range. */
+static bool read_value(const char *spec, const char *value, const ModelParam *param,
+                       double *number, GError **error)
+{
+    if (param->unit) {
+        if (!units_parse(value, param->quantity, number, error)) {
+            g_prefix_error(error, "model '%s': %s: ", spec, param->key);
+            return false;
+        }
+    } else {
+        char *end;
+        *number = g_ascii_strtod(value, &end);
+        if (end == value || *end)
+            *number = NAN;
+    }
+    if (*number >= param->min && *number <= param->max &&
+        (!param->integer || *number == floor(*number)))
+        return true;
+    const char *unit = param->unit ? param->unit : "";
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': %s: expected %s from %.10g%s to %.10g%s, got '%s'",
+                       spec, param->key, param->integer ? "an integer" : "a number",
+                       param->min, unit, param->max, unit, value);
+}
+
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
@@ -144,19 +189,8 @@ static bool set_param(const char *spec, const char *key, const char *value,
     for (uint32_t i = 0; i < params->n; i++) {
         ModelParam *param = &params->param[i];
         g_string_append_printf(known, "%s, ", param->key);
-        if (strcmp(param->key, key) != 0)
-            continue;
-        char *end;
-        double number = g_ascii_strtod(value, &end);
-        if (end == value || *end || !(number >= param->min && number <= param->max) ||
-            (param->integer && number != floor(number)))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "model '%s': %s: expected %s from %.10g to %.10g, got '%s'", spec, key,
-                param->integer ? "an integer" : "a number", param->min, param->max,
-                value);
-        param->value = number;
-        return true;
+        if (strcmp(param->key, key) == 0)
+            return read_value(spec, value, param, &param->value, error);
     }
     return kilter_fail(error, KILTER_ERROR_INPUT,
                        "model '%s': unknown parameter '%s', expected one of %soptimizer",
@@ -216,8 +250,9 @@ static char *canonical_spec(const char *name, const ModelParams *params)
 {
     g_autoptr(GString) text = g_string_new(name);
     for (uint32_t i = 0; i < params->n; i++)
-        g_string_append_printf(text, "%c%s=%.10g", i ? ',' : ':', params->param[i].key,
-                               params->param[i].value);
+        g_string_append_printf(text, "%c%s=%.10g%s", i ? ',' : ':', params->param[i].key,
+                               params->param[i].value,
+                               params->param[i].unit ? params->param[i].unit : "");
     return g_strdup_printf("%s,optimizer=%s", text->str,
                            params->optimizer == OPTIMIZER_SGD ? "sgd" : "adam");
 }
@@ -245,6 +280,8 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
     }
     Graph *graph = graph_new(name);
     graph_differentiate(graph, model->build(graph, &params), params.optimizer);
+    if (model->finish)
+        model->finish(graph, &params);
     graph_seal(graph);
     if (canonical)
         *canonical = canonical_spec(name, &params);

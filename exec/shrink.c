@@ -17,6 +17,9 @@ static const struct {
 /* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave one pixel. */
 enum { HEAD_SIZE = 3, PATCHES = 3, POOLED_EDGE = 32 };
 
+/* Of a synthetic gradient. */
+enum { ELEMENT_BYTES = 4 };
+
 static uint64_t value_of(char **pairs, const char *key)
 {
     for (; *pairs; pairs++) {
@@ -78,6 +81,9 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
         else if (number && strcmp(key, "image") == 0)
             append_pair(text, key,
                         patch > 0 ? patch * MIN(edge, value / old_patch) : POOLED_EDGE);
+        else if (number && strcmp(key, "gradient") == 0)
+            g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT "B", key,
+                                   ELEMENT_BYTES * vary(random, 1 + 2 * n_devices));
         else if (number && small_size(key, n_devices, NULL) > 0)
             append_pair(text, key, MIN(small_size(key, n_devices, random), value));
         else

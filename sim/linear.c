@@ -20,6 +20,7 @@ static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t
     SimLinear *linear = build->linear;
     SimWork *fixed = &linear->stage[stage].fixed;
 
+    fixed->seconds += work->seconds;
     fixed->flops += work->flops;
     fixed->inner_bytes += work->inner_bytes;
     fixed->inner_messages += work->inner_messages;

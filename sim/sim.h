@@ -76,8 +76,9 @@ double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
                         double max_share_from, double max_share_to);
 
 /* Work that one instruction gives every device: fixed + sharded * share, of FLOPs and of
- * inner bytes. */
+ * inner bytes; of a timed graph (data/graph.h) given seconds instead of FLOPs. */
 typedef struct {
+    double seconds;
     double flops, flops_sharded;
     double inner_bytes, inner_bytes_sharded;
     uint32_t inner_messages;

@@ -68,7 +68,8 @@ static uint32_t merge(Interval *interval, uint32_t n)
 {
     uint32_t kept = 0;
 
-    qsort(interval, n, sizeof *interval, compare);
+    if (n > 1)
+        qsort(interval, n, sizeof *interval, compare);
     for (uint32_t i = 0; i < n; i++) {
         if (kept > 0 && interval[i].start_s <= interval[kept - 1].end_s)
             interval[kept - 1].end_s = fmax(interval[kept - 1].end_s, interval[i].end_s);

@@ -24,8 +24,11 @@ void sim_work_op(const Graph *graph, OpId op, const Rule *rule, SimWork *work)
 {
     const Op *o = graph_get_op(graph, op);
 
-    *work =
-        (SimWork){.flops = rule->flops_replicated, .flops_sharded = rule->flops_sharded};
+    if (graph_is_timed(graph))
+        *work = (SimWork){.seconds = o->seconds};
+    else
+        *work = (SimWork){.flops = rule->flops_replicated,
+                          .flops_sharded = rule->flops_sharded};
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);
         if (is_parameter_gradient(graph, tensor) &&
@@ -58,7 +61,7 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
 {
     const double flops = work->flops + work->flops_sharded * share;
     /* A device of rate 0 may have nothing to compute. */
-    double seconds = flops == 0 ? 0 : flops / device->rate;
+    double seconds = work->seconds + (flops == 0 ? 0 : flops / device->rate);
 
     if (device->gpus > 1 && work->inner_messages > 0) {
         const double g = device->gpus;

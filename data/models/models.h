@@ -3,12 +3,15 @@
 #define KILTER_DATA_MODELS_H
 
 #include "data/graph.h"
+#include "data/units.h"
 
 typedef struct {
     const char *key;
     double value;    /* default, then the resolved value */
     double min, max; /* accepted range */
     bool integer;
+    const char *unit; /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
+    Quantity quantity;
 } ModelParam;
 
 enum { MODEL_MAX_PARAMS = 16 };
@@ -31,10 +34,16 @@ TensorId
 model_bert_moe(Graph *graph,
                const ModelParams *params); /* every `moe_every`-th layer has experts */
 
+TensorId model_synthetic(Graph *graph, const ModelParams *params);
+
+/* Gives the ops of the differentiated graph their times. */
+void model_synthetic_times(Graph *graph, const ModelParams *params);
+
 /* Checks between parameters; NULL or what is wrong. */
 const char *model_vgg19_check(const ModelParams *params);
 const char *model_vit_check(const ModelParams *params);
 const char *model_transformer_check(const ModelParams *params);
+const char *model_synthetic_check(const ModelParams *params);
 
 /* log-softmax of logits [..., classes] and the sum of the negative log likelihoods of `labels`. */
 TensorId model_loss(Graph *graph, TensorId logits, TensorId labels);
