@@ -20,9 +20,9 @@ typedef struct {
     uint32_t row, lp_row;
 } Limit;
 
-/* Columns of the LP are x / unit: a slow device's ratio is small and its seconds are many,
- * and the unit halves the difference. Bundle k has the pieces of segment k (BalancePiece):
- * more bundles take fewer rounds, but larger LPs and more time. */
+/* Columns of the LP are x / unit: a slow device's ratio is small and its seconds are
+ * many, and the unit halves the difference. Bundle k has the pieces of segment k
+ * (BalancePiece): more bundles take fewer rounds, but larger LPs and more time. */
 typedef struct {
     const BalanceRows *rows;
     Lp *lp;

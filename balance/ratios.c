@@ -229,7 +229,7 @@ static bool fail_infeasible(const Balance *b, GError **error)
 static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
     enum { ATTEMPTS = 3 };
-    /* Starts from ratios proportional to speed; where nothing costs anything, they stay. */
+    /* Starts from ratios proportional to speed; what costs nothing keeps them. */
     memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);
     for (uint32_t attempt = 0;; attempt++) {
