@@ -1,0 +1,83 @@
+/* kilter verify as people call it: what it prints, and what it refuses. */
+#include <jansson.h>
+
+#include "tests/support/program.h"
+
+static json_t *verified(const Sandbox *sandbox, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(sandbox, line);
+    json_t *root = json_loads(ran.out, 0, NULL);
+    assert_non_null(root);
+    return root;
+}
+
+static void test_right_plans(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    json_t *root = verified(
+        sandbox, "verify bert-moe:layers=2 hap-8 -p deepspeed --shapes 2 --json");
+    assert_true(json_is_true(json_object_get(root, "right")));
+    assert_int_equal(json_integer_value(json_object_get(root, "devices")), 8);
+    assert_at_most(json_real_value(json_object_get(root, "error")), 1e-10);
+    assert_true(json_is_null(json_object_get(root, "wrong_tensor")));
+    json_decref(root);
+    g_auto(Ran) planned = program_run_good(
+        sandbox, "plan bert-base:layers=1 hap-8 -p dp-ev -o plan.json -q");
+    root = verified(sandbox, "verify plan.json --json");
+    assert_true(json_is_true(json_object_get(root, "right")));
+    json_decref(root);
+}
+
+static void test_the_theory_of_a_model(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    json_t *root = verified(sandbox, "verify --theory vit:layers=1 --shapes 2 --json");
+    assert_true(json_is_true(json_object_get(root, "right")));
+    assert_at_most(100, json_integer_value(json_object_get(root, "rules")));
+    json_decref(root);
+    /* A lone model means its theory. */
+    g_auto(Ran) ran = program_run_good(sandbox, "verify vit:layers=1");
+    assert_non_null(strstr(ran.out, "rules"));
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    program_refuses(sandbox, "verify", 2, "expected PLAN.json");
+    program_refuses(sandbox, "verify nothing.json", 2, "nothing.json");
+    program_refuses(sandbox, "verify --theory vit hap-8", 2, "--theory");
+    program_refuses(sandbox, "verify --theory nothing", 2, "nothing");
+    program_refuses(sandbox, "verify vit hap-8 --planner nothing", 2, "unknown planner");
+    program_refuses(sandbox, "verify vit --shapes=-1", 2, "--shapes");
+}
+
+/* A plan that lost an all-reduce. */
+static void test_damaged_plan(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_auto(Ran) planned =
+        program_run_good(sandbox, "plan vit:layers=1 hap-8 -p dp-ev -o plan.json -q");
+    g_autofree char *text = sandbox_read(sandbox, "plan.json");
+    g_autoptr(GRegex) regex = g_regex_new(
+        "\\[\\s*\"all_reduce\",\\s*\"head\\.weight\\.grad\"[^\\]]*\\],", 0, 0, NULL);
+    g_autofree char *damaged = g_regex_replace(regex, text, -1, 0, "", 0, NULL);
+    assert_string_not_equal(damaged, text);
+    sandbox_write(sandbox, "damaged.json", damaged);
+    program_refuses(sandbox, "verify damaged.json", 2, "head.weight");
+    program_refuses(sandbox, "verify damaged.json -p hap", 2, "is a plan already");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_right_plans),
+        cmocka_unit_test(test_the_theory_of_a_model),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_damaged_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
