@@ -29,13 +29,17 @@ static inline ClusterView *random_view(GRand *random, const RandomShape *shape)
     view->device = g_new0(Device, shape->n_devices);
     g_autofree Device *class = g_new0(Device, shape->n_classes);
     for (uint32_t c = 0; c < shape->n_classes; c++) {
-        class[c].type = c;
-        class[c].type_name = name[c % 16];
-        class[c].gpus = shape->inner ? 1u << g_rand_int_range(random, 0, 4) : 1;
-        class[c].rate = random_log(random, 2e12, 2e13) * class[c].gpus;
-        class[c].memory_bytes = 1ull << 34;
-        class[c].inner =
+        Device *new = &class[c];
+        new->gpus = shape->inner ? 1u << g_rand_int_range(random, 0, 4) : 1;
+        new->rate = random_log(random, 2e12, 2e13) * new->gpus;
+        new->inner =
             (LinkCost){random_log(random, 1e-6, 1e-4), random_log(random, 1e10, 1e11)};
+        /* Some classes differ in memory alone. */
+        if (c > 0 && g_rand_double(random) < 0.3)
+            *new = class[c - 1];
+        new->type = c;
+        new->type_name = name[c % 16];
+        new->memory_bytes = (uint64_t)g_rand_int_range(random, 8, 33) << 30;
     }
     for (uint32_t j = 0; j < shape->n_devices; j++) {
         view->device[j] =
@@ -91,14 +95,18 @@ static inline SimLinear *random_linear(GRand *random, const RandomShape *shape)
     return linear;
 }
 
-/* Points that bind for some devices at some ratios: `tight` near 1 leaves little more
- * than even ratios need. */
+/* Points that bind for some devices at some ratios: `tight` near 1 leaves room for few
+ * ratios, far above it for none. */
 static inline SimMemory *random_memory(GRand *random, const SimLinear *linear,
                                        const ClusterView *view, uint32_t n_points,
                                        double tight)
 {
     SimMemory *memory = g_new0(SimMemory, 1);
-    double bytes = (double)view->device[0].memory_bytes;
+    double least = INFINITY, all = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        least = fmin(least, (double)view->device[j].memory_bytes);
+        all += (double)view->device[j].memory_bytes;
+    }
     memory->n_points = n_points;
     memory->n_splits = linear->n_splits;
     memory->instr = g_new0(uint32_t, n_points);
@@ -108,13 +116,17 @@ static inline SimMemory *random_memory(GRand *random, const SimLinear *linear,
     memory->divided_sharded = g_new0(double, (size_t)n_points * linear->n_splits);
     for (uint32_t p = 0; p < n_points; p++) {
         memory->instr[p] = 10 * p;
-        memory->held[p] = floor(bytes * 0.3 * g_rand_double(random));
-        memory->divided[p] = floor(bytes * 0.1 * g_rand_double(random));
-        double rest = (bytes - memory->held[p] - memory->divided[p]) * view->n_devices /
+        memory->held[p] = floor(least * 0.3 * g_rand_double(random));
+        memory->divided[p] = floor(least * 0.1 * g_rand_double(random));
+        double rest = (all - view->n_devices * (memory->held[p] + memory->divided[p])) /
                       linear->n_splits;
-        for (uint32_t s = 0; s < linear->n_splits; s++)
-            memory->held_sharded[p * linear->n_splits + s] =
-                floor(tight * rest * g_rand_double_range(random, 0.8, 1));
+        for (uint32_t s = 0; s < linear->n_splits; s++) {
+            size_t at = (size_t)p * linear->n_splits + s;
+            double whole = tight * rest * g_rand_double_range(random, 0.8, 1);
+            double divided = g_rand_double(random) * 0.5;
+            memory->held_sharded[at] = floor((1 - divided) * whole);
+            memory->divided_sharded[at] = floor(divided * whole);
+        }
     }
     return memory;
 }
