@@ -9,7 +9,7 @@
 #include "tests/bench/bench.h"
 #include "tests/support/random_linear.h"
 
-enum { LIMIT_S = 60 };
+enum { LIMIT_S = 10 };
 
 /* Seconds that a whole sharded dim takes on the device. */
 static double slope(const SimLinear *linear, uint32_t i, const Device *device)
@@ -117,8 +117,12 @@ static void compare(uint32_t n_stages, uint32_t n_classes, uint32_t instances)
         random_view_free(view);
     }
     double a = median(ours), b = median(written);
-    printf("%6u x 8, %u classes %12.3f %14.3f %s%8.1f %14.1e\n", n_stages, n_classes,
-           1e3 * a, 1e3 * b, limited ? ">" : " ", b / a, difference);
+    printf("%6u x 8, %u classes %12.3f %14.3f %s%8.1f", n_stages, n_classes, 1e3 * a,
+           1e3 * b, limited ? ">" : " ", b / a);
+    if (limited)
+        printf("\n");
+    else
+        printf(" %14.1e\n", difference);
 }
 
 int main(void)
