@@ -34,8 +34,10 @@ static Cluster *make(const char *text, const HostSpec *spec)
     cluster->description = g_strdup("equal hosts on a built network");
     cluster->n_types = 1;
     cluster->type = g_new0(DeviceType, 1);
-    cluster->type[0] = (DeviceType){g_strdup("gpu"), spec->rate, (uint64_t)spec->memory,
-                                    g_strdup("the cluster's text")};
+    cluster->type[0] = (DeviceType){.name = g_strdup("gpu"),
+                                    .rate = spec->rate,
+                                    .memory_bytes = (uint64_t)spec->memory,
+                                    .source = g_strdup("the cluster's text")};
     cluster->n_machines = spec->hosts;
     cluster->machine = g_new0(Machine, spec->hosts);
     for (uint32_t i = 0; i < spec->hosts; i++)

@@ -136,7 +136,7 @@ static bool add_explicit_network(Build *build, GError **error)
     }
     for (uint32_t i = 0; i < spec->n_links; i++) {
         const NetworkLink *link = &spec->explicit_link[i];
-        uint32_t from, to;
+        uint32_t from = 0, to = 0;
         if (!find_end(by_name, link->from, &from, error) ||
             !find_end(by_name, link->to, &to, error)) {
             g_prefix_error(error, "links[%u]: ", i);

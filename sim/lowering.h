@@ -98,9 +98,8 @@ typedef struct {
     uint32_t root;                       /* rank */
 } SimCollective;
 
-/* What the table says for it. */
-SimAlgorithm sim_tuned_algorithm(const SimCollective *collective,
-                                 const Topology *topology);
+/* What the table (sim/tuning.c) says for it. */
+SimAlgorithm sim_tuned_algorithm(const SimCollective *collective);
 
 /* The flows of a collective; can be run any number of times, also at once.
  * KILTER_ERROR_INPUT if the algorithm does not do this kind. */
@@ -117,7 +116,8 @@ double sim_lowered_bytes(const SimLowered *lowered);     /* sent by all ranks to
 /* One execution. `rank_done` (may be NULL) is called once for each (group * n + rank),
  * `done` once when all are; both with `context`, done with `argument`. A rank of a
  * lockstep phase is done when all are; of a free phase when it has sent and received all
- * that it has to. Freed by the caller, not before `done`. */
+ * that it has to. Freed by the caller, in `done` at the earliest. A rank
+ * that has nothing to send or receive is done when it arrives, inside sim_run_arrive. */
 typedef struct SimRun SimRun;
 SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler rank_done,
                     SimHandler done, void *context, uint64_t argument);

@@ -41,7 +41,7 @@ uint32_t sim_network_route(SimNetwork *network, uint32_t from, uint32_t to,
 
 typedef struct {
     uint32_t link;
-    float weight; /* above 0 */
+    double weight; /* above 0 */
 } SimUse;
 
 typedef struct {

@@ -1,0 +1,104 @@
+/* Max-min fair rates of flows over links, by water-filling: equation (1) of sim/network.h.
+ * Private to sim; knows times, but no events.
+ *
+ * All rates rise together until a link is full; the flows on it keep the rate they have,
+ * the others rise on. Which link is next: room / weight is its level, with room the
+ * bandwidth that the fixed flows leave and weight the sum over the others. Levels only
+ * rise as flows are fixed, so a heap of levels that are brought up to date when they come
+ * to the top finds it. Levels that differ by rounding only count as one, so that equal
+ * flows get the same rate to the bit.
+ *
+ * Only what a change can reach is solved for again: the flows on the links that changed,
+ * the links of those flows, and so on. */
+#ifndef KILTER_SIM_FAIRNESS_H
+#define KILTER_SIM_FAIRNESS_H
+
+#include "sim/network.h"
+
+enum { OWN_USES = 6 }; /* that a flow holds without more memory */
+
+typedef struct {
+    SimFlow flow;
+    double rate, remaining, since_s; /* bytes left at since_s; then rate bytes/s */
+    double next_rate;                /* while solving */
+    double stretch;                  /* 1 / efficiency */
+    uint32_t epoch;                  /* solve that has met it */
+    uint32_t place;                  /* in the heap of ends */
+    bool fixed, active;
+    uint32_t *at; /* [use]: place among the link's entries */
+    SimUse *use;  /* of flow.use NULL: its own, as here or in own_use */
+    SimUse own_use[OWN_USES];
+    uint32_t own_at[OWN_USES];
+} Sharer;
+
+typedef struct {
+    SimFlowId flow;
+    uint32_t use; /* of the flow's */
+} Entry;
+
+typedef struct {
+    double bandwidth;
+    Entry *entry; /* active flows on it */
+    uint32_t n, capacity;
+    bool inner, dirty;
+    /* while solving */
+    uint32_t epoch, left; /* flows not fixed */
+    double room, weight;
+} SharedLink;
+
+typedef struct {
+    double key;
+    uint32_t item;
+} HeapItem;
+
+typedef struct {
+    uint32_t n_links, n_flows, flow_capacity, n_active;
+    SharedLink *link;
+    Sharer *flow;
+    uint64_t n_solved;
+    uint32_t epoch;
+    GArray *dirty;       /* links */
+    GArray *found_links; /* scratch: the part that is solved for, */
+    GArray *found_flows;
+    HeapItem *level; /* scratch: [n_links] */
+    HeapItem *end;   /* heap of when active flows end; never-ending ones too */
+    uint32_t n_ends, end_capacity;
+} SimShare;
+
+void share_init(SimShare *share, const Topology *topology);
+void share_clear(SimShare *share);
+
+/* A flow that does not share yet, as number `id`, or a new one if that is UINT32_MAX.
+ * `own`: uses to copy, if the flow brings none that stay. */
+SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow,
+                    const SimUse *own);
+void share_release(SimShare *share, SimFlowId id);
+
+/* Begins and ends sharing; rates are stale until share_solve. */
+void share_add(SimShare *share, SimFlowId id, double now_s);
+void share_remove(SimShare *share, SimFlowId id);
+void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth);
+void share_solve(SimShare *share, double now_s);
+
+double share_next_end_s(const SimShare *share); /* INFINITY if none ends */
+
+/* Takes the flows that end until then out of the heap of ends, in the order of their
+ * numbers; share_remove is still to be called. */
+void share_take_due(SimShare *share, double until_s, GArray *due);
+
+static inline Sharer *share_flow(const SimShare *share, SimFlowId id)
+{
+    return &share->flow[id];
+}
+static inline const SimUse *share_uses(const SimShare *share, SimFlowId id)
+{
+    const Sharer *f = &share->flow[id];
+    return f->flow.use ? f->flow.use : f->use ? f->use : f->own_use;
+}
+
+uint32_t share_stalled(const SimShare *share);
+double share_link_rate(const SimShare *share, uint32_t link);
+/* Payload that the active flows have moved over the link until now. */
+double share_link_moved(const SimShare *share, uint32_t link, double now_s);
+
+#endif

@@ -1,0 +1,348 @@
+#include "sim/network.h"
+
+#include <math.h>
+
+#include "sim/fairness.h"
+
+enum { OPEN_BATCHES = 8 };
+
+/* Flows whose ends lie closer together than this part of the time end at once. */
+static const double SAME_TIME = 1e-12;
+
+/* Flows that wait for the same instant. */
+typedef struct {
+    double due_s;
+    uint32_t n, capacity;
+    SimFlowId *flow;
+} Batch;
+
+struct SimNetwork {
+    SimEngine *engine;
+    const Topology *topology;
+    Routes *routes;
+    SimShare share;                        /* flows and links, sim/fairness.h */
+    double *bytes, *busy_s, *busy_since_s; /* [link] */
+    uint32_t n_waiting;
+    GArray *free_flows; /* numbers to use again */
+    GArray *batch;      /* all ever made */
+    GArray *free_batches;
+    uint32_t open[OPEN_BATCHES], next_open; /* made last, to be joined */
+    bool settling;                          /* an event to solve for rates is scheduled */
+    uint64_t tick; /* number of the valid event for the next end of a flow; others are
+                     * out of date */
+    double tick_s;
+    GArray *due;      /* scratch: SimFlowId */
+    GArray *finished; /* scratch: SimFlow */
+};
+
+SimNetwork *sim_network_new(SimEngine *engine, const Topology *topology)
+{
+    SimNetwork *network = g_new0(SimNetwork, 1);
+    network->engine = engine;
+    network->topology = topology;
+    network->routes = routes_new(topology);
+    share_init(&network->share, topology);
+    network->bytes = g_new0(double, topology->n_links);
+    network->busy_s = g_new0(double, topology->n_links);
+    network->busy_since_s = g_new0(double, topology->n_links);
+    network->free_flows = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
+    network->batch = g_array_new(FALSE, FALSE, sizeof(Batch));
+    network->free_batches = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    network->due = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
+    network->finished = g_array_new(FALSE, FALSE, sizeof(SimFlow));
+    network->tick_s = INFINITY;
+    for (uint32_t i = 0; i < OPEN_BATCHES; i++)
+        network->open[i] = UINT32_MAX;
+    return network;
+}
+
+void sim_network_free(SimNetwork *network)
+{
+    if (!network)
+        return;
+    for (uint32_t i = 0; i < network->batch->len; i++)
+        g_free(g_array_index(network->batch, Batch, i).flow);
+    share_clear(&network->share);
+    routes_free(network->routes);
+    g_array_unref(network->free_flows);
+    g_array_unref(network->batch);
+    g_array_unref(network->free_batches);
+    g_array_unref(network->due);
+    g_array_unref(network->finished);
+    g_free(network->bytes);
+    g_free(network->busy_s);
+    g_free(network->busy_since_s);
+    g_free(network);
+}
+
+SimEngine *sim_network_engine(const SimNetwork *network)
+{
+    return network->engine;
+}
+
+const Topology *sim_network_topology(const SimNetwork *network)
+{
+    return network->topology;
+}
+
+uint32_t sim_network_route(SimNetwork *network, uint32_t from, uint32_t to,
+                           uint32_t link[ROUTE_MAX_LINKS])
+{
+    return routes_find(network->routes, from, to, link);
+}
+
+/* --- rates and ends --- */
+
+static void handle_tick(SimEngine *engine, void *context, uint64_t argument);
+
+static void schedule_tick(SimNetwork *network)
+{
+    const double next_s = share_next_end_s(&network->share);
+    if (next_s >= network->tick_s)
+        return; /* the event that comes looks again */
+    network->tick_s = next_s;
+    sim_engine_schedule(network->engine, next_s, 0, handle_tick, network,
+                        ++network->tick);
+}
+
+static void handle_settle(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimNetwork *network = context;
+    (void)argument;
+    network->settling = false;
+    share_solve(&network->share, sim_engine_now(engine));
+    schedule_tick(network);
+}
+
+static void settle(SimNetwork *network)
+{
+    if (network->settling)
+        return;
+    network->settling = true;
+    sim_engine_schedule(network->engine, sim_engine_now(network->engine),
+                        SIM_NETWORK_PRIORITY, handle_settle, network, 0);
+}
+
+/* Takes the flow out; its handler is to be called. */
+static void finish(SimNetwork *network, SimFlowId id)
+{
+    const Sharer *flow = share_flow(&network->share, id);
+    g_array_append_val(network->finished, flow->flow);
+    share_release(&network->share, id);
+    g_array_append_val(network->free_flows, id);
+}
+
+static void call_finished(SimNetwork *network)
+{
+    /* A handler may start flows, which does not touch the list. */
+    for (uint32_t i = 0; i < network->finished->len; i++) {
+        const SimFlow *flow = &g_array_index(network->finished, SimFlow, i);
+        if (flow->done)
+            flow->done(network->engine, flow->context, flow->argument);
+    }
+    g_array_set_size(network->finished, 0);
+}
+
+/* Removes an active flow from its links and counts what it moved. */
+static void deactivate(SimNetwork *network, SimFlowId id)
+{
+    const double now_s = sim_engine_now(network->engine);
+    const SimFlow *flow = &share_flow(&network->share, id)->flow;
+    const SimUse *use = share_uses(&network->share, id);
+
+    share_remove(&network->share, id);
+    for (uint32_t k = 0; k < flow->n_uses; k++) {
+        const uint32_t link = use[k].link;
+        network->bytes[link] += flow->bytes * flow->payload * use[k].weight;
+        if (network->share.link[link].n == 0)
+            network->busy_s[link] += now_s - network->busy_since_s[link];
+    }
+}
+
+static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimNetwork *network = context;
+    const double now_s = sim_engine_now(engine);
+
+    if (argument != network->tick)
+        return;
+    network->tick_s = INFINITY;
+    g_array_set_size(network->due, 0);
+    share_take_due(&network->share, now_s * (1 + SAME_TIME), network->due);
+    for (uint32_t i = 0; i < network->due->len; i++)
+        deactivate(network, g_array_index(network->due, SimFlowId, i));
+    for (uint32_t i = 0; i < network->due->len; i++)
+        finish(network, g_array_index(network->due, SimFlowId, i));
+    if (network->due->len)
+        settle(network);
+    else
+        schedule_tick(network);
+    call_finished(network);
+}
+
+/* --- starts --- */
+
+static void activate(SimNetwork *network, SimFlowId id)
+{
+    const double now_s = sim_engine_now(network->engine);
+    const SimFlow *flow = &share_flow(&network->share, id)->flow;
+    const SimUse *use = share_uses(&network->share, id);
+
+    for (uint32_t k = 0; k < flow->n_uses; k++)
+        if (network->share.link[use[k].link].n == 0)
+            network->busy_since_s[use[k].link] = now_s;
+    share_add(&network->share, id, now_s);
+    settle(network);
+}
+
+static bool is_empty(const SimFlow *flow)
+{
+    return flow->n_uses == 0 || !(flow->bytes > 0);
+}
+
+static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimNetwork *network = context;
+    const uint32_t slot = (uint32_t)argument;
+    /* Handlers may make batches, so that this one moves. */
+    Batch batch = g_array_index(network->batch, Batch, slot);
+
+    (void)engine;
+    g_array_index(network->batch, Batch, slot) = (Batch){-1, 0, 0, NULL};
+    network->n_waiting -= batch.n;
+    for (uint32_t i = 0; i < batch.n; i++) {
+        if (is_empty(&share_flow(&network->share, batch.flow[i])->flow))
+            finish(network, batch.flow[i]);
+        else
+            activate(network, batch.flow[i]);
+    }
+    g_free(batch.flow);
+    g_array_append_val(network->free_batches, slot);
+    call_finished(network);
+}
+
+/* A batch for that instant that was made lately, or a new one. */
+static Batch *find_batch(SimNetwork *network, double due_s)
+{
+    for (uint32_t i = 0; i < OPEN_BATCHES; i++) {
+        if (network->open[i] == UINT32_MAX)
+            continue;
+        Batch *batch = &g_array_index(network->batch, Batch, network->open[i]);
+        if (batch->due_s == due_s)
+            return batch;
+    }
+    uint32_t slot = network->batch->len;
+    if (network->free_batches->len > 0) {
+        slot = g_array_index(network->free_batches, uint32_t,
+                             network->free_batches->len - 1);
+        g_array_set_size(network->free_batches, network->free_batches->len - 1);
+    } else {
+        g_array_set_size(network->batch, slot + 1);
+    }
+    Batch *batch = &g_array_index(network->batch, Batch, slot);
+    *batch = (Batch){due_s, 0, 0, NULL};
+    network->open[network->next_open++ % OPEN_BATCHES] = slot;
+    sim_engine_schedule(network->engine, due_s, 0, handle_batch, network, slot);
+    return batch;
+}
+
+/* Starts the flow, whose uses are `use`: its own when NULL. */
+static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *own)
+{
+    const double now_s = sim_engine_now(network->engine);
+    SimFlowId id = UINT32_MAX;
+
+    g_assert(flow->bytes >= 0 && flow->payload >= 0 && flow->efficiency > 0);
+    if (network->free_flows->len > 0) {
+        id = g_array_index(network->free_flows, SimFlowId, network->free_flows->len - 1);
+        g_array_set_size(network->free_flows, network->free_flows->len - 1);
+    }
+    id = share_new(&network->share, id, flow, own);
+    if (flow->latency_s > 0 || is_empty(flow)) {
+        Batch *batch = find_batch(network, now_s + flow->latency_s);
+        if (batch->n == batch->capacity) {
+            batch->capacity = MAX(4, 2 * batch->capacity);
+            batch->flow = g_renew(SimFlowId, batch->flow, batch->capacity);
+        }
+        batch->flow[batch->n++] = id;
+        network->n_waiting++;
+    } else {
+        activate(network, id);
+    }
+    return id;
+}
+
+SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow)
+{
+    return start(network, flow, NULL);
+}
+
+SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
+                           SimHandler done, void *context, uint64_t argument)
+{
+    uint32_t link[ROUTE_MAX_LINKS];
+    SimUse use[ROUTE_MAX_LINKS];
+    const uint32_t n = sim_network_route(network, from, to, link);
+    SimFlow flow = {.n_uses = n,
+                    .bytes = bytes,
+                    .payload = 1,
+                    .efficiency = 1,
+                    .done = done,
+                    .context = context,
+                    .argument = argument};
+
+    for (uint32_t i = 0; i < n; i++) {
+        use[i] = (SimUse){link[i], 1};
+        flow.latency_s += network->topology->link[link[i]].latency_s;
+    }
+    return start(network, &flow, use);
+}
+
+void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwidth)
+{
+    g_assert(bandwidth >= 0);
+    share_set_bandwidth(&network->share, link, bandwidth);
+    settle(network);
+}
+
+/* --- state --- */
+
+uint32_t sim_network_active(const SimNetwork *network)
+{
+    return network->n_waiting + network->share.n_active;
+}
+
+uint32_t sim_network_stalled(const SimNetwork *network)
+{
+    return share_stalled(&network->share);
+}
+
+double sim_network_rate(const SimNetwork *network, SimFlowId flow)
+{
+    return share_flow(&network->share, flow)->rate;
+}
+
+double sim_network_link_rate(const SimNetwork *network, uint32_t link)
+{
+    return share_link_rate(&network->share, link);
+}
+
+double sim_network_link_bytes(const SimNetwork *network, uint32_t link)
+{
+    return network->bytes[link] +
+           share_link_moved(&network->share, link, sim_engine_now(network->engine));
+}
+
+double sim_network_link_busy_s(const SimNetwork *network, uint32_t link)
+{
+    const double since_s =
+        network->share.link[link].n > 0
+            ? sim_engine_now(network->engine) - network->busy_since_s[link]
+            : 0;
+    return network->busy_s[link] + since_s;
+}
+
+uint64_t sim_network_solved(const SimNetwork *network)
+{
+    return network->share.n_solved;
+}
