@@ -101,6 +101,7 @@ static Device make_device(const Cluster *cluster, const Machine *machine, char *
         .gpus = gpus,
         .memory_bytes = type->memory_bytes,
         .inner = machine->inner,
+        .slowdown = type->slowdown,
     };
 }
 

@@ -47,6 +47,7 @@ typedef struct {
     double rate;           /* FLOP/s, true FLOPs over a whole training step */
     uint64_t memory_bytes; /* of one device */
     char *source;
+    double slowdown; /* of its computations while it communicates; up to 1: none */
 } DeviceType;
 
 typedef struct {
@@ -96,6 +97,7 @@ typedef struct {
     uint32_t gpus;         /* GPUs inside; 1 for a plain device */
     uint64_t memory_bytes; /* of ONE of its GPUs */
     LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
+    double slowdown;       /* of its computations while it communicates; up to 1: none */
 } Device;
 
 typedef struct {

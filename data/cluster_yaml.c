@@ -6,6 +6,7 @@
  *       - name: v100
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
  *         memory: 16 GiB                            # of one device
+ *         slowdown: 1.2                             # optional: of computations while it communicates
  *         source: where the two numbers are from
  *     machines:
  *       - name: fast                                # fast-0 and fast-1, as there are two
@@ -54,7 +55,7 @@ typedef struct {
 } LinkText;
 
 typedef struct {
-    char *name, *rate, *memory, *source;
+    char *name, *rate, *memory, *slowdown, *source;
 } TypeText;
 
 typedef struct {
@@ -108,6 +109,7 @@ static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
     TEXT("source", TypeText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -212,6 +214,20 @@ static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
     return i;
 }
 
+/* No measured interference is anywhere near. */
+static const double LARGEST_SLOWDOWN = 100;
+
+static bool read_slowdown(const Reader *reader, const char *key, const char *text,
+                          double *slowdown, GError **error)
+{
+    char *end;
+    *slowdown = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *slowdown >= 1 && *slowdown <= LARGEST_SLOWDOWN)
+        return true;
+    return yaml_fail(reader->yaml, error, key, "expected a factor from 1 to %g, got '%s'",
+                     LARGEST_SLOWDOWN, text);
+}
+
 static bool read_type(const Reader *reader, uint32_t i, GError **error)
 {
     const TypeText *text = &reader->text->type[i];
@@ -231,7 +247,10 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
                        LARGEST, &bytes, error))
         return false;
     type->memory_bytes = (uint64_t)bytes;
-    return true;
+    g_autofree char *slowdown = sub(key, "slowdown");
+    type->slowdown = 1;
+    return !text->slowdown ||
+           read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error);
 }
 
 static bool read_types(const Reader *reader, GError **error)

@@ -6,6 +6,7 @@
 typedef struct {
     char *planner, *granularity, *fidelity, *trace;
     gboolean explain;
+    int samples, jobs;
 } Own;
 
 static void own_clear(Own *own)
@@ -29,6 +30,41 @@ static bool write_trace(const Evaluation *evaluation, const char *file, GError *
     return true;
 }
 
+/* Samples, if any are asked for. */
+static bool sample(const Evaluation *evaluation, const Own *own, const SimOptions *sim,
+                   SimSamples **samples, GError **error)
+{
+    if (own->samples == 0)
+        return true;
+    if (strcmp(evaluation->report->fidelity, "flow") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "fidelity %s has no noise for --samples, expected flow",
+                           evaluation->report->fidelity);
+    const uint32_t jobs = own->jobs > 0 ? (uint32_t)own->jobs : g_get_num_processors();
+    *samples = sim_samples(evaluation->plan, evaluation->graph, evaluation->view, sim,
+                           (uint32_t)own->samples, jobs, error);
+    return *samples != NULL;
+}
+
+static json_t *samples_json(const SimSamples *samples)
+{
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:[f, f]}", "n", (int)samples->n,
+                     "mean_s", samples->mean_s, "median_s", samples->median_s, "p95_s",
+                     samples->p95_s, "deviation_s", samples->deviation_s, "interval_s",
+                     samples->low_s, samples->high_s);
+}
+
+static void print_samples(const SimSamples *samples)
+{
+    g_autofree char *mean = units_format(samples->mean_s, QUANTITY_TIME);
+    g_autofree char *median = units_format(samples->median_s, QUANTITY_TIME);
+    g_autofree char *p95 = units_format(samples->p95_s, QUANTITY_TIME);
+    g_autofree char *low = units_format(samples->low_s, QUANTITY_TIME);
+    g_autofree char *high = units_format(samples->high_s, QUANTITY_TIME);
+    printf("%u samples: mean %s (95 %% interval %s to %s), median %s, p95 %s\n",
+           samples->n, mean, low, high, median, p95);
+}
+
 static void print_text(const Evaluation *evaluation, const Own *own,
                        const CommandOptions *options)
 {
@@ -44,6 +80,9 @@ static void print_text(const Evaluation *evaluation, const Own *own,
 static bool report(const Evaluation *evaluation, const Own *own,
                    const CommandOptions *options, GError **error)
 {
+    g_autoptr(SimSamples) samples = NULL;
+    SimOptions sim = options->planner.sim;
+    sim.seed = options->planner.seed;
     const bool wanted = own->explain || own->trace;
     if (wanted && !evaluation->report->timeline)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -51,12 +90,19 @@ static bool report(const Evaluation *evaluation, const Own *own,
                            "expected stage or flow",
                            evaluation->report->fidelity);
     if (!command_check_fits(evaluation, error) ||
+        !sample(evaluation, own, &sim, &samples, error) ||
         (own->trace && !write_trace(evaluation, own->trace, error)))
         return false;
-    if (options->json)
-        command_print_json(command_simulation_json(evaluation, own->explain));
-    else if (!options->quiet)
+    if (options->json) {
+        json_t *object = command_simulation_json(evaluation, own->explain);
+        if (samples)
+            json_object_set_new(object, "samples", samples_json(samples));
+        command_print_json(object);
+    } else if (!options->quiet) {
         print_text(evaluation, own, options);
+        if (samples)
+            print_samples(samples);
+    }
     return true;
 }
 
@@ -133,6 +179,10 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
          "Say what bounds the iteration; with --json its critical path", NULL},
+        {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
+         "Also simulate so many iterations under the noise that --set asks for", "N"},
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
+         "Threads for the samples (default all cores)", "N"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "simulate",
@@ -149,6 +199,9 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
+    if (own.samples < 0 || own.jobs < 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--samples and --jobs: expected a number from 0");
     if (!fidelity || (own.trace && !command_check_output(own.trace, error)))
         return false;
     return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)

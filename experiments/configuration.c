@@ -13,10 +13,13 @@ static json_t *link_json(const LinkCost *link)
 static json_t *machine_json(const Cluster *cluster, const Machine *machine)
 {
     const DeviceType *type = &cluster->type[machine->type];
-    return json_pack("{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type",
-                     type->name, "gpus", (int)machine->gpus, "rate",
-                     json_number(type->rate), "memory_bytes",
-                     (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type", type->name,
+        "gpus", (int)machine->gpus, "rate", json_number(type->rate), "memory_bytes",
+        (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
+    if (type->slowdown > 1)
+        json_object_set_new(object, "slowdown", json_number(type->slowdown));
+    return object;
 }
 
 /* All that results depend on: the numbers, and the names that reports give, but no sources. */

@@ -96,8 +96,8 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
     return report;
 }
 
-static bool check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
-                       GError **error)
+bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
+                    GError **error)
 {
     if (plan->n_devices != view->n_devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -135,7 +135,7 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const SimOptions *options, GError **error)
 {
     const SimEvaluator *evaluator = find_evaluator(fidelity, error);
-    if (!evaluator || !check_plan(plan, graph, view, error))
+    if (!evaluator || !sim_check_plan(plan, graph, view, error))
         return NULL;
 
     g_autoptr(SimLinear) linear =

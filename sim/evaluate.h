@@ -24,6 +24,10 @@ typedef struct {
 
 extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
 
+/* The plan's number of devices and its program. */
+bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
+                    GError **error);
+
 /* The two parts of a stage in equation (1) (sim/linear.c). *term walks the terms from 0
  * as stages are passed in order. */
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,

@@ -1,213 +1,233 @@
-/* The `flow` fidelity: the task graph on the event engine, with streams.
- *
- * A task starts when all that it depends on has ended and its stream is free; a
- * collective when that holds on every device of its group. Streams run their tasks in a
- * fixed order, so that every device calls its collectives in the same one:
- *
- *     overlap on     computations in program order on stream 0, collectives on stream 1.
- *                    A collective stands where the program has it, one that reduces a
- *                    parameter's gradient right after what makes its operand. With more
- *                    streams the latter have stream 2 for themselves.
- *     overlap off    one stream for both; in a stage the collectives come first. With the
- *                    cost model's times that is equation (1) of sim/sim.h: a collective
- *                    is a barrier, and between two of them the slowest device decides. */
-#include <stdlib.h>
+#include "sim/flow.h"
 
-#include "sim/engine.h"
-#include "sim/task.h"
+#include "sim/transport.h"
+
+/* What a lane computes now. */
+typedef struct {
+    uint32_t task;    /* SIM_NO_TASK: nothing */
+    uint32_t version; /* of its end event: others are out of date */
+    double left_s;    /* nominal time left at `since_s` */
+    double since_s;
+    double slowdown; /* while the lane communicates */
+} Lane;
 
 typedef struct {
-    const SimTasks *tasks;
-    const SimOptions *options;
+    const SimFlowCase *flow;
     SimTimeline *timeline;
     SimEngine *engine;
-    uint32_t *first_next; /* [task]: in `next`; n_tasks + 1 of them */
-    uint32_t *next;       /* tasks that wait for it */
-    uint32_t *waiting;    /* [task]: for how many tasks it still waits */
-    uint32_t n_done;
-} Flow;
+    SimTransport *transport; /* NULL: an ideal crossbar */
+    double *duration_s;
+    uint32_t *waiting;
+    uint32_t n_done, n_communicating;
+    bool any_slowdown;
+    Lane *lane;
+    GError *error;
+} Run;
 
-/* --- streams --- */
+static void end_compute(SimEngine *engine, void *context, uint64_t argument);
+static void end_collective(SimEngine *engine, void *context, uint64_t argument);
 
-/* Where a task stands in its stream: lower first. */
-typedef struct {
-    uint32_t stage, phase, place, task;
-} Place;
+/* --- computations --- */
 
-static int compare(const void *a, const void *b)
+static double pace(const Run *run, const Lane *lane)
 {
-    const Place *x = a, *y = b;
-
-    if (x->stage != y->stage)
-        return x->stage < y->stage ? -1 : 1;
-    if (x->phase != y->phase)
-        return x->phase < y->phase ? -1 : 1;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return (x->task > y->task) - (x->task < y->task);
+    return run->n_communicating > 0 && lane->slowdown > 1 ? lane->slowdown : 1;
 }
 
-static Place place_of(const Flow *flow, uint32_t id)
+static void schedule_end(Run *run, Lane *lane)
 {
-    const SimTask *task = &flow->tasks->task[id];
-    Place place = {.place = id, .task = id};
+    lane->since_s = sim_engine_now(run->engine);
+    sim_engine_schedule(run->engine, lane->since_s + lane->left_s * pace(run, lane), 0,
+                        end_compute, run, (uint64_t)++lane->version << 32 | lane->task);
+}
 
-    if (!flow->options->overlap) {
-        place.stage = task->stage;
-        place.phase = task->kind == TASK_COMPUTE;
-    } else if (task->kind == TASK_COLLECTIVE && task->gradient) {
-        place.place = 0;
-        for (uint32_t i = 0; i < task->n_deps; i++)
-            place.place = MAX(place.place, flow->tasks->dep[task->first_dep + i]);
+/* The number of collectives in progress becomes `n`. */
+static void communicate(Run *run, uint32_t n)
+{
+    const bool changes = (n > 0) != (run->n_communicating > 0);
+    const double now_s = sim_engine_now(run->engine);
+    const uint32_t n_lanes = changes && run->any_slowdown ? run->flow->tasks->n_lanes : 0;
+
+    for (uint32_t l = 0; l < n_lanes; l++) {
+        Lane *lane = &run->lane[l];
+        lane->left_s -= (now_s - lane->since_s) / pace(run, lane);
+        lane->left_s = MAX(lane->left_s, 0);
+        lane->since_s = now_s;
     }
-    return place;
+    run->n_communicating = n;
+    for (uint32_t l = 0; l < n_lanes; l++)
+        if (run->lane[l].task != SIM_NO_TASK && run->lane[l].slowdown > 1)
+            schedule_end(run, &run->lane[l]);
 }
 
-/* The tasks in the order of their streams. Caller frees. */
-static Place *place_all(const Flow *flow)
+/* --- tasks --- */
+
+static void start(Run *run, uint32_t id, uint32_t cause)
 {
-    Place *place = g_new(Place, flow->tasks->n_tasks);
+    const SimTask *task = &run->flow->tasks->task[id];
+    SimSpan *span = &run->timeline->span[id];
 
-    for (uint32_t i = 0; i < flow->tasks->n_tasks; i++)
-        place[i] = place_of(flow, i);
-    qsort(place, flow->tasks->n_tasks, sizeof *place, compare);
-    return place;
-}
-
-static uint32_t stream_of(const Flow *flow, const SimTask *task)
-{
-    if (task->kind == TASK_COMPUTE)
-        return 0;
-    return task->gradient && flow->options->streams > 1 ? 2 : 1;
-}
-
-/* --- what waits for what --- */
-
-typedef struct {
-    uint32_t from, to;
-} Edge;
-
-static void add_edge(GArray *edges, uint32_t from, uint32_t to)
-{
-    const Edge edge = {from, to};
-
-    if (from != SIM_NO_TASK)
-        g_array_append_val(edges, edge);
-}
-
-/* Every task waits for the one before it in its stream, a collective in that of every
- * lane. last: [stream * n_lanes + lane]. */
-static void add_stream_edges(const Flow *flow, const Place *place, GArray *edges)
-{
-    const SimTasks *tasks = flow->tasks;
-    const uint32_t n_lanes = tasks->n_lanes, n = 3 * n_lanes;
-    g_autofree uint32_t *last = g_new(uint32_t, n);
-
-    for (uint32_t i = 0; i < n; i++)
-        last[i] = SIM_NO_TASK;
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const uint32_t id = place[i].task;
-        const SimTask *task = &tasks->task[id];
-        const uint32_t stream = flow->options->overlap ? stream_of(flow, task) : 0;
-        uint32_t *of_lane = &last[stream * n_lanes];
-        if (task->kind == TASK_COMPUTE) {
-            add_edge(edges, of_lane[task->lane], id);
-            of_lane[task->lane] = id;
-            continue;
-        }
-        for (uint32_t l = 0; l < n_lanes; l++) {
-            if (l == 0 || of_lane[l] != of_lane[l - 1])
-                add_edge(edges, of_lane[l], id);
-        }
-        for (uint32_t l = 0; l < n_lanes; l++)
-            of_lane[l] = id;
-    }
-}
-
-static void add_dep_edges(const Flow *flow, GArray *edges)
-{
-    for (uint32_t i = 0; i < flow->tasks->n_tasks; i++) {
-        const SimTask *task = &flow->tasks->task[i];
-        for (uint32_t k = 0; k < task->n_deps; k++)
-            add_edge(edges, flow->tasks->dep[task->first_dep + k], i);
-    }
-}
-
-static void connect(Flow *flow)
-{
-    const uint32_t n = flow->tasks->n_tasks;
-    g_autoptr(GArray) edges = g_array_new(false, false, sizeof(Edge));
-    g_autofree Place *place = place_all(flow);
-
-    add_stream_edges(flow, place, edges);
-    add_dep_edges(flow, edges);
-    flow->first_next = g_new0(uint32_t, n + 1);
-    flow->next = g_new(uint32_t, edges->len);
-    flow->waiting = g_new0(uint32_t, n);
-    for (uint32_t i = 0; i < edges->len; i++)
-        flow->first_next[g_array_index(edges, Edge, i).from + 1]++;
-    for (uint32_t i = 0; i < n; i++)
-        flow->first_next[i + 1] += flow->first_next[i];
-    g_autofree uint32_t *fill = g_memdup2(flow->first_next, n * sizeof *fill);
-    for (uint32_t i = 0; i < edges->len; i++) {
-        const Edge *edge = &g_array_index(edges, Edge, i);
-        flow->next[fill[edge->from]++] = edge->to;
-        flow->waiting[edge->to]++;
-    }
-}
-
-/* --- the run --- */
-
-static void finish(SimEngine *engine, void *context, uint64_t argument);
-
-static void start(Flow *flow, uint32_t id, uint32_t cause)
-{
-    const SimTask *task = &flow->tasks->task[id];
-    SimSpan *span = &flow->timeline->span[id];
-
-    span->start_s = sim_engine_now(flow->engine);
+    if (run->error)
+        return;
+    span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
-    span->stream = (uint8_t)stream_of(flow, task);
-    sim_engine_schedule(flow->engine, span->start_s + task->duration_s, 0, finish, flow,
-                        id);
+    span->stream = (uint8_t)sim_streams_of(run->flow->streams, id);
+    if (task->kind == TASK_COMPUTE) {
+        Lane *lane = &run->lane[task->lane];
+        lane->task = id;
+        lane->left_s = run->duration_s[id];
+        schedule_end(run, lane);
+        return;
+    }
+    communicate(run, run->n_communicating + 1);
+    if (run->transport)
+        sim_transport_start(run->transport, id, end_collective, run, id, &run->error);
+    else
+        sim_engine_schedule(run->engine, span->start_s + run->duration_s[id], 0,
+                            end_collective, run, id);
 }
 
-static void finish(SimEngine *engine, void *context, uint64_t argument)
+static void end_task(Run *run, uint32_t id)
 {
-    Flow *flow = context;
-    const uint32_t id = (uint32_t)argument;
+    const SimStreams *streams = run->flow->streams;
 
-    flow->timeline->span[id].end_s = sim_engine_now(engine);
-    flow->n_done++;
-    for (uint32_t i = flow->first_next[id]; i < flow->first_next[id + 1]; i++)
-        if (--flow->waiting[flow->next[i]] == 0)
-            start(flow, flow->next[i], id);
+    run->timeline->span[id].end_s = sim_engine_now(run->engine);
+    run->n_done++;
+    for (uint32_t i = streams->first_next[id]; i < streams->first_next[id + 1]; i++)
+        if (--run->waiting[streams->next[i]] == 0)
+            start(run, streams->next[i], id);
 }
 
-static void run_all(Flow *flow)
+static void end_compute(SimEngine *engine, void *context, uint64_t argument)
+{
+    Run *run = context;
+    const uint32_t id = (uint32_t)argument;
+    Lane *lane = &run->lane[run->flow->tasks->task[id].lane];
+
+    (void)engine;
+    if (lane->version != argument >> 32)
+        return;
+    lane->task = SIM_NO_TASK;
+    end_task(run, id);
+}
+
+static void end_collective(SimEngine *engine, void *context, uint64_t argument)
+{
+    Run *run = context;
+
+    (void)engine;
+    communicate(run, run->n_communicating - 1);
+    end_task(run, (uint32_t)argument);
+}
+
+/* --- runs --- */
+
+static void init_lanes(Run *run)
+{
+    const SimFlowCase *flow = run->flow;
+
+    run->lane = g_new0(Lane, flow->tasks->n_lanes);
+    for (uint32_t l = 0; l < flow->tasks->n_lanes; l++) {
+        Lane *lane = &run->lane[l];
+        lane->task = SIM_NO_TASK;
+        lane->slowdown = flow->sim->view->device[flow->tasks->device[l]].slowdown;
+        run->any_slowdown = run->any_slowdown || lane->slowdown > 1;
+    }
+}
+
+static void init_durations(Run *run, uint64_t sample)
+{
+    const SimTasks *tasks = run->flow->tasks;
+
+    run->duration_s = g_new(double, tasks->n_tasks);
+    for (uint32_t i = 0; i < tasks->n_tasks; i++)
+        run->duration_s[i] = tasks->task[i].duration_s;
+    if (run->flow->noise)
+        sim_noise_durations(run->flow->noise, sample, run->duration_s);
+}
+
+static void free_run(Run *run)
+{
+    sim_transport_free(run->transport);
+    sim_engine_free(run->engine);
+    g_free(run->duration_s);
+    g_free(run->waiting);
+    g_free(run->lane);
+}
+
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, SimTimeline *timeline,
+                  GError **error)
 {
     const uint32_t n = flow->tasks->n_tasks;
+    Run run = {.flow = flow, .timeline = timeline, .engine = sim_engine_new()};
 
+    if (flow->topology && flow->tasks->n_devices > 1)
+        run.transport = sim_transport_new(flow, run.engine);
+    run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
+    init_lanes(&run);
+    init_durations(&run, sample);
     for (uint32_t i = 0; i < n; i++)
-        if (flow->waiting[i] == 0)
-            start(flow, i, SIM_NO_SPAN);
-    sim_engine_run(flow->engine);
-    g_assert(flow->n_done == n);
+        if (flow->streams->waiting[i] == 0)
+            start(&run, i, SIM_NO_SPAN);
+    sim_engine_run(run.engine);
+    const uint32_t n_done = run.n_done;
+    free_run(&run);
+    if (run.error) {
+        g_propagate_error(error, run.error);
+        return false;
+    }
+    return n_done == n ||
+           kilter_fail(error, KILTER_ERROR_FAILED,
+                       "the iteration does not end: %u of its %u tasks wait for flows "
+                       "that stand still",
+                       n - n_done, n);
 }
+
+bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
+{
+    const bool noisy = sim_noise_separates(sim->options);
+    const SimLowering how = {.overlap = sim->options->overlap,
+                             .first_bucket_bytes = sim->options->first_bucket,
+                             .separate = noisy};
+
+    *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
+    flow->streams = sim_streams_new(flow->tasks, sim->options);
+    if (noisy)
+        flow->noise = sim_noise_new(sim, flow->tasks, error);
+    if (sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1)
+        flow->topology =
+            topology_of_view(sim->view, noisy && !flow->noise ? NULL : error);
+    const bool good =
+        (!noisy || flow->noise) && (sim->options->network != SIM_TOPOLOGY ||
+                                    sim->view->n_devices == 1 || flow->topology);
+    if (!good)
+        sim_flow_clear(flow);
+    return good;
+}
+
+void sim_flow_clear(SimFlowCase *flow)
+{
+    g_clear_pointer(&flow->tasks, sim_tasks_free);
+    g_clear_pointer(&flow->streams, sim_streams_free);
+    g_clear_pointer(&flow->noise, sim_noise_free);
+    g_clear_pointer(&flow->topology, topology_free);
+}
+
+/* --- the fidelity --- */
 
 /* A stage's part of the timeline: when its first task starts, what its collectives take
  * together, and its computations on the lane where they take longest. */
-static void report_stages(const Flow *flow, SimReport *report)
+static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
+                          SimReport *report)
 {
-    const SimTasks *tasks = flow->tasks;
-    const double end_s = sim_timeline_end_s(flow->timeline);
+    const double end_s = sim_timeline_end_s(timeline);
     g_autofree double *lane_s = g_new0(double, (size_t)report->n_stages * tasks->n_lanes);
 
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].start_s = end_s;
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const SimTask *task = &tasks->task[i];
-        const SimSpan *span = &flow->timeline->span[i];
+        const SimSpan *span = &timeline->span[i];
         const double span_s = span->end_s - span->start_s;
         SimStageReport *stage = &report->stage[task->stage];
         stage->start_s = MIN(stage->start_s, span->start_s);
@@ -223,24 +243,14 @@ static void report_stages(const Flow *flow, SimReport *report)
 
 static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
 {
-    const SimLowering how = {.overlap = sim->options->overlap,
-                             .first_bucket_bytes = sim->options->first_bucket};
-    g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
-    g_autoptr(SimEngine) engine = sim_engine_new();
-    Flow flow = {.tasks = tasks,
-                 .options = sim->options,
-                 .engine = engine,
-                 .timeline = sim_tasks_timeline(tasks, sim->plan->program->n)};
-
-    (void)error;
-    flow.timeline->n_streams = sim->options->streams > 1 ? 3 : 2;
-    connect(&flow);
-    run_all(&flow);
-    report_stages(&flow, report);
-    g_free(flow.first_next);
-    g_free(flow.next);
-    g_free(flow.waiting);
-    report->timeline = flow.timeline;
+    g_auto(SimFlowCase) flow = {0};
+    if (!sim_flow_prepare(sim, &flow, error))
+        return false;
+    report->timeline = sim_tasks_timeline(flow.tasks, sim->plan->program->n);
+    report->timeline->n_streams = sim->options->streams > 1 ? 3 : 2;
+    if (!sim_flow_run(&flow, 0, report->timeline, error))
+        return false;
+    report_stages(flow.tasks, report->timeline, report);
     return true;
 }
 

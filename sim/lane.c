@@ -16,7 +16,7 @@ static GBytes *key_of(const SimCase *sim, uint32_t device)
 
     append(key, &d->rate, sizeof d->rate);
     append(key, &d->gpus, sizeof d->gpus);
-    append(key, &d->type, sizeof d->type);
+    append(key, &d->slowdown, sizeof d->slowdown);
     if (d->gpus > 1) {
         append(key, &d->inner.latency_s, sizeof d->inner.latency_s);
         append(key, &d->inner.bandwidth, sizeof d->inner.bandwidth);

@@ -204,6 +204,24 @@ SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView 
 void sim_report_free(SimReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimReport, sim_report_free)
 
+/* --- samples under noise --- */
+
+typedef struct {
+    uint32_t n;
+    double *time_s; /* of the iteration in each sample */
+    double mean_s, median_s, p95_s, deviation_s;
+    double low_s, high_s; /* 95 % confidence interval of the mean (Student's t) */
+} SimSamples;
+
+/* `n` iterations of the flow fidelity on `jobs` threads; neither the number of threads
+ * nor that of samples changes a sample. Errors as sim_evaluate_with; KILTER_ERROR_FAILED
+ * names the first sample that does not end. */
+SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView *view,
+                        const SimOptions *options, uint32_t n, uint32_t jobs,
+                        GError **error);
+void sim_samples_free(SimSamples *samples);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSamples, sim_samples_free)
+
 /* Shares [split * n_devices + device] of the plan's rounded splits, in the order of
  * `linear`; the plan's ratios where it has no such split. Caller frees. */
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear);

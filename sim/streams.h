@@ -1,0 +1,36 @@
+/* Streams: in which order each device runs its tasks, and so what waits for what. Private
+ * to sim.
+ *
+ * A task starts when all that it depends on has ended and its stream is free; a
+ * collective when that holds on every device of its group. Streams run their tasks in a
+ * fixed order, so that every device calls its collectives in the same one:
+ *
+ *     overlap on     computations in program order on stream 0, collectives on stream 1.
+ *                    A collective stands where the program has it, one that reduces a
+ *                    parameter's gradient right after what makes its operand. With more
+ *                    streams the latter have stream 2 for themselves.
+ *     overlap off    one stream for both; in a stage the collectives come first. With the
+ *                    cost model's times that is equation (1) of sim/sim.h: a collective
+ *                    is a barrier, and between two of them the slowest device decides. */
+#ifndef KILTER_SIM_STREAMS_H
+#define KILTER_SIM_STREAMS_H
+
+#include "sim/task.h"
+
+typedef struct {
+    const SimTasks *tasks;
+    bool overlap, separate_gradients;
+    uint32_t *first_next; /* [task]: in `next`; n_tasks + 1 of them */
+    uint32_t *next;       /* tasks that wait for it */
+    uint32_t *waiting;    /* [task]: for how many tasks it waits */
+} SimStreams;
+
+/* The tasks must outlive the streams. */
+SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options);
+void sim_streams_free(SimStreams *streams);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimStreams, sim_streams_free)
+
+/* 0: computation; 1, 2: communication. */
+uint32_t sim_streams_of(const SimStreams *streams, uint32_t task);
+
+#endif
