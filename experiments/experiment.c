@@ -111,7 +111,8 @@ typedef struct {
     const char **fidelity;
     uint64_t *seed;
     uint32_t n_granularity, n_fidelity, n_seed;
-    PlannerOptions options;
+    PlannerOptions options;  /* of all */
+    PlannerOptions *planned; /* of each planner: those of all, and its own */
 } Axes;
 
 static void axes_clear(Axes *axes)
@@ -120,6 +121,7 @@ static void axes_clear(Axes *axes)
     g_free(axes->granularity);
     g_free(axes->fidelity);
     g_free(axes->seed);
+    g_free(axes->planned);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Axes, axes_clear)
 
@@ -203,13 +205,28 @@ static bool resolve_seed(const Source *source, Axes *axes, GError **error)
     return true;
 }
 
+/* NAME or NAME:key=value,...; *options start as those of all. */
+static const Planner *parse_planner(const char *text, PlannerOptions *options,
+                                    GError **error)
+{
+    g_auto(GStrv) part = g_strsplit(text, ":", 2);
+    const Planner *planner = planner_find(part[0] ? part[0] : "", error);
+    g_auto(GStrv) pair = g_strsplit(planner && part[1] ? part[1] : "", ",", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        if (!option_assign(options, pair[i], error))
+            return NULL;
+    return planner;
+}
+
 static bool resolve_planners(const Source *source, Axes *axes, GError **error)
 {
     const Grid *grid = &source->file->grid;
     axes->planner = g_new0(const Planner *, grid->n_planner);
+    axes->planned = g_new0(PlannerOptions, grid->n_planner);
     for (uint32_t i = 0; i < grid->n_planner; i++) {
         GError *cause = NULL;
-        axes->planner[i] = planner_find(grid->planner[i], &cause);
+        axes->planned[i] = axes->options;
+        axes->planner[i] = parse_planner(grid->planner[i], &axes->planned[i], &cause);
         if (!axes->planner[i])
             return fail_entry(source, "grid.planner", i, cause, error);
     }
@@ -237,13 +254,14 @@ static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
     uint32_t n_inner = axes->n_granularity * axes->n_fidelity * axes->n_seed;
     for (uint32_t i = 0; i < grid->n_planner * n_inner; i++) {
         uint32_t rest = i;
-        PlannerOptions options = axes->options;
-        options.seed = axes->seed[rest % axes->n_seed];
+        const uint64_t seed = axes->seed[rest % axes->n_seed];
         rest /= axes->n_seed;
         const char *fidelity = axes->fidelity[rest % axes->n_fidelity];
         rest /= axes->n_fidelity;
         Granularity granularity = axes->granularity[rest % axes->n_granularity];
         rest /= axes->n_granularity;
+        PlannerOptions options = axes->planned[rest];
+        options.seed = seed;
         GError *cause = NULL;
         g_autoptr(Configuration) configuration =
             configuration_new(grid->model[model], grid->cluster[cluster],

@@ -5,7 +5,7 @@
  *     grid:
  *       model: [vgg19, "vit:layers=24,batch=64"]
  *       cluster: [hap-8, hap-16]
- *       planner: [hap, dp-ev]
+ *       planner: [hap, dp-ev, "hap:ratios=even"]   # options after a colon are this entry's own
  *       granularity: [machine]      # machine (default) or gpu
  *       fidelity: [stage]           # default
  *       seed: [0, 1]                # default: the planners' own

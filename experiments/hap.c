@@ -4,18 +4,22 @@
  * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
  * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
  * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
- * (a Lagrange multiplier), ever more until they do. */
+ * (a Lagrange multiplier), ever more until they do.
+ *
+ * Where the option `ratios` pins the ratios, what is left is the best program for them. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
     const PlannerOptions *options;
-    Plan *best; /* NULL until there is a candidate */
+    Plan *best;  /* NULL until there is a candidate */
+    bool pinned; /* the ratios stay what they are */
     double search_s, balance_s;
 } Alternation;
 
@@ -74,6 +78,8 @@ static bool balance(Alternation *a, const Program *program, double *ratio, bool 
                     GError **error)
 {
     static const double part[] = {1, 0.98, 0.95, 0.9};
+    if (a->pinned)
+        return true;
     g_autoptr(SimLinear) linear =
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
@@ -194,7 +200,13 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
 {
     Alternation a = {.graph = graph, .view = view, .options = options};
     g_autofree double *proportional = ratios_proportional(view),
-                      *even = ratios_even(view);
+                      *even = ratios_even(view),
+                      *pinned = ratios_pinned(view, options->ratios);
+    if (pinned) {
+        a.pinned = true;
+        memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
+        memcpy(even, pinned, view->n_devices * sizeof *pinned);
+    }
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, 0, error) &&
                 (homogeneous || alternate(&a, even, 0, error));

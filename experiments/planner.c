@@ -62,9 +62,37 @@ static bool set_count(const char *key, const char *value, uint32_t max, uint32_t
     return true;
 }
 
+static const char *const ratios_names[] = {
+#define X(id, name) name,
+    RATIOS_TABLE(X)
+#undef X
+        NULL};
+static const char *const exchanges_names[] = {
+#define X(id, name) name,
+    EXCHANGES_TABLE(X)
+#undef X
+        NULL};
+
+static bool set_choice(const char *key, const char *value, const char *const *names,
+                       uint32_t *choice, GError **error)
+{
+    for (uint32_t i = 0; names[i]; i++)
+        if (strcmp(names[i], value) == 0) {
+            *choice = i;
+            return true;
+        }
+    g_autofree char *known = g_strjoinv(", ", (char **)names);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "option '%s': expected one of %s, got '%s'", key, known, value);
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {
+    if (strcmp(key, "ratios") == 0)
+        return set_choice(key, value, ratios_names, &options->ratios, error);
+    if (strcmp(key, "collectives") == 0)
+        return set_choice(key, value, exchanges_names, &options->collectives, error);
     if (strcmp(key, "beam") == 0)
         return set_count(key, value, 100000000, &options->beam, error);
     if (strcmp(key, "max_rounds") == 0)
@@ -81,7 +109,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     }
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
-    g_autoptr(GString) known = g_string_new("beam, bucket, max_rounds");
+    g_autoptr(GString) known =
+        g_string_new("beam, bucket, collectives, max_rounds, ratios");
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -101,6 +130,8 @@ char **planner_options_list(const PlannerOptions *options)
         g_autofree char *value = g_strdup_printf("%" G_GUINT64_FORMAT, entry[i].value);
         g_strv_builder_add_many(list, entry[i].key, value, NULL);
     }
+    g_strv_builder_add_many(list, "ratios", ratios_names[options->ratios], "collectives",
+                            exchanges_names[options->collectives], NULL);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -166,6 +197,21 @@ bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
     return true;
 }
 
+/* The cluster as planners see it under the options: collectives that they may not use cost more than any plan. */
+static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives)
+{
+    static const Collective uneven[][2] = {
+        [EXCHANGES_PADDED] = {COLLECTIVE_GROUPED_ALL_GATHER,
+                              COLLECTIVE_GROUPED_REDUCE_SCATTER},
+        [EXCHANGES_GROUPED] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER}};
+    static const double forbidden_s = 1e9;
+    ClusterView copy = *view;
+    if (collectives != EXCHANGES_BOTH)
+        for (uint32_t i = 0; i < 2; i++)
+            copy.collective[uneven[collectives][i]].latency_s = forbidden_s;
+    return copy;
+}
+
 Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error)
@@ -181,7 +227,8 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     plan->seed = options->seed;
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = options->bucket_bytes;
-    if (!method->make(built, view, options, plan, error) ||
+    const ClusterView seen = narrowed(view, options->collectives);
+    if (!method->make(built, &seen, options, plan, error) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error))
         return NULL;

@@ -5,12 +5,39 @@
 #include "data/data.h"
 #include "sim/sim.h"
 
+/* Which ratios the plan has: the planner's own, or ones that replace them. */
+#define RATIOS_TABLE(X)                                           \
+    X(OWN, "own")                   /* what the planner is for */ \
+    X(EVEN, "even")                 /* by number of GPUs */       \
+    X(PROPORTIONAL, "proportional") /* by speed */                \
+    X(BEST, "best") /* hap: best together with the program; others: for their program */
+
+/* How uneven shards are gathered and reduce-scattered (HAP Sec. 2.5.1). */
+#define EXCHANGES_TABLE(X) \
+    X(BOTH, "both")        \
+    X(PADDED, "padded")    \
+    X(GROUPED, "grouped")
+
+typedef enum {
+#define X(id, name) RATIOS_##id,
+    RATIOS_TABLE(X)
+#undef X
+} RatiosOption;
+
+typedef enum {
+#define X(id, name) EXCHANGES_##id,
+    EXCHANGES_TABLE(X)
+#undef X
+} ExchangesOption;
+
 /* What every planner may be told; `--set key=value` and the `set:` of an experiment file fill it. */
 typedef struct {
     uint64_t seed;
     uint64_t bucket_bytes; /* fuse gradient all-reduces up to this size; 0: one each */
     uint32_t beam;         /* of the search; 0: exact */
     uint32_t max_rounds;   /* of hap's alternation */
+    uint32_t ratios;       /* RatiosOption */
+    uint32_t collectives;  /* ExchangesOption: those that a plan may use */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 

@@ -17,6 +17,8 @@ bool plan_make_deepspeed(const Graph *graph, const ClusterView *view,
 /* Ratios by number of GPUs, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);
 double *ratios_proportional(const ClusterView *view);
+/* Those that the option `ratios` pins, NULL if it pins none. Caller frees. */
+double *ratios_pinned(const ClusterView *view, uint32_t choice);
 
 /* Gives the plan a program (taken over) and one segment of ratios (copied). */
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,

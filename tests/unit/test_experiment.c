@@ -60,6 +60,85 @@ static void test_defaults_and_changes(void **state)
     assert_int_equal(experiment_at(changed, 0)->options.seed, 17);
 }
 
+/* An entry's own options come after those of the file. */
+static void test_options_of_a_planner(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment =
+        load(box,
+             "name: x\ngrid:\n  model: ['" SMALL "']\n  cluster: [hap-8]\n"
+             "  planner: [hap, 'hap:ratios=even,collectives=padded', 'hap:ratios=own']\n"
+             "set: [collectives=grouped]\n",
+             NULL);
+    /* The first and the last are the same. */
+    assert_int_equal(experiment_count(experiment), 2);
+    const PlannerOptions *plain = &experiment_at(experiment, 0)->options;
+    const PlannerOptions *own = &experiment_at(experiment, 1)->options;
+    assert_int_equal(plain->ratios, RATIOS_OWN);
+    assert_int_equal(plain->collectives, EXCHANGES_GROUPED);
+    assert_int_equal(own->ratios, RATIOS_EVEN);
+    assert_int_equal(own->collectives, EXCHANGES_PADDED);
+    assert_string_equal(experiment_at(experiment, 1)->planner->name, "hap");
+}
+
+static Plan *plan_with(const char *planner, const char *option, const char *second)
+{
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(option_assign(&options, option, NULL));
+    assert_true(option_assign(&options, second, NULL));
+    GError *error = NULL;
+    Plan *plan = planner_plan(planner_find(planner, NULL), "vgg19:width=8,fc=512",
+                              "hap-8", view, &options, NULL, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* The plan has the ratios that are asked for, and none of the collectives that are not; freedom never hurts. */
+static void test_pinned_plans(void **state)
+{
+    (void)state;
+    g_autoptr(Plan) even = plan_with("hap", "ratios=even", "collectives=padded");
+    g_autoptr(Plan) grouped =
+        plan_with("hap", "ratios=proportional", "collectives=grouped");
+    g_autoptr(Plan) best = plan_with("hap", "ratios=best", "collectives=both");
+    for (uint32_t j = 0; j < 8; j++)
+        assert_close(even->ratio[j], 0.125, 1e-12);
+    assert_close(grouped->ratio[0] / grouped->ratio[7], 10.8 / 6.015, 1e-9);
+    assert_at_most(best->iteration_time_s, even->iteration_time_s);
+    assert_at_most(best->iteration_time_s, grouped->iteration_time_s);
+    bool uneven = false;
+    for (uint32_t i = 0; i < even->program->n; i++) {
+        const Instr *instr = &even->program->instr[i];
+        if (instr->kind != INSTR_COLLECTIVE)
+            continue;
+        uneven |= instr->collective == COLLECTIVE_ALL_GATHER;
+        assert_true(instr->collective != COLLECTIVE_GROUPED_ALL_GATHER &&
+                    instr->collective != COLLECTIVE_GROUPED_REDUCE_SCATTER);
+    }
+    assert_true(uneven); /* else the test shows nothing */
+    for (uint32_t i = 0; i < grouped->program->n; i++) {
+        const Instr *instr = &grouped->program->instr[i];
+        assert_true(instr->kind != INSTR_COLLECTIVE ||
+                    (instr->collective != COLLECTIVE_ALL_GATHER &&
+                     instr->collective != COLLECTIVE_REDUCE_SCATTER));
+    }
+    g_autoptr(Plan) baseline = plan_with("dp-ev", "ratios=proportional", "bucket=0");
+    g_autoptr(Plan) same = plan_with("dp-cp", "ratios=own", "bucket=0");
+    g_autoptr(Plan) balanced = plan_with("dp-ev", "ratios=best", "bucket=0");
+    assert_close(baseline->iteration_time_s, same->iteration_time_s, 1e-12);
+    assert_at_most(balanced->fractional_time_s, same->fractional_time_s * (1 + 1e-9));
+    PlannerOptions options;
+    planner_options_init(&options);
+    GError *error = NULL;
+    assert_false(option_assign(&options, "ratios=odd", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "own, even, proportional, best");
+    g_error_free(error);
+}
+
 static char *hash_of(const char *model, const char *cluster_name, const char *planner,
                      const char *fidelity, uint64_t seed)
 {
@@ -198,6 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid_is_the_product),
         cmocka_unit_test(test_defaults_and_changes),
+        cmocka_unit_test(test_options_of_a_planner),
+        cmocka_unit_test(test_pinned_plans),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_claims),
     };
