@@ -2,11 +2,6 @@
 
 #include <math.h>
 
-/* Coefficients of a class: seconds per FLOP and per inner byte, replicated and sharded, and per message. */
-typedef struct {
-    double c[5];
-} Coefficients;
-
 static Coefficients coefficients_of(const Device *device, double share)
 {
     static const SimWork unit[5] = {{.flops = 1},
@@ -26,6 +21,24 @@ static bool covers(const Coefficients *a, const Coefficients *b)
         if (a->c[i] < b->c[i])
             return false;
     return true;
+}
+
+/* Keeps a class unless one of those kept is never faster; drops those that it makes superfluous. */
+static void add_class(Pricer *pricer, Coefficients class)
+{
+    uint32_t n = 0;
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        if (covers(&pricer->class[h], &class))
+            return;
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        if (!covers(&class, &pricer->class[h]))
+            pricer->class[n++] = pricer->class[h];
+    if (n == PRICE_MAX_CLASSES) {
+        pricer->exact = false;
+        n--;
+    }
+    pricer->class[n++] = class;
+    pricer->n_classes = n;
 }
 
 static void charge_memory(Pricer *pricer, const double *ratio, double memory_s)
@@ -49,31 +62,72 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
                  .exact = true};
     charge_memory(pricer, ratio, memory_s);
-    Coefficients kept[PRICE_MAX_CLASSES];
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
-        Coefficients k = coefficients_of(&view->device[j], ratio[j]);
-        bool covered = false;
-        for (uint32_t h = 0; h < pricer->n_classes && !covered; h++)
-            covered = covers(&kept[h], &k);
-        if (covered)
-            continue;
-        uint32_t n = 0;
-        for (uint32_t h = 0; h < pricer->n_classes; h++)
-            if (!covers(&k, &kept[h])) {
-                kept[n] = kept[h];
-                pricer->device[n] = pricer->device[h];
-                pricer->share[n++] = pricer->share[h];
-            }
-        if (n == PRICE_MAX_CLASSES) {
-            pricer->exact = false;
-            n--;
-        }
-        kept[n] = k;
-        pricer->device[n] = &view->device[j];
-        pricer->share[n++] = ratio[j];
-        pricer->n_classes = n;
+        add_class(pricer, coefficients_of(&view->device[j], ratio[j]));
     }
+}
+
+/* Devices of one kind, which have the same bounds. */
+typedef struct {
+    const Device *device;
+    double lo, hi;
+    uint32_t n;
+} Kind;
+
+static uint32_t find_kinds(const ClusterView *view, const double *lo, const double *hi,
+                           Kind *kind)
+{
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        Coefficients a = coefficients_of(&view->device[j], 1);
+        uint32_t k = 0;
+        for (; k < n; k++) {
+            Coefficients b = coefficients_of(kind[k].device, 1);
+            if (covers(&a, &b) && covers(&b, &a) && kind[k].lo == lo[j] &&
+                kind[k].hi == hi[j])
+                break;
+        }
+        if (k == n)
+            kind[n++] = (Kind){&view->device[j], lo[j], hi[j], 0};
+        kind[k].n++;
+    }
+    return n;
+}
+
+/* The mean over the union's devices, weighted by speed, of what one of them takes; never more than the slowest takes. */
+static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
+{
+    Coefficients sum = {{0}};
+    double rate = 0, share = 1;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!(members >> k & 1u)) {
+            share -= kind[k].n * kind[k].hi;
+            continue;
+        }
+        Coefficients one = coefficients_of(kind[k].device, kind[k].lo);
+        double weight = kind[k].n * kind[k].device->rate;
+        rate += weight;
+        for (uint32_t i = 0; i < 5; i++)
+            sum.c[i] += weight * one.c[i];
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        sum.c[i] /= rate;
+    sum.c[1] = fmax(sum.c[1], fmax(share, 0) / rate);
+    return sum;
+}
+
+void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
+                     const double *lo, const double *hi)
+{
+    enum { MAX_KINDS = 5 }; /* unions of more are left out: the bound is only looser */
+    g_autofree Kind *kind = g_new(Kind, view->n_devices);
+    uint32_t n = find_kinds(view, lo, hi, kind);
+    pricer_init(pricer, graph, view, lo, 0);
+    pricer->max_share = fmax(pricer->max_share, 1.0 / view->n_devices);
+    uint32_t all = n <= MAX_KINDS ? 1u << n : 2;
+    for (uint32_t members = 1; members < all; members++)
+        add_class(pricer, union_class(kind, n, members));
 }
 
 void pricer_clear(Pricer *pricer)
@@ -85,8 +139,12 @@ void pricer_clear(Pricer *pricer)
 Times price_work(const Pricer *pricer, const SimWork *work)
 {
     Times times = {{0}};
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        times.s[h] = sim_work_s(work, pricer->device[h], pricer->share[h]);
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        const double *c = pricer->class[h].c;
+        times.s[h] = work->flops * c[0] + work->flops_sharded * c[1] +
+                     work->inner_bytes * c[2] + work->inner_bytes_sharded * c[3] +
+                     work->inner_messages * c[4];
+    }
     return times;
 }
 

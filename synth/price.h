@@ -23,6 +23,11 @@ typedef struct {
 
 typedef uint8_t FormSet; /* bit f: form f */
 
+/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner byte, an inner message. */
+typedef struct {
+    double c[5];
+} Coefficients;
+
 /* Cheapest conversions between all forms of a tensor. */
 typedef struct {
     bool can;
@@ -42,8 +47,7 @@ typedef struct {
     GHashTable *alike; /* tensors of equal bytes, forms and role share them */
     double max_share;
     uint32_t n_classes;
-    const Device *device[PRICE_MAX_CLASSES]; /* representatives */
-    double share[PRICE_MAX_CLASSES];
+    Coefficients class[PRICE_MAX_CLASSES];
     /* Seconds that a byte of memory is charged, summed over devices: of tensors that every GPU of a machine holds and of
      * those that its GPUs divide, whole and for the sharded part. 0 unless the search is to save memory. */
     double held_s, held_sharded_s, divided_s, divided_sharded_s;
@@ -53,6 +57,11 @@ typedef struct {
 /* memory_s: what a byte is charged on every GPU, in seconds (a Lagrange multiplier of the memory constraint). */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, double memory_s);
+/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time at any of them. Sharded
+ * work is at least lo_j of it on device j, and on a union of devices, at the union's speed, at least what the others
+ * cannot take. */
+void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
+                     const double *lo, const double *hi);
 void pricer_clear(Pricer *pricer);
 
 Times price_work(const Pricer *pricer, const SimWork *work);

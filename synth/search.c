@@ -192,6 +192,15 @@ static bool search(Search *s, const double *ratio, const SynthOptions *options,
     return take_best(s, ratio, options, result, error);
 }
 
+static void search_clear(Search *s)
+{
+    for (uint32_t cut = 0; s->table && cut <= s->states->n_ops; cut++)
+        label_table_clear(&s->table[cut]);
+    g_free(s->table);
+    states_free(s->states);
+    pricer_clear(&s->pricer);
+}
+
 bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error)
 {
@@ -203,18 +212,46 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     if (done && !result->program)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program found",
                            graph_name(graph));
-    if (s.states) {
-        for (uint32_t cut = 0; s.table && cut <= s.states->n_ops; cut++)
-            label_table_clear(&s.table[cut]);
+    if (s.states)
         result->states = s.states->n_states;
-    }
     result->labels = s.labels;
     result->expansions = s.expansions;
     result->optimal =
         done && s.complete && options->bucket_bytes == 0 && options->memory_s == 0;
-    g_free(s.table);
-    states_free(s.states);
-    pricer_clear(&s.pricer);
+    search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+/* Least time of a label at the end; the updates count only where they are sure to be a stage of their own. */
+static double least_total(const Search *s)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    double least = s->upper_s;
+    for (uint32_t i = 0; i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        double total = label_total(&s->pricer, label);
+        if (!label->final)
+            total -= times_max(&s->pricer, &label->update);
+        least = fmin(least, total);
+    }
+    return least;
+}
+
+bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
+                 const double *hi, double upper_s, double *bound_s, GError **error)
+{
+    Search s = {.upper_s = upper_s};
+    pricer_init_box(&s.pricer, graph, view, lo, hi);
+    s.states = states_new(&s.pricer, error);
+    bool done = s.states != NULL;
+    if (done) {
+        s.table = g_new0(LabelTable, s.states->n_ops + 1);
+        relax_gradually(&s);
+        states_relax(s.states, upper_s * slack);
+        walk_labels(&s, 0);
+        *bound_s = least_total(&s);
+    }
+    search_clear(&s);
     return done;
 }
