@@ -16,6 +16,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(planners, "list the planners")                               \
     X(plan, "plan a model on a cluster")                           \
     X(simulate, "simulate an iteration of a plan")                 \
+    X(theory, "print the sharding theory of a model")              \
     X(verify, "prove a plan, or the sharding rules, by running")   \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(figure, "draw a figure from stored results")                 \

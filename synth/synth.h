@@ -45,4 +45,26 @@ typedef struct {
 bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 
+/* --- the theory (HAP Sec. 4.2) --- */
+
+typedef enum { TRIPLE_LOAD, TRIPLE_COMPUTE, TRIPLE_COLLECTIVE } TripleKind;
+
+/* {precondition} instruction {postcondition}: what a program holds before and after it. */
+typedef struct {
+    TripleKind kind;
+    Collective collective; /* COLLECTIVE */
+    TensorId tensor;       /* LOAD, COLLECTIVE */
+    Form from, to;         /* COLLECTIVE; LOAD: to */
+    OpId op;               /* COMPUTE: the op under the rule */
+    Rule rule;
+} Triple;
+
+/* All triples of a graph (Triple), derived from the op table and the collectives: loads, computations in op order,
+ * collectives by tensor. Dims that cannot be cut have none. Free with g_array_unref. */
+GArray *synth_theory(const Graph *graph);
+
+/* In the paper's notation: "Linear(x, w)", "{x|Gather(0), w|Identity}". Callers free. */
+char *synth_triple_instruction(const Graph *graph, const Triple *triple);
+char *synth_triple_condition(const Graph *graph, const Triple *triple, bool after);
+
 #endif
