@@ -1,0 +1,323 @@
+/* Workloads written down by durations, whose times under the `flow` fidelity follow by
+ * hand. */
+#include "sim/sim.h"
+#include "tests/test.h"
+
+typedef struct {
+    Graph *graph;
+    Cluster *cluster;
+    ClusterView *view;
+    Plan *plan;
+    SimOptions options;
+} Case;
+
+/* Every input that has a batch sharded on it, every parameter replicated, gradients
+ * reduced after the backward: data parallelism with equal shares. */
+static Form form_of(const Graph *graph, const Op *op, uint32_t operand)
+{
+    const bool output = operand >= op->n_in;
+    const Tensor *tensor =
+        graph_tensor(graph, output ? op->out[operand - op->n_in] : op->in[operand]);
+
+    if (op->pass == PASS_UPDATE || tensor->role == ROLE_PARAMETER)
+        return FORM_IDENTITY;
+    if (tensor->rank == 0)
+        return output ? FORM_REDUCE : FORM_IDENTITY;
+    return op->kind == OP_SUM_ROWS && output ? FORM_REDUCE : FORM_GATHER0;
+}
+
+static void add_ops(Program *program, const Graph *graph, bool updates)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        Form form[OP_MAX_OPERANDS];
+        if ((op->pass == PASS_UPDATE) != updates)
+            continue;
+        for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+            form[i] = form_of(graph, op, i);
+        program_compute(program, id, form, op->n_in + op->n_out);
+    }
+}
+
+static Program *data_parallel(const Graph *graph)
+{
+    Program *program = program_new();
+
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        const bool batch = tensor->role == ROLE_INPUT && tensor->rank > 0;
+        if (tensor->producer == GRAPH_NONE)
+            program_load(program, t, batch ? FORM_GATHER0 : FORM_IDENTITY);
+    }
+    add_ops(program, graph, false);
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            program_collective(program, COLLECTIVE_ALL_REDUCE, graph_gradient(graph, t),
+                               FORM_REDUCE, FORM_IDENTITY);
+    add_ops(program, graph, true);
+    return program;
+}
+
+static Case new_case(const char *model, const char *cluster)
+{
+    g_autoptr(GError) error = NULL;
+    Case c;
+
+    c.cluster = cluster_load(cluster, &error);
+    assert_no_error(error);
+    c.view = cluster_view(c.cluster, GRANULARITY_MACHINE);
+    const uint32_t n = c.view->n_devices;
+    c.graph = model_build(model, n, NULL, &error);
+    assert_no_error(error);
+    c.plan = plan_new();
+    c.plan->program = data_parallel(c.graph);
+    c.plan->n_devices = n;
+    c.plan->n_segments = 1;
+    c.plan->ratio = g_new(double, n);
+    for (uint32_t j = 0; j < n; j++)
+        c.plan->ratio[j] = 1.0 / n;
+    c.plan->n_ops = graph_n_ops(c.graph);
+    c.plan->segment = g_new0(uint16_t, c.plan->n_ops);
+    sim_options_init(&c.options);
+    return c;
+}
+
+static void free_case(Case *c)
+{
+    plan_free(c->plan);
+    cluster_view_free(c->view);
+    cluster_free(c->cluster);
+    graph_free(c->graph);
+}
+
+static SimReport *evaluate(const Case *c)
+{
+    g_autoptr(GError) error = NULL;
+    SimReport *report =
+        sim_evaluate_with(c->plan, c->graph, c->view, "flow", &c->options, &error);
+
+    assert_no_error(error);
+    return report;
+}
+
+static void set(Case *c, const char *key, const char *value)
+{
+    g_autoptr(GError) error = NULL;
+
+    sim_options_set(&c->options, key, value, &error);
+    assert_no_error(error);
+}
+
+#define WORKLOAD "synthetic:layers=12,forward=10ms,backward=20ms,gradient=28MB"
+
+/* 12 forwards and the first backward, then 12 rings of 28 MB one after another, since
+ * each takes longer than a backward. */
+static void test_data_parallel_iteration(void **state)
+{
+    static const struct {
+        uint32_t hosts;
+        double seconds;
+    } row[] = {{8, 0.61208}, {64, 0.68432}, {256, 0.7367}, {1024, 0.922595}};
+
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autofree char *cluster =
+            g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s,latency=5us", row[i].hosts);
+        Case c = new_case(WORKLOAD, cluster);
+        g_autoptr(SimReport) report = evaluate(&c);
+        assert_close(report->iteration_time_s, row[i].seconds, 1e-6);
+        assert_close(report->busy_s[0], 0.36, 1e-12);
+        /* 12 rings and 140 ms before them; hidden are those under 11 backwards */
+        assert_close(report->hidden_s[0], 0.22, 1e-9);
+        assert_close(report->comm_busy_s[0], row[i].seconds - 0.36, 1e-5);
+        free_case(&c);
+    }
+}
+
+/* Without overlap the rings follow the last backward. */
+static void test_no_overlap(void **state)
+{
+    (void)state;
+    Case c = new_case(WORKLOAD, "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    set(&c, "overlap", "off");
+    g_autoptr(SimReport) report = evaluate(&c);
+    assert_close(report->iteration_time_s, 0.36 + 12 * (0.0392 + 14 * 10e-6), 1e-9);
+    assert_close(report->hidden_s[0], 0, 1e-9);
+    free_case(&c);
+}
+
+static double ring_s(const Case *c, double bytes)
+{
+    return sim_collective_s(c->view, COLLECTIVE_ALL_REDUCE, bytes, 0, 0);
+}
+
+/* Gradients of 1 MB in buckets: the first closes at 1 MB, the others at 4 MB or at the
+ * end. */
+static void test_buckets(void **state)
+{
+    (void)state;
+    Case c = new_case("synthetic:layers=12,forward=1ms,backward=1ms,gradient=1MB",
+                      "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    c.plan->bucket_bytes = 4000000;
+    set(&c, "first_bucket", "1MB");
+    set(&c, "network", "crossbar");
+    g_autoptr(SimReport) report = evaluate(&c);
+    uint32_t fused[12] = {0}, n = 0;
+    for (uint32_t i = 0; i < report->timeline->n_spans; i++)
+        if (report->timeline->span[i].lane == SIM_ALL_LANES)
+            fused[n++] = report->timeline->span[i].n_fused;
+    assert_int_equal(n, 4);
+    assert_int_equal(fused[0], 1);
+    assert_int_equal(fused[1], 4);
+    assert_int_equal(fused[2], 4);
+    assert_int_equal(fused[3], 3);
+    /* bucket of 1 after backward 1 (13 ms), of 4 after 5 (17 ms) and 9 (21 ms), the
+     * last after 12 (24 ms) or when the third ends */
+    const double one_s = ring_s(&c, 1e6), three_s = ring_s(&c, 3e6);
+    const double four_s = ring_s(&c, 4e6);
+    const double second_s = fmax(0.017, 0.013 + one_s) + four_s;
+    const double third_s = fmax(0.021, second_s) + four_s;
+    assert_close(report->iteration_time_s, fmax(0.024, third_s) + three_s, 1e-9);
+    free_case(&c);
+}
+
+/* Backwards take 1.25 times as long while the rings of the layers behind them run. */
+static void test_slowdown(void **state)
+{
+    (void)state;
+    Case c = new_case("synthetic:layers=2,forward=10ms,backward=20ms,gradient=28MB",
+                      "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    for (uint32_t j = 0; j < c.view->n_devices; j++)
+        c.view->device[j].slowdown = 1.25;
+    g_autoptr(SimReport) slow = evaluate(&c);
+    /* the second backward lies under the first ring, which takes 39.34 ms */
+    assert_close(slow->busy_s[0], 0.02 + 0.02 + 0.025, 1e-9);
+    assert_close(slow->iteration_time_s, 0.04 + 2 * 0.03934, 1e-9);
+    /* a short ring: 20 ms of work are 4.55 ms under it (3.64 done) and the rest */
+    free_case(&c);
+    c = new_case("synthetic:layers=2,forward=10ms,backward=20ms,gradient=3.15MB",
+                 "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    for (uint32_t j = 0; j < c.view->n_devices; j++)
+        c.view->device[j].slowdown = 1.25;
+    g_autoptr(SimReport) part = evaluate(&c);
+    assert_close(part->busy_s[0], 0.04 + 0.00455 + (0.02 - 0.00455 / 1.25), 1e-9);
+    free_case(&c);
+}
+
+static void test_straggler(void **state)
+{
+    (void)state;
+    Case c = new_case(WORKLOAD, "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    set(&c, "straggler", "host-3*2");
+    g_autoptr(SimReport) report = evaluate(&c);
+    /* its first gradient comes at 280 ms; rings of 39.34 ms wait for its backwards of
+     * 40 ms */
+    assert_close(report->iteration_time_s, 0.28 + 11 * 0.04 + 0.03934, 1e-9);
+    assert_close(report->busy_s[3], 0.72, 1e-9);
+    assert_close(report->busy_s[2], 0.36, 1e-9);
+    free_case(&c);
+}
+
+static void test_bad_straggler(void **state)
+{
+    static const char *const bad[] = {"host-9*2", "host-3", "host-3*0", "host-3*-1",
+                                      "host-3*2x"};
+
+    (void)state;
+    Case c = new_case("synthetic", "star:hosts=4,bandwidth=10Gb/s,latency=5us");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        set(&c, "straggler", bad[i]);
+        assert_null(
+            sim_evaluate_with(c.plan, c.graph, c.view, "flow", &c.options, &error));
+        assert_error(error, KILTER_ERROR_INPUT, "straggler");
+    }
+    free_case(&c);
+}
+
+/* --- samples --- */
+
+static SimSamples *samples_of(const Case *c, uint32_t n, uint32_t jobs)
+{
+    g_autoptr(GError) error = NULL;
+    SimSamples *samples =
+        sim_samples(c->plan, c->graph, c->view, &c->options, n, jobs, &error);
+
+    assert_no_error(error);
+    return samples;
+}
+
+static void test_threads_change_nothing(void **state)
+{
+    (void)state;
+    Case c = new_case(WORKLOAD, "star:hosts=6,bandwidth=10Gb/s,latency=5us");
+    set(&c, "jitter", "0.1");
+    set(&c, "straggler", "any*1.2");
+    g_autoptr(SimSamples) one = samples_of(&c, 40, 1);
+    g_autoptr(SimSamples) eight = samples_of(&c, 40, 8);
+    g_autoptr(SimSamples) fewer = samples_of(&c, 10, 2);
+    assert_memory_equal(one->time_s, eight->time_s, 40 * sizeof(double));
+    assert_memory_equal(one->time_s, fewer->time_s, 10 * sizeof(double));
+    assert_true(one->mean_s == eight->mean_s);
+    assert_true(one->low_s < one->mean_s && one->mean_s < one->high_s);
+    assert_true(one->p95_s > one->median_s);
+    c.options.seed = 2;
+    g_autoptr(SimSamples) other = samples_of(&c, 40, 1);
+    assert_true(other->time_s[0] != one->time_s[0]);
+    free_case(&c);
+}
+
+/* A device of its own: 24 durations in a row with mean 1 and the given deviation. */
+static void test_jitter_has_its_moments(void **state)
+{
+    static const char *const distribution[] = {"normal", "lognormal", "gamma"};
+    enum { SAMPLES = 4000, OPS = 24 };
+    const double jitter = 0.2, op_s = 0.01;
+
+    (void)state;
+    Case c = new_case("synthetic:batch=2,forward=10ms,backward=10ms",
+                      "star:hosts=1,bandwidth=10Gb/s,latency=5us");
+    set(&c, "jitter", "0.2");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(distribution); i++) {
+        set(&c, "distribution", distribution[i]);
+        g_autoptr(SimSamples) samples = samples_of(&c, SAMPLES, 2);
+        /* 4 standard errors; that of a deviation is about s / sqrt(2 n) */
+        const double s = jitter * op_s * sqrt(OPS);
+        assert_at_most(fabs(samples->mean_s - OPS * op_s), 4 * s / sqrt(SAMPLES));
+        assert_at_most(fabs(samples->deviation_s - s), 4 * s / sqrt(2 * SAMPLES));
+    }
+    free_case(&c);
+}
+
+/* What a device draws does not depend on which others there are. */
+static void test_streams_are_independent(void **state)
+{
+    (void)state;
+    Case few = new_case(WORKLOAD, "star:hosts=3,bandwidth=10Gb/s,latency=5us");
+    Case many = new_case(WORKLOAD, "star:hosts=4,bandwidth=10Gb/s,latency=5us");
+    set(&few, "jitter", "0.1");
+    set(&many, "jitter", "0.1");
+    g_autoptr(SimReport) a = evaluate(&few);
+    g_autoptr(SimReport) b = evaluate(&many);
+    for (uint32_t j = 0; j < 3; j++)
+        assert_close(a->busy_s[j], b->busy_s[j], 1e-12);
+    assert_true(b->busy_s[3] != b->busy_s[0]);
+    free_case(&few);
+    free_case(&many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_parallel_iteration),
+        cmocka_unit_test(test_no_overlap),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_slowdown),
+        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_bad_straggler),
+        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_jitter_has_its_moments),
+        cmocka_unit_test(test_streams_are_independent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
