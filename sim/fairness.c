@@ -242,7 +242,8 @@ void share_take_due(SimShare *share, double until_s, GArray *due)
                 end_down(share, place, last);
         }
     }
-    qsort(due->data, due->len, sizeof(SimFlowId), by_number);
+    if (due->len > 1)
+        qsort(due->data, due->len, sizeof(SimFlowId), by_number);
 }
 
 /* --- solving --- */
