@@ -10,41 +10,36 @@ uint64_t exec_shard_elements(const ExecShard *shard)
     return n;
 }
 
-/* The box that two shards share. */
-typedef struct {
-    uint32_t extent[TENSOR_MAX_RANK];
-    uint32_t from[TENSOR_MAX_RANK], to[TENSOR_MAX_RANK]; /* where it begins in each */
-} Box;
-
-static bool find_overlap(const ExecShard *from, const ExecShard *to, Box *box)
+bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overlap)
 {
-    for (uint32_t d = 0; d < from->rank; d++) {
-        const uint64_t low = MAX(from->offset[d], to->offset[d]);
-        const uint64_t high = MIN((uint64_t)from->offset[d] + from->dim[d],
-                                  (uint64_t)to->offset[d] + to->dim[d]);
+    g_assert(a->rank == b->rank);
+    *overlap = (ExecShard){.rank = a->rank};
+    for (uint32_t d = 0; d < a->rank; d++) {
+        const uint64_t low = MAX(a->offset[d], b->offset[d]);
+        const uint64_t high =
+            MIN((uint64_t)a->offset[d] + a->dim[d], (uint64_t)b->offset[d] + b->dim[d]);
         if (high <= low)
             return false;
-        box->extent[d] = (uint32_t)(high - low);
-        box->from[d] = (uint32_t)(low - from->offset[d]);
-        box->to[d] = (uint32_t)(low - to->offset[d]);
+        overlap->offset[d] = (uint32_t)low;
+        overlap->dim[d] = (uint32_t)(high - low);
     }
     return true;
 }
 
-static uint64_t element_at(const ExecShard *shard, const uint32_t *begin,
+/* Index in `shard` of the element that is `step` steps from the begin of `box`. */
+static uint64_t element_at(const ExecShard *shard, const ExecShard *box,
                            const uint32_t *step)
 {
     uint64_t at = 0;
     for (uint32_t d = 0; d < shard->rank; d++)
-        at = at * shard->dim[d] + begin[d] + step[d];
+        at = at * shard->dim[d] + (box->offset[d] - shard->offset[d]) + step[d];
     return at;
 }
 
 void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
 {
-    g_assert(from->rank == to->rank);
-    Box box = {0};
-    if (!find_overlap(from, to, &box))
+    ExecShard box;
+    if (!exec_shard_overlap(from, to, &box))
         return;
     /* Runs are contiguous in both: trailing dims that the box takes whole, and one more. */
     uint32_t outer = from->rank;
@@ -52,18 +47,17 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
     bool whole = true;
     while (outer > 0 && whole) {
         outer--;
-        run *= box.extent[outer];
-        whole =
-            box.extent[outer] == from->dim[outer] && from->dim[outer] == to->dim[outer];
+        run *= box.dim[outer];
+        whole = box.dim[outer] == from->dim[outer] && box.dim[outer] == to->dim[outer];
     }
     for (uint32_t d = 0; d < outer; d++)
-        runs *= box.extent[d];
+        runs *= box.dim[d];
     uint32_t step[TENSOR_MAX_RANK] = {0};
     for (uint64_t i = 0; i < runs; i++) {
-        memcpy((char *)to->data + element_at(to, box.to, step) * size,
-               (const char *)from->data + element_at(from, box.from, step) * size,
+        memcpy((char *)to->data + element_at(to, &box, step) * size,
+               (const char *)from->data + element_at(from, &box, step) * size,
                run * size);
-        for (uint32_t d = outer; d-- > 0 && ++step[d] == box.extent[d];)
+        for (uint32_t d = outer; d-- > 0 && ++step[d] == box.dim[d];)
             step[d] = 0;
     }
 }

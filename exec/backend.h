@@ -23,6 +23,9 @@ typedef struct {
 
 uint64_t exec_shard_elements(const ExecShard *shard);
 
+/* The part of the whole tensor that both cover, without memory; false if there is none. */
+bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overlap);
+
 /* Copies what both shards cover of the whole tensor; elements of `size` bytes in host memory. */
 void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size);
 
@@ -93,5 +96,18 @@ void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
 /* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */
 ExecBackend *exec_reference_new(uint32_t n_ranks);
+
+/* --- mpi: one rank a process, contractions by OpenBLAS, collectives by MPI --- */
+
+/* Whether this build has it. */
+bool exec_mpi_built(void);
+
+/* Joins the world of the process, once; *n_ranks gets its size. KILTER_ERROR_FAILED without MPI. */
+bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error);
+/* Leaves it. A process that failed must not wait for the others here: it just exits, and mpirun ends them. */
+void exec_mpi_stop(void);
+
+/* Numbers of 8 (float64) or 4 bytes (float32). After exec_mpi_start. */
+ExecBackend *exec_mpi_new(size_t element_bytes);
 
 #endif

@@ -1,0 +1,25 @@
+/* In place of the MPI backend where the build found no MPI or no OpenBLAS. */
+#include "exec/backend.h"
+
+bool exec_mpi_built(void)
+{
+    return false;
+}
+
+bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
+{
+    *n_ranks = *rank = 0;
+    return kilter_fail(error, KILTER_ERROR_FAILED,
+                       "this build has no mpi backend: MPI or OpenBLAS was missing "
+                       "(libopenmpi-dev, libopenblas-dev)");
+}
+
+void exec_mpi_stop(void)
+{
+}
+
+ExecBackend *exec_mpi_new(size_t element_bytes)
+{
+    (void)element_bytes;
+    g_assert_not_reached();
+}

@@ -1,0 +1,421 @@
+/* The MPI backend: one rank a process. Padded and grouped collectives really differ:
+ *
+ *     all_gather              one MPI_Allgather of blocks padded to the largest shard
+ *     grouped_all_gather      an MPI_Bcast of the exact shard from each rank
+ *     reduce_scatter          one MPI_Reduce_scatter_block of padded blocks
+ *     grouped_reduce_scatter  an MPI_Reduce of the exact shard to each rank
+ *     all_to_all              one MPI_Alltoallv of exact blocks
+ *
+ * Contractions are BLAS's; other ops run the reference's kernels, in float32 by way of float64. */
+#include <limits.h>
+#include <mpi.h>
+#include <string.h>
+
+#include "exec/blas.h"
+
+typedef struct {
+    ExecBackend base;
+    MPI_Datatype type;
+    uint32_t rank;
+    void *buffer[2]; /* to send from, to receive into */
+    uint64_t capacity[2];
+} Mpi;
+
+enum { SEND, RECEIVE };
+
+static Mpi *as_mpi(ExecBackend *backend)
+{
+    return (Mpi *)(void *)backend;
+}
+
+/* --- memory --- */
+
+static void *mpi_allocate(ExecBackend *backend, uint32_t local, uint64_t elements)
+{
+    (void)local;
+    return g_try_malloc0_n(elements + 1, backend->element_bytes);
+}
+
+static void mpi_release(ExecBackend *backend, uint32_t local, void *data)
+{
+    (void)backend;
+    (void)local;
+    g_free(data);
+}
+
+static void from_host(const double *from, void *to, uint64_t n, size_t size)
+{
+    if (size == sizeof(double)) {
+        memcpy(to, from, n * size);
+        return;
+    }
+    float *single = to;
+    for (uint64_t i = 0; i < n; i++)
+        single[i] = (float)from[i];
+}
+
+static void to_host(const void *from, double *to, uint64_t n, size_t size)
+{
+    if (size == sizeof(double)) {
+        memcpy(to, from, n * size);
+        return;
+    }
+    const float *single = from;
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = (double)single[i];
+}
+
+static void mpi_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
+                      const double *from)
+{
+    (void)local;
+    from_host(from, to->data, exec_shard_elements(to), backend->element_bytes);
+}
+
+static void mpi_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                     double *to)
+{
+    (void)local;
+    to_host(from->data, to, exec_shard_elements(from), backend->element_bytes);
+}
+
+static void mpi_copy(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                     const ExecShard *to)
+{
+    (void)local;
+    memset(to->data, 0, exec_shard_elements(to) * backend->element_bytes);
+    exec_overlap_copy(from, to, backend->element_bytes);
+}
+
+/* At least `elements` of scratch. */
+static void *scratch(Mpi *mpi, int which, uint64_t elements)
+{
+    if (elements + 1 > mpi->capacity[which]) {
+        g_free(mpi->buffer[which]);
+        mpi->capacity[which] = elements + 1;
+        mpi->buffer[which] = g_malloc_n(elements + 1, mpi->base.element_bytes);
+    }
+    return mpi->buffer[which];
+}
+
+/* --- ops --- */
+
+/* In float64: on the shards themselves, or on copies. */
+static ExecTensor host_tensor(const ExecShard *shard, size_t size, bool fill)
+{
+    ExecTensor tensor = {.rank = shard->rank, .data = shard->data};
+    if (size != sizeof(double)) {
+        tensor = exec_tensor_new(shard->rank, shard->dim);
+        if (fill)
+            to_host(shard->data, tensor.data, exec_shard_elements(shard), size);
+    }
+    memcpy(tensor.dim, shard->dim, sizeof tensor.dim);
+    memcpy(tensor.offset, shard->offset, sizeof tensor.offset);
+    return tensor;
+}
+
+static void run_kernel(const Graph *graph, OpId id, const ExecShard *in,
+                       const ExecShard *out, size_t size)
+{
+    const Op *op = graph_get_op(graph, id);
+    ExecTensor input[OP_MAX_IN], output[OP_MAX_OUT];
+    for (uint32_t i = 0; i < op->n_in; i++)
+        input[i] = host_tensor(&in[i], size, true);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        output[o] = host_tensor(&out[o], size, false);
+    exec_run_op(graph, id, input, output);
+    if (size == sizeof(double))
+        return;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        exec_tensor_clear(&input[i]);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        from_host(output[o].data, out[o].data, exec_shard_elements(&out[o]), size);
+        exec_tensor_clear(&output[o]);
+    }
+}
+
+static void mpi_run_op(ExecBackend *backend, uint32_t local, const Graph *graph, OpId op,
+                       const ExecShard *in, const ExecShard *out)
+{
+    (void)local;
+    if (!blas_contract(graph, op, in, out, backend->element_bytes))
+        run_kernel(graph, op, in, out, backend->element_bytes);
+}
+
+/* --- collectives --- */
+
+static bool check(int code, const char *call, GError **error)
+{
+    if (code == MPI_SUCCESS)
+        return true;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Error_string(code, text, &length);
+    return kilter_fail(error, KILTER_ERROR_FAILED, "%s: %s", call, text);
+}
+
+/* MPI counts in int. */
+static bool check_count(uint64_t elements, GError **error)
+{
+    return elements <= INT_MAX || kilter_fail(error, KILTER_ERROR_FAILED,
+                                              "a message of %" G_GUINT64_FORMAT
+                                              " elements is more than MPI takes",
+                                              elements);
+}
+
+static uint64_t largest(const Mpi *mpi, const ExecShard *shard)
+{
+    uint64_t n = 0;
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++)
+        n = MAX(n, exec_shard_elements(&shard[r]));
+    return n;
+}
+
+/* `shard`, with its data at element `at` of a buffer. */
+static ExecShard placed(const Mpi *mpi, const ExecShard *shard, void *buffer, uint64_t at)
+{
+    ExecShard block = *shard;
+    block.data = (char *)buffer + at * mpi->base.element_bytes;
+    return block;
+}
+
+static bool all_reduce(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    const uint64_t n = exec_shard_elements(&e->from[mpi->rank]);
+    return check_count(n, error) &&
+           check(MPI_Allreduce(e->from[mpi->rank].data, e->to[mpi->rank].data, (int)n,
+                               mpi->type, MPI_SUM, MPI_COMM_WORLD),
+                 "MPI_Allreduce", error);
+}
+
+static bool all_gather(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    const uint64_t block = largest(mpi, e->from);
+    const ExecShard *mine = &e->from[mpi->rank];
+    void *send = scratch(mpi, SEND, block);
+    void *receive = scratch(mpi, RECEIVE, block * mpi->base.n_ranks);
+    memset(send, 0, block * mpi->base.element_bytes);
+    memcpy(send, mine->data, exec_shard_elements(mine) * mpi->base.element_bytes);
+    if (!check_count(block, error) ||
+        !check(MPI_Allgather(send, (int)block, mpi->type, receive, (int)block, mpi->type,
+                             MPI_COMM_WORLD),
+               "MPI_Allgather", error))
+        return false;
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++) {
+        const ExecShard part = placed(mpi, &e->from[r], receive, r * block);
+        exec_overlap_copy(&part, &e->to[mpi->rank], mpi->base.element_bytes);
+    }
+    return true;
+}
+
+static bool grouped_all_gather(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    void *receive = scratch(mpi, RECEIVE, largest(mpi, e->from));
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++) {
+        const uint64_t n = exec_shard_elements(&e->from[r]);
+        const ExecShard part =
+            r == mpi->rank ? e->from[r] : placed(mpi, &e->from[r], receive, 0);
+        if (n == 0)
+            continue;
+        if (!check_count(n, error) ||
+            !check(MPI_Bcast(part.data, (int)n, mpi->type, (int)r, MPI_COMM_WORLD),
+                   "MPI_Bcast", error))
+            return false;
+        exec_overlap_copy(&part, &e->to[mpi->rank], mpi->base.element_bytes);
+    }
+    return true;
+}
+
+static bool reduce_scatter(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    const size_t size = mpi->base.element_bytes;
+    const uint64_t block = largest(mpi, e->to);
+    void *send = scratch(mpi, SEND, block * mpi->base.n_ranks);
+    void *receive = scratch(mpi, RECEIVE, block);
+    memset(send, 0, block * mpi->base.n_ranks * size);
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++) {
+        const ExecShard part = placed(mpi, &e->to[r], send, r * block);
+        exec_overlap_copy(&e->from[mpi->rank], &part, size);
+    }
+    if (!check_count(block, error) ||
+        !check(MPI_Reduce_scatter_block(send, receive, (int)block, mpi->type, MPI_SUM,
+                                        MPI_COMM_WORLD),
+               "MPI_Reduce_scatter_block", error))
+        return false;
+    memcpy(e->to[mpi->rank].data, receive, exec_shard_elements(&e->to[mpi->rank]) * size);
+    return true;
+}
+
+static bool grouped_reduce_scatter(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    void *send = scratch(mpi, SEND, largest(mpi, e->to));
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++) {
+        const uint64_t n = exec_shard_elements(&e->to[r]);
+        const ExecShard part = placed(mpi, &e->to[r], send, 0);
+        if (n == 0)
+            continue;
+        exec_overlap_copy(&e->from[mpi->rank], &part, mpi->base.element_bytes);
+        if (!check_count(n, error) ||
+            !check(MPI_Reduce(send, e->to[mpi->rank].data, (int)n, mpi->type, MPI_SUM,
+                              (int)r, MPI_COMM_WORLD),
+                   "MPI_Reduce", error))
+            return false;
+    }
+    return true;
+}
+
+/* Blocks to or from each rank, one after the other in a buffer. */
+typedef struct {
+    ExecShard *block;
+    int *count, *begin;
+    uint64_t total;
+} Blocks;
+
+/* What `mine` shares with each of `other`. */
+static Blocks blocks_new(const Mpi *mpi, const ExecShard *mine, const ExecShard *other)
+{
+    const uint32_t n = mpi->base.n_ranks;
+    Blocks blocks = {g_new0(ExecShard, n), g_new0(int, n), g_new0(int, n), 0};
+    for (uint32_t r = 0; r < n; r++) {
+        blocks.begin[r] = (int)MIN(blocks.total, INT_MAX);
+        if (!exec_shard_overlap(mine, &other[r], &blocks.block[r]))
+            continue;
+        const uint64_t elements = exec_shard_elements(&blocks.block[r]);
+        blocks.count[r] = (int)MIN(elements, INT_MAX);
+        blocks.total += elements;
+    }
+    return blocks;
+}
+
+static void blocks_clear(Blocks *blocks)
+{
+    g_free(blocks->block);
+    g_free(blocks->count);
+    g_free(blocks->begin);
+}
+
+/* Copies all blocks between `shard` and the buffer. */
+static void blocks_copy(const Mpi *mpi, const Blocks *blocks, const ExecShard *shard,
+                        void *buffer, bool pack)
+{
+    for (uint32_t r = 0; r < mpi->base.n_ranks; r++) {
+        if (blocks->count[r] == 0)
+            continue;
+        const ExecShard block =
+            placed(mpi, &blocks->block[r], buffer, (uint64_t)blocks->begin[r]);
+        exec_overlap_copy(pack ? shard : &block, pack ? &block : shard,
+                          mpi->base.element_bytes);
+    }
+}
+
+static bool all_to_all(Mpi *mpi, const ExecExchange *e, GError **error)
+{
+    const ExecShard *from = &e->from[mpi->rank], *to = &e->to[mpi->rank];
+    Blocks out = blocks_new(mpi, from, e->to), in = blocks_new(mpi, to, e->from);
+    bool good = check_count(out.total, error) && check_count(in.total, error);
+    if (good) {
+        void *send = scratch(mpi, SEND, out.total),
+             *receive = scratch(mpi, RECEIVE, in.total);
+        blocks_copy(mpi, &out, from, send, true);
+        good = check(MPI_Alltoallv(send, out.count, out.begin, mpi->type, receive,
+                                   in.count, in.begin, mpi->type, MPI_COMM_WORLD),
+                     "MPI_Alltoallv", error);
+        if (good)
+            blocks_copy(mpi, &in, to, receive, false);
+    }
+    blocks_clear(&out);
+    blocks_clear(&in);
+    return good;
+}
+
+static bool mpi_exchange(ExecBackend *backend, const ExecExchange *exchange,
+                         GError **error)
+{
+    static bool (*const exchanges[COLLECTIVES_PRICED])(Mpi *, const ExecExchange *,
+                                                       GError **) = {
+        [COLLECTIVE_ALL_REDUCE] = all_reduce,
+        [COLLECTIVE_ALL_GATHER] = all_gather,
+        [COLLECTIVE_GROUPED_ALL_GATHER] = grouped_all_gather,
+        [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
+        [COLLECTIVE_GROUPED_REDUCE_SCATTER] = grouped_reduce_scatter,
+        [COLLECTIVE_ALL_TO_ALL] = all_to_all,
+    };
+    return exchanges[exchange->kind](as_mpi(backend), exchange, error);
+}
+
+static double mpi_seconds(ExecBackend *backend)
+{
+    (void)backend;
+    return MPI_Wtime();
+}
+
+static void mpi_maximum(ExecBackend *backend, double *value, uint32_t n)
+{
+    (void)backend;
+    MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static void mpi_free(ExecBackend *backend)
+{
+    Mpi *mpi = as_mpi(backend);
+    g_free(mpi->buffer[SEND]);
+    g_free(mpi->buffer[RECEIVE]);
+    g_free(mpi);
+}
+
+static const ExecBackendOps MPI_OPS = {
+    .name = "mpi",
+    .allocate = mpi_allocate,
+    .release = mpi_release,
+    .write = mpi_write,
+    .read = mpi_read,
+    .copy = mpi_copy,
+    .run_op = mpi_run_op,
+    .exchange = mpi_exchange,
+    .free = mpi_free,
+    .seconds = mpi_seconds,
+    .maximum = mpi_maximum,
+};
+
+/* --- the world --- */
+
+bool exec_mpi_built(void)
+{
+    return true;
+}
+
+bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
+{
+    int provided, size = 0, place = 0;
+    if (!check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init",
+               error))
+        return false;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &place);
+    *n_ranks = (uint32_t)size;
+    *rank = (uint32_t)place;
+    blas_use_one_thread();
+    return true;
+}
+
+void exec_mpi_stop(void)
+{
+    MPI_Finalize();
+}
+
+ExecBackend *exec_mpi_new(size_t element_bytes)
+{
+    int size = 0, rank = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    Mpi *mpi = g_new0(Mpi, 1);
+    mpi->base = (ExecBackend){.ops = &MPI_OPS,
+                              .n_ranks = (uint32_t)size,
+                              .first = (uint32_t)rank,
+                              .n_local = 1,
+                              .element_bytes = element_bytes};
+    mpi->rank = (uint32_t)rank;
+    mpi->type = element_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
+    return &mpi->base;
+}
