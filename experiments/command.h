@@ -16,8 +16,10 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(planners, "list the planners")                               \
     X(plan, "plan a model on a cluster")                           \
     X(simulate, "simulate an iteration of a plan")                 \
+    X(collective, "simulate one collective on a network")          \
     X(theory, "print the sharding theory of a model")              \
     X(verify, "prove a plan, or the sharding rules, by running")   \
+    X(exec, "run a plan for real, and time it")                    \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(figure, "draw a figure from stored results")                 \
     X(reproduce, "sweep, figure and table of claims of a published experiment")

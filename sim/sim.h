@@ -226,4 +226,34 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSamples, sim_samples_free)
  * `linear`; the plan's ratios where it has no such split. Caller frees. */
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
 
+/* --- one collective, alone on the network --- */
+
+typedef struct {
+    const char *kind;      /* all_reduce, ..., broadcast, reduce, send, push, pull */
+    const char *algorithm; /* ring, ...; NULL: by size and ranks */
+    double bytes;          /* of the tensor; of an all-to-all, of each rank */
+    double skew_s;         /* ranks come at random within it */
+    uint64_t seed;
+} SimLoneOptions;
+
+typedef struct {
+    char *name; /* "host-0 -> switch-0": one direction */
+    double bandwidth, bytes, busy_s;
+} SimLinkReport;
+
+typedef struct {
+    const char *algorithm;
+    uint32_t n_ranks, n_links;
+    double *arrival_s, *end_s;     /* [rank] */
+    double time_s, last_arrival_s; /* when the last rank is done, and when it came */
+    double latency_s;              /* part of the time in which no byte moves */
+    double sent_bytes;             /* by all ranks */
+    SimLinkReport *link;           /* that carried any */
+} SimLone;
+
+/* Over all devices of the view, rank 0 the root or sender. KILTER_ERROR_INPUT. */
+SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error);
+void sim_lone_free(SimLone *lone);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLone, sim_lone_free)
+
 #endif
