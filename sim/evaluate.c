@@ -45,6 +45,25 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
     return share;
 }
 
+/* Peak bytes of one GPU of a device and the instruction there: at any time if the
+ * fidelity recorded memory, else at any point of the program. */
+static double peak_of(const SimCase *sim, const SimReport *report,
+                      const SimMemory *memory, uint32_t device, uint32_t *instr)
+{
+    const SimTimeline *timeline = report->timeline;
+    const SimMemoryStep *step =
+        timeline ? sim_timeline_memory_peak(timeline, timeline->lane[device]) : NULL;
+    uint32_t point;
+
+    if (step) {
+        *instr = step->instr;
+        return step->bytes;
+    }
+    const double peak = sim_memory_peak(memory, sim->view, sim->share, device, &point);
+    *instr = memory->n_points ? memory->instr[point] : 0;
+    return peak;
+}
+
 /* Peaks of all devices, whether they fit, and the worst device. */
 static void report_memory(const SimCase *sim, SimReport *report)
 {
@@ -54,12 +73,10 @@ static void report_memory(const SimCase *sim, SimReport *report)
     double worst = -INFINITY;
 
     for (uint32_t j = 0; j < report->n_devices; j++) {
-        uint32_t point;
         const double peak =
-            ceil(sim_memory_peak(memory, sim->view, sim->share, j, &point));
+            ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
         const double over = peak - (double)sim->view->device[j].memory_bytes;
         report->memory_bytes[j] = (uint64_t)peak;
-        report->memory_instr[j] = memory->n_points ? memory->instr[point] : 0;
         if (over > worst) {
             worst = over;
             report->worst_device = j;

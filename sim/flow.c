@@ -1,5 +1,6 @@
 #include "sim/flow.h"
 
+#include "sim/memory_timeline.h"
 #include "sim/transport.h"
 
 /* What a lane computes now. */
@@ -251,6 +252,7 @@ static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
     if (!sim_flow_run(&flow, 0, report->timeline, error))
         return false;
     report_stages(flow.tasks, report->timeline, report);
+    sim_memory_record(sim, report->timeline);
     return true;
 }
 

@@ -4,6 +4,7 @@
  * A value is one making of an instance (tensor, form); it lives until its last use before
  * the instance is made again. Values lie in buffers; a value made in place or as a view
  * shares the buffer of another. */
+#include "sim/buffers.h"
 #include "sim/split.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ typedef struct {
     uint32_t birth,
         busy_until; /* instructions: first, and last use of any value in it so far */
     bool at_rest;   /* a parameter or optimizer state: alive all the time */
+    bool stays;     /* alive to the end */
     bool held;      /* every GPU of a machine has all of it */
     uint32_t split; /* SPLIT_NONE: whole on every device */
     double bytes;   /* at share 1 */
@@ -28,16 +30,18 @@ typedef struct {
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
     uint32_t *buffer; /* [tensor * FORM_MAX + form]: where the instance is now */
     GArray *buffers;
+    GArray *uses; /* Use; NULL: not wanted */
 } Liveness;
+
+typedef struct {
+    uint32_t buffer, instr;
+} Use;
 
 /* --- which instances an instruction uses and makes --- */
 
-typedef struct {
-    TensorId tensor;
-    Form form;
-} Instance;
+typedef SimInstance Instance;
 
-static uint32_t uses(const Graph *graph, const Instr *instr, Instance use[OP_MAX_IN])
+uint32_t sim_instr_uses(const Graph *graph, const Instr *instr, Instance use[OP_MAX_IN])
 {
     if (instr->kind == INSTR_LOAD)
         return 0;
@@ -51,7 +55,8 @@ static uint32_t uses(const Graph *graph, const Instr *instr, Instance use[OP_MAX
     return op->n_in;
 }
 
-static uint32_t makes(const Graph *graph, const Instr *instr, Instance make[OP_MAX_OUT])
+uint32_t sim_instr_makes(const Graph *graph, const Instr *instr,
+                         Instance make[OP_MAX_OUT])
 {
     if (instr->kind != INSTR_COMPUTE) {
         make[0] = (Instance){instr->tensor, instr->to};
@@ -77,8 +82,8 @@ static void find_ends(Liveness *l)
 
     for (uint32_t i = program->n; i-- > 0;) {
         Instance made[OP_MAX_OUT], used[OP_MAX_IN];
-        const uint32_t n_made = makes(l->graph, &program->instr[i], made);
-        const uint32_t n_used = uses(l->graph, &program->instr[i], used);
+        const uint32_t n_made = sim_instr_makes(l->graph, &program->instr[i], made);
+        const uint32_t n_used = sim_instr_uses(l->graph, &program->instr[i], used);
         for (uint32_t k = 0; k < n_made; k++) {
             l->end[i * OP_MAX_OUT + k] = MAX(last[cell(made[k])], i);
             last[cell(made[k])] = 0;
@@ -151,7 +156,7 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, Instance made)
     const Instr *instr = &l->program->instr[i];
     const Op *op = graph_get_op(l->graph, instr->op);
     Instance used[OP_MAX_IN];
-    const uint32_t n_used = uses(l->graph, instr, used);
+    const uint32_t n_used = sim_instr_uses(l->graph, instr, used);
 
     if (op_kind_is_view(op->kind))
         return l->buffer[cell(used[0])];
@@ -200,15 +205,19 @@ static void place(Liveness *l, uint32_t i, uint32_t k, Instance made)
     const Tensor *tensor = graph_tensor(l->graph, made.tensor);
     const uint32_t shared = find_shared(l, i, made);
     uint32_t end = l->end[i * OP_MAX_OUT + k];
+    bool stays = false;
 
     if (tensor->role == ROLE_UPDATED) {
         const Buffer *old = buffer_of(l, (Instance){tensor->of, made.form});
         if (old && old->at_rest && old->split == split_of(l, made))
-            end = l->program->n - 1; /* the next iteration starts from it */
+            stays = true; /* the next iteration starts from it */
+        if (stays)
+            end = l->program->n - 1;
     }
     if (shared != NO_BUFFER) {
         Buffer *buffer = &g_array_index(l->buffers, Buffer, shared);
         buffer->busy_until = MAX(buffer->busy_until, end);
+        buffer->stays = buffer->stays || stays;
         l->buffer[cell(made)] = shared;
         return;
     }
@@ -225,6 +234,14 @@ static void place(Liveness *l, uint32_t i, uint32_t k, Instance made)
     l->buffer[cell(made)] = l->buffers->len - 1;
 }
 
+static void add_uses(Liveness *l, uint32_t i, uint32_t n, const Instance *instance)
+{
+    for (uint32_t k = 0; l->uses && k < n; k++) {
+        const Use use = {l->buffer[cell(instance[k])], i};
+        g_array_append_val(l->uses, use);
+    }
+}
+
 static void place_all(Liveness *l)
 {
     const size_t n_instances = (size_t)graph_n_tensors(l->graph) * FORM_MAX;
@@ -232,10 +249,13 @@ static void place_all(Liveness *l)
     for (size_t i = 0; i < n_instances; i++)
         l->buffer[i] = NO_BUFFER;
     for (uint32_t i = 0; i < l->program->n; i++) {
-        Instance made[OP_MAX_OUT];
-        const uint32_t n_made = makes(l->graph, &l->program->instr[i], made);
+        Instance made[OP_MAX_OUT], used[OP_MAX_IN];
+        const uint32_t n_made = sim_instr_makes(l->graph, &l->program->instr[i], made);
+        const uint32_t n_used = sim_instr_uses(l->graph, &l->program->instr[i], used);
+        add_uses(l, i, n_used, used);
         for (uint32_t k = 0; k < n_made; k++)
             place(l, i, k, made[k]);
+        add_uses(l, i, n_made, made);
     }
 }
 
@@ -320,18 +340,31 @@ static SimMemory *collect_points(const Liveness *l)
     return memory;
 }
 
+/* Buffers of all values, and their uses if `uses` is not NULL. Caller frees. */
+static GArray *find_buffers(Liveness *l, const uint16_t *segment, GArray *uses)
+{
+    const size_t n_instances = (size_t)graph_n_tensors(l->graph) * FORM_MAX;
+
+    l->tensor_segment = sim_split_tensor_segments(l->graph, segment);
+    l->end = g_new0(uint32_t, (size_t)l->program->n * OP_MAX_OUT);
+    l->buffer = g_new(uint32_t, n_instances);
+    l->buffers = g_array_new(false, false, sizeof(Buffer));
+    l->uses = uses;
+    find_ends(l);
+    place_all(l);
+    g_free(l->tensor_segment);
+    g_free(l->end);
+    g_free(l->buffer);
+    return l->buffers;
+}
+
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment)
 {
-    const size_t n_instances = (size_t)graph_n_tensors(graph) * FORM_MAX;
-    g_autofree uint16_t *tensor_segment = sim_split_tensor_segments(graph, segment);
-    g_autofree uint32_t *end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
-    g_autofree uint32_t *buffer = g_new(uint32_t, n_instances);
-    g_autoptr(GArray) buffers = g_array_new(false, false, sizeof(Buffer));
-    Liveness l = {program, graph, linear, tensor_segment, end, buffer, buffers};
+    Liveness l = {.program = program, .graph = graph, .linear = linear};
+    g_autoptr(GArray) buffers = find_buffers(&l, segment, NULL);
 
-    find_ends(&l);
-    place_all(&l);
+    (void)buffers;
     return collect_points(&l);
 }
 
@@ -369,4 +402,55 @@ double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
     if (point)
         *point = where;
     return fmax(peak, 0);
+}
+
+/* --- for timelines --- */
+
+static int compare_uses(const void *a, const void *b)
+{
+    const Use *x = a, *y = b;
+
+    if (x->buffer != y->buffer)
+        return x->buffer < y->buffer ? -1 : 1;
+    return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+SimBuffers *sim_buffers(const Program *program, const Graph *graph,
+                        const SimLinear *linear, const uint16_t *segment)
+{
+    Liveness l = {.program = program, .graph = graph, .linear = linear};
+    g_autoptr(GArray) uses = g_array_new(false, false, sizeof(Use));
+    g_autoptr(GArray) found = find_buffers(&l, segment, uses);
+    SimBuffers *buffers = g_new0(SimBuffers, 1);
+
+    g_array_sort(uses, compare_uses);
+    buffers->n = found->len;
+    buffers->buffer = g_new0(SimBuffer, found->len);
+    buffers->use = g_new(uint32_t, uses->len);
+    for (uint32_t b = 0; b < found->len; b++) {
+        const Buffer *from = &g_array_index(found, Buffer, b);
+        buffers->buffer[b] = (SimBuffer){.birth = from->birth,
+                                         .at_rest = from->at_rest,
+                                         .stays = from->stays,
+                                         .held = from->held,
+                                         .split = from->split,
+                                         .bytes = from->bytes};
+    }
+    for (uint32_t u = 0; u < uses->len; u++) {
+        const Use *use = &g_array_index(uses, Use, u);
+        SimBuffer *buffer = &buffers->buffer[use->buffer];
+        if (buffer->n++ == 0)
+            buffer->first = u;
+        buffers->use[u] = use->instr;
+    }
+    return buffers;
+}
+
+void sim_buffers_free(SimBuffers *buffers)
+{
+    if (!buffers)
+        return;
+    g_free(buffers->buffer);
+    g_free(buffers->use);
+    g_free(buffers);
 }

@@ -59,7 +59,12 @@
  *     elementwise op (its operands are all *) with one output, on the first input that
  *     dies there and has its shape, form and kind (held or divided, see SimMemory).
  *
- * Padding and buckets take no memory. */
+ * Padding and buckets take no memory.
+ *
+ * In the `flow` fidelity a buffer is alive from the start of the instruction that makes
+ * it until all instructions that use it have ended, whenever the streams run them. An
+ * instruction that takes no time runs with the next one that does, or with the first one
+ * that uses what it makes if that is earlier. */
 #ifndef KILTER_SIM_SIM_H
 #define KILTER_SIM_SIM_H
 

@@ -25,6 +25,12 @@ void sim_timeline_free(SimTimeline *timeline)
 {
     if (!timeline)
         return;
+    for (uint32_t l = 0; timeline->memory && l < timeline->n_lanes; l++)
+        g_array_free(timeline->memory[l], true);
+    for (uint32_t i = 0; i < timeline->n_links; i++)
+        g_free(timeline->link[i].name);
+    g_free(timeline->memory);
+    g_free(timeline->link);
     g_free(timeline->lane);
     g_free(timeline->span);
     g_free(timeline->bucket);
@@ -141,6 +147,21 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
         g_array_free(compute[l], true);
     }
     g_free(compute);
+}
+
+/* --- memory --- */
+
+const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane)
+{
+    const SimMemoryStep *peak = NULL;
+
+    for (uint32_t i = 0; timeline->memory && i < timeline->memory[lane]->len; i++) {
+        const SimMemoryStep *step =
+            &g_array_index(timeline->memory[lane], SimMemoryStep, i);
+        if (!peak || step->bytes > peak->bytes)
+            peak = step;
+    }
+    return peak;
 }
 
 /* --- critical path --- */

@@ -22,10 +22,28 @@ typedef struct {
     double start_s, end_s;
 } SimSpan;
 
+/* From time_s on a device has so many bytes in memory. */
+typedef struct {
+    double time_s, bytes;
+    uint32_t instr; /* that made or used last what changed */
+} SimMemoryStep;
+
+/* One direction of a link. */
+typedef struct {
+    char *name;       /* "host-0>switch" */
+    double bandwidth; /* bytes/s */
+    double bytes;     /* that it carried */
+    double busy_s;    /* time during which it carried any */
+} SimLinkUse;
+
 typedef struct {
     uint32_t n_devices, n_lanes, n_streams, n_spans;
     uint32_t *lane; /* of each device */
     SimSpan *span;
+    GArray **memory;  /* [lane]: SimMemoryStep, of one GPU of each of its devices; in time
+                        order. NULL: not recorded */
+    uint32_t n_links; /* 0: there is no network */
+    SimLinkUse *link;
     uint32_t n_instrs;
     uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
 } SimTimeline;
@@ -48,6 +66,9 @@ typedef struct {
 
 /* of: out, [lane]. */
 void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of);
+
+/* The first step of a lane at which most bytes are alive, or NULL. */
+const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane);
 
 /* The spans that bound the iteration, in time order: the first starts at 0, each starts
  * when the one before it ends (equal doubles), and the last one ends last. Caller frees.

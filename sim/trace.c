@@ -50,6 +50,22 @@ static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
                   "instruction", detail, "index", (int)s->instr));
 }
 
+/* Counter events: bytes in memory from each step on. */
+static void add_memory(GString *text, const SimTimeline *timeline, uint32_t device)
+{
+    const GArray *steps = timeline->memory[timeline->lane[device]];
+
+    for (uint32_t i = 0; i < steps->len; i++) {
+        const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
+        if (i + 1 < steps->len && step[1].time_s == step->time_s &&
+            step[1].bytes >= step->bytes)
+            continue; /* the larger one at the same time says it */
+        add(text, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", "memory", "ph", "C",
+                            "pid", (int)device, "ts", 1e6 * step->time_s, "args", "bytes",
+                            step->bytes));
+    }
+}
+
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                          const Graph *graph, const ClusterView *view)
 {
@@ -57,6 +73,8 @@ char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
 
     for (uint32_t j = 0; j < timeline->n_devices; j++)
         add_device(text, timeline, j, &view->device[j]);
+    for (uint32_t j = 0; timeline->memory && j < timeline->n_devices; j++)
+        add_memory(text, timeline, j);
     for (uint32_t i = 0; i < timeline->n_spans; i++) {
         const SimSpan *span = &timeline->span[i];
         if (span->start_s == span->end_s)

@@ -206,6 +206,34 @@ static void test_twice_as_fast(void **state)
     }
 }
 
+/* In program order the timeline's peak is the program's, if no machine communicates
+ * inside; and the memory ends with what it keeps. */
+static void test_memory_in_program_order(void **state)
+{
+    const SimOptions options = options_of("off");
+    uint32_t equal = 0;
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(seed);
+        g_autoptr(SimReport) a = random_case_evaluate(&c, "analytic", &options);
+        g_autoptr(SimReport) f = random_case_evaluate(&c, "flow", &options);
+        for (uint32_t j = 0; j < a->n_devices; j++) {
+            const GArray *steps = f->timeline->memory[f->timeline->lane[j]];
+            assert_true(steps->len > 0);
+            assert_at_most(g_array_index(steps, SimMemoryStep, steps->len - 1).time_s,
+                           f->iteration_time_s);
+            if (c.view->granularity == GRANULARITY_MACHINE)
+                continue;
+            assert_at_most(fabs((double)f->memory_bytes[j] - (double)a->memory_bytes[j]),
+                           1);
+            equal++;
+        }
+        random_case_free(&c);
+    }
+    assert_true(equal > CASES);
+}
+
 static void test_same_bytes(void **state)
 {
     const SimOptions options = options_of("on");
@@ -230,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_order_of_devices),
         cmocka_unit_test(test_twice_as_fast),
+        cmocka_unit_test(test_memory_in_program_order),
         cmocka_unit_test(test_same_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
