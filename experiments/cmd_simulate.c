@@ -178,7 +178,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
          "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Say what bounds the iteration; with --json its critical path", NULL},
+         "Say what bounds the iteration; with --json its critical path and links", NULL},
         {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
          "Also simulate so many iterations under the noise that --set asks for", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,

@@ -75,10 +75,25 @@ static json_t *path_json(const Evaluation *evaluation)
     return spans;
 }
 
+static json_t *links_json(const SimTimeline *timeline)
+{
+    json_t *links = json_array();
+    for (uint32_t i = 0; i < timeline->n_links; i++) {
+        const SimLinkUse *link = &timeline->link[i];
+        json_array_append_new(links, json_pack("{s:s, s:o, s:o, s:o}", "name", link->name,
+                                               "bandwidth", json_number(link->bandwidth),
+                                               "bytes", json_number(link->bytes),
+                                               "busy_s", json_number(link->busy_s)));
+    }
+    return links;
+}
+
 json_t *command_simulation_json(const Evaluation *evaluation, bool path)
 {
     json_t *object = command_evaluation_json(evaluation);
     json_object_set_new(object, "devices", devices_json(evaluation));
+    if (path && evaluation->report->timeline->n_links > 0)
+        json_object_set_new(object, "links", links_json(evaluation->report->timeline));
     if (path)
         json_object_set_new(object, "critical_path", path_json(evaluation));
     return object;

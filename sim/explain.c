@@ -185,6 +185,49 @@ static void say_devices(const Explain *e)
                            percent(e, of[busy].hidden_s));
 }
 
+static void say_links(const Explain *e)
+{
+    const SimLinkUse *busiest = NULL;
+
+    for (uint32_t i = 0; i < e->timeline->n_links; i++) {
+        const SimLinkUse *link = &e->timeline->link[i];
+        if (!busiest ||
+            link->bytes * busiest->bandwidth > busiest->bytes * link->bandwidth)
+            busiest = link;
+    }
+    if (!busiest || busiest->bytes == 0)
+        return;
+    g_autofree char *bytes = units_format(busiest->bytes, QUANTITY_BYTES);
+    g_string_append_printf(
+        e->text,
+        "Links: the most used is %s, %s: %.1f %% of what it can carry, busy %.1f %% of "
+        "the time.\n",
+        busiest->name, bytes, percent(e, busiest->bytes / busiest->bandwidth),
+        percent(e, busiest->busy_s));
+}
+
+static void say_memory(const Explain *e)
+{
+    const SimMemoryStep *peak = NULL;
+    uint32_t lane = 0;
+
+    for (uint32_t l = 0; l < e->timeline->n_lanes; l++) {
+        const SimMemoryStep *other = sim_timeline_memory_peak(e->timeline, l);
+        if (!other || (peak && other->bytes <= peak->bytes))
+            continue;
+        peak = other;
+        lane = l;
+    }
+    if (!peak)
+        return;
+    g_autofree char *bytes = units_format(peak->bytes, QUANTITY_BYTES);
+    g_autofree char *time = units_format(peak->time_s, QUANTITY_TIME);
+    g_autofree char *what = instr_text(&e->program->instr[peak->instr], e->graph);
+    g_autofree char *where = lane_text(e, lane);
+    g_string_append_printf(e->text, "Memory: most is %s on %s, at %s, with %s.\n", bytes,
+                           where, time, what);
+}
+
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                            const Graph *graph, const ClusterView *view)
 {
@@ -204,6 +247,8 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
         say_parts(&e);
         say_longest(&e);
         say_devices(&e);
+        say_links(&e);
+        say_memory(&e);
     }
     g_array_free(e.parts, true);
     g_free(e.path);

@@ -156,8 +156,29 @@ static void free_run(Run *run)
     g_free(run->lane);
 }
 
-bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, SimTimeline *timeline,
-                  GError **error)
+/* What each link carried until now. */
+static void record_links(const Run *run)
+{
+    const Topology *topology = run->flow->topology;
+    const SimNetwork *network = sim_transport_network(run->transport);
+    SimTimeline *timeline = run->timeline;
+
+    timeline->n_links = topology->n_links;
+    timeline->link = g_new(SimLinkUse, topology->n_links);
+    for (uint32_t i = 0; i < topology->n_links; i++) {
+        const TopologyLink *link = &topology->link[i];
+        timeline->link[i] = (SimLinkUse){
+            .name = g_strdup_printf("%s>%s", topology->node[link->from].name,
+                                    topology->node[link->to].name),
+            .bandwidth = link->bandwidth,
+            .bytes = sim_network_link_bytes(network, i),
+            .busy_s = sim_network_link_busy_s(network, i),
+        };
+    }
+}
+
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
+                  SimTimeline *timeline, GError **error)
 {
     const uint32_t n = flow->tasks->n_tasks;
     Run run = {.flow = flow, .timeline = timeline, .engine = sim_engine_new()};
@@ -172,6 +193,8 @@ bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, SimTimeline *timelin
             start(&run, i, SIM_NO_SPAN);
     sim_engine_run(run.engine);
     const uint32_t n_done = run.n_done;
+    if (links && run.transport && !run.error)
+        record_links(&run);
     free_run(&run);
     if (run.error) {
         g_propagate_error(error, run.error);
@@ -249,7 +272,7 @@ static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
         return false;
     report->timeline = sim_tasks_timeline(flow.tasks, sim->plan->program->n);
     report->timeline->n_streams = sim->options->streams > 1 ? 3 : 2;
-    if (!sim_flow_run(&flow, 0, report->timeline, error))
+    if (!sim_flow_run(&flow, 0, true, report->timeline, error))
         return false;
     report_stages(flow.tasks, report->timeline, report);
     sim_memory_record(sim, report->timeline);

@@ -23,9 +23,9 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error);
 void sim_flow_clear(SimFlowCase *flow);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimFlowCase, sim_flow_clear)
 
-/* Runs sample number `sample`; fills the timeline (of sim_tasks_timeline). Safe to call
- * from several threads. KILTER_ERROR_FAILED if the iteration does not end. */
-bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, SimTimeline *timeline,
-                  GError **error);
+/* Runs sample number `sample`; fills the timeline's spans and, if `links`, its links. Safe
+ * to call from several threads. KILTER_ERROR_FAILED if the iteration does not end. */
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
+                  SimTimeline *timeline, GError **error);
 
 #endif

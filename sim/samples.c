@@ -26,7 +26,7 @@ static gpointer work(gpointer data)
         const uint32_t i = (uint32_t)g_atomic_int_add(&w->next, 1);
         if (i >= w->n)
             return NULL;
-        if (sim_flow_run(w->flow, i, timeline, &w->error[i]))
+        if (sim_flow_run(w->flow, i, false, timeline, &w->error[i]))
             w->time_s[i] = sim_timeline_end_s(timeline);
     }
 }
