@@ -132,7 +132,7 @@ static void report_times(SimReport *report)
     g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
 
     sim_timeline_breakdown(timeline, of);
-    report->iteration_time_s = sim_timeline_end_s(timeline);
+    report->iteration_time_s = timeline->lost_s + sim_timeline_end_s(timeline);
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const SimBreakdown *b = &of[timeline->lane[j]];
         report->busy_s[j] = b->compute_s;

@@ -206,6 +206,15 @@ static void say_links(const Explain *e)
         percent(e, busiest->busy_s));
 }
 
+static void say_lost(const Explain *e)
+{
+    if (e->timeline->lost_s == 0)
+        return;
+    g_autofree char *time = units_format(e->timeline->lost_s, QUANTITY_TIME);
+    g_string_append_printf(
+        e->text, "Before it %s were lost to a failure and the restart.\n", time);
+}
+
 static void say_memory(const Explain *e)
 {
     const SimMemoryStep *peak = NULL;
@@ -247,6 +256,7 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
         say_parts(&e);
         say_longest(&e);
         say_devices(&e);
+        say_lost(&e);
         say_links(&e);
         say_memory(&e);
     }

@@ -177,14 +177,18 @@ static void record_links(const Run *run)
     }
 }
 
-bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
-                  SimTimeline *timeline, GError **error)
+/* Runs the tasks once; *left gets how many did not end. False with an error if a
+ * collective cannot be lowered. */
+static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool links,
+                    SimTimeline *timeline, uint32_t *left, GError **error)
 {
     const uint32_t n = flow->tasks->n_tasks;
     Run run = {.flow = flow, .timeline = timeline, .engine = sim_engine_new()};
 
-    if (flow->topology && flow->tasks->n_devices > 1)
+    if (flow->topology)
         run.transport = sim_transport_new(flow, run.engine);
+    if (faults && run.transport)
+        sim_faults_schedule(flow->faults, sim_transport_network(run.transport));
     run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
     init_lanes(&run);
     init_durations(&run, sample);
@@ -192,19 +196,50 @@ bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
         if (flow->streams->waiting[i] == 0)
             start(&run, i, SIM_NO_SPAN);
     sim_engine_run(run.engine);
-    const uint32_t n_done = run.n_done;
-    if (links && run.transport && !run.error)
+    *left = n - run.n_done;
+    if (links && run.transport && !run.error && *left == 0)
         record_links(&run);
     free_run(&run);
-    if (run.error) {
+    if (run.error)
         g_propagate_error(error, run.error);
+    return !run.error;
+}
+
+/* The iteration failed: the end of it, or another attempt without faults. */
+static bool fail(const SimFlowCase *flow, uint64_t sample, bool links,
+                 const SimFault *fault, SimTimeline *timeline, uint32_t *left,
+                 GError **error)
+{
+    const double restart_s = flow->sim->options->restart;
+    g_autofree char *time = units_format(fault->time_s, QUANTITY_TIME);
+
+    if (restart_s == 0)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "the iteration fails: %s %s fails at %s; option 'restart' "
+                           "starts it again",
+                           fault->device ? "device" : "link", fault->name, time);
+    timeline->lost_s = fault->time_s + restart_s;
+    return attempt(flow, sample, false, links, timeline, left, error);
+}
+
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
+                  SimTimeline *timeline, GError **error)
+{
+    uint32_t left;
+
+    timeline->lost_s = 0;
+    if (!attempt(flow, sample, true, links && flow->faults->len == 0, timeline, &left,
+                 error))
         return false;
-    }
-    return n_done == n ||
+    const SimFault *fault =
+        sim_faults_first(flow->faults, sim_timeline_end_s(timeline), left > 0);
+    if (fault && !fail(flow, sample, links, fault, timeline, &left, error))
+        return false;
+    return left == 0 ||
            kilter_fail(error, KILTER_ERROR_FAILED,
                        "the iteration does not end: %u of its %u tasks wait for flows "
                        "that stand still",
-                       n - n_done, n);
+                       left, flow->tasks->n_tasks);
 }
 
 bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
@@ -216,17 +251,13 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
 
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);
-    if (noisy)
-        flow->noise = sim_noise_new(sim, flow->tasks, error);
-    if (sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1)
-        flow->topology =
-            topology_of_view(sim->view, noisy && !flow->noise ? NULL : error);
-    const bool good =
-        (!noisy || flow->noise) && (sim->options->network != SIM_TOPOLOGY ||
-                                    sim->view->n_devices == 1 || flow->topology);
-    if (!good)
-        sim_flow_clear(flow);
-    return good;
+    const bool shares = sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1;
+    if ((!noisy || (flow->noise = sim_noise_new(sim, flow->tasks, error))) &&
+        (!shares || (flow->topology = topology_of_view(sim->view, error))) &&
+        (flow->faults = sim_faults_new(sim, flow->topology, error)))
+        return true;
+    sim_flow_clear(flow);
+    return false;
 }
 
 void sim_flow_clear(SimFlowCase *flow)
@@ -235,6 +266,7 @@ void sim_flow_clear(SimFlowCase *flow)
     g_clear_pointer(&flow->streams, sim_streams_free);
     g_clear_pointer(&flow->noise, sim_noise_free);
     g_clear_pointer(&flow->topology, topology_free);
+    g_clear_pointer(&flow->faults, g_array_unref);
 }
 
 /* --- the fidelity --- */

@@ -7,6 +7,7 @@
 #ifndef KILTER_SIM_FLOW_H
 #define KILTER_SIM_FLOW_H
 
+#include "sim/faults.h"
 #include "sim/noise.h"
 #include "sim/streams.h"
 
@@ -16,7 +17,8 @@ typedef struct {
     SimTasks *tasks;
     SimStreams *streams;
     SimNoise *noise;    /* NULL: nominal durations */
-    Topology *topology; /* NULL: an ideal crossbar */
+    Topology *topology; /* NULL: an ideal crossbar, or one device */
+    GArray *faults;     /* SimFault */
 } SimFlowCase;
 
 bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error);

@@ -27,7 +27,7 @@ static gpointer work(gpointer data)
         if (i >= w->n)
             return NULL;
         if (sim_flow_run(w->flow, i, false, timeline, &w->error[i]))
-            w->time_s[i] = sim_timeline_end_s(timeline);
+            w->time_s[i] = timeline->lost_s + sim_timeline_end_s(timeline);
     }
 }
 

@@ -177,7 +177,8 @@ typedef struct {
 typedef struct {
     const char *fidelity;
     double iteration_time_s;
-    double comm_s, comp_s; /* parts of it; with a timeline those of the critical path */
+    double comm_s, comp_s; /* parts of it; with a timeline those of the critical path, to
+                              which what a failure cost is added */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
     double *hidden_s; /* per device: communication while it computes, part of busy_s */

@@ -44,6 +44,7 @@ typedef struct {
                         order. NULL: not recorded */
     uint32_t n_links; /* 0: there is no network */
     SimLinkUse *link;
+    double lost_s; /* before its start, by a failure; 0 if there was none */
     uint32_t n_instrs;
     uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
 } SimTimeline;

@@ -235,6 +235,75 @@ static void test_bad_straggler(void **state)
     free_case(&c);
 }
 
+/* --- faults --- */
+
+#define RING "star:hosts=8,bandwidth=10Gb/s,latency=5us"
+
+static void test_slow_link(void **state)
+{
+    (void)state;
+    Case c =
+        new_case("synthetic:layers=1,forward=10ms,backward=20ms,gradient=28MB", RING);
+    /* 30 ms later the ring starts: 14 steps of 3.5 MB and 10 us; from 50 ms on one of its
+     * links has half the bandwidth */
+    set(&c, "slow_link", "host-0>switch-0*2@50ms");
+    set(&c, "network", "topology");
+    g_autoptr(SimReport) report = evaluate(&c);
+    const double moved = (0.05 - 0.03 - 14 * 10e-6) * 1.25e9; /* latency first */
+    assert_close(report->iteration_time_s, 0.05 + (14 * 3.5e6 - moved) / 0.625e9, 1e-9);
+    free_case(&c);
+}
+
+static void test_failures(void **state)
+{
+    static const struct {
+        const char *fail, *says;
+    } row[] = {{"host-2@100ms", "device host-2 fails at 100 ms"},
+               {"host-2>switch-0@200ms+host-1@400ms", "link host-2>switch-0"}};
+
+    (void)state;
+    Case c = new_case(WORKLOAD, RING);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autoptr(GError) error = NULL;
+        set(&c, "fail", row[i].fail);
+        assert_null(
+            sim_evaluate_with(c.plan, c.graph, c.view, "flow", &c.options, &error));
+        assert_error(error, KILTER_ERROR_FAILED, row[i].says);
+    }
+    /* again after 1 s, from the failure at 200 ms on */
+    set(&c, "restart", "1s");
+    g_autoptr(SimReport) again = evaluate(&c);
+    assert_close(again->iteration_time_s, 1.2 + 0.61208, 1e-9);
+    /* after the end nothing fails */
+    set(&c, "fail", "host-2@1s");
+    g_autoptr(SimReport) late = evaluate(&c);
+    assert_close(late->iteration_time_s, 0.61208, 1e-9);
+    free_case(&c);
+}
+
+static void test_bad_faults(void **state)
+{
+    static const struct {
+        const char *key, *value;
+    } row[] = {{"fail", "host-9@1s"},
+               {"fail", "host-1"},
+               {"fail", "host-1@x"},
+               {"slow_link", "host-1*2@1s"},
+               {"slow_link", "host-1>switch-0@1s"},
+               {"slow_link", "host-1>switch-0*0.5@1s"}};
+
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autoptr(GError) error = NULL;
+        Case c = new_case("synthetic", "star:hosts=4,bandwidth=10Gb/s,latency=5us");
+        set(&c, row[i].key, row[i].value);
+        assert_null(
+            sim_evaluate_with(c.plan, c.graph, c.view, "flow", &c.options, &error));
+        assert_error(error, KILTER_ERROR_INPUT, row[i].key);
+        free_case(&c);
+    }
+}
+
 /* --- samples --- */
 
 static SimSamples *samples_of(const Case *c, uint32_t n, uint32_t jobs)
@@ -315,6 +384,9 @@ int main(void)
         cmocka_unit_test(test_slowdown),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_bad_straggler),
+        cmocka_unit_test(test_slow_link),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_bad_faults),
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_jitter_has_its_moments),
         cmocka_unit_test(test_streams_are_independent),
