@@ -1,27 +1,45 @@
 /* Progress of sweeps on a terminal, and their interruption. */
+#include <glib-unix.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "experiments/command.h"
 
-/* SIGINT and SIGTERM are blocked and polled for: no handler, hence no global that a handler would write. */
+/* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and polling for them is not
+ * enough: a library may have started threads of its own, where a signal to the process still ends it.) */
+enum { SIGNALS = 2 };
+static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM};
+
 struct Terminal {
     bool shows;
     bool stopped;
-    sigset_t signals, before;
+    guint source[SIGNALS]; /* 0: ignored before, or not looked at any more */
 };
+
+static gboolean stop(gpointer data)
+{
+    Terminal *terminal = data;
+    terminal->stopped = true;
+    return G_SOURCE_CONTINUE;
+}
+
+static void let_go(Terminal *terminal)
+{
+    for (int i = 0; i < SIGNALS; i++)
+        g_clear_handle_id(&terminal->source[i], g_source_remove);
+}
 
 Terminal *terminal_begin(bool quiet)
 {
     Terminal *terminal = g_new0(Terminal, 1);
     terminal->shows = !quiet && isatty(STDERR_FILENO);
-    sigemptyset(&terminal->signals);
-    sigaddset(&terminal->signals, SIGINT);
-    sigaddset(&terminal->signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &terminal->signals, &terminal->before);
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction before;
+        if (sigaction(SIGNAL[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            terminal->source[i] = g_unix_signal_add(SIGNAL[i], stop, terminal);
+    }
     return terminal;
 }
 
@@ -45,11 +63,10 @@ bool terminal_watch(const SweepProgress *progress, void *data)
     Terminal *terminal = data;
     if (terminal->shows)
         show(progress);
-    const struct timespec now = {0};
-    if (!terminal->stopped && sigtimedwait(&terminal->signals, NULL, &now) > 0) {
-        terminal->stopped = true;
+    if (!terminal->stopped && g_main_context_iteration(NULL, FALSE) &&
+        terminal->stopped) {
         /* A second Ctrl-C does not wait for what is in flight. */
-        pthread_sigmask(SIG_SETMASK, &terminal->before, NULL);
+        let_go(terminal);
         if (terminal->shows)
             fputs("\nfinishing what is in flight\n", stderr);
     }
@@ -60,6 +77,6 @@ void terminal_end(Terminal *terminal)
 {
     if (terminal->shows)
         fputs("\r\033[K", stderr);
-    pthread_sigmask(SIG_SETMASK, &terminal->before, NULL);
+    let_go(terminal);
     g_free(terminal);
 }
