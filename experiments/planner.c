@@ -86,6 +86,19 @@ static bool set_choice(const char *key, const char *value, const char *const *na
                        "option '%s': expected one of %s, got '%s'", key, known, value);
 }
 
+static bool set_gap(const char *value, double *gap, GError **error)
+{
+    char *end;
+    double number = g_ascii_strtod(value, &end);
+    if (end == value || *end || !(number >= 0 && number <= 1))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "option 'certify': expected a gap from 0 to 1, such as 0.01, got '%s'",
+            value);
+    *gap = number;
+    return true;
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {
@@ -93,6 +106,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return set_choice(key, value, ratios_names, &options->ratios, error);
     if (strcmp(key, "collectives") == 0)
         return set_choice(key, value, exchanges_names, &options->collectives, error);
+    if (strcmp(key, "certify") == 0)
+        return set_gap(value, &options->certify, error);
     if (strcmp(key, "beam") == 0)
         return set_count(key, value, 100000000, &options->beam, error);
     if (strcmp(key, "max_rounds") == 0)
@@ -110,7 +125,7 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
     g_autoptr(GString) known =
-        g_string_new("beam, bucket, collectives, max_rounds, ratios");
+        g_string_new("beam, bucket, certify, collectives, max_rounds, ratios");
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -132,6 +147,8 @@ char **planner_options_list(const PlannerOptions *options)
     }
     g_strv_builder_add_many(list, "ratios", ratios_names[options->ratios], "collectives",
                             exchanges_names[options->collectives], NULL);
+    g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
+    g_strv_builder_add_many(list, "certify", gap, NULL);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -212,6 +229,17 @@ static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives
     return copy;
 }
 
+/* A single box is cheap enough for every plan of the search; more of them, and other planners' plans, are asked for. */
+static bool certify(const Planner *method, Plan *plan, const Graph *graph,
+                    const ClusterView *view, const PlannerOptions *options,
+                    GError **error)
+{
+    enum { MAX_BOXES = 100 };
+    if (options->certify > 0)
+        return plan_certify(plan, graph, view, options->certify, MAX_BOXES, error);
+    return method->make != plan_make_hap || plan_certify(plan, graph, view, 0, 1, error);
+}
+
 Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error)
@@ -230,7 +258,8 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     const ClusterView seen = narrowed(view, options->collectives);
     if (!method->make(built, &seen, options, plan, error) ||
         !plan_complete(plan, built, view, error) ||
-        !program_check(plan->program, built, error))
+        !program_check(plan->program, built, error) ||
+        !certify(method, plan, built, view, options, error))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

@@ -35,6 +35,7 @@ typedef struct {
     uint64_t seed;
     uint64_t bucket_bytes; /* fuse gradient all-reduces up to this size; 0: one each */
     uint32_t beam;         /* of the search; 0: exact */
+    double certify;        /* gap at which the certificate is good enough; 0: bound with a single box, hap only */
     uint32_t max_rounds;   /* of hap's alternation */
     uint32_t ratios;       /* RatiosOption */
     uint32_t collectives;  /* ExchangesOption: those that a plan may use */

@@ -28,4 +28,9 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error);
 
+/* Sets plan->lower_bound_s, a bound on every program and every ratios, from at most `max_boxes` boxes, fewer once the plan's
+ * gap is at most `gap`. Left alone with gradient buckets or more than 8 kinds of devices. */
+bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view, double gap,
+                  uint32_t max_boxes, GError **error);
+
 #endif

@@ -63,7 +63,7 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
     /* A device of rate 0 may have nothing to compute. */
     double seconds = work->seconds + (flops == 0 ? 0 : flops / device->rate);
 
-    if (device->gpus > 1 && work->inner_messages > 0) {
+    if (device->gpus > 1) {
         const double g = device->gpus;
         const double bytes = work->inner_bytes + work->inner_bytes_sharded * share;
         seconds += work->inner_messages * device->inner.latency_s +

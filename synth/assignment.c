@@ -87,21 +87,22 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, F
     OpId update = update_op(graph, parameter);
     FormSet wanted = (FormSet)(1u << plan->update), rest = (FormSet)(1u << plan->rest);
     FormSet held = rest, gradient = (FormSet)(1u << made), next = wanted;
-    Step initial = {0}, final = {0};
+    Step initial = {0}, gradient_step = {0}, final = {0};
     if (!price_reach(pricer, parameter, &held, read | wanted, &initial, NULL, NULL) ||
-        !price_reach(pricer, graph_gradient(graph, parameter), &gradient, wanted, &final,
-                     NULL, NULL) ||
+        !price_reach(pricer, graph_gradient(graph, parameter), &gradient, wanted,
+                     &gradient_step, NULL, NULL) ||
         !price_reach(pricer, graph_updated(graph, parameter), &next, rest, &final, NULL,
                      NULL))
         return false;
     Rule rule;
     update_rule(graph, update, plan->update, &rule);
     plan->work = price_rule(pricer, update, &rule);
-    times_add(pricer, &plan->work, &initial.inner);
-    times_add(pricer, &plan->work, &final.inner);
-    plan->comm_s =
-        initial.comm_s + final.comm_s + plan_memory(pricer, parameter, held, made, plan);
-    plan->closes = final.closes;
+    plan->initial = initial.inner;
+    times_add(pricer, &plan->work, &gradient_step.inner);
+    plan->tail = final.inner;
+    plan->comm_s = initial.comm_s + gradient_step.comm_s + final.comm_s +
+                   plan_memory(pricer, parameter, held, made, plan);
+    plan->closes = gradient_step.closes || final.closes;
     return true;
 }
 
@@ -109,7 +110,10 @@ static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
                            const ParameterPlan *b)
 {
     return (b->closes || !a->closes) &&
-           a->comm_s + times_excess(pricer, &a->work, &b->work) <= b->comm_s;
+           a->comm_s + times_excess(pricer, &a->initial, &b->initial) +
+                   times_excess(pricer, &a->work, &b->work) +
+                   times_excess(pricer, &a->tail, &b->tail) <=
+               b->comm_s;
 }
 
 GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read, Form made)

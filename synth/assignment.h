@@ -24,10 +24,12 @@ uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
     bool closes;       /* some gradient or updated value is communicated */
-    double
-        comm_s; /* of the parameter before the forward, its gradient, and the updated value back
-                       to `rest`; and the charge for memory */
-    Times work; /* of the update, and inner communication */
+    /* Communication of the parameter before the forward, of its gradient, and of the
+     * updated value back to `rest`; and the charge for memory. */
+    double comm_s;
+    Times initial; /* inner communication before the forward */
+    Times work;    /* of the update, and inner communication before it */
+    Times tail;    /* inner communication after it */
 } ParameterPlan;
 
 /* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where the shard lives;

@@ -19,10 +19,12 @@ void label_table_clear(LabelTable *table)
 /* Equation (1). Without a final step the updates join an earlier stage, so they are worth at most what they are with. */
 static bool dominates(const Pricer *pricer, const Label *a, const Label *b)
 {
-    return a->final == b->final &&
-           a->closed_s + times_max_difference(pricer, &a->forward, &b->forward) +
+    return a->final == b->final && a->begun == b->begun &&
+           a->closed_s + times_max_difference(pricer, &a->initial, &b->initial) +
+                   times_max_difference(pricer, &a->forward, &b->forward) +
                    times_max_difference(pricer, &a->backward, &b->backward) +
-                   times_max_difference(pricer, &a->update, &b->update) <=
+                   times_max_difference(pricer, &a->update, &b->update) +
+                   times_max_difference(pricer, &a->tail, &b->tail) <=
                b->closed_s;
 }
 
@@ -56,10 +58,15 @@ Label label_extend(const Pricer *pricer, const Label *label, const Transition *t
     next.closed_s += cost->comm_s;
     next.final |= (cost->closes & CLOSES_FINAL) != 0;
     if (cost->closes & CLOSES_FORWARD) {
-        next.closed_s += times_max(pricer, &next.forward);
+        if (!next.begun && pricer->inner)
+            next.initial = next.forward;
+        else
+            next.closed_s += times_max(pricer, &next.forward);
+        next.begun = true;
         next.forward = (Times){{0}};
     }
     times_add(pricer, &next.forward, &cost->forward);
+    times_add(pricer, next.begun ? &next.initial : &next.forward, &cost->initial);
     times_add(pricer, &next.backward, &cost->late);
     if (cost->closes & CLOSES_LATE) {
         next.closed_s += times_max(pricer, &next.backward);
@@ -71,6 +78,7 @@ Label label_extend(const Pricer *pricer, const Label *label, const Transition *t
         next.backward = (Times){{0}};
     }
     times_add(pricer, &next.update, &cost->update);
+    times_add(pricer, &next.tail, &cost->tail);
     return next;
 }
 
@@ -78,15 +86,17 @@ double label_total(const Pricer *pricer, const Label *label)
 {
     Times open = label->forward;
     times_add(pricer, &open, &label->backward);
-    return label->closed_s + times_max(pricer, &open) + times_max(pricer, &label->update);
+    return label->closed_s + times_max(pricer, &label->initial) +
+           times_max(pricer, &open) + times_max(pricer, &label->update) +
+           times_max(pricer, &label->tail);
 }
 
 double label_bound(const Pricer *pricer, const Label *label, const double *rest)
 {
     double bound = 0;
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
-        double open =
-            label->forward.s[h] + label->backward.s[h] + label->update.s[h] + rest[h];
+        double open = label->initial.s[h] + label->forward.s[h] + label->backward.s[h] +
+                      label->update.s[h] + label->tail.s[h] + rest[h];
         bound = open > bound ? open : bound;
     }
     return label->closed_s + bound;

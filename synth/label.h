@@ -1,11 +1,12 @@
 /* Labels: partial programs of one state, and the table that keeps those that nothing dominates (private to synth).
  *
  * A prefix of the forward ops, each with its backward ops, costs more than one number: the forward's last stage still
- * grows at its end, the backward's first stage at its front, and the final stage by updates. A label is the closed cost
- * and those three open vectors. Label 1 dominates label 2 of the same state when for every completion it is at most as
+ * grows at its end, the backward's first stage at its front, and the final stage by updates; where machines communicate
+ * inside, the forward's first stage by parameters that are gathered, and one after the updates by their values. A label is the closed cost and those open vectors. Label 1 dominates label 2 of the same state when for every completion it is at most as
  * long:
  *
- *     c1 + max(f1 - f2) + max(b1 - b2) + max(u1 - u2) <= c2        (max over device classes)             (1)
+ *     c1 + max(i1 - i2) + max(f1 - f2) + max(b1 - b2) + max(u1 - u2)
+ *        + max(t1 - t2) <= c2                                             (max over device classes)     (1)
  *
  * since max(f1 + x) <= max(f2 + x) + max(f1 - f2), also where the differences are negative. */
 #ifndef KILTER_SYNTH_LABEL_H
@@ -17,11 +18,12 @@ typedef struct {
     uint32_t state;  /* index in the cut's states */
     uint32_t parent; /* label of the cut before */
     uint32_t next;   /* of the same state */
-    bool
-        final; /* something is communicated in the final step; without it the updates join the stage before */
-    double closed_s;                 /* c */
-    Times forward, backward, update; /* f, b, u */
-    const Transition *transition;    /* that led here; NULL at the start */
+    bool begun; /* the forward's first stage is closed, but for `initial` */
+    bool final; /* something is communicated in the final step; else the updates join the
+                   stage before */
+    double closed_s;                                /* c */
+    Times initial, forward, backward, update, tail; /* i, f, b, u, t */
+    const Transition *transition;             /* that led here; NULL at the start */
 } Label;
 
 #define LABEL_NONE UINT32_MAX

@@ -64,6 +64,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
     charge_memory(pricer, ratio, memory_s);
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
+        pricer->inner |= view->device[j].gpus > 1;
         add_class(pricer, coefficients_of(&view->device[j], ratio[j]));
     }
 }
@@ -105,8 +106,10 @@ static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
             share -= kind[k].n * kind[k].hi;
             continue;
         }
-        Coefficients one = coefficients_of(kind[k].device, kind[k].lo);
         double weight = kind[k].n * kind[k].device->rate;
+        if (weight == 0)
+            continue;
+        Coefficients one = coefficients_of(kind[k].device, kind[k].lo);
         rate += weight;
         for (uint32_t i = 0; i < 5; i++)
             sum.c[i] += weight * one.c[i];
@@ -141,7 +144,7 @@ Times price_work(const Pricer *pricer, const SimWork *work)
     Times times = {{0}};
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         const double *c = pricer->class[h].c;
-        times.s[h] = work->flops * c[0] + work->flops_sharded * c[1] +
+        times.s[h] = work->seconds + work->flops * c[0] + work->flops_sharded * c[1] +
                      work->inner_bytes * c[2] + work->inner_bytes_sharded * c[3] +
                      work->inner_messages * c[4];
     }

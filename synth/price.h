@@ -51,6 +51,7 @@ typedef struct {
     /* Seconds that a byte of memory is charged, summed over devices: of tensors that every GPU of a machine holds and of
      * those that its GPUs divide, whole and for the sharded part. 0 unless the search is to save memory. */
     double held_s, held_sharded_s, divided_s, divided_sharded_s;
+    bool inner; /* some device is a machine of several GPUs, which communicate inside */
     bool exact; /* false if there were more classes than fit: the largest were kept */
 } Pricer;
 

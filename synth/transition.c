@@ -43,10 +43,12 @@ struct Choices {
 static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
     return !(a->closes & ~b->closes) &&
-           a->comm_s + times_excess(pricer, &a->forward, &b->forward) +
+           a->comm_s + times_excess(pricer, &a->initial, &b->initial) +
+                   times_excess(pricer, &a->forward, &b->forward) +
                    times_excess(pricer, &a->late, &b->late) +
                    times_excess(pricer, &a->early, &b->early) +
-                   times_excess(pricer, &a->update, &b->update) <=
+                   times_excess(pricer, &a->update, &b->update) +
+                   times_excess(pricer, &a->tail, &b->tail) <=
                b->comm_s;
 }
 
@@ -61,8 +63,8 @@ static void add_step(const Pricer *pricer, Cost *cost, const Step *step, uint8_t
 
 double cost_relaxed(const Cost *cost, uint32_t h)
 {
-    return cost->comm_s + cost->forward.s[h] + cost->late.s[h] + cost->early.s[h] +
-           cost->update.s[h];
+    return cost->comm_s + cost->initial.s[h] + cost->forward.s[h] + cost->late.s[h] +
+           cost->early.s[h] + cost->update.s[h] + cost->tail.s[h];
 }
 
 /* --- halves --- */
@@ -125,7 +127,9 @@ static void choose_plans(Choices *c, uint32_t p, const Choice *choice, const Bod
         next.plan[p] = (uint8_t)k;
         next.cost.comm_s += plan->comm_s;
         next.cost.closes |= plan->closes ? CLOSES_FINAL : 0;
+        times_add(c->pricer, &next.cost.initial, &plan->initial);
         times_add(c->pricer, &next.cost.update, &plan->work);
+        times_add(c->pricer, &next.cost.tail, &plan->tail);
         choose_plans(c, p + 1, choice, &next, halves);
     }
 }

@@ -25,13 +25,18 @@ enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 }
 typedef struct {
     uint8_t closes; /* which of the steps hold a priced collective */
     double comm_s;  /* communication, and the charge for memory */
-    Times
-        forward; /* appended to the forward's open stage, after its step closed the one before */
-    Times
-        late; /* put before the backward's open stage: accumulation; then the step of the contributions */
-    Times
-        early; /* put before that: the backward ops; then the step of dy and saved tensors */
-    Times update; /* added to the final stage */
+    /* Added to the forward's first stage: inner communication of parameters. */
+    Times initial;
+    /* Appended to the forward's open stage, after its step closed the one before. */
+    Times forward;
+    /* Put before the backward's open stage: accumulation; then the contributions' step. */
+    Times late;
+    /* Put before that: the backward ops; then the step of dy and saved tensors. */
+    Times early;
+    /* Added to the final stage, */
+    Times update;
+    /* and to the one that updated values are communicated in. */
+    Times tail;
 } Cost;
 
 typedef struct {
