@@ -1,7 +1,11 @@
+#include <stdio.h>
+
 #include "experiments/command.h"
+#include "experiments/explain.h"
 
 typedef struct {
     char *planner, *granularity, *output;
+    gboolean explain;
 } Own;
 
 static void own_clear(Own *own)
@@ -22,6 +26,30 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
                        bad->message);
 }
 
+static bool report(const Evaluation *evaluation, const Own *own,
+                   const CommandOptions *options, GError **error)
+{
+    if (!command_check_fits(evaluation, error) ||
+        (own->output && !write_plan(own->output, evaluation, error)))
+        return false;
+    json_t *explanation = own->explain
+                              ? explain_plan(evaluation->plan, evaluation->graph,
+                                             evaluation->view, evaluation->report)
+                              : NULL;
+    if (options->json) {
+        json_t *object = command_evaluation_json(evaluation);
+        if (explanation)
+            json_object_set(object, "explanation", explanation);
+        command_print_json(object);
+    } else if (!options->quiet) {
+        command_print_evaluation(evaluation, options->verbose);
+        g_autofree char *text = explanation ? explain_text(explanation) : g_strdup("");
+        printf("%s", text);
+    }
+    json_decref(explanation);
+    return true;
+}
+
 static bool make_plan(const char *model, const char *cluster_name, const Own *own,
                       const CommandOptions *options, GError **error)
 {
@@ -38,15 +66,33 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
         configuration_new(model, cluster_name, cluster, granularity, planner, "analytic",
                           &options->planner, error);
     g_auto(Evaluation) evaluation = {0};
-    if (!configuration || !configuration_evaluate(configuration, &evaluation, error) ||
-        !command_check_fits(&evaluation, error) ||
-        (own->output && !write_plan(own->output, &evaluation, error)))
+    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
+           report(&evaluation, own, options, error);
+}
+
+/* A plan that exists is shown, not made again. */
+static bool show_plan(const char *file, const Own *own, const CommandOptions *options,
+                      GError **error)
+{
+    if (own->planner || own->granularity || own->output || options->set)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--planner, --granularity, --output and --set are for MODEL "
+                           "CLUSTER; %s is a plan already",
+                           file);
+    Graph *graph = NULL;
+    g_autoptr(Plan) plan = plan_read(file, &graph, error);
+    if (!plan)
         return false;
-    if (options->json)
-        command_print_json(command_evaluation_json(&evaluation));
-    else if (!options->quiet)
-        command_print_evaluation(&evaluation, options->verbose);
-    return true;
+    g_autoptr(Cluster) cluster = cluster_load(plan->cluster, error);
+    if (!cluster) {
+        graph_free(graph);
+        g_prefix_error(error, "%s: key 'cluster': ", file);
+        return false;
+    }
+    g_auto(Evaluation) evaluation = {0};
+    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, "analytic",
+                              &options->planner.sim, &evaluation, error) &&
+           report(&evaluation, own, options, error);
 }
 
 bool cmd_plan(int argc, char **argv, GError **error)
@@ -59,20 +105,24 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "What a device is: machine (default) or gpu", "LEVEL"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
          "FILE"},
+        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
+         "Say how each layer is sharded, and what limits the time", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "plan",
-        .arguments = "MODEL CLUSTER",
-        .min_arguments = 2,
+        .arguments = "MODEL CLUSTER | PLAN.json",
+        .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Plans a model on a cluster and prints what an iteration costs by the "
-                   "analytic "
-                   "model.\nExit status 3, and nothing written, if the plan does not fit "
-                   "the memory.",
+        .summary =
+            "Plans a model on a cluster, or reads a plan, and prints what an iteration "
+            "costs by the analytic model.\nExit status 3, and nothing written, if the "
+            "plan does not fit "
+            "the memory.",
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
-           make_plan(argv[1], argv[2], &own, &options, error);
+           (argc == 2 ? show_plan(argv[1], &own, &options, error)
+                      : make_plan(argv[1], argv[2], &own, &options, error));
 }

@@ -1,0 +1,168 @@
+/* kilter plan --explain. The recorded text, explain_moe.txt, is that of a plan without a search; it changes only with the
+ * wording, the strategy's program or the bundled cluster's numbers. */
+#include "data/data.h"
+#include "experiments/explain.h"
+#include "experiments/explain_pattern.h"
+#include "tests/support/program.h"
+
+#define MOE "bert-moe:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=512,dropout=0"
+
+/* From the line of the first layer on: what is before has wall-clock times. */
+static char *explained(const Sandbox *box, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(box, line);
+    const char *start = strstr(ran.out, "\nembedding:");
+    assert_non_null(start);
+    return g_strdup(start + 1);
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *want = NULL;
+    assert_true(g_file_get_contents(KILTER_HOME "/tests/golden/explain_moe.txt", &want,
+                                    NULL, NULL));
+    g_autofree char *got =
+        explained(box, "plan " MOE " hap-8 -p deepspeed --explain -o p.json");
+    assert_string_equal(got, want);
+    g_autofree char *file = explained(box, "plan p.json --explain");
+    assert_string_equal(file, want);
+    program_refuses(box, "plan p.json --explain -p hap", 2, "is a plan already");
+}
+
+static json_t *explanation_of(const Sandbox *box, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(box, line);
+    json_t *object = json_loads(ran.out, 0, NULL);
+    assert_non_null(object);
+    json_t *explanation = json_incref(json_object_get(object, "explanation"));
+    assert_non_null(explanation);
+    json_decref(object);
+    return explanation;
+}
+
+/* Layers alike are one entry; every layer is in one; the stages' times are the iteration's. */
+static void test_json(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *explanation = explanation_of(
+        box,
+        "plan vit:layers=5,hidden=64,heads=4,ffn=128 hap-8 -p dp-cp --explain --json");
+    json_t *layers = json_object_get(explanation, "layers");
+    assert_int_equal(json_array_size(layers), 3);
+    json_t *encoder = json_array_get(layers, 1);
+    assert_int_equal(json_array_size(json_object_get(encoder, "names")), 5);
+    assert_string_equal(json_string_value(json_object_get(encoder, "pattern")),
+                        "data parallel");
+    assert_int_equal(json_array_size(json_object_get(explanation, "stages")), 2);
+    json_decref(explanation);
+}
+
+static const char *pattern_of(const json_t *explanation, const char *name)
+{
+    size_t i, k;
+    const json_t *layer, *other;
+    json_array_foreach(json_object_get(explanation, "layers"), i, layer)
+        json_array_foreach(
+            json_object_get(layer, "names"), k,
+            other) if (strcmp(json_string_value(other), name) ==
+                       0) return json_string_value(json_object_get(layer, "pattern"));
+    return NULL;
+}
+
+/* VGG19's convolutions have few parameters and large activations, its classifier the opposite. */
+static void test_searched(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *explanation = explanation_of(box, "plan vgg19 hap-8 --explain --json");
+    assert_string_equal(pattern_of(explanation, "features.0.0"), "data parallel");
+    assert_string_equal(pattern_of(explanation, "classifier.0"), "column parallel");
+    assert_string_equal(pattern_of(explanation, "classifier.1"), "row parallel");
+    json_decref(explanation);
+}
+
+/* --- programs written by hand --- */
+
+enum { BATCH = 16, IN = 8, OUT = 24 };
+
+static Graph *linear_graph(void)
+{
+    Graph *graph = graph_new("linear");
+    TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){BATCH, IN});
+    TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){BATCH});
+    TensorId w = graph_parameter(graph, "w", 2, (uint32_t[]){OUT, IN});
+    TensorId y =
+        graph_op(graph, OP_LINEAR, "y", (OpAttr){0}, 2, (TensorId[]){x, w}, NULL);
+    y = graph_op(graph, OP_LOG_SOFTMAX, "log_softmax", (OpAttr){0}, 1, &y, NULL);
+    TensorId loss = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2,
+                             (TensorId[]){y, labels}, NULL);
+    graph_differentiate(graph, loss, OPTIMIZER_ADAM);
+    graph_seal(graph);
+    return graph;
+}
+
+/* The rule of the op whose inputs have these forms. */
+static void compute(Program *program, const Graph *graph, OpId id, Form first,
+                    Form second)
+{
+    Rule rule[OP_MAX_RULES];
+    const Op *op = graph_get_op(graph, id);
+    uint32_t n = op_rules(graph, id, rule);
+    for (uint32_t i = 0; i < n; i++)
+        if (rule[i].form[0] == first && (op->n_in < 2 || rule[i].form[1] == second)) {
+            program_compute(program, id, rule[i].form, op->n_in + op->n_out);
+            return;
+        }
+    fail_msg("no such rule of %s", op->name);
+}
+
+/* The linear layer y[b,n] = x[b,k] w[n,k] with x, w and y's gradient in these forms, conversions left out. */
+static void assert_pattern(Form x, Form w, Form rest, Form dy, Form x_again,
+                           const char *want)
+{
+    g_autoptr(Graph) graph = linear_graph();
+    g_autoptr(Program) program = program_new();
+    TensorId weight = graph_find(graph, "w");
+    program_load(program, weight, rest);
+    for (OpId o = 0; o < graph_n_ops(graph); o++) {
+        const Op *op = graph_get_op(graph, o);
+        if (op->kind == OP_LINEAR)
+            compute(program, graph, o, x, w);
+        if (op->kind == OP_LINEAR_DW)
+            compute(program, graph, o, dy, x_again);
+    }
+    g_autoptr(PatternForms) forms = pattern_forms_new(program, graph);
+    uint32_t input = 0;
+    OpId linear = graph_tensor(graph, graph_find(graph, "y"))->producer;
+    assert_true(pattern_weight(graph, linear, &input));
+    assert_int_equal(input, 1);
+    g_autofree char *name = pattern_name(forms, linear, input);
+    assert_string_equal(name, want);
+}
+
+static void test_patterns(void **state)
+{
+    (void)state;
+    const Form whole = FORM_IDENTITY, rows = form_gather(0), columns = form_gather(1);
+    assert_pattern(rows, whole, whole, rows, rows, "data parallel");
+    assert_pattern(rows, whole, whole, whole, whole, "SFB");
+    assert_pattern(rows, whole, rows, rows, rows, "data parallel with ZeRO-3");
+    assert_pattern(whole, rows, rows, columns, whole, "column parallel");
+    assert_pattern(columns, columns, columns, whole, columns, "row parallel");
+    assert_pattern(whole, whole, whole, whole, whole, "replicated");
+    assert_pattern(FORM_REDUCE, whole, whole, whole, whole, "partial sums");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_searched),
+        cmocka_unit_test(test_patterns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
