@@ -3,20 +3,37 @@
 
 #include "experiments/command.h"
 #include "experiments/figure.h"
+#include "experiments/timeline_figure.h"
 
 typedef struct {
-    char *database, *folder;
+    char *database, *folder, *trace;
 } Own;
 
 static void own_clear(Own *own)
 {
     g_free(own->database);
     g_free(own->folder);
+    g_free(own->trace);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
+/* The one figure that is not drawn from the store. */
+static bool draw_timeline(const Own *own, GError **error)
+{
+    if (!own->trace)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "timeline needs --trace FILE, as kilter simulate --trace FILE "
+                           "writes it");
+    return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
+}
+
 static bool draw(const char *name, const Own *own, GError **error)
 {
+    if (strcmp(name, "timeline") == 0)
+        return draw_timeline(own, error);
+    if (own->trace)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--trace is for the figure timeline, not for %s", name);
     g_autofree char *database =
         own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", name);
     /* Before the store: an unknown figure is the likelier mistake. */
@@ -32,14 +49,16 @@ bool cmd_figure(int argc, char **argv, GError **error)
                                      "The results (default out/NAME.db)", "FILE"},
                                     {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
                                      "Folder (default out)", "DIR"},
+                                    {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
+                                     "Trace that the figure timeline draws", "FILE"},
                                     G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "figure",
-        .arguments = "NAME|all",
+        .arguments = "NAME|timeline|all",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary =
-            "Draws a figure from stored results, as DIR/NAME.png and DIR/NAME.svg.",
+        .summary = "Draws a figure from stored results, or the timeline of a trace, as "
+                   "DIR/NAME.png and DIR/NAME.svg.",
         .example = "kilter figure hap-fig13 --db results.db -o pictures",
         .entries = entries,
     };

@@ -6,9 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Scripts without a query are parts of others, or draw something else than the store. */
 char **figure_list(void)
 {
-    return path_list("plots", ".gp");
+    g_auto(GStrv) scripts = path_list("plots", ".gp");
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    for (char **name = scripts; *name; name++) {
+        g_autofree char *relative = g_strdup_printf("plots/%s.sql", *name);
+        g_autofree char *query = path_find(relative);
+        if (query)
+            g_strv_builder_add(list, *name);
+    }
+    return g_strv_builder_end(list);
 }
 
 static char *find(const char *name, const char *suffix, GError **error)
@@ -131,18 +140,39 @@ static bool draw_as(const char *name, const char *data, const char *terminal,
     return good;
 }
 
+/* Draws what `data` holds as FOLDER/NAME.png and .svg. */
+static bool draw_data(const char *name, const char *data, const char *folder,
+                      GError **error)
+{
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
+                           folder, g_strerror(errno));
+    return draw_as(name, data, "pngcairo", "png", folder, error) &&
+           draw_as(name, data, "svg", "svg", folder, error);
+}
+
 bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
     if (!scratch)
         return false;
     g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
-    bool good = write_data(name, store, data, error);
-    if (good && g_mkdir_with_parents(folder, 0777) != 0)
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
-                           folder, g_strerror(errno));
-    good = good && draw_as(name, data, "pngcairo", "png", folder, error) &&
-           draw_as(name, data, "svg", "svg", folder, error);
+    const bool good =
+        write_data(name, store, data, error) && draw_data(name, data, folder, error);
+    g_unlink(data);
+    g_rmdir(scratch);
+    return good;
+}
+
+bool figure_draw_text(const char *name, const char *text, const char *folder,
+                      GError **error)
+{
+    g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
+    if (!scratch)
+        return false;
+    g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
+    const bool good = g_file_set_contents(data, text, -1, error) &&
+                      draw_data(name, data, folder, error);
     g_unlink(data);
     g_rmdir(scratch);
     return good;

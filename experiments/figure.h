@@ -8,7 +8,7 @@
 
 #include "data/data.h"
 
-/* Names of all figures, sorted. Free with g_strfreev. */
+/* Names of all figures of stored results, sorted. Free with g_strfreev. */
 char **figure_list(void);
 
 /* Reads plots/NAMEsuffix; KILTER_ERROR_INPUT lists the known figures. Caller frees. */
@@ -18,5 +18,8 @@ char *figure_query(const char *name, const char *suffix, GError **error);
  * KILTER_ERROR_INPUT on an unknown figure or a folder that cannot be written, KILTER_ERROR_FAILED if the store
  * holds nothing to draw or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const char *folder, GError **error);
+/* The same from the text of the data file. */
+bool figure_draw_text(const char *name, const char *text, const char *folder,
+                      GError **error);
 
 #endif

@@ -1,5 +1,6 @@
 /* The timeline as Chrome trace JSON: complete events ("X") with microseconds, a process
- * a device and a thread a stream; collectives stand in every device. */
+ * a device and a thread a stream; collectives stand in every device. Categories: forward,
+ * backward, update, communication, and inside for what a machine's GPUs exchange. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -37,11 +38,25 @@ static void add_device(GString *text, const SimTimeline *timeline, uint32_t devi
     }
 }
 
+static const char *category_of(const SimSpan *span, const Program *program,
+                               const Graph *graph)
+{
+    static const char *const pass[] = {[PASS_FORWARD] = "forward",
+                                       [PASS_BACKWARD] = "backward",
+                                       [PASS_UPDATE] = "update"};
+    const Instr *instr = &program->instr[span->instr];
+
+    if (span->lane == SIM_ALL_LANES)
+        return "communication";
+    return instr->kind == INSTR_COMPUTE ? pass[graph_get_op(graph, instr->op)->pass]
+                                        : "inside";
+}
+
 static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
-                     uint32_t device, const char *name, const char *detail)
+                     uint32_t device, const char *category, const char *name,
+                     const char *detail)
 {
     const SimSpan *s = &timeline->span[span];
-    const char *category = s->lane == SIM_ALL_LANES ? "communication" : "computation";
 
     add(text,
         json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
@@ -83,7 +98,8 @@ char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
         g_autofree char *detail = instr_text(&program->instr[span->instr], graph);
         for (uint32_t j = 0; j < timeline->n_devices; j++)
             if (span->lane == SIM_ALL_LANES || span->lane == timeline->lane[j])
-                add_span(text, timeline, i, j, name, detail);
+                add_span(text, timeline, i, j, category_of(span, program, graph), name,
+                         detail);
     }
     g_string_append(text, "\n]}\n");
     return g_string_free(text, false);

@@ -1,0 +1,155 @@
+/* Traces, explanations, samples and timelines from the command line: the trace is the
+ * JSON that Perfetto reads, and says what the report says. */
+#include <jansson.h>
+
+#include "tests/support/program.h"
+
+#define SIMULATE                                                            \
+    "simulate synthetic:layers=4,forward=10ms,backward=20ms,gradient=28MB " \
+    "star:hosts=3,bandwidth=10Gb/s,latency=5us --planner dp-ev -f flow "
+
+static json_t *parse(const char *text)
+{
+    json_error_t wrong;
+    json_t *value = json_loads(text, 0, &wrong);
+    if (!value)
+        TEST_FAIL_AT(__FILE__, __LINE__, "line %d: %s", wrong.line, wrong.text);
+    return value;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    assert_true(json_is_number(json_object_get(object, key)));
+    return json_number_value(json_object_get(object, key));
+}
+
+/* Complete events have a name, a process, a thread, a time and a duration; those of one
+ * thread follow one another; computation sums to what the report says of the device. */
+static void test_trace(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) ran = program_run_good(box, SIMULATE "--json --trace t.json");
+    g_autofree char *text = sandbox_read(box, "t.json");
+    json_t *report = parse(ran.out), *trace = parse(text);
+    const json_t *events = json_object_get(trace, "traceEvents");
+    double end_us[3][2] = {{0}}, compute_us[3] = {0}, last_us = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const char *phase = json_string_value(json_object_get(event, "ph"));
+        assert_non_null(json_string_value(json_object_get(event, "name")));
+        const int device = (int)number(event, "pid");
+        assert_in_range(device, 0, 2);
+        if (strcmp(phase, "X") != 0)
+            continue;
+        const int stream = (int)number(event, "tid");
+        const double start_us = number(event, "ts"), us = number(event, "dur");
+        assert_in_range(stream, 0, 1);
+        assert_at_most(end_us[device][stream] - 1e-3, start_us);
+        end_us[device][stream] = start_us + us;
+        last_us = fmax(last_us, start_us + us);
+        if (stream == 0)
+            compute_us[device] += us;
+    }
+    assert_close(last_us, 1e6 * number(report, "iteration_time_s"), 1e-9);
+    const json_t *devices = json_object_get(report, "devices");
+    assert_int_equal(json_array_size(devices), 3);
+    for (size_t j = 0; j < 3; j++)
+        assert_close(compute_us[j],
+                     1e6 * number(json_array_get(devices, j), "computation_s"), 1e-9);
+    json_decref(report);
+    json_decref(trace);
+}
+
+/* The path's spans follow one another without a gap from 0 to the end; links are there. */
+static void test_explanation(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) words = program_run_good(box, SIMULATE "--explain");
+    assert_non_null(strstr(words.out, "bound by communication, mostly all_reduce"));
+    assert_non_null(strstr(words.out, "Links: the most used is host-"));
+    assert_non_null(strstr(words.out, "Memory: most is"));
+    g_auto(Ran) ran = program_run_good(box, SIMULATE "--explain --json");
+    json_t *report = parse(ran.out);
+    const json_t *path = json_object_get(report, "critical_path");
+    double end_s = 0;
+    assert_true(json_array_size(path) > 0);
+    for (size_t i = 0; i < json_array_size(path); i++) {
+        const json_t *span = json_array_get(path, i);
+        assert_true(number(span, "start_s") == end_s);
+        end_s = number(span, "end_s");
+    }
+    assert_true(end_s == number(report, "iteration_time_s"));
+    assert_true(json_array_size(json_object_get(report, "links")) >= 6);
+    json_decref(report);
+}
+
+static json_t *samples(const Sandbox *box, const char *more)
+{
+    g_autofree char *line =
+        g_strdup_printf(SIMULATE "--set jitter=0.1 --samples 20 --json %s", more);
+    g_auto(Ran) ran = program_run_good(box, line);
+    json_t *report = parse(ran.out);
+    json_t *found = json_incref(json_object_get(report, "samples"));
+    json_decref(report);
+    assert_non_null(found);
+    return found;
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *one = samples(box, "-j 1"), *eight = samples(box, "-j 8");
+    json_t *other = samples(box, "-j 8 --seed 2");
+    assert_true(json_equal(one, eight));
+    assert_false(json_equal(one, other));
+    const json_t *interval = json_object_get(one, "interval_s");
+    assert_at_most(json_real_value(json_array_get(interval, 0)), number(one, "mean_s"));
+    assert_at_most(number(one, "mean_s"), json_real_value(json_array_get(interval, 1)));
+    json_decref(one);
+    json_decref(eight);
+    json_decref(other);
+}
+
+static void test_timeline(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) ran = program_run_good(box, SIMULATE "--trace t.json -q");
+    g_auto(Ran) drawn = program_run_good(box, "figure timeline --trace t.json -o out");
+    g_autofree char *png = sandbox_read(box, "out/timeline.png");
+    g_autofree char *svg = sandbox_read(box, "out/timeline.svg");
+    assert_memory_equal(png, "\x89PNG", 4);
+    assert_non_null(strstr(svg, "host-2"));
+    sandbox_write(box, "bad.json", "{\"traceEvents\": 3}");
+    program_refuses(box, "figure timeline --trace bad.json", 2, "traceEvents");
+    program_refuses(box, "figure timeline --trace none.json", 2, "none.json");
+    program_refuses(box, "figure timeline", 2, "--trace");
+    program_refuses(box, "figure hap-fig13 --trace t.json", 2, "--trace");
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_refuses(box, SIMULATE "--set overlap=maybe", 2, "off, on");
+    program_refuses(box, SIMULATE "--set jitter=-1", 2, "jitter");
+    program_refuses(box, SIMULATE "--set streams=0", 2, "streams");
+    program_refuses(box, SIMULATE "--samples -1", 2, "--samples");
+    program_refuses(box, SIMULATE "--trace none/t.json", 2, "none/t.json");
+    program_refuses(box, SIMULATE "-f stage --samples 3", 2, "expected flow");
+    program_refuses(box, SIMULATE "-f analytic --explain", 2, "stage or flow");
+    program_refuses(box, SIMULATE "--set fail=host-1@10ms", 1, "host-1 fails at 10");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trace),    cmocka_unit_test(test_explanation),
+        cmocka_unit_test(test_samples),  cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
