@@ -1,21 +1,26 @@
-/* Random plans under the `flow` fidelity with the cost model's collective times: an ideal
- * crossbar. */
+/* Random plans under the `flow` fidelity: with the cost model's collective times, an ideal
+ * crossbar, and over the network that a cluster without a topology gets. */
 #include "sim/sim.h"
 #include "tests/support/random_case.h"
 
 enum { CASES = 100 };
 
-static SimOptions options_of(const char *overlap)
+static SimOptions options_on(const char *network, const char *overlap)
 {
     SimOptions options;
     g_autoptr(GError) error = NULL;
 
     sim_options_init(&options);
-    sim_options_set(&options, "network", "crossbar", &error);
+    sim_options_set(&options, "network", network, &error);
     assert_no_error(error);
     sim_options_set(&options, "overlap", overlap, &error);
     assert_no_error(error);
     return options;
+}
+
+static SimOptions options_of(const char *overlap)
+{
+    return options_on("crossbar", overlap);
 }
 
 /* On a crossbar there are no latency terms but those of the cost model: equal. */
@@ -71,9 +76,12 @@ static void test_critical_path(void **state)
         RandomCase c = random_case_new(seed);
         for (uint32_t i = 0; i < 2; i++) {
             const SimOptions options = options_of(overlap[i]);
+            const SimOptions shared = options_on("topology", overlap[i]);
             g_autoptr(SimReport) flow = random_case_evaluate(&c, "flow", &options);
+            g_autoptr(SimReport) links = random_case_evaluate(&c, "flow", &shared);
             g_autoptr(SimReport) stage = random_case_evaluate(&c, "stage", &options);
             check_path(flow);
+            check_path(links);
             check_path(stage);
         }
         random_case_free(&c);
@@ -177,23 +185,45 @@ static void test_order_of_devices(void **state)
     }
 }
 
+/* Names mean nothing, on a crossbar or a network. */
+static void test_names_of_devices(void **state)
+{
+    static const char *const network[] = {"crossbar", "topology"};
+
+    (void)state;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(1500 + seed);
+        const SimOptions options = options_on(network[seed % 2], "on");
+        const uint32_t last = c.view->n_devices - 1, machine = c.cluster->n_machines - 1;
+        g_autoptr(SimReport) before = random_case_evaluate(&c, "flow", &options);
+        swap(&c.view->device[0].name, &c.view->device[last].name, sizeof(char *));
+        swap(&c.cluster->machine[0].name, &c.cluster->machine[machine].name,
+             sizeof(char *));
+        g_autoptr(SimReport) after = random_case_evaluate(&c, "flow", &options);
+        assert_true(after->iteration_time_s == before->iteration_time_s);
+        assert_memory_equal(after->busy_s, before->busy_s, (last + 1) * sizeof(double));
+        random_case_free(&c);
+    }
+}
+
 static void speed_up(LinkCost *link, double factor)
 {
     link->latency_s = 0;
     link->bandwidth *= factor;
 }
 
-static void test_twice_as_fast(void **state)
+static void check_twice_as_fast(const SimOptions options, uint32_t n_cases)
 {
-    const SimOptions options = options_of("on");
-
-    (void)state;
-    for (uint32_t seed = 0; seed < CASES; seed++) {
+    for (uint32_t seed = 0; seed < n_cases; seed++) {
         RandomCase c = random_case_new(2000 + seed);
         double time_s[2];
         for (uint32_t i = 0; i < 2; i++) {
-            for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+            for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
                 speed_up(&c.view->collective[kind], i + 1);
+                speed_up(&c.cluster->collective[kind], i + 1);
+            }
+            for (uint32_t k = 0; k < c.cluster->n_machines; k++)
+                speed_up(&c.cluster->machine[k].inner, i + 1);
             for (uint32_t j = 0; j < c.view->n_devices; j++) {
                 speed_up(&c.view->device[j].inner, i + 1);
                 c.view->device[j].rate *= i + 1;
@@ -204,6 +234,14 @@ static void test_twice_as_fast(void **state)
         assert_close(2 * time_s[1], time_s[0], 1e-9);
         random_case_free(&c);
     }
+}
+
+static void test_twice_as_fast(void **state)
+{
+    (void)state;
+    check_twice_as_fast(options_of("on"), CASES);
+    check_twice_as_fast(options_on("topology", "on"), CASES / 4);
+    check_twice_as_fast(options_on("topology", "off"), CASES / 4);
 }
 
 /* In program order the timeline's peak is the program's, if no machine communicates
@@ -257,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_critical_path),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_order_of_devices),
+        cmocka_unit_test(test_names_of_devices),
         cmocka_unit_test(test_twice_as_fast),
         cmocka_unit_test(test_memory_in_program_order),
         cmocka_unit_test(test_same_bytes),
