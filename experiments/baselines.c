@@ -3,6 +3,8 @@
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
 
+#include <math.h>
+
 static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
 {
     double *ratio = g_new(double, view->n_devices), sum = 0;
@@ -40,18 +42,50 @@ double *ratios_pinned(const ClusterView *view, uint32_t choice)
                                            : NULL;
 }
 
-/* The best ratios of a program, in place; those of the memory's capacity if they exist. */
-static bool rebalance(const Program *program, const Graph *graph, const ClusterView *view,
-                      uint64_t bucket_bytes, double *ratio, Plan *plan, GError **error)
+/* What finding a strategy's best ratios needs. */
+typedef struct {
+    const Graph *graph;
+    const ClusterView *view;
+    Baseline baseline;
+    uint64_t bucket_bytes;
+    Plan *plan;
+    double best_s; /* of the plan's program and ratios; infinite without */
+} Rebalance;
+
+/* The strategy's program at these ratios, then the best ratios of that program, in place: those that fit the memory if any do.
+ * The plan gets the pair if it is the fastest so far. */
+static bool rebalance(Rebalance *r, double *ratio, GError **error)
 {
-    g_autoptr(SimLinear) linear = sim_linear(program, graph, view, NULL, bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, graph, linear, NULL);
+    SynthResult result;
+    if (!synth_baseline(r->graph, r->view, ratio, r->baseline, &result, error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, r->graph, r->view, NULL, r->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, r->graph, linear, NULL);
     BalanceReport report;
     gint64 start = g_get_monotonic_time();
-    bool done = balance_ratios(linear, memory, view, 1, ratio, &report, NULL) ||
-                balance_ratios(linear, NULL, view, 1, ratio, &report, error);
-    plan->balance_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    return done;
+    if (!balance_ratios(linear, memory, r->view, 1, ratio, &report, NULL) &&
+        !balance_ratios(linear, NULL, r->view, 1, ratio, &report, error))
+        return false;
+    r->plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    r->plan->search_time_s += result.search_s;
+    if (report.time_s < r->best_s) {
+        r->best_s = report.time_s;
+        plan_set(r->plan, r->graph, r->view, g_steal_pointer(&program), ratio);
+    }
+    return true;
+}
+
+/* From both ends, since the strategy's collectives depend on the ratios; twice, so that they are those of the ratios found. */
+static bool make_best(Rebalance *r, GError **error)
+{
+    for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
+        g_autofree double *ratio = ratios_pinned(r->view, choice);
+        if (!rebalance(r, ratio, error) || !rebalance(r, ratio, error))
+            return false;
+    }
+    return true;
 }
 
 /* `own`: the strategy's ratios, which the options may replace; taken over. */
@@ -60,18 +94,23 @@ static bool make(const Graph *graph, const ClusterView *view,
                  Plan *plan, GError **error)
 {
     g_autofree double *ratio = own;
-    if (options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL) {
+    if (options->ratios == RATIOS_BEST) {
+        Rebalance r = {.graph = graph,
+                       .view = view,
+                       .baseline = baseline,
+                       .bucket_bytes = options->bucket_bytes,
+                       .plan = plan,
+                       .best_s = INFINITY};
+        return make_best(&r, error);
+    }
+    if (options->ratios != RATIOS_OWN) {
         g_free(ratio);
         ratio = ratios_pinned(view, options->ratios);
     }
     SynthResult result;
     if (!synth_baseline(graph, view, ratio, baseline, &result, error))
         return false;
-    g_autoptr(Program) program = result.program;
-    if (options->ratios == RATIOS_BEST &&
-        !rebalance(program, graph, view, options->bucket_bytes, ratio, plan, error))
-        return false;
-    plan_set(plan, graph, view, g_steal_pointer(&program), ratio);
+    plan_set(plan, graph, view, result.program, ratio);
     plan->search_time_s = result.search_s;
     return true;
 }

@@ -131,6 +131,12 @@ static void test_pinned_plans(void **state)
     g_autoptr(Plan) balanced = plan_with("dp-ev", "ratios=best", "bucket=0");
     assert_close(baseline->iteration_time_s, same->iteration_time_s, 1e-12);
     assert_at_most(balanced->fractional_time_s, same->fractional_time_s * (1 + 1e-9));
+    g_autoptr(Plan) zero_even = plan_with("deepspeed", "ratios=even", "bucket=0");
+    g_autoptr(Plan) zero_fast = plan_with("deepspeed", "ratios=proportional", "bucket=0");
+    g_autoptr(Plan) zero_best = plan_with("deepspeed", "ratios=best", "bucket=0");
+    assert_at_most(zero_best->fractional_time_s,
+                   fmin(zero_even->fractional_time_s, zero_fast->fractional_time_s) *
+                       (1 + 1e-9));
     PlannerOptions options;
     planner_options_init(&options);
     GError *error = NULL;
