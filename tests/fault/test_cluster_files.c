@@ -104,6 +104,10 @@ static const Case CASE[] = {
      ":5: device_types[0].memory: expected 1 B to 9.09e+05 TiB, got '0 B'"},
     {"16 GiB", "1e9 TiB",
      ":5: device_types[0].memory: expected 1 B to 9.09e+05 TiB, got '1e9 TiB'"},
+    {"    source: data sheet\n", "    slowdown: 0.9\n    source: data sheet\n",
+     ":6: device_types[0].slowdown: expected a factor from 1 to 100, got '0.9'"},
+    {"    source: data sheet\n", "    slowdown: 1.2x\n    source: data sheet\n",
+     ":6: device_types[0].slowdown: expected a factor from 1 to 100, got '1.2x'"},
     {"50 GB/s", "50 GB",
      ":12: machines[0].inner.bandwidth: expected a bandwidth such as 10.4 Gb/s, got '50 "
      "GB'"},

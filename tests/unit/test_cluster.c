@@ -65,6 +65,10 @@ static const Bundled BUNDLED[] = {
     {"hap-a100-p100-4", 1, 1, 2, true},
 };
 
+/* Files that have tests of their own. */
+static const char *const OTHERS[] = {"hidup-1x4"};
+enum { N_FILES = G_N_ELEMENTS(BUNDLED) + G_N_ELEMENTS(OTHERS) };
+
 static Cluster *load(const char *name)
 {
     g_autoptr(GError) error = NULL;
@@ -110,10 +114,28 @@ static void test_bundled_list(void **state)
         bool known = false;
         for (size_t i = 0; i < G_N_ELEMENTS(BUNDLED); i++)
             known = known || strcmp(*name, BUNDLED[i].name) == 0;
+        for (size_t i = 0; i < G_N_ELEMENTS(OTHERS); i++)
+            known = known || strcmp(*name, OTHERS[i]) == 0;
         if (!known)
             fail_msg("cluster %s is not tested", *name);
     }
-    assert_int_equal(g_strv_length(names), G_N_ELEMENTS(BUNDLED));
+    assert_int_equal(g_strv_length(names), N_FILES);
+}
+
+static void test_hidup_machine(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = load("hidup-1x4");
+    g_autoptr(Cluster) hap = load("hap-32");
+    assert_int_equal(cluster->n_machines, 1);
+    assert_int_equal(cluster->machine[0].gpus, 4);
+    assert_close(cluster->type[0].rate, hap->type[0].rate, 1e-12);
+    assert_close(cluster->machine[0].inner.bandwidth, hap->machine[0].inner.bandwidth,
+                 1e-12);
+    assert_close(cluster->type[0].slowdown, 1.2, 1e-12);
+    assert_close(hap->type[0].slowdown, 1, 1e-12);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    assert_close(view->device[3].slowdown, 1.2, 1e-12);
 }
 
 /* HAP's published profile, bytes/s of the full tensor at even shares on 8 devices, as
@@ -449,8 +471,8 @@ static void test_search_path(void **state)
     assert_string_equal(by_file->name, "test");
     assert_string_equal(found, file);
     assert_string_equal(bundled, KILTER_HOME "/data/clusters/hap-8.yaml");
-    assert_int_equal(g_strv_length(names), G_N_ELEMENTS(BUNDLED) + 1);
-    assert_string_equal(names[G_N_ELEMENTS(BUNDLED)], "mine");
+    assert_int_equal(g_strv_length(names), N_FILES + 1);
+    assert_string_equal(names[N_FILES], "mine");
     g_autofree char *absent = path_find("clusters/mine.yaml");
     assert_null(absent);
 }
@@ -498,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundled_machines),
         cmocka_unit_test(test_bundled_list),
+        cmocka_unit_test(test_hidup_machine),
         cmocka_unit_test(test_bundled_collectives),
         cmocka_unit_test(test_bundled_inner_links),
         cmocka_unit_test(test_nvlink_is_the_fit),
