@@ -5,12 +5,14 @@
  *     ExecBackend         where ranks keep shards, compute and communicate                            exec/backend.h
  *     ExecReplay          a plan's program on a backend                                               exec/replay.h
  *     exec_verify         a plan against the single-device graph                                      exec/verify.h
+ *     exec_measure        how long a plan takes on a backend                                            exec/measure.h
  *     exec_shrink         a model of the same structure with small dims                               exec/shrink.h
  */
 #ifndef KILTER_EXEC_EXEC_H
 #define KILTER_EXEC_EXEC_H
 
 #include "exec/backend.h"
+#include "exec/measure.h"
 #include "exec/replay.h"
 #include "exec/shrink.h"
 #include "exec/tensor.h"

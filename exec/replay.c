@@ -407,3 +407,31 @@ uint64_t exec_replay_bytes(const ExecReplay *replay)
 {
     return replay->bytes;
 }
+
+uint64_t exec_replay_bytes_needed(ExecReplay *replay)
+{
+    const ExecBackend *backend = replay->backend;
+    const Program *program = replay->plan->program;
+    g_autofree bool *seen =
+        g_new0(bool, (size_t)graph_n_tensors(replay->graph) * FORM_MAX);
+    g_autofree ExecShard *shard = g_new0(ExecShard, backend->n_ranks);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        const bool computes = instr->kind == INSTR_COMPUTE;
+        const Op *op = computes ? graph_get_op(replay->graph, instr->op) : NULL;
+        for (uint32_t o = 0; o < (computes ? op->n_out : 1); o++) {
+            const TensorId id = computes ? op->out[o] : instr->tensor;
+            const Form form = computes ? instr->form[op->n_in + o] : instr->to;
+            bool *known = &seen[(size_t)id * FORM_MAX + form];
+            if (*known)
+                continue;
+            *known = true;
+            exec_replay_cut(replay, id, form, replay->tensor_segment[id], shard);
+            for (uint32_t r = 0; r < backend->n_local; r++)
+                bytes += exec_shard_elements(&shard[backend->first + r]) *
+                         backend->element_bytes;
+        }
+    }
+    return bytes;
+}

@@ -42,7 +42,8 @@ void exec_replay_cut(ExecReplay *replay, TensorId tensor, Form form, uint32_t se
 /* What the local ranks spent on each instruction of the program in the last run, in seconds. */
 const double *exec_replay_seconds(const ExecReplay *replay);
 
-/* Bytes of all instances of the local ranks. */
+/* Bytes of all instances of the local ranks: made so far, and once the whole program has run. */
 uint64_t exec_replay_bytes(const ExecReplay *replay);
+uint64_t exec_replay_bytes_needed(ExecReplay *replay);
 
 #endif

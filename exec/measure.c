@@ -1,0 +1,178 @@
+#include "exec/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One row a repeat. */
+typedef struct {
+    uint32_t n_instr, repeats, n_stages;
+    double *iteration; /* [repeat] */
+    double *seconds;   /* [repeat * n_instr + instruction] */
+    uint32_t *stage;   /* [instruction] */
+    uint32_t *first;   /* [stage] */
+    const Program *program;
+} Samples;
+
+static bool is_priced(const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE &&
+           instr->collective < (Collective)COLLECTIVES_PRICED;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts `value`. */
+static ExecSpread spread_of(double *value, uint32_t n)
+{
+    qsort(value, n, sizeof *value, compare_doubles);
+    return (ExecSpread){.median_s =
+                            n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2,
+                        .low_s = value[n / 4],
+                        .high_s = value[n - 1 - n / 4]};
+}
+
+static Samples samples_new(const Program *program, uint32_t repeats)
+{
+    Samples s = {.n_instr = program->n, .repeats = repeats, .program = program};
+    s.iteration = g_new0(double, repeats);
+    s.seconds = g_new0(double, (size_t)repeats * program->n + 1);
+    s.stage = g_new0(uint32_t, program->n + 1);
+    s.first = g_new0(uint32_t, program->n + 1);
+    bool communicates = false, any = false;
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind == INSTR_LOAD)
+            continue;
+        const bool priced = is_priced(instr);
+        if (!any || (priced && !communicates))
+            s.first[s.n_stages++] = i;
+        any = true;
+        communicates = priced;
+        s.stage[i] = s.n_stages - 1;
+    }
+    return s;
+}
+
+static void samples_clear(Samples *s)
+{
+    g_free(s->iteration);
+    g_free(s->seconds);
+    g_free(s->stage);
+    g_free(s->first);
+}
+
+/* Times of one run: of the slowest rank for computation, of the one that waits least for collectives, which is the
+ * largest of the negative times. */
+static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
+                       ExecReplay *replay, GError **error)
+{
+    double start = 0;
+    exec_backend_maximum(backend, &start, 1); /* a common start */
+    start = exec_backend_seconds(backend);
+    if (!exec_replay_run(replay, error))
+        return false;
+    double spent = exec_backend_seconds(backend) - start;
+    exec_backend_maximum(backend, &spent, 1);
+    s->iteration[repeat] = spent;
+    double *row = s->seconds + (size_t)repeat * s->n_instr;
+    memcpy(row, exec_replay_seconds(replay), s->n_instr * sizeof *row);
+    for (uint32_t i = 0; i < s->n_instr; i++)
+        row[i] *= is_priced(&s->program->instr[i]) ? -1 : 1;
+    exec_backend_maximum(backend, row, s->n_instr);
+    for (uint32_t i = 0; i < s->n_instr; i++)
+        row[i] *= is_priced(&s->program->instr[i]) ? -1 : 1;
+    return true;
+}
+
+/* Whether an instruction counts for a sum. */
+typedef struct {
+    uint32_t stage;          /* UINT32_MAX: any */
+    int priced;              /* 1, 0; -1: either */
+    int op_kind, collective; /* -1: any */
+} Filter;
+
+static bool counts(const Samples *s, const Graph *graph, uint32_t i, const Filter *filter)
+{
+    const Instr *instr = &s->program->instr[i];
+    if (instr->kind == INSTR_LOAD)
+        return false;
+    if (filter->op_kind >= 0)
+        return instr->kind == INSTR_COMPUTE &&
+               (int)graph_get_op(graph, instr->op)->kind == filter->op_kind;
+    if (filter->collective >= 0)
+        return instr->kind == INSTR_COLLECTIVE &&
+               (int)instr->collective == filter->collective;
+    return s->stage[i] == filter->stage && is_priced(instr) == (filter->priced == 1);
+}
+
+/* Spread over repeats of the sum over instructions; *n gets how many. */
+static ExecSpread sum_of(const Samples *s, const Graph *graph, Filter filter, uint32_t *n)
+{
+    g_autofree double *sum = g_new0(double, s->repeats);
+    *n = 0;
+    for (uint32_t i = 0; i < s->n_instr; i++) {
+        if (!counts(s, graph, i, &filter))
+            continue;
+        ++*n;
+        for (uint32_t r = 0; r < s->repeats; r++)
+            sum[r] += s->seconds[(size_t)r * s->n_instr + i];
+    }
+    return spread_of(sum, s->repeats);
+}
+
+static void summarise(const Samples *s, const Graph *graph, ExecMeasurement *m)
+{
+    uint32_t n;
+    m->repeats = s->repeats;
+    m->n_stages = s->n_stages;
+    m->iteration = spread_of(s->iteration, s->repeats);
+    m->stage = g_new0(ExecStage, s->n_stages + 1);
+    for (uint32_t k = 0; k < s->n_stages; k++) {
+        Filter filter = {.stage = k, .priced = 1, .op_kind = -1, .collective = -1};
+        m->stage[k].first = s->first[k];
+        m->stage[k].comm = sum_of(s, graph, filter, &n);
+        filter.priced = 0;
+        m->stage[k].comp = sum_of(s, graph, filter, &n);
+    }
+    for (int kind = 0; kind < OP_KINDS; kind++)
+        m->op[kind].median_s =
+            sum_of(s, graph, (Filter){.op_kind = kind, .collective = -1}, &m->op[kind].n)
+                .median_s;
+    for (int kind = 0; kind < COLLECTIVES; kind++)
+        m->collective[kind].median_s =
+            sum_of(s, graph, (Filter){.op_kind = -1, .collective = kind},
+                   &m->collective[kind].n)
+                .median_s;
+}
+
+bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
+                  const Graph *graph, uint32_t warm_up, uint32_t repeats,
+                  ExecMeasurement *measurement, GError **error)
+{
+    g_assert(repeats > 0);
+    *measurement = (ExecMeasurement){0};
+    for (uint32_t i = 0; i < warm_up; i++)
+        if (!exec_replay_run(replay, error))
+            return false;
+    Samples samples = samples_new(plan->program, repeats);
+    bool good = true;
+    for (uint32_t r = 0; good && r < repeats; r++)
+        good = sample_run(&samples, r, backend, replay, error);
+    if (good) {
+        summarise(&samples, graph, measurement);
+        double bytes = (double)exec_replay_bytes(replay);
+        exec_backend_maximum(backend, &bytes, 1);
+        measurement->bytes = (uint64_t)bytes;
+    }
+    samples_clear(&samples);
+    return good;
+}
+
+void exec_measurement_clear(ExecMeasurement *measurement)
+{
+    g_clear_pointer(&measurement->stage, g_free);
+}

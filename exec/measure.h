@@ -1,0 +1,39 @@
+/* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start. */
+#ifndef KILTER_EXEC_MEASURE_H
+#define KILTER_EXEC_MEASURE_H
+
+#include "exec/replay.h"
+
+/* Of repeats, in seconds. */
+typedef struct {
+    double median_s, low_s, high_s; /* low, high: quartiles */
+} ExecSpread;
+
+/* A stage opens with consecutive priced collectives; the computation up to the next one belongs to it (data/program.h). Its
+ * communication is what the rank that waits least spends in them, its computation that of the slowest rank. */
+typedef struct {
+    uint32_t first; /* instruction */
+    ExecSpread comm, comp;
+} ExecStage;
+
+typedef struct {
+    uint32_t n; /* instructions of the kind */
+    double median_s; /* of all of them together, of the slowest (collectives: the least waiting) rank each */
+} ExecKind;
+
+typedef struct {
+    uint32_t repeats, n_stages;
+    ExecSpread iteration; /* of the slowest rank */
+    ExecStage *stage;
+    ExecKind op[OP_KINDS], collective[COLLECTIVES];
+    uint64_t bytes; /* instances on the rank that holds most */
+} ExecMeasurement;
+
+/* After exec_replay_load. Every process of the backend gets the same measurement. */
+bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
+                  const Graph *graph, uint32_t warm_up, uint32_t repeats,
+                  ExecMeasurement *measurement, GError **error);
+void exec_measurement_clear(ExecMeasurement *measurement);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecMeasurement, exec_measurement_clear)
+
+#endif

@@ -1,0 +1,433 @@
+/* kilter exec: runs a plan for real and says how long it takes. */
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/exec.h"
+#include "experiments/exec_launch.h"
+#include "experiments/exec_plan.h"
+
+/* float32 is compared with a float64 run. */
+#define SINGLE_TOLERANCE 1e-4
+
+/* Ranks end themselves if mpirun does not; after its own limit, in seconds. */
+enum { RANK_GRACE_S = 10 };
+
+typedef struct {
+    ExecPlan source;
+    char *backend, *dtype;
+    char **slowdown;
+    int ranks, warm_up, repeats, timeout_s;
+    gboolean shrink, check;
+} Own;
+
+static void own_clear(Own *own)
+{
+    exec_plan_clear(&own->source);
+    g_free(own->backend);
+    g_free(own->dtype);
+    g_strfreev(own->slowdown);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static bool is_mpi(const Own *own)
+{
+    return strcmp(own->backend, "mpi") == 0;
+}
+
+static bool is_single(const Own *own)
+{
+    return strcmp(own->dtype, "float32") == 0;
+}
+
+/* --- options --- */
+
+/* Stretches one rank's computation: "2=1.5". */
+static bool parse_slowdown(const char *text, uint32_t n_ranks, uint32_t *rank,
+                           double *factor, GError **error)
+{
+    char *end = NULL;
+    const guint64 number = g_ascii_strtoull(text, &end, 10);
+    const bool has_rank = end != text && *end == '=';
+    const char *value = has_rank ? end + 1 : text;
+    *factor = g_ascii_strtod(value, &end);
+    if (!has_rank || number >= n_ranks || end == value || *end || !(*factor >= 1) ||
+        *factor > 1000)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
+            "from 1 to 1000, got '%s'",
+            n_ranks, text);
+    *rank = (uint32_t)number;
+    return true;
+}
+
+static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
+{
+    double result = 1;
+    for (char **text = own->slowdown; text && *text; text++) {
+        uint32_t of;
+        double factor;
+        if (parse_slowdown(*text, n_ranks, &of, &factor, NULL) && of == rank)
+            result = factor;
+    }
+    return result;
+}
+
+static bool check_range(const char *name, int value, int low, int high, GError **error)
+{
+    return (value >= low && value <= high) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %d to %d, got %d", name,
+                       low, high, value);
+}
+
+static bool check_choice(const char *name, const char *value, const char *a,
+                         const char *b, GError **error)
+{
+    return strcmp(value, a) == 0 || strcmp(value, b) == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s or %s, got '%s'", name,
+                       a, b, value);
+}
+
+static bool check_options(Own *own, GError **error)
+{
+    own->backend = own->backend ? own->backend : g_strdup("mpi");
+    const bool mpi = is_mpi(own);
+    own->dtype = own->dtype ? own->dtype : g_strdup(mpi ? "float32" : "float64");
+    if (!check_choice("--backend", own->backend, "mpi", "reference", error) ||
+        !check_choice("--dtype", own->dtype, "float32", "float64", error) ||
+        !check_range("--warm-up", own->warm_up, 0, 1000000, error) ||
+        !check_range("--repeats", own->repeats, 1, 1000000, error) ||
+        !check_range("--timeout", own->timeout_s, 1, 1000000, error))
+        return false;
+    if (!mpi && (is_single(own) || own->slowdown))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the reference backend computes in float64 only and has no "
+                           "rank to slow down");
+    return true;
+}
+
+/* --- what was measured --- */
+
+static void print_spread(const char *what, const ExecSpread *spread)
+{
+    g_autofree char *median = units_format(spread->median_s, QUANTITY_TIME);
+    g_autofree char *low = units_format(spread->low_s, QUANTITY_TIME);
+    g_autofree char *high = units_format(spread->high_s, QUANTITY_TIME);
+    printf("  %-12s %s, quartiles %s and %s\n", what, median, low, high);
+}
+
+static void print_kind(const char *name, const ExecKind *kind)
+{
+    g_autofree char *time = units_format(kind->median_s, QUANTITY_TIME);
+    if (kind->n > 0)
+        printf("  %-24s %6u %12s\n", name, kind->n, time);
+}
+
+static void print_stages(const Own *own, const ExecMeasurement *m)
+{
+    printf("  %5s %13s %13s   %s\n", "stage", "communication", "computation", "first");
+    for (uint32_t k = 0; k < m->n_stages; k++) {
+        g_autofree char *comm = units_format(m->stage[k].comm.median_s, QUANTITY_TIME);
+        g_autofree char *comp = units_format(m->stage[k].comp.median_s, QUANTITY_TIME);
+        g_autofree char *first = instr_text(
+            &own->source.plan->program->instr[m->stage[k].first], own->source.graph);
+        printf("  %5u %13s %13s   %s\n", k, comm, comp, first);
+    }
+}
+
+static void print_text(const Own *own, const ExecMeasurement *m, bool verbose)
+{
+    const Plan *plan = own->source.plan;
+    g_autofree char *memory = units_format((double)m->bytes, QUANTITY_BYTES);
+    printf("%s on %u ranks, %s backend, %s, %u repeats\n", plan->model, plan->n_devices,
+           own->backend, own->dtype, m->repeats);
+    print_spread("iteration", &m->iteration);
+    printf("  %-12s %s on the rank that holds most\n", "memory", memory);
+    printf("  %-24s %6s %12s\n", "op or collective", "calls", "together");
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        print_kind(op_kind_name((OpKind)k), &m->op[k]);
+    for (uint32_t k = 0; k < COLLECTIVES; k++)
+        print_kind(collective_name((Collective)k), &m->collective[k]);
+    if (verbose)
+        print_stages(own, m);
+}
+
+static json_t *spread_json(const ExecSpread *spread)
+{
+    return json_pack("{s:f, s:f, s:f}", "median_s", spread->median_s, "low_s",
+                     spread->low_s, "high_s", spread->high_s);
+}
+
+static void append_kind(json_t *list, const char *name, const ExecKind *kind)
+{
+    if (kind->n > 0)
+        json_array_append_new(list, json_pack("{s:s, s:i, s:f}", "kind", name, "calls",
+                                              (int)kind->n, "median_s", kind->median_s));
+}
+
+static void print_json(const Own *own, const ExecMeasurement *m, uint64_t seed)
+{
+    const Plan *plan = own->source.plan;
+    json_t *stages = json_array(), *kinds = json_array();
+    double comm = 0, comp = 0;
+    for (uint32_t k = 0; k < m->n_stages; k++) {
+        comm += m->stage[k].comm.median_s;
+        comp += m->stage[k].comp.median_s;
+        g_autofree char *first =
+            instr_text(&plan->program->instr[m->stage[k].first], own->source.graph);
+        json_array_append_new(stages,
+                              json_pack("{s:s, s:o, s:o}", "first", first,
+                                        "communication", spread_json(&m->stage[k].comm),
+                                        "computation", spread_json(&m->stage[k].comp)));
+    }
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        append_kind(kinds, op_kind_name((OpKind)k), &m->op[k]);
+    for (uint32_t k = 0; k < COLLECTIVES; k++)
+        append_kind(kinds, collective_name((Collective)k), &m->collective[k]);
+    command_print_json(json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:o, s:o, "
+        "s:I, "
+        "s:I, s:s}",
+        "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
+        "fidelity", "exec", "backend", own->backend, "dtype", own->dtype, "ranks",
+        (int)plan->n_devices, "repeats", (int)m->repeats, "iteration_time_s",
+        m->iteration.median_s, "iteration", spread_json(&m->iteration), "planned_time_s",
+        plan->iteration_time_s, "communication_s", comm, "computation_s", comp, "stages",
+        stages, "kinds", kinds, "bytes", (json_int_t)m->bytes, "seed", (json_int_t)seed,
+        "version", KILTER_VERSION));
+}
+
+/* Puts the shrunk model in place of the plan's. */
+static bool shrink_source(ExecPlan *source, GError **error)
+{
+    Graph *small = NULL;
+    Plan *plan = exec_shrink_plan(source->plan, source->graph, NULL, &small, error);
+    if (!plan)
+        return false;
+    plan_free(source->plan);
+    graph_free(source->graph);
+    source->plan = plan;
+    source->graph = small;
+    return true;
+}
+
+/* --- on the ranks --- */
+
+/* Numbers first: on a small model the plan must compute what one device computes. */
+static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
+                       GError **error)
+{
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) plan =
+        exec_shrink_plan(own->source.plan, own->source.graph, NULL, &small, error);
+    g_auto(ExecVerdict) verdict = {0};
+    if (!plan ||
+        !exec_verify(backend, plan, small, seed,
+                     is_single(own) ? SINGLE_TOLERANCE : EXEC_TOLERANCE, &verdict, error))
+        return false;
+    return verdict.right ||
+           kilter_fail(
+               error, KILTER_ERROR_FAILED,
+               "the plan is wrong on this backend: relative error %.2g; the first "
+               "wrong tensor is %s, made by %s",
+               verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
+}
+
+/* Times the plan; the process that holds rank 0 prints. */
+static bool measure(Own *own, ExecBackend *backend, const CommandOptions *options,
+                    GError **error)
+{
+    const uint64_t seed = options->planner.seed;
+    if (own->check && !check_plan(own, backend, seed, error))
+        return false;
+    g_autoptr(ExecReplay) replay =
+        exec_replay_new(backend, own->source.plan, own->source.graph, error);
+    if (!replay || !exec_replay_load(replay, seed, error))
+        return false;
+    exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
+    g_auto(ExecMeasurement) measurement = {0};
+    if (!exec_measure(backend, replay, own->source.plan, own->source.graph,
+                      (uint32_t)own->warm_up, (uint32_t)own->repeats, &measurement,
+                      error))
+        return false;
+    if (backend->first > 0 || options->quiet)
+        return true;
+    if (options->json)
+        print_json(own, &measurement, seed);
+    else
+        print_text(own, &measurement, options->verbose);
+    return true;
+}
+
+static bool measure_as_rank(Own *own, const CommandOptions *options, GError **error)
+{
+    uint32_t n_ranks, rank;
+    alarm((unsigned)own->timeout_s + RANK_GRACE_S);
+    if (!exec_mpi_start(&n_ranks, &rank, error))
+        return false;
+    g_autoptr(ExecBackend) backend =
+        exec_mpi_new(is_single(own) ? sizeof(float) : sizeof(double));
+    if (!measure(own, backend, options, error))
+        return false;
+    exec_mpi_stop();
+    return true;
+}
+
+/* --- starting the ranks --- */
+
+/* Memory that this machine can still give, in bytes; UINT64_MAX if it does not say. */
+static uint64_t free_memory(void)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
+        return UINT64_MAX;
+    const char *line = strstr(text, "MemAvailable:");
+    return line ? 1024 * g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10)
+                : UINT64_MAX;
+}
+
+/* All ranks together must fit: a rank that the kernel ends says nothing. */
+static bool check_memory(const Own *own, GError **error)
+{
+    const Plan *plan = own->source.plan;
+    g_autoptr(ExecBackend) all = exec_reference_new(plan->n_devices);
+    all->element_bytes = is_single(own) ? sizeof(float) : sizeof(double);
+    g_autoptr(ExecReplay) replay = exec_replay_new(all, plan, own->source.graph, error);
+    if (!replay)
+        return false;
+    const uint64_t needed = exec_replay_bytes_needed(replay), has = free_memory();
+    g_autofree char *needed_text = units_format((double)needed, QUANTITY_BYTES);
+    g_autofree char *has_text = units_format((double)has, QUANTITY_BYTES);
+    return needed <= has ||
+           kilter_fail(error, KILTER_ERROR_FAILED,
+                       "too big for this machine: %u ranks need %s together, %s are free",
+                       plan->n_devices, needed_text, has_text);
+}
+
+/* The same command for the ranks, on a plan file. */
+static char **rank_arguments(const Own *own, const char *file,
+                             const CommandOptions *options)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    g_autofree char *seed =
+        g_strdup_printf("--seed=%" G_GUINT64_FORMAT, options->planner.seed);
+    g_autofree char *warm_up = g_strdup_printf("--warm-up=%d", own->warm_up);
+    g_autofree char *repeats = g_strdup_printf("--repeats=%d", own->repeats);
+    g_autofree char *timeout = g_strdup_printf("--timeout=%d", own->timeout_s);
+    g_autofree char *dtype = g_strdup_printf("--dtype=%s", own->dtype);
+    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, seed, warm_up,
+                            repeats, timeout, NULL);
+    const struct {
+        bool given;
+        const char *option;
+    } flags[] = {{options->json, "--json"},
+                 {options->quiet, "--quiet"},
+                 {options->verbose, "--verbose"},
+                 {own->check, "--check"},
+                 {own->shrink, "--shrink"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(flags); i++)
+        if (flags[i].given)
+            g_strv_builder_add(list, flags[i].option);
+    for (char **text = own->slowdown; text && *text; text++) {
+        g_autofree char *option = g_strdup_printf("--slowdown=%s", *text);
+        g_strv_builder_add(list, option);
+    }
+    return g_strv_builder_end(list);
+}
+
+static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
+{
+    uint32_t unused;
+    if (!exec_mpi_built())
+        return exec_mpi_start(&unused, &unused, error);
+    const Plan *plan = own->source.plan;
+    if (own->ranks && (uint32_t)own->ranks != plan->n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--ranks %d: the plan is for %u devices", own->ranks,
+                           plan->n_devices);
+    g_autofree char *text = plan_write(plan, own->source.graph);
+    const uint32_t n_ranks = plan->n_devices;
+    if ((own->shrink && !shrink_source(&own->source, error)) || !check_memory(own, error))
+        return false;
+    g_autoptr(GError) trouble = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kilter-exec-XXXXXX", &trouble);
+    g_autofree char *file = folder ? g_build_filename(folder, "plan.json", NULL) : NULL;
+    bool good = file && g_file_set_contents(file, text, -1, &trouble);
+    if (good) {
+        g_auto(GStrv) arguments = rank_arguments(own, file, options);
+        good = exec_launch(n_ranks, (uint32_t)own->timeout_s,
+                           (const char *const *)arguments, error);
+    } else {
+        kilter_fail(error, KILTER_ERROR_FAILED, "cannot pass the plan to the ranks: %s",
+                    trouble->message);
+    }
+    if (file)
+        g_unlink(file);
+    if (folder)
+        g_rmdir(folder);
+    return good;
+}
+
+static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
+                GError **error)
+{
+    uint32_t rank;
+    double factor;
+    const bool starts = is_mpi(own) && !exec_is_rank();
+    if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
+        (own->shrink && !starts && !shrink_source(&own->source, error)))
+        return false;
+    for (char **text = own->slowdown; text && *text; text++)
+        if (!parse_slowdown(*text, own->source.plan->n_devices, &rank, &factor, error))
+            return false;
+    if (is_mpi(own))
+        return starts ? start_ranks(own, options, error)
+                      : measure_as_rank(own, options, error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
+    return check_memory(own, error) && measure(own, backend, options, error);
+}
+
+bool cmd_exec(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {.warm_up = 2, .repeats = 10, .timeout_s = 600};
+    const GOptionEntry entries[] = {
+        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
+         "Where to run: mpi (default) or reference", "NAME"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
+         "How many ranks to start (default and only choice: the plan's devices)", "N"},
+        {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
+         "float32 (default of mpi) or float64", "TYPE"},
+        {"warm-up", 0, 0, G_OPTION_ARG_INT, &own.warm_up,
+         "Iterations before the clock starts (default 2)", "N"},
+        {"repeats", 0, 0, G_OPTION_ARG_INT, &own.repeats,
+         "Iterations that are timed (default 10)", "N"},
+        {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.slowdown,
+         "Stretch a rank's computation by a factor of its own time; may be repeated",
+         "RANK=FACTOR"},
+        {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
+         "Run the small model of kilter verify", NULL},
+        {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,
+         "Verify the plan on these ranks first", NULL},
+        {"timeout", 0, 0, G_OPTION_ARG_INT, &own.timeout_s,
+         "Give up after that many seconds (default 600)", "S"},
+        EXEC_PLAN_OPTIONS(own.source),
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "exec",
+        .arguments = "PLAN.json | MODEL CLUSTER",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary =
+            "Runs a plan for real and times it: a rank a device, on this machine's CPUs. "
+            "Starts the ranks\nitself, or is started by mpirun -n RANKS.",
+        .example = "kilter exec plan.json --backend mpi --repeats 20\n  kilter exec "
+                   "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           check_options(&own, error) && run(&own, argc, argv, &options, error);
+}

@@ -1,0 +1,110 @@
+/* kilter exec as people call it: what it measures, and that what cannot run says so in one line and in time. */
+#include <jansson.h>
+
+#include "exec/exec.h"
+#include "tests/support/program.h"
+
+/* A sandbox with four.yaml, HAP's testbed cut down to four machines. */
+static Sandbox *sandbox_with_cluster(void)
+{
+    Sandbox *sandbox = sandbox_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+    char *file = NULL;
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/clusters/hap-8.yaml", &file, NULL, NULL));
+    g_string_append(text, file);
+    g_free(file);
+    assert_int_equal(g_string_replace(text, "count: 6", "count: 2", 0), 1);
+    g_string_replace(text, "name: hap-8", "name: four", 1);
+    sandbox_write(sandbox, "four.yaml", text->str);
+    return sandbox;
+}
+
+static json_t *measured(const Sandbox *sandbox, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(sandbox, line);
+    json_t *root = json_loads(ran.out, 0, NULL);
+    if (!root)
+        fail_msg("%s: no JSON: %s", line, ran.out);
+    return root;
+}
+
+static double number(const json_t *root, const char *key)
+{
+    const json_t *value = json_object_get(root, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static void test_reference(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
+    json_t *root = measured(sandbox, "exec vit:layers=1 four.yaml -p dp-ev -b reference "
+                                     "--shrink --check --repeats 3 --json");
+    assert_int_equal(number(root, "ranks"), 4);
+    assert_at_most(1e-9, number(root, "iteration_time_s"));
+    json_decref(root);
+    program_refuses(sandbox, "exec vit four.yaml -b reference --dtype float32", 2,
+                    "float64 only");
+}
+
+static void test_mpi(void **state)
+{
+    (void)state;
+    if (!exec_mpi_built())
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
+    json_t *root =
+        measured(sandbox, "exec bert-moe:layers=2 four.yaml -p deepspeed --ranks 4 "
+                          "--shrink --check --dtype float64 --repeats 5 --json");
+    assert_int_equal(number(root, "ranks"), 4);
+    assert_int_equal(number(root, "repeats"), 5);
+    assert_at_most(1e-9, number(root, "iteration_time_s"));
+    assert_true(json_array_size(json_object_get(root, "stages")) > 1);
+    assert_true(json_array_size(json_object_get(root, "kinds")) > 10);
+    const double computation = number(root, "computation_s");
+    json_decref(root);
+    root = measured(sandbox,
+                    "exec bert-moe:layers=2 four.yaml -p deepspeed --shrink --dtype "
+                    "float64 --slowdown 2=500 --repeats 3 --json");
+    assert_at_most(2 * computation, number(root, "computation_s"));
+    json_decref(root);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
+    program_refuses(sandbox, "exec", 2, "expected PLAN.json");
+    program_refuses(sandbox, "exec vit four.yaml -b nothing", 2, "--backend");
+    program_refuses(sandbox, "exec vit four.yaml --dtype float16", 2, "--dtype");
+    program_refuses(sandbox, "exec vit four.yaml --repeats 0", 2, "--repeats");
+    program_refuses(sandbox, "exec vit:layers=1 four.yaml -p dp-ev --slowdown 4=2", 2,
+                    "--slowdown");
+    if (!exec_mpi_built()) {
+        program_refuses(sandbox, "exec vit:layers=1 four.yaml -p dp-ev", 1,
+                        "no mpi backend");
+        return;
+    }
+    program_refuses(sandbox, "exec vit:layers=1 four.yaml -p dp-ev --ranks 3", 2,
+                    "the plan is for 4 devices");
+    program_refuses(sandbox, "exec bert-base:layers=60,batch=900 four.yaml -p dp-ev", 1,
+                    "too big for this machine");
+    program_refuses(sandbox,
+                    "exec vit:layers=1 four.yaml -p dp-ev --shrink --repeats 1000000 "
+                    "--timeout 1",
+                    1, "more than the 1 s");
+    program_refuses_in(sandbox, "exec vit:layers=1 four.yaml -p dp-ev", "PATH=/nowhere",
+                       1, "no mpirun");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
