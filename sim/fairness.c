@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NONE UINT32_MAX
+
 /* Levels within this part of one another are one. */
 static const double SAME_LEVEL = 1e-11;
 
@@ -17,6 +19,7 @@ void share_init(SimShare *share, const Topology *topology)
     }
     share->level = g_new(HeapItem, topology->n_links);
     share->dirty = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    share->relieved = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     share->found_links = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     share->found_flows = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
 }
@@ -27,13 +30,14 @@ void share_clear(SimShare *share)
         g_free(share->link[i].entry);
     for (uint32_t i = 0; i < share->n_flows; i++) {
         g_free(share->flow[i].at);
-        g_free(share->flow[i].use);
+        g_free(share->flow[i].more_use);
     }
     g_free(share->link);
     g_free(share->flow);
     g_free(share->level);
     g_free(share->end);
     g_array_unref(share->dirty);
+    g_array_unref(share->relieved);
     g_array_unref(share->found_links);
     g_array_unref(share->found_flows);
 }
@@ -55,15 +59,17 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const Si
     f->rate = 0;
     f->epoch = 0;
     f->active = false;
+    f->bottleneck = NONE;
     f->at = NULL;
-    f->use = NULL;
+    f->more_use = NULL;
+    f->use = flow->use;
+    f->n_uses = flow->n_uses;
     if (flow->n_uses > OWN_USES)
         f->at = g_new(uint32_t, flow->n_uses);
     if (own) {
-        f->flow.use = NULL;
         if (flow->n_uses > OWN_USES)
-            f->use = g_new(SimUse, flow->n_uses);
-        memcpy(f->use ? f->use : f->own_use, own, flow->n_uses * sizeof *own);
+            f->use = f->more_use = g_new(SimUse, flow->n_uses);
+        memcpy(f->more_use ? f->more_use : f->own_use, own, flow->n_uses * sizeof *own);
     }
     return id;
 }
@@ -71,7 +77,7 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const Si
 void share_release(SimShare *share, SimFlowId id)
 {
     g_clear_pointer(&share->flow[id].at, g_free);
-    g_clear_pointer(&share->flow[id].use, g_free);
+    g_clear_pointer(&share->flow[id].more_use, g_free);
 }
 
 static void mark_dirty(SimShare *share, uint32_t link)
@@ -95,7 +101,7 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
     const SimUse *use = share_uses(share, id);
     uint32_t *at = places(f);
 
-    for (uint32_t k = 0; k < f->flow.n_uses; k++) {
+    for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[use[k].link];
         if (link->n == link->capacity) {
             link->capacity = MAX(4, 2 * link->capacity);
@@ -118,14 +124,18 @@ void share_remove(SimShare *share, SimFlowId id)
     const SimUse *use = share_uses(share, id);
     const uint32_t *at = places(f);
 
-    for (uint32_t k = 0; k < f->flow.n_uses; k++) {
+    for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[use[k].link];
         const Entry last = link->entry[--link->n];
         link->entry[at[k]] = last;
         places(&share->flow[last.flow])[last.use] = at[k];
-        if (link->n > 0)
-            mark_dirty(share, use[k].link);
+        if (link->n > 0 && !link->relieved) {
+            link->relieved = true;
+            g_array_append_val(share->relieved, use[k].link);
+        }
     }
+    if (f->bottleneck != NONE)
+        share->link[f->bottleneck].n_bound--;
     f->active = false;
     share->n_active--;
 }
@@ -222,6 +232,11 @@ void share_take_due(SimShare *share, double until_s, GArray *due)
 {
     find_due(share, until_s, due);
     if (due->len > share->n_ends / 8) { /* make the heap anew from what is left */
+        g_array_set_size(due, 0);
+        for (SimFlowId id = 0; id < share->n_flows; id++)
+            if (share->flow[id].active &&
+                share->end[share->flow[id].place].key <= until_s)
+                g_array_append_val(due, id);
         uint32_t n = 0;
         for (uint32_t i = 0; i < share->n_ends; i++)
             if (!(share->end[i].key <= until_s))
@@ -241,9 +256,9 @@ void share_take_due(SimShare *share, double until_s, GArray *due)
             else
                 end_down(share, place, last);
         }
+        if (due->len > 1)
+            qsort(due->data, due->len, sizeof(SimFlowId), by_number);
     }
-    if (due->len > 1)
-        qsort(due->data, due->len, sizeof(SimFlowId), by_number);
 }
 
 /* --- solving --- */
@@ -261,6 +276,13 @@ static void find_part(SimShare *share)
     g_array_set_size(links, 0);
     g_array_set_size(flows, 0);
     share->epoch++;
+    for (uint32_t i = 0; i < share->relieved->len; i++) {
+        const uint32_t id = g_array_index(share->relieved, uint32_t, i);
+        share->link[id].relieved = false;
+        if (share->link[id].n_bound > 0)
+            mark_dirty(share, id);
+    }
+    g_array_set_size(share->relieved, 0);
     for (uint32_t i = 0; i < share->dirty->len; i++) {
         const uint32_t id = g_array_index(share->dirty, uint32_t, i);
         share->link[id].dirty = false;
@@ -283,7 +305,7 @@ static void find_part(SimShare *share)
             f->epoch = share->epoch;
             f->fixed = false;
             g_array_append_val(flows, id);
-            for (uint32_t k = 0; k < f->flow.n_uses; k++) {
+            for (uint32_t k = 0; k < f->n_uses; k++) {
                 if (share->link[use[k].link].epoch == share->epoch)
                     continue;
                 share->link[use[k].link].epoch = share->epoch;
@@ -341,13 +363,24 @@ static uint32_t make_levels(SimShare *share)
     return n;
 }
 
-static void fix_flow(SimShare *share, SimFlowId id, double level)
+static void bind(SimShare *share, Sharer *f, uint32_t link)
+{
+    if (f->bottleneck == link)
+        return;
+    if (f->bottleneck != NONE)
+        share->link[f->bottleneck].n_bound--;
+    f->bottleneck = link;
+    share->link[link].n_bound++;
+}
+
+static void fix_flow(SimShare *share, SimFlowId id, uint32_t full, double level)
 {
     Sharer *f = &share->flow[id];
     const SimUse *use = share_uses(share, id);
+    bind(share, f, full);
     f->fixed = true;
     f->next_rate = level;
-    for (uint32_t k = 0; k < f->flow.n_uses; k++) {
+    for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[use[k].link];
         const double weight = weight_on(f, link, &use[k]);
         link->left--;
@@ -363,7 +396,8 @@ static void fill(SimShare *share)
     double reached = 0; /* level of the last link that was full */
 
     while (left > 0) {
-        SharedLink *link = &share->link[heap[0].item];
+        const uint32_t full = heap[0].item;
+        SharedLink *link = &share->link[full];
         if (link->left == 0) {
             n--;
             level_down(heap, n, 0, heap[n]);
@@ -373,8 +407,8 @@ static void fill(SimShare *share)
             refresh(share, link);
         double level = level_of(link);
         if (level > heap[0].key * (1 + SAME_LEVEL) && n > 1) {
-            level_down(heap, n, 0, (HeapItem){level, heap[0].item});
-            if (&share->link[heap[0].item] != link)
+            level_down(heap, n, 0, (HeapItem){level, full});
+            if (heap[0].item != full)
                 continue;
         }
         if (level <= reached * (1 + SAME_LEVEL))
@@ -383,21 +417,26 @@ static void fill(SimShare *share)
         left -= link->left;
         for (uint32_t e = 0; e < link->n; e++)
             if (!share->flow[link->entry[e].flow].fixed)
-                fix_flow(share, link->entry[e].flow, level);
+                fix_flow(share, link->entry[e].flow, full, level);
     }
 }
 
 /* The rates of a part that is one flow. */
 static void fill_one(SimShare *share, SimFlowId id)
 {
-    double level = INFINITY;
+    double least = INFINITY;
+    uint32_t full = NONE;
     for (uint32_t i = 0; i < share->found_links->len; i++) {
-        const SharedLink *link =
-            &share->link[g_array_index(share->found_links, uint32_t, i)];
-        if (link->n > 0)
-            level = fmin(level, level_of(link));
+        const uint32_t link = g_array_index(share->found_links, uint32_t, i);
+        const double level =
+            share->link[link].n > 0 ? level_of(&share->link[link]) : INFINITY;
+        if (level < least) {
+            least = level;
+            full = link;
+        }
     }
-    share->flow[id].next_rate = level;
+    share->flow[id].next_rate = least;
+    bind(share, &share->flow[id], full);
 }
 
 void share_solve(SimShare *share, double now_s)

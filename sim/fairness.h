@@ -9,7 +9,9 @@
  * flows get the same rate to the bit.
  *
  * Only what a change can reach is solved for again: the flows on the links that changed,
- * the links of those flows, and so on. */
+ * the links of those flows, and so on. Rates are max-min fair if and only if each flow has
+ * a bottleneck, a full link on which none is faster; so a flow that leaves changes nothing
+ * unless it leaves a bottleneck of a flow that stays. */
 #ifndef KILTER_SIM_FAIRNESS_H
 #define KILTER_SIM_FAIRNESS_H
 
@@ -18,15 +20,21 @@
 enum { OWN_USES = 6 }; /* that a flow holds without more memory */
 
 typedef struct {
-    SimFlow flow;
-    double rate, remaining, since_s; /* bytes left at since_s; then rate bytes/s */
+    /* what solving reads, in one line of the cache */
+    const SimUse *use; /* NULL: own_use */
+    uint32_t n_uses;
+    uint32_t epoch;                  /* solve that has met it */
     double next_rate;                /* while solving */
     double stretch;                  /* 1 / efficiency */
-    uint32_t epoch;                  /* solve that has met it */
+    double rate, remaining, since_s; /* bytes left at since_s; then rate bytes/s */
     uint32_t place;                  /* in the heap of ends */
     bool fixed, active;
-    uint32_t *at; /* [use]: place among the link's entries */
-    SimUse *use;  /* of flow.use NULL: its own, as here or in own_use */
+    uint32_t
+        bottleneck; /* the full link that keeps its rate down; UINT32_MAX: none yet */
+    /* the rest */
+    SimFlow flow;
+    uint32_t *at;     /* [use]: place among the link's entries; NULL: own_at */
+    SimUse *more_use; /* of a flow that brings none and has more than own_use holds */
     SimUse own_use[OWN_USES];
     uint32_t own_at[OWN_USES];
 } Sharer;
@@ -40,7 +48,8 @@ typedef struct {
     double bandwidth;
     Entry *entry; /* active flows on it */
     uint32_t n, capacity;
-    bool inner, dirty;
+    bool inner, dirty, relieved;
+    uint32_t n_bound; /* flows whose bottleneck it is */
     /* while solving */
     uint32_t epoch, left; /* flows not fixed */
     double room, weight;
@@ -57,7 +66,8 @@ typedef struct {
     Sharer *flow;
     uint64_t n_solved;
     uint32_t epoch;
-    GArray *dirty;       /* links */
+    GArray *dirty;       /* links that changed, */
+    GArray *relieved;    /* or that flows only left */
     GArray *found_links; /* scratch: the part that is solved for, */
     GArray *found_flows;
     HeapItem *level; /* scratch: [n_links] */
@@ -93,7 +103,7 @@ static inline Sharer *share_flow(const SimShare *share, SimFlowId id)
 static inline const SimUse *share_uses(const SimShare *share, SimFlowId id)
 {
     const Sharer *f = &share->flow[id];
-    return f->flow.use ? f->flow.use : f->use ? f->use : f->own_use;
+    return f->use ? f->use : f->own_use;
 }
 
 uint32_t share_stalled(const SimShare *share);

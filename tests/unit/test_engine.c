@@ -144,6 +144,76 @@ static void test_random_against_sort(void **state)
     assert_int_equal(check.next, MANY);
 }
 
+/* --- the calendar: many pending events, uneven in time --- */
+
+enum { PENDING = 20000, HELD = 100000 };
+
+typedef struct {
+    GRand *rand;
+    uint32_t left;
+    double last_s;
+    uint32_t last_priority;
+    uint64_t last_argument, next_argument;
+    uint32_t spread; /* which distribution */
+} Hold;
+
+/* Waiting times that no single width of a calendar's days fits. */
+static double draw(Hold *h)
+{
+    switch (h->spread) {
+    case 0: /* even */
+        return g_rand_double(h->rand);
+    case 1: /* ties: one of few instants, often the present one */
+        return g_rand_int_range(h->rand, 0, 3);
+    case 2: /* over twelve orders of magnitude */
+        return pow(10, g_rand_double_range(h->rand, -6, 6));
+    default: /* two clusters, one of them far away */
+        return g_rand_boolean(h->rand) ? 1e-9 * g_rand_double(h->rand) : 1e9;
+    }
+}
+
+static void hold(SimEngine *engine, void *context, uint64_t argument);
+
+/* The argument counts the events that were scheduled, as the sequence number does. */
+static void schedule_one(SimEngine *engine, Hold *h)
+{
+    const uint32_t priority = (uint32_t)g_rand_int_range(h->rand, 0, 2);
+    sim_engine_schedule(engine, sim_engine_now(engine) + draw(h), priority, hold, h,
+                        h->next_argument++ << 1 | priority);
+}
+
+static void hold(SimEngine *engine, void *context, uint64_t argument)
+{
+    Hold *h = context;
+    const uint32_t priority = argument & 1;
+    const double now_s = sim_engine_now(engine);
+
+    /* Within an instant, priorities rise unless an event was scheduled just now. */
+    assert_true(now_s >= h->last_s);
+    if (now_s == h->last_s && priority == h->last_priority)
+        assert_true(argument >> 1 > h->last_argument);
+    h->last_s = now_s;
+    h->last_priority = priority;
+    h->last_argument = argument >> 1;
+    if (h->left > 0) {
+        h->left--;
+        schedule_one(engine, h);
+    }
+}
+
+static void test_many_pending(void **state)
+{
+    (void)state;
+    for (uint32_t spread = 0; spread < 4; spread++) {
+        g_autoptr(SimEngine) engine = sim_engine_new();
+        Hold h = {g_rand_new_with_seed(spread + 1), HELD, 0, 0, 0, 1, spread};
+        for (uint32_t i = 0; i < PENDING; i++)
+            schedule_one(engine, &h);
+        assert_int_equal(sim_engine_run(engine), PENDING + HELD);
+        g_rand_free(h.rand);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_handlers_schedule),
         cmocka_unit_test(test_present_goes_last),
         cmocka_unit_test(test_random_against_sort),
+        cmocka_unit_test(test_many_pending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

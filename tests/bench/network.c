@@ -1,0 +1,148 @@
+/* What the network simulation takes: the cases that other simulators were measured on, and
+ * the event queue under the hold model (every event handled schedules one). */
+#include <math.h>
+#include <time.h>
+
+#include "sim/lowering.h"
+#include "tests/bench/bench.h"
+
+/* --- collectives --- */
+
+typedef struct {
+    const char *name, *cluster;
+    SimTraffic traffic;
+    SimAlgorithm algorithm;
+    double bytes; /* of the whole tensor */
+    uint32_t repeats;
+    Topology *topology;
+    uint32_t *device;
+    double simulated_s;
+} Case;
+
+static void count(SimEngine *engine, void *context, uint64_t argument)
+{
+    (void)argument;
+    ((Case *)context)->simulated_s = sim_engine_now(engine);
+}
+
+/* From the topology: routes, flows, rates, events. */
+static void simulate(void *data)
+{
+    Case *c = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    g_autoptr(SimNetwork) network = sim_network_new(engine, c->topology);
+    const SimCollective collective = {.traffic = c->traffic,
+                                      .algorithm = c->algorithm,
+                                      .bytes = c->bytes,
+                                      .n = c->topology->n_devices,
+                                      .device = c->device};
+    g_autoptr(SimLowered) lowered = sim_lower(network, &collective, &error);
+    if (!lowered)
+        g_error("%s", error->message);
+    for (uint32_t i = 0; i < c->repeats; i++) {
+        g_autoptr(SimRun) run = sim_run_new(network, lowered, NULL, count, c, 0);
+        sim_run_arrive_all(run);
+        sim_engine_run(engine);
+    }
+}
+
+static void bench_case(Case *c)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(c->cluster, &error);
+    if (!cluster)
+        g_error("%s", error->message);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    c->topology = topology_of_view(view, &error);
+    if (!c->topology)
+        g_error("%s", error->message);
+    c->device = g_new(uint32_t, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        c->device[j] = j;
+    bench_run(c->name, simulate, c);
+    printf("%36s simulated: %.9g s\n", "", c->simulated_s);
+    g_free(c->device);
+    topology_free(c->topology);
+}
+
+/* --- the event queue --- */
+
+enum { DRAWS = 1 << 16, HELD = 3000000 };
+
+typedef struct {
+    uint32_t pending;
+    uint64_t left, handled;
+    double draw[DRAWS]; /* exponential, mean 1 */
+} Hold;
+
+static void hold(SimEngine *engine, void *context, uint64_t argument)
+{
+    Hold *h = context;
+    h->handled++;
+    if (h->left == 0)
+        return;
+    h->left--;
+    sim_engine_schedule(engine, sim_engine_now(engine) + h->draw[h->left % DRAWS], 0,
+                        hold, h, argument);
+}
+
+static void run_hold(void *data)
+{
+    Hold *h = data;
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    h->left = HELD;
+    h->handled = 0;
+    for (uint32_t i = 0; i < h->pending; i++)
+        sim_engine_schedule(engine, h->draw[i % DRAWS], 0, hold, h, i);
+    sim_engine_run(engine);
+}
+
+static void bench_hold(uint32_t pending)
+{
+    Hold *h = g_new0(Hold, 1);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    for (uint32_t i = 0; i < DRAWS; i++)
+        h->draw[i] = -log(1 - g_rand_double(rand));
+    h->pending = pending;
+    /* Time of the processor: others may use the machine. */
+    double best_s = INFINITY;
+    for (uint32_t i = 0; i < 3; i++) {
+        const clock_t start = clock();
+        run_hold(h);
+        best_s = fmin(best_s, (double)(clock() - start) / CLOCKS_PER_SEC);
+    }
+    g_autofree char *name = g_strdup_printf("hold model, %u pending", pending);
+    printf("%-36s %10.1f M events/s\n", name, (double)h->handled / best_s / 1e6);
+    g_free(h);
+}
+
+int main(void)
+{
+    static Case cases[] = {
+        {.name = "ring all-reduce, 1024 hosts",
+         .cluster = "star:hosts=1024,bandwidth=10Gb/s,latency=5us",
+         .traffic = SIM_ALL_REDUCE,
+         .algorithm = SIM_ALGORITHM_RING,
+         .bytes = 100e6,
+         .repeats = 1},
+        {.name = "12 all-reduces, 1024 hosts",
+         .cluster = "star:hosts=1024,bandwidth=10Gb/s,latency=5us",
+         .traffic = SIM_ALL_REDUCE,
+         .algorithm = SIM_ALGORITHM_RING,
+         .bytes = 28e6,
+         .repeats = 12},
+        {.name = "all-to-all, 256 hosts, 4:1 tree",
+         .cluster = "tree:hosts=256,leaf=16,oversubscription=4",
+         .traffic = SIM_ALL_TO_ALL,
+         .algorithm = SIM_ALGORITHM_DIRECT,
+         .bytes = 256 * 64e6,
+         .repeats = 1},
+    };
+    bench_print_header("network");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        bench_case(&cases[i]);
+    for (uint32_t pending = 100; pending <= 1000000; pending *= 10)
+        bench_hold(pending);
+    return 0;
+}
