@@ -72,7 +72,7 @@ static void start(Run *run, uint32_t id, uint32_t cause)
         return;
     span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
-    span->stream = (uint8_t)sim_streams_of(run->flow->streams, id);
+    span->stream = run->flow->streams->stream[id];
     if (task->kind == TASK_COMPUTE) {
         Lane *lane = &run->lane[task->lane];
         lane->task = id;
@@ -303,7 +303,7 @@ static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
     if (!sim_flow_prepare(sim, &flow, error))
         return false;
     report->timeline = sim_tasks_timeline(flow.tasks, sim->plan->program->n);
-    report->timeline->n_streams = sim->options->streams > 1 ? 3 : 2;
+    report->timeline->n_streams = flow.streams->n_streams;
     if (!sim_flow_run(&flow, 0, true, report->timeline, error))
         return false;
     report_stages(flow.tasks, report->timeline, report);

@@ -12,7 +12,7 @@
     X(CHOICE, overlap, "overlap", "on",                                                 \
       "off|on: whether communication overlaps computation")                             \
     X(COUNT, streams, "streams", "1",                                                   \
-      "communication streams a device; from 2 on gradients have one of their own")      \
+      "communication streams a device; gradients have all but the first to themselves") \
     X(BYTES, first_bucket, "first_bucket", "1MiB",                                      \
       "limit of the first gradient bucket; the others' is the planner's option bucket") \
     X(CHOICE, network, "network", "topology",                                           \

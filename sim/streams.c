@@ -47,13 +47,27 @@ static Place *place_all(const SimStreams *s)
     return place;
 }
 
-uint32_t sim_streams_of(const SimStreams *s, uint32_t id)
+uint32_t sim_streams_count(const SimOptions *options)
 {
-    const SimTask *task = &s->tasks->task[id];
+    return 1 + options->streams;
+}
 
-    if (task->kind == TASK_COMPUTE)
-        return 0;
-    return task->gradient && s->separate_gradients ? 2 : 1;
+/* Gradients take turns on the streams that are theirs, in the order of the places. */
+static void assign_streams(SimStreams *s, const SimOptions *options, const Place *place)
+{
+    const uint32_t first = 2, n_streams = sim_streams_count(options);
+    uint32_t turn = 0;
+
+    for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
+        const uint32_t id = place[i].task;
+        const SimTask *task = &s->tasks->task[id];
+        if (task->kind == TASK_COMPUTE)
+            s->stream[id] = 0;
+        else if (!task->gradient || n_streams == first)
+            s->stream[id] = 1;
+        else
+            s->stream[id] = (uint8_t)(first + turn++ % (n_streams - first));
+    }
 }
 
 /* --- what waits for what --- */
@@ -75,7 +89,7 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
 static void add_stream_edges(const SimStreams *s, const Place *place, GArray *edges)
 {
     const SimTasks *tasks = s->tasks;
-    const uint32_t n_lanes = tasks->n_lanes, n = 3 * n_lanes;
+    const uint32_t n_lanes = tasks->n_lanes, n = s->n_streams * n_lanes;
     g_autofree uint32_t *last = g_new(uint32_t, n);
 
     for (uint32_t i = 0; i < n; i++)
@@ -83,7 +97,7 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &tasks->task[id];
-        const uint32_t stream = s->overlap ? sim_streams_of(s, id) : 0;
+        const uint32_t stream = s->overlap ? s->stream[id] : 0;
         uint32_t *of_lane = &last[stream * n_lanes];
         if (task->kind == TASK_COMPUTE) {
             add_edge(edges, of_lane[task->lane], id);
@@ -108,11 +122,10 @@ static void add_dep_edges(const SimStreams *s, GArray *edges)
     }
 }
 
-static void connect_tasks(SimStreams *s)
+static void connect_tasks(SimStreams *s, const Place *place)
 {
     const uint32_t n = s->tasks->n_tasks;
     g_autoptr(GArray) edges = g_array_new(false, false, sizeof(Edge));
-    g_autofree Place *place = place_all(s);
 
     add_stream_edges(s, place, edges);
     add_dep_edges(s, edges);
@@ -137,8 +150,11 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
 
     s->tasks = tasks;
     s->overlap = options->overlap;
-    s->separate_gradients = options->streams > 1;
-    connect_tasks(s);
+    s->n_streams = sim_streams_count(options);
+    s->stream = g_new(uint8_t, tasks->n_tasks);
+    g_autofree Place *place = place_all(s);
+    assign_streams(s, options, place);
+    connect_tasks(s, place);
     return s;
 }
 
@@ -149,5 +165,6 @@ void sim_streams_free(SimStreams *s)
     g_free(s->first_next);
     g_free(s->next);
     g_free(s->waiting);
+    g_free(s->stream);
     g_free(s);
 }

@@ -8,7 +8,7 @@
  *     overlap on     computations in program order on stream 0, collectives on stream 1.
  *                    A collective stands where the program has it, one that reduces a
  *                    parameter's gradient right after what makes its operand. With more
- *                    streams the latter have stream 2 for themselves.
+ *                    streams the latter take turns on streams 2 and up.
  *     overlap off    one stream for both; in a stage the collectives come first. With the
  *                    cost model's times that is equation (1) of sim/sim.h: a collective
  *                    is a barrier, and between two of them the slowest device decides. */
@@ -19,7 +19,9 @@
 
 typedef struct {
     const SimTasks *tasks;
-    bool overlap, separate_gradients;
+    bool overlap;
+    uint32_t n_streams;
+    uint8_t *stream;      /* [task] */
     uint32_t *first_next; /* [task]: in `next`; n_tasks + 1 of them */
     uint32_t *next;       /* tasks that wait for it */
     uint32_t *waiting;    /* [task]: for how many tasks it waits */
@@ -30,7 +32,8 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options);
 void sim_streams_free(SimStreams *streams);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimStreams, sim_streams_free)
 
-/* 0: computation; 1, 2: communication. */
-uint32_t sim_streams_of(const SimStreams *streams, uint32_t task);
+/* Streams of a device: computation and the communication streams that the options ask
+ * for. */
+uint32_t sim_streams_count(const SimOptions *options);
 
 #endif

@@ -131,7 +131,7 @@ static void test_streams(void **state)
         c.plan->bucket_bytes = 0;
         const SimOptions off = options_of("off");
         SimOptions on = options_of("on");
-        on.streams = 1 + seed % 2;
+        on.streams = 1 + seed % 3;
         g_autoptr(SimReport) a = random_case_evaluate(&c, "flow", &off);
         g_autoptr(SimReport) b = random_case_evaluate(&c, "flow", &on);
         const double t = a->iteration_time_s;

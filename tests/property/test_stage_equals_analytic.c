@@ -1,51 +1,15 @@
 /* Random plans: the `stage` simulation equals the `analytic` formula, and neither depends
  * on the order of devices or on the unit of time. */
-#include "tests/support/random_graph.h"
-#include "tests/support/random_plan.h"
-#include "tests/support/random_program.h"
-#include "tests/test.h"
+#include "tests/support/random_case.h"
 
-enum { CASES = 100, MAX_BLOCKS = 3, MAX_MACHINES = 5 };
+enum { CASES = 100 };
 
-typedef struct {
-    Graph *graph;
-    Cluster *cluster;
-    ClusterView *view;
-    Plan *plan;
-} Case;
-
-static Case new_case(uint32_t seed)
+static SimReport *evaluate(const RandomCase *c, const char *fidelity)
 {
-    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
-    g_autoptr(GError) error = NULL;
-    Case c;
+    SimOptions options;
 
-    c.graph = random_graph(rand, MAX_BLOCKS);
-    c.cluster = random_cluster(rand, MAX_MACHINES);
-    c.view = cluster_view(c.cluster,
-                          g_rand_boolean(rand) ? GRANULARITY_MACHINE : GRANULARITY_GPU);
-    Program *program = random_program(rand, c.graph);
-    program_check(program, c.graph, &error);
-    assert_no_error(error);
-    c.plan = random_plan(rand, c.graph, c.view, program);
-    return c;
-}
-
-static void free_case(Case *c)
-{
-    plan_free(c->plan);
-    cluster_view_free(c->view);
-    cluster_free(c->cluster);
-    graph_free(c->graph);
-}
-
-static SimReport *evaluate(const Case *c, const char *fidelity)
-{
-    g_autoptr(GError) error = NULL;
-    SimReport *report = sim_evaluate(c->plan, c->graph, c->view, fidelity, &error);
-
-    assert_no_error(error);
-    return report;
+    sim_options_init(&options);
+    return random_case_evaluate(c, fidelity, &options);
 }
 
 /* Equal to 1e-9 of the iteration; parts may be much smaller than what they are
@@ -61,7 +25,7 @@ static void test_stage_equals_analytic(void **state)
 
     (void)state;
     for (uint32_t seed = 0; seed < CASES; seed++) {
-        Case c = new_case(seed);
+        RandomCase c = random_case_new(seed);
         g_autoptr(SimReport) a = evaluate(&c, "analytic");
         g_autoptr(SimReport) s = evaluate(&c, "stage");
         const double t = a->iteration_time_s;
@@ -85,7 +49,7 @@ static void test_stage_equals_analytic(void **state)
             assert_at_most(-1e-9 * t, a->idle_s[j]);
             assert_int_equal(s->memory_bytes[j], a->memory_bytes[j]);
         }
-        free_case(&c);
+        random_case_free(&c);
     }
     assert_true(stages > 10 * CASES); /* the programs are no trivial ones */
 }
@@ -99,7 +63,7 @@ static void swap(void *a, void *b, size_t size)
 }
 
 /* Exchanges two devices in the view and in the plan. */
-static void exchange(Case *c, uint32_t a, uint32_t b)
+static void exchange(RandomCase *c, uint32_t a, uint32_t b)
 {
     const uint32_t n = c->view->n_devices;
 
@@ -114,7 +78,7 @@ static void test_order_of_devices(void **state)
 {
     (void)state;
     for (uint32_t seed = 0; seed < CASES; seed++) {
-        Case c = new_case(1000 + seed);
+        RandomCase c = random_case_new(1000 + seed);
         g_autoptr(SimReport) before = evaluate(&c, "stage");
         const uint32_t last = c.view->n_devices - 1;
         exchange(&c, 0, last);
@@ -125,7 +89,7 @@ static void test_order_of_devices(void **state)
         assert_int_equal(after->memory_bytes[last], before->memory_bytes[0]);
         assert_int_equal(after->feasible, before->feasible);
         assert_int_equal(after->missing_bytes, before->missing_bytes);
-        free_case(&c);
+        random_case_free(&c);
     }
 }
 
@@ -139,7 +103,7 @@ static void test_twice_as_fast(void **state)
 {
     (void)state;
     for (uint32_t seed = 0; seed < CASES; seed++) {
-        Case c = new_case(2000 + seed);
+        RandomCase c = random_case_new(2000 + seed);
         double time_s[2];
         for (uint32_t i = 0; i < 2; i++) {
             for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
@@ -152,25 +116,25 @@ static void test_twice_as_fast(void **state)
             time_s[i] = report->iteration_time_s;
         }
         assert_close(2 * time_s[1], time_s[0], 1e-9);
-        free_case(&c);
+        random_case_free(&c);
     }
 }
 
 static void test_same_twice(void **state)
 {
     (void)state;
-    Case c = new_case(3000);
+    RandomCase c = random_case_new(3000);
     g_autoptr(SimReport) a = evaluate(&c, "stage");
     g_autoptr(SimReport) b = evaluate(&c, "stage");
     assert_true(a->iteration_time_s == b->iteration_time_s);
-    free_case(&c);
+    random_case_free(&c);
 }
 
 /* Shares are those of the rounded splits, and the ratios where the plan has none. */
 static void test_plan_shares(void **state)
 {
     (void)state;
-    Case c = new_case(3002);
+    RandomCase c = random_case_new(3002);
     const uint32_t n = c.view->n_devices;
     g_autoptr(SimLinear) linear =
         sim_linear(c.plan->program, c.graph, c.view, c.plan->segment, 0);
@@ -187,7 +151,7 @@ static void test_plan_shares(void **state)
             assert_close(rounded[k * n + j] * split->units, split->count[j], 1e-12);
             assert_true(ratios[k * n + j] == c.plan->ratio[split->segment * n + j]);
         }
-    free_case(&c);
+    random_case_free(&c);
 }
 
 static void test_errors(void **state)
@@ -195,7 +159,7 @@ static void test_errors(void **state)
     g_autoptr(GError) error = NULL;
 
     (void)state;
-    Case c = new_case(3001);
+    RandomCase c = random_case_new(3001);
     assert_null(sim_evaluate(c.plan, c.graph, c.view, "magic", &error));
     assert_error(error, KILTER_ERROR_INPUT, "analytic, stage");
     g_clear_error(&error);
@@ -203,7 +167,7 @@ static void test_errors(void **state)
     assert_null(sim_evaluate(c.plan, c.graph, c.view, "stage", &error));
     assert_error(error, KILTER_ERROR_INPUT, "devices");
     c.plan->n_devices--;
-    free_case(&c);
+    random_case_free(&c);
 }
 
 int main(void)

@@ -134,6 +134,36 @@ static void test_data_parallel_iteration(void **state)
     }
 }
 
+/* Two streams for gradients: two rings at a time share the links, so that all end when
+ * they would one after another, but for latencies that pass together. */
+static void test_two_rings_at_a_time(void **state)
+{
+    (void)state;
+    Case c = new_case("synthetic:layers=2,forward=1ms,backward=0s,gradient=28MB",
+                      "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    g_autoptr(SimReport) one = evaluate(&c);
+    set(&c, "streams", "3");
+    g_autoptr(SimReport) two = evaluate(&c);
+    assert_int_equal(two->timeline->n_streams, 4);
+    assert_close(one->iteration_time_s, 0.002 + 2 * (0.0392 + 14 * 10e-6), 1e-9);
+    assert_close(two->iteration_time_s, 0.002 + 2 * 0.0392 + 14 * 10e-6, 1e-9);
+    free_case(&c);
+}
+
+/* Bytes through the links are those that the rings send: of each ring 2 (n-1)/n V a
+ * host, over two links. */
+static void test_conservation(void **state)
+{
+    (void)state;
+    Case c = new_case(WORKLOAD, "star:hosts=8,bandwidth=10Gb/s,latency=5us");
+    g_autoptr(SimReport) report = evaluate(&c);
+    double bytes = 0;
+    for (uint32_t i = 0; i < report->timeline->n_links; i++)
+        bytes += report->timeline->link[i].bytes;
+    assert_close(bytes, 12 * 8 * 2 * (2 * 7.0 / 8 * 28e6), 1e-9);
+    free_case(&c);
+}
+
 /* Without overlap the rings follow the last backward. */
 static void test_no_overlap(void **state)
 {
@@ -379,6 +409,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_parallel_iteration),
+        cmocka_unit_test(test_two_rings_at_a_time),
+        cmocka_unit_test(test_conservation),
         cmocka_unit_test(test_no_overlap),
         cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_slowdown),
