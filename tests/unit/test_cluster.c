@@ -4,12 +4,14 @@
 #include "data/error.h"
 #include "data/path.h"
 #include "data/program.h"
+#include "data/topology.h"
 #include "tests/test.h"
 
 #include <glib/gstdio.h>
 #include <gsl/gsl_fit.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics.h>
+#include <stdlib.h>
 
 /* Text of a cluster: two device types, machines as given, a bandwidth of (i + 1) GB/s
  * for collective i. */
@@ -66,7 +68,11 @@ static const Bundled BUNDLED[] = {
 };
 
 /* Files that have tests of their own. */
-static const char *const OTHERS[] = {"hidup-1x4"};
+static const char *const OTHERS[] = {
+    "hidup-1x4", "hidup-2x4-10",    "hidup-2x4-30",  "hidup-2x4-100",
+    "hidup-8x8", "amp-homogeneous", "amp-het-model", "tag-testbed",
+    "tag-cloud", "amp-het-cluster",
+};
 enum { N_FILES = G_N_ELEMENTS(BUNDLED) + G_N_ELEMENTS(OTHERS) };
 
 static Cluster *load(const char *name)
@@ -438,6 +444,69 @@ static void test_granularity_names(void **state)
     assert_int_equal(none, GRANULARITY_GPU);
 }
 
+/* --- clusters of the other papers --- */
+
+typedef struct {
+    const char *name;
+    uint32_t machines, gpus;
+    double gbits; /* of all-reduce between machines */
+} Published;
+
+static const Published PUBLISHED[] = {
+    {"hidup-8x8", 8, 64, 9.71},     {"hidup-2x4-10", 2, 8, 10},
+    {"hidup-2x4-30", 2, 8, 30},     {"hidup-2x4-100", 2, 8, 100},
+    {"amp-homogeneous", 4, 16, 50}, {"amp-het-cluster", 4, 16, 10},
+    {"amp-het-model", 4, 16, 10},   {"tag-testbed", 7, 16, 100},
+    {"tag-cloud", 6, 32, 10},
+};
+
+static void test_published(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(PUBLISHED); i++) {
+        const Published *want = &PUBLISHED[i];
+        g_autoptr(Cluster) cluster = load(want->name);
+        assert_string_equal(cluster->name, want->name);
+        assert_int_equal(cluster->n_machines, want->machines);
+        assert_int_equal(cluster_gpus(cluster), want->gpus);
+        assert_close(cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth,
+                     want->gbits * 1e9 / 8, 1e-4);
+        assert_true(strlen(cluster->collective_source) > 80);
+        for (uint32_t m = 0; m < cluster->n_machines; m++)
+            assert_true(strlen(cluster->machine[m].source) > 80);
+    }
+}
+
+/* AMP's bandwidths are those of its published specification. */
+static void test_amp_specification(void **state)
+{
+    const char *path = test_shared("measured/amp/cluster_specs.csv");
+    (void)state;
+    if (!path)
+        skip();
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(g_strstrip(text), "\n", -1);
+    uint32_t rows = 0;
+    for (char **line = lines + 1; *line; line++, rows++) {
+        g_auto(GStrv) field = g_strsplit(*line, ",", -1);
+        g_strdelimit(field[0], "_", '-');
+        g_autofree char *name = g_strdup_printf("amp-%s", field[0]);
+        g_autoptr(Cluster) cluster = load(name);
+        const uint32_t node = (uint32_t)atoi(field[1]);
+        const Machine *machine = &cluster->machine[node];
+        assert_int_equal(machine->gpus, atoi(field[3]));
+        assert_int_equal(g_ascii_strcasecmp(cluster->type[machine->type].name, field[4]),
+                         0);
+        assert_close(machine->inner.bandwidth, 1e9 / 8 * atof(field[7]), 1e-9);
+        const double port = cluster->network
+                                ? cluster->network->explicit_link[node].cost.bandwidth
+                                : cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
+        assert_close(port, 1e9 / 8 * atof(field[6]), 1e-9);
+    }
+    assert_int_equal(rows, 12);
+}
+
 /* --- search path --- */
 
 static void test_search_path(void **state)
@@ -472,7 +541,7 @@ static void test_search_path(void **state)
     assert_string_equal(found, file);
     assert_string_equal(bundled, KILTER_HOME "/data/clusters/hap-8.yaml");
     assert_int_equal(g_strv_length(names), N_FILES + 1);
-    assert_string_equal(names[N_FILES], "mine");
+    assert_true(g_strv_contains((const char *const *)names, "mine"));
     g_autofree char *absent = path_find("clusters/mine.yaml");
     assert_null(absent);
 }
@@ -531,6 +600,8 @@ int main(void)
         cmocka_unit_test(test_single_machine_uses_its_inner_link),
         cmocka_unit_test(test_permuted_machines),
         cmocka_unit_test(test_granularity_names),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_amp_specification),
         cmocka_unit_test(test_search_path),
         cmocka_unit_test(test_collective_names),
         cmocka_unit_test(test_collective_converts),
