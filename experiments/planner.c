@@ -44,7 +44,7 @@ const Planner *planner_find(const char *name, GError **error)
 
 void planner_options_init(PlannerOptions *options)
 {
-    *options = (PlannerOptions){.seed = 1, .beam = 20000, .max_rounds = 8};
+    *options = (PlannerOptions){.seed = 1, .beam = 4000, .max_rounds = 8};
     sim_options_init(&options->sim);
 }
 
@@ -70,6 +70,11 @@ static const char *const ratios_names[] = {
 static const char *const exchanges_names[] = {
 #define X(id, name) name,
     EXCHANGES_TABLE(X)
+#undef X
+        NULL};
+static const char *const search_names[] = {
+#define X(id, name) name,
+    SEARCH_TABLE(X)
 #undef X
         NULL};
 
@@ -106,6 +111,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return set_choice(key, value, ratios_names, &options->ratios, error);
     if (strcmp(key, "collectives") == 0)
         return set_choice(key, value, exchanges_names, &options->collectives, error);
+    if (strcmp(key, "search") == 0)
+        return set_choice(key, value, search_names, &options->search, error);
     if (strcmp(key, "certify") == 0)
         return set_gap(value, &options->certify, error);
     if (strcmp(key, "beam") == 0)
@@ -125,7 +132,7 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
     g_autoptr(GString) known =
-        g_string_new("beam, bucket, certify, collectives, max_rounds, ratios");
+        g_string_new("beam, bucket, certify, collectives, max_rounds, ratios, search");
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -146,7 +153,8 @@ char **planner_options_list(const PlannerOptions *options)
         g_strv_builder_add_many(list, entry[i].key, value, NULL);
     }
     g_strv_builder_add_many(list, "ratios", ratios_names[options->ratios], "collectives",
-                            exchanges_names[options->collectives], NULL);
+                            exchanges_names[options->collectives], "search",
+                            search_names[options->search], NULL);
     g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
     g_strv_builder_add_many(list, "certify", gap, NULL);
     SimOptions plain;

@@ -83,7 +83,7 @@ static void extend_labels(Search *s, OpId id, uint32_t beam)
 
 static void walk_labels(Search *s, uint32_t beam)
 {
-    s->complete = s->pricer.exact;
+    s->complete = true;
     label_table_clear(&s->table[0]);
     label_table_init(&s->table[0], 1);
     label_table_add(&s->table[0], &s->pricer, &(Label){.parent = LABEL_NONE});
@@ -216,8 +216,8 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
         result->states = s.states->n_states;
     result->labels = s.labels;
     result->expansions = s.expansions;
-    result->optimal =
-        done && s.complete && options->bucket_bytes == 0 && options->memory_s == 0;
+    result->optimal = done && s.complete && s.pricer.exact &&
+                      options->bucket_bytes == 0 && options->memory_s == 0;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
@@ -238,9 +238,19 @@ static double least_total(const Search *s)
     return least;
 }
 
+/* The relaxation's bound: the least cost from the start for any one class. */
+static double relaxed_bound(const Search *s)
+{
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, g_array_index(s->states->cut[0].rest, double, h));
+    return fmin(bound, s->upper_s);
+}
+
 bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
                  const double *hi, double upper_s, double *bound_s, GError **error)
 {
+    enum { MAX_LABELS = 4000 }; /* at a cut; with more, the relaxation has to do */
     Search s = {.upper_s = upper_s};
     pricer_init_box(&s.pricer, graph, view, lo, hi);
     s.states = states_new(&s.pricer, error);
@@ -248,9 +258,11 @@ bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
     if (done) {
         s.table = g_new0(LabelTable, s.states->n_ops + 1);
         relax_gradually(&s);
-        states_relax(s.states, upper_s * slack);
-        walk_labels(&s, 0);
-        *bound_s = least_total(&s);
+        walk_labels(&s, FIRST_BEAM);
+        s.upper_s = least_total(&s);
+        states_relax(s.states, s.upper_s * slack);
+        walk_labels(&s, MAX_LABELS);
+        *bound_s = s.complete ? least_total(&s) : relaxed_bound(&s);
     }
     search_clear(&s);
     return done;
