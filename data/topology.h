@@ -29,8 +29,8 @@
  *     dragonfly   `leaf` machines a router, `group` routers a group, all connected in it;
  *                 one link between any two groups, at most `global` a router
  *
- * Routes have the fewest links; where several do, one is chosen by a hash of the ends
- * (ECMP), the same one every time. */
+ * Routes have the fewest links, and devices pass messages on like switches; where several
+ * routes do, one is chosen by a hash of the ends (ECMP), the same one every time. */
 #ifndef KILTER_DATA_TOPOLOGY_H
 #define KILTER_DATA_TOPOLOGY_H
 

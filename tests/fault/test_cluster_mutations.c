@@ -1,5 +1,7 @@
 /* The property of tests/fuzz/fuzz_cluster.c on bundled files with random damage (fixed
  * seeds): it aborts where it is broken. */
+#include "data/error.h"
+#include "data/network_spec.h"
 #include "data/path.h"
 #include "tests/test.h"
 
@@ -54,7 +56,8 @@ static void test_mutated_files(void **state)
 {
     (void)state;
     static const char *const FILE_NAME[] = {"clusters/hap-64.yaml", "clusters/hap-8.yaml",
-                                            "clusters/hap-p100-16.yaml"};
+                                            "clusters/hap-p100-16.yaml",
+                                            "clusters/amp-het-cluster.yaml"};
     for (size_t i = 0; i < G_N_ELEMENTS(FILE_NAME); i++) {
         g_autofree char *path = path_find(FILE_NAME[i]);
         g_autofree char *text = NULL;
@@ -69,6 +72,47 @@ static void test_mutated_files(void **state)
             LLVMFuzzerTestOneInput((const uint8_t *)mutant->str, mutant->len);
         }
     }
+}
+
+/* Networks written as one text: refused with a line, or a cluster that has a network. */
+static void test_mutated_networks(void **state)
+{
+    static const char *const TEXT[] = {
+        "star:hosts=16,bandwidth=10Gb/s,latency=5us",
+        "tree:hosts=64,leaf=8,oversubscription=4,spines=2,pod=2",
+        "rail:hosts=4,gpus=8,rails=8,inner_bandwidth=100GB/s,inner_latency=9us",
+        "dragonfly:hosts=64,leaf=4,group=4,global=2"};
+    static const char CHARACTERS[] = "0123456789.,=:-aeghlps /";
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    uint32_t good = 0, bad = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 2000; i++) {
+        g_autoptr(GString) text = g_string_new(TEXT[i % G_N_ELEMENTS(TEXT)]);
+        for (gint32 n = g_rand_int_range(rand, 0, 3); n >= 0; n--) {
+            const gssize at = g_rand_int_range(rand, 5, (gint32)text->len);
+            g_string_erase(text, at, g_rand_int_range(rand, 0, 2));
+            if (g_rand_boolean(rand))
+                g_string_insert_c(
+                    text, at,
+                    CHARACTERS[g_rand_int_range(rand, 0, G_N_ELEMENTS(CHARACTERS) - 1)]);
+        }
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster =
+            host_spec_is(text->str) ? cluster_load(text->str, &error) : NULL;
+        if (!cluster) {
+            assert_true(!error || (error->code == KILTER_ERROR_INPUT &&
+                                   !strchr(error->message, '\n')));
+            bad++;
+            continue;
+        }
+        if (cluster_gpus(cluster) > 2000)
+            continue;
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        g_autoptr(Topology) topology = topology_of_view(view, &error);
+        assert_no_error(error);
+        good++;
+    }
+    assert_true(good > 100 && bad > 100);
 }
 
 /* Undamaged, they pass as clusters. */
@@ -93,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundled_files),
         cmocka_unit_test(test_mutated_files),
+        cmocka_unit_test(test_mutated_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,8 @@
  *     mkdir corpus && build-fuzz/tests/fuzz_cluster corpus data/clusters
  *
  * The same function runs over mutated bundled files in tests/fault/test_cluster_mutations.c. */
-#include "data/cluster.h"
 #include "data/error.h"
+#include "data/topology.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,6 +24,27 @@ static void check_link(LinkCost link, bool lone)
 {
     check(isfinite(link.latency_s) && link.latency_s >= 0, "latency");
     check(link.bandwidth > 0 && (lone || isfinite(link.bandwidth)), "bandwidth");
+}
+
+/* A cluster that was read has a network, and a few routes on it lead where they should. */
+static void check_network(const ClusterView *view)
+{
+    g_autoptr(Topology) topology = topology_of_view(view, NULL);
+    check(topology && topology->n_devices == view->n_devices, "a network of the devices");
+    for (uint32_t l = 0; l < topology->n_links; l++)
+        check_link((LinkCost){topology->link[l].latency_s, topology->link[l].bandwidth},
+                   false);
+    g_autoptr(Routes) routes = routes_new(topology);
+    for (uint32_t i = 0; i < 20; i++) {
+        const uint32_t from = i * 7 % view->n_devices, to = i * i * 31 % view->n_devices;
+        uint32_t link[ROUTE_MAX_LINKS], node = topology->device[from];
+        const uint32_t n = routes_find(routes, from, to, link);
+        for (uint32_t k = 0; k < n; k++) {
+            check(topology->link[link[k]].from == node, "links in a row");
+            node = topology->link[link[k]].to;
+        }
+        check(node == topology->device[to], "a route to the device");
+    }
 }
 
 static void check_view(const Cluster *cluster, Granularity granularity)
@@ -45,6 +66,7 @@ static void check_view(const Cluster *cluster, Granularity granularity)
     check(gpus == cluster_gpus(cluster), "GPUs of a view");
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         check_link(view->collective[kind], lone);
+    check_network(view);
 }
 
 static void check_cluster(const Cluster *cluster)
