@@ -65,6 +65,23 @@ static void print_samples(const SimSamples *samples)
            samples->n, mean, low, high, median, p95);
 }
 
+static void print_path(const Evaluation *evaluation)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    uint32_t n;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
+    puts("Critical path:");
+    for (uint32_t i = 0; i < n; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        g_autofree char *what = sim_span_text(
+            timeline, path[i], evaluation->plan->program, evaluation->graph);
+        g_autofree char *start = units_format(span->start_s, QUANTITY_TIME);
+        g_autofree char *time = units_format(span->end_s - span->start_s, QUANTITY_TIME);
+        if (span->end_s > span->start_s)
+            printf("  at %9s  %9s  %s\n", start, time, what);
+    }
+}
+
 static void print_text(const Evaluation *evaluation, const Own *own,
                        const CommandOptions *options)
 {
@@ -75,6 +92,8 @@ static void print_text(const Evaluation *evaluation, const Own *own,
         sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
                              evaluation->graph, evaluation->view);
     printf("%s", words);
+    if (options->verbose)
+        print_path(evaluation);
 }
 
 static bool report(const Evaluation *evaluation, const Own *own,
@@ -165,6 +184,20 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
            report(&evaluation, own, options, error);
 }
 
+/* What --help says first: the command and the options of the simulation. Caller frees. */
+static char *summary(void)
+{
+    GString *text =
+        g_string_new("Simulates one iteration of a plan, read from a file or made on the "
+                     "spot.\n\nOptions of the flow fidelity (--set KEY=VALUE):");
+    for (uint32_t i = 0; i < sim_option_count(); i++) {
+        const SimOptionInfo *info = sim_option_info(i);
+        g_string_append_printf(text, "\n  %-14s%-11s%s", info->key,
+                               *info->value ? info->value : "-", info->help);
+    }
+    return g_string_free(text, FALSE);
+}
+
 bool cmd_simulate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
@@ -178,19 +211,19 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
          "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
-         "Say what bounds the iteration; with --json its critical path and links", NULL},
+         "Say what bounds the iteration; with -v and --json its critical path too", NULL},
         {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
          "Also simulate so many iterations under the noise that --set asks for", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for the samples (default all cores)", "N"},
         G_OPTION_ENTRY_NULL};
+    g_autofree char *words = summary();
     const CommandSyntax syntax = {
         .name = "simulate",
         .arguments = "PLAN.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary =
-            "Simulates one iteration of a plan, read from a file or made on the spot.",
+        .summary = words,
         .example = "kilter simulate vgg19 hap-16 --planner dp-ev --set bucket=25MiB "
                    "--fidelity flow --explain --trace t.json",
         .entries = entries,

@@ -70,6 +70,10 @@ static void test_explanation(void **state)
     assert_non_null(strstr(words.out, "bound by communication, mostly all_reduce"));
     assert_non_null(strstr(words.out, "Links: the most used is host-"));
     assert_non_null(strstr(words.out, "Memory: most is"));
+    g_auto(Ran) all = program_run_good(box, SIMULATE "--explain -v");
+    const char *path_text = strstr(all.out, "Critical path:");
+    assert_non_null(path_text);
+    assert_non_null(strstr(path_text, "all_reduce of layers.0.weight.grad"));
     g_auto(Ran) ran = program_run_good(box, SIMULATE "--explain --json");
     json_t *report = parse(ran.out);
     const json_t *path = json_object_get(report, "critical_path");
