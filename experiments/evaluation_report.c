@@ -92,6 +92,9 @@ json_t *command_simulation_json(const Evaluation *evaluation, bool path)
 {
     json_t *object = command_evaluation_json(evaluation);
     json_object_set_new(object, "devices", devices_json(evaluation));
+    if (evaluation->report->timeline && evaluation->report->timeline->lost_s > 0)
+        json_object_set_new(object, "lost_s",
+                            json_number(evaluation->report->timeline->lost_s));
     if (path && evaluation->report->timeline->n_links > 0)
         json_object_set_new(object, "links", links_json(evaluation->report->timeline));
     if (path)
