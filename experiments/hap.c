@@ -6,7 +6,8 @@
  * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
  * (a Lagrange multiplier), ever more until they do.
  *
- * Where the option `ratios` pins the ratios, what is left is the best program for them. */
+ * Where the option `ratios` pins the ratios, what is left is the best program for them. With search=reference programs are
+ * those of HAP's own search alone, which knows no memory. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
@@ -126,7 +127,9 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
                             .bucket_bytes = a->options->bucket_bytes,
                             .memory_s = memory_s};
     SynthResult result;
-    if (!synth_search(a->graph, a->view, ratio, &options, &result, error))
+    if (a->options->search == SEARCH_REFERENCE
+            ? !synth_reference(a->graph, a->view, ratio, &result, error)
+            : !synth_search(a->graph, a->view, ratio, &options, &result, error))
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
@@ -147,6 +150,8 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
         if (!round_of(a, ratio, memory_s, &feasible, error))
             return false;
+        if (!feasible && memory_s == 0)
+            break; /* memory will have to be charged for: better ratios of this program lead nowhere */
     }
     return true;
 }
@@ -155,12 +160,12 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
  * memory of the GPUs costs as much as the fastest iteration. */
 static bool save_memory(Alternation *a, const double *start, GError **error)
 {
-    enum { RAISES = 6, BISECTIONS = 3 };
+    enum { RAISES = 6, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
-    double charge = a->best->iteration_time_s / capacity / 4;
+    double charge = a->best->iteration_time_s / capacity / 32;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0); i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         bool feasible;
@@ -209,11 +214,11 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     }
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, 0, error) &&
-                (homogeneous || alternate(&a, even, 0, error));
-    if (done && !a.best->feasible)
-        done = save_memory(&a, proportional, error);
-    done = done && consider_baselines(&a, proportional, error) &&
-           consider_baselines(&a, even, error);
+                (homogeneous || !a.best->feasible || alternate(&a, even, 0, error));
+    if (done && options->search == SEARCH_EXACT)
+        done = (a.best->feasible || save_memory(&a, proportional, error)) &&
+               consider_baselines(&a, proportional, error) &&
+               consider_baselines(&a, even, error);
     if (done)
         plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
     plan->search_time_s = a.search_s;

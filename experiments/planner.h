@@ -18,6 +18,11 @@
     X(PADDED, "padded")    \
     X(GROUPED, "grouped")
 
+/* How hap searches for a program. */
+#define SEARCH_TABLE(X) \
+    X(EXACT, "exact")   \
+    X(REFERENCE, "reference") /* HAP's Fig. 10: without memory and baselines */
+
 typedef enum {
 #define X(id, name) RATIOS_##id,
     RATIOS_TABLE(X)
@@ -30,15 +35,22 @@ typedef enum {
 #undef X
 } ExchangesOption;
 
+typedef enum {
+#define X(id, name) SEARCH_##id,
+    SEARCH_TABLE(X)
+#undef X
+} SearchOption;
+
 /* What every planner may be told; `--set key=value` and the `set:` of an experiment file fill it. */
 typedef struct {
     uint64_t seed;
     uint64_t bucket_bytes; /* fuse gradient all-reduces up to this size; 0: one each */
     uint32_t beam;         /* of the search; 0: exact */
-    double certify;        /* gap at which the certificate is good enough; 0: bound with a single box, hap only */
+    double certify;        /* gap at which the certificate is good enough; 0: one box, hap only */
     uint32_t max_rounds;   /* of hap's alternation */
     uint32_t ratios;       /* RatiosOption */
     uint32_t collectives;  /* ExchangesOption: those that a plan may use */
+    uint32_t search;       /* SearchOption, of hap */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 

@@ -55,17 +55,19 @@ typedef struct {
 bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 
-/* HAP's own search, Fig. 10, as it is published: the yardstick and an oracle on small graphs.
+/* HAP's own search, Fig. 10, as it is published: the yardstick, and an oracle on small graphs.
  *
- * A* over explicit forward triples, each charged with its adjoint backward: where the forward holds a tensor in Identity
- * form its gradient is in Reduce and the reverse, Gather(d) is its own adjoint, a collective is followed backward by the
- * one that converts the gradient back, and a parameter that is loaded whole pays an all-reduce of its gradient. The goal
- * is loss | Reduce. Programs are compared by one number, the time up to the last synchronization point, which can
+ * A* over explicit forward triples, each charged with its adjoint backward: what the forward holds in Identity form has
+ * its gradient in Reduce and the reverse, Gather(d) is its own adjoint, a collective is undone on the gradient the cheapest
+ * way, and a parameter that is loaded whole pays an all-reduce of its gradient. The goal is loss | Reduce. ecost is the
+ * least computation left. Programs are compared by one number, the time to the last synchronization point, which can
  * prune the best one. The paper's three optimizations (Sec. 4.5) are in: loads are fused into their consumers; a tensor
- * takes part in one conversion at most, free ones counted, inputs and parameters in none; redundant properties go.
- * As in the published artifact each op is computed once; expanded programs prune like those that wait.
+ * is communicated at most once, inputs and parameters never; redundant properties go. Conversions are those of Fig. 9,
+ * padded or grouped (Sec. 2.5.1), not the free local ones. As in the published artifact each op is computed once; programs
+ * that were expanded prune like those that wait.
  *
- * time_s is that of the emitted program. `states` are the sets of computed ops that were met, `labels` the programs kept. */
+ * time_s is that of the emitted program. `states` are the sets of computed ops that were met, `labels` the programs kept.
+ * KILTER_ERROR_FAILED if a parameter has several consumers or no program reaches the goal. */
 bool synth_reference(const Graph *graph, const ClusterView *view, const double *ratio,
                      SynthResult *result, GError **error);
 
