@@ -150,6 +150,8 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
         if (!round_of(a, ratio, memory_s, &feasible, error))
             return false;
+        if (!feasible && memory_s == 0)
+            break; /* memory will have to be charged for: better ratios of this program lead nowhere */
     }
     return true;
 }
@@ -158,12 +160,12 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
  * memory of the GPUs costs as much as the fastest iteration. */
 static bool save_memory(Alternation *a, const double *start, GError **error)
 {
-    enum { RAISES = 6, BISECTIONS = 3 };
+    enum { RAISES = 6, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
-    double charge = a->best->iteration_time_s / capacity / 4;
+    double charge = a->best->iteration_time_s / capacity / 32;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0); i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         bool feasible;
@@ -212,7 +214,7 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     }
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, 0, error) &&
-                (homogeneous || alternate(&a, even, 0, error));
+                (homogeneous || !a.best->feasible || alternate(&a, even, 0, error));
     if (done && options->search == SEARCH_EXACT)
         done = (a.best->feasible || save_memory(&a, proportional, error)) &&
                consider_baselines(&a, proportional, error) &&

@@ -44,7 +44,7 @@ const Planner *planner_find(const char *name, GError **error)
 
 void planner_options_init(PlannerOptions *options)
 {
-    *options = (PlannerOptions){.seed = 1, .beam = 4000, .max_rounds = 8};
+    *options = (PlannerOptions){.seed = 1, .beam = 500, .max_rounds = 8};
     sim_options_init(&options->sim);
 }
 

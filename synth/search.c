@@ -250,7 +250,7 @@ static double relaxed_bound(const Search *s)
 bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
                  const double *hi, double upper_s, double *bound_s, GError **error)
 {
-    enum { MAX_LABELS = 4000 }; /* at a cut; with more, the relaxation has to do */
+    enum { MAX_LABELS = 500 }; /* at a cut; with more, the relaxation has to do */
     Search s = {.upper_s = upper_s};
     pricer_init_box(&s.pricer, graph, view, lo, hi);
     s.states = states_new(&s.pricer, error);
