@@ -1,0 +1,100 @@
+/* The bundled models: HAP's Table 1, and what their specs accept. */
+#include "tests/test.h"
+
+#include "data/data.h"
+
+static double mebi(const char *spec, uint32_t gpus)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(spec, gpus, NULL, &error);
+    assert_no_error(error);
+    return (double)graph_parameter_count(graph) / (1 << 20);
+}
+
+/* Units of 2^20 parameters, rounded down as the table has them. */
+static void test_table_1(void **state)
+{
+    (void)state;
+    assert_int_equal((int)mebi("vgg19", 8), 133);
+    assert_int_equal((int)mebi("vit", 8), 54);
+    assert_int_equal((int)mebi("bert-base", 8), 102);
+    double at_8 = mebi("bert-moe", 8), at_64 = mebi("bert-moe", 64);
+    double slope = (at_64 - at_8) / 56;
+    assert_int_equal((int)slope, 36);
+    assert_int_equal((int)(at_8 - 8 * slope), 84);
+}
+
+/* A transformer layer: 4 (h^2 + h) attention, 2 h f + h + f feed-forward, 4 h norms. */
+static void test_layers(void **state)
+{
+    (void)state;
+    double one = mebi("vit:layers=1", 1), two = mebi("vit:layers=2", 1);
+    assert_close(two - one, 7087872.0 / (1 << 20), 1e-12);
+}
+
+static void test_weak_scaling(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build("bert-moe:layers=2", 4, &canonical, &error);
+    assert_no_error(error);
+    const Tensor *ids = graph_tensor(graph, graph_find(graph, "ids"));
+    assert_int_equal(ids->dim[0], 32 * 4);
+    const Tensor *experts =
+        graph_tensor(graph, graph_find(graph, "layers.1.moe.up.weight"));
+    assert_int_equal(experts->dim[0], 2 * 4);
+    /* The canonical spec is the same graph on any cluster. */
+    g_autoptr(Graph) again = model_build(canonical, 64, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(graph_n_ops(again), graph_n_ops(graph));
+    assert_true(graph_parameter_count(again) == graph_parameter_count(graph));
+}
+
+/* Heads tie the pieces of what they touch; everything else is cut by single elements. */
+static void test_units(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build("vgg19", 1, NULL, &error);
+    assert_no_error(error);
+    const Tensor *flat = graph_tensor(graph, graph_find(graph, "flatten"));
+    assert_int_equal(flat->dim[1], 512 * 7 * 7);
+    assert_int_equal(flat->units[1], 512); /* a channel's 49 pixels stay together */
+    const Tensor *fc = graph_tensor(graph, graph_find(graph, "classifier.1.weight"));
+    assert_int_equal(fc->units[0], 4096);
+}
+
+static void refused(const char *spec, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 8, NULL, &error);
+    assert_null(graph);
+    assert_error(error, KILTER_ERROR_INPUT, message);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refused("resnet", "unknown model 'resnet', expected one of vgg19, vit");
+    refused("vit:depth=3", "unknown parameter 'depth'");
+    refused("vit:layers", "expected key=value");
+    refused("vit:layers=0", "expected an integer from 1");
+    refused("vit:layers=1.5", "expected an integer");
+    refused("vit:layers=", "expected an integer");
+    refused("vit:dropout=1", "expected a number from 0");
+    refused("vit:heads=7", "heads must divide hidden");
+    refused("vit:patch=5", "patch must divide image");
+    refused("vgg19:image=30", "multiple of 32");
+    refused("vit:optimizer=lion", "expected adam or sgd");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_1),      cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_weak_scaling), cmocka_unit_test(test_units),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
