@@ -79,6 +79,12 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
                            "--planner, --granularity, --output and --set are for MODEL "
                            "CLUSTER; %s is a plan already",
                            file);
+    if (!g_file_test(file, G_FILE_TEST_EXISTS))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "expected MODEL CLUSTER or a plan's file, and there is no file "
+            "'%s'; see kilter plan --help",
+            file);
     Graph *graph = NULL;
     g_autoptr(Plan) plan = plan_read(file, &graph, error);
     if (!plan)

@@ -83,6 +83,57 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     return c;
 }
 
+static bool parse_exchange(const char *kind, const char *bytes, const char *share,
+                           Exchange *exchange, GError **error)
+{
+    char *end;
+    exchange->kind = collective_from_name(kind);
+    if ((int)exchange->kind >= COLLECTIVES_PRICED)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "unknown collective '%s', expected one such as all_gather",
+                           kind);
+    exchange->share = g_ascii_strtod(share, &end);
+    if (end == share || *end || !(exchange->share >= 0 && exchange->share <= 1))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a share from 0 to 1, got '%s'", share);
+    return units_parse(bytes, QUANTITY_BYTES, &exchange->bytes, error);
+}
+
+Configuration *configuration_of_exchange(const char *kind, const char *bytes,
+                                         const char *share, const char *cluster_name,
+                                         const Cluster *cluster, Granularity granularity,
+                                         GError **error)
+{
+    Exchange exchange;
+    if (!parse_exchange(kind, bytes, share, &exchange, error))
+        return NULL;
+    Configuration *c = g_new0(Configuration, 1);
+    c->model = g_strdup_printf("%s:bytes=%.10g,share=%.10g", kind, exchange.bytes,
+                               exchange.share);
+    c->canonical_model = g_strdup(c->model);
+    c->cluster_name = g_strdup(cluster_name);
+    c->cluster = cluster;
+    c->granularity = granularity;
+    c->exchange = exchange;
+    c->fidelity = "analytic";
+    c->json = json_canonical(json_pack(
+        "{s:{s:s, s:o, s:o}, s:o, s:s, s:s}", "exchange", "collective", kind, "bytes",
+        json_number(exchange.bytes), "share", json_number(exchange.share), "cluster",
+        cluster_json(cluster), "granularity", granularity_name(granularity), "version",
+        KILTER_VERSION));
+    c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
+    return c;
+}
+
+double configuration_exchange_s(const Configuration *c)
+{
+    g_autoptr(ClusterView) view = cluster_view(c->cluster, c->granularity);
+    double others =
+        view->n_devices > 1 ? (1 - c->exchange.share) / (view->n_devices - 1) : 0;
+    double largest = MAX(c->exchange.share, others);
+    return sim_collective_s(view, c->exchange.kind, c->exchange.bytes, largest, largest);
+}
+
 void configuration_free(Configuration *c)
 {
     if (!c)

@@ -9,13 +9,21 @@
 #include "experiments/planner.h"
 #include "sim/sim.h"
 
+/* A collective alone: the first device has `share` of the sharded dim, the others share the rest alike. */
+typedef struct {
+    Collective kind;
+    double bytes; /* of the whole tensor */
+    double share;
+} Exchange;
+
 typedef struct {
     char *model;            /* as asked for */
     char *canonical_model;  /* with every parameter */
     char *cluster_name;     /* as asked for */
     const Cluster *cluster; /* borrowed */
     Granularity granularity;
-    const Planner *planner;
+    const Planner *planner; /* NULL: no plan of a model but the exchange, priced */
+    Exchange exchange;
     const char *fidelity;
     PlannerOptions options;
     char *json;
@@ -27,6 +35,13 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Cluster *cluster, Granularity granularity,
                                  const Planner *planner, const char *fidelity,
                                  const PlannerOptions *options, GError **error);
+/* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is "all_gather:bytes=4000000,share=0.4". */
+Configuration *configuration_of_exchange(const char *kind, const char *bytes,
+                                         const char *share, const char *cluster_name,
+                                         const Cluster *cluster, Granularity granularity,
+                                         GError **error);
+/* What the cost model says it takes (sim_collective_s). */
+double configuration_exchange_s(const Configuration *configuration);
 void configuration_free(Configuration *configuration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)
 

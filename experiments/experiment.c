@@ -10,9 +10,16 @@ typedef struct {
     uint32_t n_model, n_cluster, n_planner, n_granularity, n_fidelity, n_seed;
 } Grid;
 
+/* Collectives alone, instead of plans. */
+typedef struct {
+    char **kind, **bytes, **share, **cluster, **granularity;
+    uint32_t n_kind, n_bytes, n_share, n_cluster, n_granularity;
+} Exchanges;
+
 typedef struct {
     char *name, *description;
     Grid grid;
+    Exchanges exchange;
     char **set;
     uint32_t n_set;
 } File;
@@ -32,12 +39,19 @@ static const cyaml_schema_field_t grid_fields[] = {TEXT_LIST(Grid, model),
                                                    TEXT_LIST(Grid, seed),
                                                    CYAML_FIELD_END};
 
+static const cyaml_schema_field_t exchange_fields[] = {
+    TEXT_LIST(Exchanges, kind),        TEXT_LIST(Exchanges, bytes),
+    TEXT_LIST(Exchanges, share),       TEXT_LIST(Exchanges, cluster),
+    TEXT_LIST(Exchanges, granularity), CYAML_FIELD_END};
+
 static const cyaml_schema_field_t file_fields[] = {
     CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, File, name, 1, CYAML_UNLIMITED),
     CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, File,
                            description, 0, CYAML_UNLIMITED),
-    CYAML_FIELD_MAPPING("grid", CYAML_FLAG_DEFAULT, File, grid, grid_fields),
-    TEXT_LIST(File, set), CYAML_FIELD_END};
+    CYAML_FIELD_MAPPING("grid", CYAML_FLAG_OPTIONAL, File, grid, grid_fields),
+    CYAML_FIELD_MAPPING("exchange", CYAML_FLAG_OPTIONAL, File, exchange, exchange_fields),
+    TEXT_LIST(File, set),
+    CYAML_FIELD_END};
 
 static const cyaml_schema_value_t file_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, File, file_fields)};
@@ -276,6 +290,53 @@ static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
     return true;
 }
 
+/* --- collectives alone --- */
+
+static bool add_exchange(const Source *source, const Cluster *cluster, uint32_t index,
+                         Granularity granularity, GError **error)
+{
+    const Exchanges *e = &source->file->exchange;
+    const char *name = e->cluster[index];
+    for (uint32_t i = 0; i < e->n_kind * e->n_bytes * e->n_share; i++) {
+        GError *cause = NULL;
+        Configuration *configuration = configuration_of_exchange(
+            e->kind[i / e->n_share / e->n_bytes], e->bytes[i / e->n_share % e->n_bytes],
+            e->share[i % e->n_share], name, cluster, granularity, &cause);
+        if (!configuration)
+            return fail_entry(source, "exchange.kind", i / e->n_share / e->n_bytes, cause,
+                              error);
+        g_ptr_array_add(source->experiment->configurations, configuration);
+    }
+    return true;
+}
+
+static bool fill_exchanges(const Source *source, GError **error)
+{
+    const Exchanges *e = &source->file->exchange;
+    if (!e->n_kind || !e->n_bytes || !e->n_share || !e->n_cluster)
+        return yaml_fail(source->yaml, error, "exchange",
+                         "expected at least one kind, bytes, share and cluster");
+    Granularity granularity = GRANULARITY_GPU;
+    const char *wanted = source->change->granularity ? source->change->granularity
+                         : e->n_granularity          ? e->granularity[0]
+                                                     : "gpu";
+    if (e->n_granularity > 1)
+        return yaml_fail(source->yaml, error, "exchange.granularity",
+                         "expected one granularity");
+    if (!granularity_find(wanted, &granularity, error))
+        return false;
+    for (uint32_t i = 0; i < e->n_cluster; i++) {
+        GError *cause = NULL;
+        Cluster *cluster = cluster_load(e->cluster[i], &cause);
+        if (!cluster)
+            return fail_entry(source, "exchange.cluster", i, cause, error);
+        g_ptr_array_add(source->experiment->clusters, cluster);
+        if (!add_exchange(source, cluster, i, granularity, error))
+            return false;
+    }
+    return true;
+}
+
 static bool fill(const Source *source, GError **error)
 {
     const File *file = source->file;
@@ -285,6 +346,8 @@ static bool fill(const Source *source, GError **error)
                          "expected letters, digits and . _ -, got '%s'", file->name);
     experiment->name = g_strdup(file->name);
     experiment->description = g_strdup(file->description ? file->description : "");
+    if (file->exchange.n_kind && !file->grid.n_model && !file->grid.n_planner)
+        return fill_exchanges(source, error);
     g_auto(Axes) axes = {0};
     if (!check_filled(source, error) || !resolve_options(source, &axes.options, error) ||
         !resolve_granularity(source, &axes, error) ||

@@ -11,6 +11,15 @@
  *       seed: [0, 1]                # default: the planners' own
  *     set: ["bucket=25 MiB"]
  *
+ * or, in place of the grid, collectives alone, as the cost model prices them:
+ *
+ *     exchange:
+ *       kind: [all_gather, grouped_all_gather]
+ *       bytes: [4 MB]               # of the whole tensor
+ *       share: [0.25, 0.5]          # of the first device; the others share the rest alike
+ *       cluster: [hap-a100-4]
+ *       granularity: [gpu]          # default
+ *
  * Every configuration of the product is checked when it is made; nothing is evaluated or written before. */
 #ifndef KILTER_EXPERIMENTS_EXPERIMENT_H
 #define KILTER_EXPERIMENTS_EXPERIMENT_H

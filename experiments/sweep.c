@@ -80,6 +80,14 @@ static void fill_from_plan(Outcome *outcome, const Evaluation *evaluation)
     row->optimal = plan->optimal;
 }
 
+static void fill_from_exchange(Outcome *outcome)
+{
+    double seconds = configuration_exchange_s(outcome->configuration);
+    outcome->row.status = "ok";
+    outcome->row.iteration_time_s = outcome->row.communication_s = seconds;
+    outcome->row.computation_s = 0;
+}
+
 static Outcome *evaluate(const Configuration *configuration, const char *experiment)
 {
     Outcome *outcome = g_new0(Outcome, 1);
@@ -90,7 +98,7 @@ static Outcome *evaluate(const Configuration *configuration, const char *experim
         .config = configuration->json,
         .model = configuration->model,
         .cluster = configuration->cluster_name,
-        .planner = configuration->planner->name,
+        .planner = configuration->planner ? configuration->planner->name : "none",
         .fidelity = configuration->fidelity,
         .granularity = granularity_name(configuration->granularity),
         .gpus = cluster_gpus(configuration->cluster),
@@ -104,7 +112,9 @@ static Outcome *evaluate(const Configuration *configuration, const char *experim
         .computation_s = NAN,
     };
     g_auto(Evaluation) evaluation = {0};
-    if (configuration_evaluate(configuration, &evaluation, &outcome->error))
+    if (!configuration->planner)
+        fill_from_exchange(outcome);
+    else if (configuration_evaluate(configuration, &evaluation, &outcome->error))
         fill_from_plan(outcome, &evaluation);
     else if (g_error_matches(outcome->error, KILTER_ERROR, KILTER_ERROR_INFEASIBLE)) {
         outcome->message = g_strdup(outcome->error->message);
@@ -153,7 +163,7 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
         return;
     }
     g_prefix_error(&error, "%s on %s with %s: ", c->model, c->cluster_name,
-                   c->planner->name);
+                   c->planner ? c->planner->name : "no planner");
     sweep->first = error;
 }
 

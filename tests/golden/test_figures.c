@@ -1,0 +1,175 @@
+/* Every bundled experiment can be read, and its figure and claims can be computed from its results: made up ones, since
+ * planning them all takes minutes; but Fig. 4's, which need no plan. */
+#include "experiments/claims.h"
+#include "experiments/experiment.h"
+#include "experiments/figure.h"
+#include "experiments/sweep.h"
+#include "tests/support/program.h"
+
+static Experiment *load(const char *name)
+{
+    GError *error = NULL;
+    Experiment *experiment = experiment_load(name, NULL, &error);
+    assert_no_error(error);
+    assert_string_equal(experiment_name(experiment), name);
+    return experiment;
+}
+
+static Store *open_store(const Sandbox *box, const char *name)
+{
+    GError *error = NULL;
+    g_autofree char *file = g_build_filename(box->folder, name, NULL);
+    Store *store = store_open(file, &error);
+    assert_no_error(error);
+    assert_true(store_begin_run(store, "test", &error));
+    return store;
+}
+
+/* A result whose time is as good as any. */
+static void put(Store *store, const Experiment *experiment, uint32_t index)
+{
+    const Configuration *c = experiment_at(experiment, index);
+    const double seconds = 1 + 0.01 * index;
+    const StoreResult row = {
+        .hash = c->hash,
+        .experiment = experiment_name(experiment),
+        .config = c->json,
+        .model = c->model,
+        .cluster = c->cluster_name,
+        .planner = c->planner ? c->planner->name : "none",
+        .fidelity = c->fidelity,
+        .granularity = granularity_name(c->granularity),
+        .gpus = cluster_gpus(c->cluster),
+        .seed = c->options.seed,
+        .status = "ok",
+        .iteration_time_s = seconds,
+        .fractional_time_s = seconds,
+        .lower_bound_s = NAN,
+        .gap = NAN,
+        .peak_memory_bytes = 1 << 20,
+        .communication_s = 0.4 * seconds,
+        .computation_s = 0.6 * seconds,
+    };
+    GError *error = NULL;
+    store_put(store, &row, &error);
+    assert_no_error(error);
+}
+
+static void count(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)value;
+    (void)column;
+    assert_true(n_columns >= 5);
+    ++*(uint32_t *)data;
+}
+
+static void assert_drawable(const char *name, Store *store)
+{
+    GError *error = NULL;
+    uint32_t rows = 0;
+    g_autofree char *sql = figure_query(name, ".sql", &error);
+    assert_no_error(error);
+    store_query(store, sql, count, &rows, &error);
+    assert_no_error(error);
+    if (rows < 4)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: %u rows to draw", name, rows);
+    g_autoptr(Claims) claims = claims_judge(name, store, &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        if (isnan(claim->ours) || !*claim->note || (!claim->holds && !*claim->reason))
+            TEST_FAIL_AT(__FILE__, __LINE__,
+                         "%s: claim %s: ours %g, note '%s', reason '%s'", name,
+                         claim->claim, claim->ours, claim->note, claim->reason);
+    }
+}
+
+static void test_bundled(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(GStrv) names = path_list("experiments", ".yaml");
+    assert_true(g_strv_length(names) >= 7);
+    for (char **name = names; *name; name++) {
+        if (!g_str_has_prefix(*name, "hap-"))
+            continue;
+        g_autoptr(Experiment) experiment = load(*name);
+        g_autoptr(Store) store = open_store(box, *name);
+        for (uint32_t i = 0; i < experiment_count(experiment); i++)
+            put(store, experiment, i);
+        assert_drawable(*name, store);
+    }
+}
+
+/* A figure without any result says so; it does not fail. */
+static void test_no_results(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Store) store = open_store(box, "empty.db");
+    g_auto(GStrv) names = path_list("experiments", ".yaml");
+    for (char **name = names; *name; name++) {
+        GError *error = NULL;
+        if (!g_str_has_prefix(*name, "hap-"))
+            continue;
+        g_autoptr(Claims) claims = claims_judge(*name, store, &error);
+        assert_no_error(error);
+        for (uint32_t i = 0; i < claims->n; i++)
+            if (!isnan(claims->claim[i].ours))
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s: claim %s without results: ours %g",
+                             *name, claims->claim[i].claim, claims->claim[i].ours);
+    }
+}
+
+/* HAP Fig. 4: padded and grouped change places once. */
+static void test_exchanges(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = load("hap-fig4");
+    g_autoptr(Store) store = open_store(box, "r.db");
+    SweepOptions options = {.threads = 1};
+    SweepProgress progress;
+    GError *error = NULL;
+    sweep_run(experiment, store, &options, &progress, &error);
+    assert_no_error(error);
+    assert_int_equal(progress.done, experiment_count(experiment));
+    assert_drawable("hap-fig4", store);
+    g_autoptr(Claims) claims = claims_judge("hap-fig4", store, &error);
+    assert_int_equal(claims->n, 2);
+    assert_true(claims->claim[0].holds && claims->claim[1].holds);
+    /* 4 MB at even shares on 4 GPUs: latency + 3/4 V / bandwidth. */
+    const Configuration *even = experiment_at(experiment, 0);
+    assert_close(configuration_exchange_s(even), 65e-6 + 0.75 * 4e6 / 8.28e9, 1e-12);
+}
+
+static void test_bad_exchanges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *bytes, *share, *part;
+    } cases[] = {{"gossip", "4 MB", "0.5", "unknown collective 'gossip'"},
+                 {"slice", "4 MB", "0.5", "unknown collective 'slice'"},
+                 {"all_gather", "4", "0.5", "expected"},
+                 {"all_gather", "4 MB", "1.5", "expected a share from 0 to 1"},
+                 {"all_gather", "4 MB", "nan", "expected a share from 0 to 1"}};
+    g_autoptr(Cluster) cluster = cluster_load("hap-a100-4", NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(configuration_of_exchange(cases[i].kind, cases[i].bytes,
+                                              cases[i].share, "hap-a100-4", cluster,
+                                              GRANULARITY_GPU, &error));
+        assert_error(error, KILTER_ERROR_INPUT, cases[i].part);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bundled),
+        cmocka_unit_test(test_no_results),
+        cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_bad_exchanges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
