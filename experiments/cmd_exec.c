@@ -428,6 +428,11 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
-           check_options(&own, error) && run(&own, argc, argv, &options, error);
+    const bool good = command_parse(&syntax, &argc, argv, &options, error) &&
+                      check_options(&own, error) &&
+                      run(&own, argc, argv, &options, error);
+    /* What is wrong on all ranks is said by the first, whose end ends the others. */
+    if (!good && exec_is_rank() && !exec_is_first_rank())
+        g_usleep(RANK_GRACE_S * G_USEC_PER_SEC);
+    return good;
 }

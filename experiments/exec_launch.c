@@ -13,6 +13,15 @@ bool exec_is_rank(void)
            g_getenv("PMI_RANK");
 }
 
+bool exec_is_first_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (g_getenv(names[i]))
+            return strcmp(g_getenv(names[i]), "0") == 0;
+    return true;
+}
+
 /* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..." */
 static GPtrArray *command_of(const char *mpirun, const char *self, uint32_t n_ranks,
                              uint32_t timeout_s, const char *const *arguments)
