@@ -4,8 +4,8 @@ set output ARG2
 set datafile separator tab
 set datafile commentschars "#"
 
-# OOM: out of memory. Dark to light, so that the order survives greyscale printing; the colours of the other figures' HAP and DP-EV.
-colours = "#a6500f #14375e #4a90c2 #f7d9a8"
+# OOM: out of memory. The colours of HAP and DP-EV are those of the other figures; all differ in grey too.
+colours = "#a6500f #14375e #9cc7e6 #ffffff"
 names = ""; bars = 0; seats = 0; titles = ""
 stats ARG1 using (bars = $1 + 1 > bars ? $1 + 1 : bars, seats = $3 + 1 > seats ? $3 + 1 : seats, 0) nooutput
 array name[seats]
