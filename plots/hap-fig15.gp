@@ -26,7 +26,7 @@ set xtics 1 scale 0
 unset xtics
 do for [i = 1:bars] { set xtics add (title[i] i - 1) scale 0 }
 set ytics nomirror
-set ylabel "throughput, all decisions together = 1"
+set ylabel "throughput relative to the best"
 set key outside bottom center horizontal reverse Left samplen 2.5 width 2
 set tmargin 4
 do for [i = 1:bars] { if (misfit[i] eq "oom") { set label i "DP-EV OOM" at i - 1, 0.03 center front font "DejaVu Sans,11" textcolor rgb "#ffffff" } }
