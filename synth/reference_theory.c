@@ -297,30 +297,71 @@ void reference_theory_free(ReferenceTheory *theory)
 
 /* --- programs --- */
 
-/* Gradients of a tensor are summed in the adjoint of the form that it is made in; in that of the converted form if all
- * consumers read this one, so that the sum is converted and not each contribution. */
+/* Seconds to bring every contribution to a tensor's gradient to form `sum`, and the sum to the form that its producer
+ * needs; `read`: consumers by the form that they read the tensor in. */
+static double sum_price(const Pricer *pricer, TensorId gradient,
+                        const uint32_t read[FORM_MAX], Form made, Form sum)
+{
+    double price_s = 0;
+    for (Form form = 0; form < FORM_MAX; form++) {
+        FormSet held = (FormSet)(1u << reference_adjoint(form));
+        Step step = {0};
+        if (!read[form])
+            continue;
+        if (!price_reach(pricer, gradient, &held, (FormSet)(1u << sum), &step, NULL,
+                         NULL))
+            return INFINITY;
+        price_s += read[form] * (step.comm_s + times_max(pricer, &step.inner));
+    }
+    FormSet held = (FormSet)(1u << sum);
+    Step step = {0};
+    if (!price_reach(pricer, gradient, &held, (FormSet)(1u << reference_adjoint(made)),
+                     &step, NULL, NULL))
+        return INFINITY;
+    return price_s + step.comm_s + times_max(pricer, &step.inner);
+}
+
+/* The form that a tensor's gradient is summed in: the cheapest one. (In the search each conversion of the tensor has one
+ * adjoint, however many consumers read it converted.) */
+static Form choose_sum(const Pricer *pricer, TensorId tensor,
+                       const uint32_t read[FORM_MAX], Form made)
+{
+    Form best = reference_adjoint(made);
+    TensorId gradient = graph_gradient(pricer->graph, tensor);
+    if (gradient == GRAPH_NONE)
+        return best;
+    double best_s = sum_price(pricer, gradient, read, made, best);
+    for (Form form = 0; form < FORM_MAX; form++) {
+        double price_s =
+            read[form] ? sum_price(pricer, gradient, read, made, reference_adjoint(form))
+                       : INFINITY;
+        if (price_s < best_s) {
+            best_s = price_s;
+            best = reference_adjoint(form);
+        }
+    }
+    return best;
+}
+
 static void choose_gradients(const ReferenceTheory *theory, Assignment *assignment)
 {
     const Graph *graph = theory->pricer->graph;
-    g_autofree FormSet *read = g_new0(FormSet, theory->n_tensors);
+    uint32_t(*read)[FORM_MAX] = g_malloc0_n(theory->n_tensors, sizeof *read);
     for (OpId id = 0; id < theory->n_ops; id++) {
         const Op *op = graph_get_op(graph, id);
         for (uint32_t i = 0; i < op->n_in; i++)
             if (is_made(theory, op->in[i]) &&
                 graph_contribution(graph, id, i) != GRAPH_NONE)
-                read[theory->index[op->in[i]]] |=
-                    (FormSet)(1u << assignment->rule[id].form[i]);
+                read[theory->index[op->in[i]]][assignment->rule[id].form[i]]++;
     }
     for (OpId id = 0; id < theory->n_ops; id++) {
         const Op *op = graph_get_op(graph, id);
-        for (uint32_t o = 0; o < op->n_out; o++) {
-            FormSet forms = read[theory->index[op->out[o]]];
-            bool single = forms && !(forms & (forms - 1));
-            Form form = single ? (Form)__builtin_ctz(forms)
-                               : assignment->rule[id].form[op->n_in + o];
-            assignment->gradient[op->out[o]] = reference_adjoint(form);
-        }
+        for (uint32_t o = 0; o < op->n_out; o++)
+            assignment->gradient[op->out[o]] =
+                choose_sum(theory->pricer, op->out[o], read[theory->index[op->out[o]]],
+                           assignment->rule[id].form[op->n_in + o]);
     }
+    g_free(read);
 }
 
 static void assign_computation(const Graph *graph, const Fused *fused,

@@ -341,12 +341,12 @@ static void one_number_is_not_enough(void **state)
     }
 }
 
-/* HAP's models, shortened, on its testbeds with ratios proportional to speed. */
+/* HAP's models, shortened, on its testbeds with ratios proportional to speed. On BERT-MoE one number loses percents. */
 static void exact_is_never_slower(void **state)
 {
     (void)state;
     const char *const model[] = {"vgg19", "vit:layers=1", "bert-base:layers=1",
-                                 "bert-moe:layers=1"};
+                                 "bert-moe:layers=2"};
     const char *const cluster[] = {"hap-8", "hap-64"};
     for (uint32_t k = 0; k < G_N_ELEMENTS(cluster); k++) {
         g_autoptr(GError) error = NULL;
@@ -362,7 +362,10 @@ static void exact_is_never_slower(void **state)
         for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++) {
             c.graph = model_build(model[m], cluster_gpus(c.cluster), NULL, &error);
             assert_no_error(error);
-            assert_at_most(exact_time(&c), time_of(&c, REFERENCE_SCALAR) * (1 + 1e-9));
+            const double scalar_s = time_of(&c, REFERENCE_SCALAR);
+            assert_at_most(exact_time(&c), scalar_s * (1 + 1e-9));
+            if (k == 0 && strcmp(model[m], "bert-moe:layers=2") == 0)
+                assert_true(time_of(&c, REFERENCE_LABELS) < scalar_s * 0.99);
             g_clear_pointer(&c.graph, graph_free);
         }
         g_free(c.ratio);
