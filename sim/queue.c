@@ -11,6 +11,7 @@ enum {
     SAMPLES = 64,     /* of events' times, for the width of a day */
     EVENTS_A_DAY = 2,
     COST_A_POP = 8, /* unneeded steps after which the calendar is made anew */
+    MISFITS = 3,    /* calendars in a row that soon had to be, after which none is made */
     DAYS_AHEAD = 6,
     DEEP = 64, /* a heap in which an event costs as much as such a step */
 };
@@ -145,8 +146,11 @@ static void remake(SimQueue *queue)
     queue->n_buckets = 0;
     queue->n_heap = 0;
     queue->pops = queue->cost = 0;
-    queue->days_per_s = queue->n > FEW_EVENTS / 2 ? find_width(queue, pending) : 0;
+    const bool many = queue->n > FEW_EVENTS / 2 && queue->misfits < MISFITS;
+    queue->days_per_s = many ? find_width(queue, pending) : 0;
     queue->retry = MAX(FEW_EVENTS, 2 * queue->n);
+    if (queue->misfits == MISFITS)
+        queue->misfits = 0;
     if (queue->days_per_s > 0) {
         queue->n_buckets = FEW_EVENTS;
         while (queue->n_buckets < queue->n)
@@ -183,6 +187,8 @@ static void advance(SimQueue *queue)
 {
     for (uint32_t empty = 0; queue->n_heap == 0; empty++) {
         queue->day = empty < queue->n_buckets ? queue->day + 1 : find_day(queue);
+        if (empty >= queue->n_buckets)
+            queue->cost += queue->n_buckets;
         uint32_t *link = &queue->bucket[queue->day & (queue->n_buckets - 1)];
         fetch_ahead(queue);
         queue->cost++;
@@ -231,10 +237,12 @@ SimEvent sim_queue_pop(SimQueue *queue)
     queue->n--;
     if (queue->bucket) {
         queue->pops++;
-        const bool bad =
-            queue->pops > queue->n_buckets && queue->cost > COST_A_POP * queue->pops;
-        if (queue->n < queue->n_buckets / 8 || bad)
+        if (queue->cost > COST_A_POP * (queue->pops + queue->n_buckets)) {
+            queue->misfits = queue->pops < queue->n_buckets ? queue->misfits + 1 : 0;
             remake(queue);
+        } else if (queue->n < queue->n_buckets / 8) {
+            remake(queue);
+        }
     }
     return event;
 }

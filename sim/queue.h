@@ -44,6 +44,7 @@ typedef struct {
     double days_per_s;
     uint64_t day;        /* the present one */
     uint64_t pops, cost; /* since the calendar was made: steps that were not needed */
+    uint32_t misfits;    /* calendars in a row that did not fit */
     uint32_t retry;      /* number of events at which to try a calendar */
 } SimQueue;
 
