@@ -22,5 +22,5 @@ SELECT 'highest', part, 'throughput of HAP over concurrent: ' || text,
 FROM high, list
 UNION ALL
 SELECT 'vgg19-lowest', model = 'vgg19', 'from the lowest: ' || text,
-       printf('lowest is %s', model)
+       printf('lowest is %s, why stands at the first claim', model)
 FROM low, list;
