@@ -40,7 +40,7 @@ typedef struct {
     double iteration_time_s;
     double fractional_time_s; /* before rounding */
     double lower_bound_s;     /* of any plan in the planner's space; 0: none proved */
-    bool optimal;             /* iteration_time_s proved best for these ratios */
+    bool optimal;             /* no program of the planner's space is faster at these ratios */
     uint64_t *memory_bytes;   /* peak of one GPU of each device */
     bool feasible;
     double search_time_s, balance_time_s;

@@ -22,6 +22,8 @@ typedef struct {
     Plan *best;  /* NULL until there is a candidate */
     bool pinned; /* the ratios stay what they are */
     double search_s, balance_s;
+    const double
+        *proved; /* ratios for which the program at hand is proved best, or NULL */
 } Alternation;
 
 /* The program is copied. */
@@ -33,10 +35,20 @@ static Program *program_copy(const Program *program)
     return copy;
 }
 
+static bool same_ratios(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++)
+        if (fabs(a[j] - b[j]) > 1e-9)
+            return false;
+    return true;
+}
+
 static bool better(const Plan *a, const Plan *b)
 {
     if (!b || a->feasible != b->feasible)
         return !b || a->feasible;
+    if (a->iteration_time_s == b->iteration_time_s)
+        return a->optimal && !b->optimal;
     return a->iteration_time_s < b->iteration_time_s;
 }
 
@@ -49,6 +61,7 @@ static bool consider(Alternation *a, const Program *program, const double *ratio
     plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
     if (!plan_complete(candidate, a->graph, a->view, error))
         return false;
+    candidate->optimal = a->proved && same_ratios(a->proved, ratio, a->view->n_devices);
     *feasible |= candidate->feasible;
     if (better(candidate, a->best)) {
         g_clear_pointer(&a->best, plan_free);
@@ -101,14 +114,6 @@ static bool balance(Alternation *a, const Program *program, double *ratio, bool 
                     consider(a, program, ratio, feasible, error));
 }
 
-static bool same_ratios(const double *a, const double *b, uint32_t n)
-{
-    for (uint32_t j = 0; j < n; j++)
-        if (fabs(a[j] - b[j]) > 1e-9)
-            return false;
-    return true;
-}
-
 /* Whether the ratios occurred before: convergence, or an oscillation. */
 static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 {
@@ -133,9 +138,13 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
+    g_autofree double *searched = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    a->proved = result.optimal ? searched : NULL;
     *feasible = false;
-    return consider(a, program, ratio, feasible, error) &&
-           balance(a, program, ratio, feasible, error);
+    bool done = consider(a, program, ratio, feasible, error) &&
+                balance(a, program, ratio, feasible, error);
+    a->proved = NULL;
+    return done;
 }
 
 static bool alternate(Alternation *a, const double *start, double memory_s,
@@ -219,8 +228,10 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         done = (a.best->feasible || save_memory(&a, proportional, error)) &&
                consider_baselines(&a, proportional, error) &&
                consider_baselines(&a, even, error);
-    if (done)
+    if (done) {
         plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
+        plan->optimal = a.best->optimal;
+    }
     plan->search_time_s = a.search_s;
     plan->balance_time_s = a.balance_s;
     plan_free(a.best);
