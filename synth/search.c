@@ -160,7 +160,7 @@ static void warm_start(Search *s, const double *ratio, SynthResult *result)
 enum { FIRST_BEAM = 32 };
 
 /* Widens the bound until some relaxed path reaches the end: cheaper than starting from a loose one. */
-static void relax_gradually(Search *s)
+static double relax_gradually(Search *s)
 {
     static const double factor = 1.4;
     const Cut *last = &s->states->cut[s->states->n_ops];
@@ -171,6 +171,24 @@ static void relax_gradually(Search *s)
         bound = fmin(bound * factor, s->upper_s * slack);
         states_relax(s->states, bound);
     } while (last->states->len == 0 && bound < s->upper_s && isfinite(bound));
+    return bound;
+}
+
+/* A beam of labels first, which brings the upper bound down; then what that bound leaves of the states. */
+static double relax(Search *s)
+{
+    double bound = relax_gradually(s);
+    walk_labels(s, FIRST_BEAM);
+    return bound;
+}
+
+/* Drops the states that the upper bound leaves out now; `bound` is what they were found with. */
+static void narrow(Search *s, double bound)
+{
+    if (s->upper_s * slack <= bound)
+        states_prune(s->states, s->upper_s * slack);
+    else
+        states_relax(s->states, s->upper_s * slack);
 }
 
 static bool search(Search *s, const double *ratio, const SynthOptions *options,
@@ -183,11 +201,10 @@ static bool search(Search *s, const double *ratio, const SynthOptions *options,
     if (!s->states)
         return false;
     s->table = g_new0(LabelTable, s->states->n_ops + 1);
-    relax_gradually(s);
-    walk_labels(s, FIRST_BEAM);
+    double bound = relax(s);
     if (!take_best(s, ratio, options, result, error))
         return false;
-    states_relax(s->states, s->upper_s * slack);
+    narrow(s, bound);
     walk_labels(s, options->beam);
     return take_best(s, ratio, options, result, error);
 }
@@ -257,10 +274,9 @@ bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
     bool done = s.states != NULL;
     if (done) {
         s.table = g_new0(LabelTable, s.states->n_ops + 1);
-        relax_gradually(&s);
-        walk_labels(&s, FIRST_BEAM);
+        double bound = relax(&s);
         s.upper_s = least_total(&s);
-        states_relax(s.states, s.upper_s * slack);
+        narrow(&s, bound);
         walk_labels(&s, MAX_LABELS);
         *bound_s = s.complete ? least_total(&s) : relaxed_bound(&s);
     }

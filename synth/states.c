@@ -234,7 +234,7 @@ static void expand_state(States *s, OpId id, uint32_t from, const Origin *origin
         double cost[PRICE_MAX_CLASSES];
         bool keep = true;
         for (uint32_t h = 0; h < n; h++) {
-            cost[h] = g[h] + cost_relaxed(&t->cost, h);
+            cost[h] = g[h] + t->relaxed_s[h];
             keep &= cost[h] + after->floor[h] <= upper_s;
         }
         if (!keep && cost[0] + after->floor[0] > upper_s)
@@ -266,7 +266,7 @@ static void relax_back(States *s, OpId id, double upper_s)
         double *rest = &g_array_index(cut->rest, double, edge.from *n);
         bool keep = true;
         for (uint32_t h = 0; h < n; h++) {
-            double cost = cost_relaxed(&edge.transition->cost, h) + to[h];
+            double cost = edge.transition->relaxed_s[h] + to[h];
             rest[h] = cost < rest[h] ? cost : rest[h];
             keep &= g[h] + cost <= upper_s;
         }

@@ -61,7 +61,7 @@ static void add_step(const Pricer *pricer, Cost *cost, const Step *step, uint8_t
     times_add(pricer, portion, &step->inner);
 }
 
-double cost_relaxed(const Cost *cost, uint32_t h)
+static double cost_relaxed(const Cost *cost, uint32_t h)
 {
     return cost->comm_s + cost->initial.s[h] + cost->forward.s[h] + cost->late.s[h] +
            cost->early.s[h] + cost->update.s[h] + cost->tail.s[h];
@@ -374,8 +374,8 @@ static void add_transition(const Choices *c, GArray *found, const Transition *t)
 
 static int by_relaxed_cost(gconstpointer a, gconstpointer b)
 {
-    double x = cost_relaxed(&((const Transition *)a)->cost, 0);
-    double y = cost_relaxed(&((const Transition *)b)->cost, 0);
+    double x = ((const Transition *)a)->relaxed_s[0],
+           y = ((const Transition *)b)->relaxed_s[0];
     return (x > y) - (x < y);
 }
 
@@ -391,6 +391,11 @@ static GArray *enumerate_transitions(const Choices *c, const Held *in)
         if (price_inputs(c, in, body, &t) && price_contributions(c, in, body, &t))
             add_transition(c, found, &t);
     }
+    for (uint32_t i = 0; i < found->len; i++)
+        for (uint32_t h = 0; h < c->pricer->n_classes; h++) {
+            Transition *t = &g_array_index(found, Transition, i);
+            t->relaxed_s[h] = cost_relaxed(&t->cost, h);
+        }
     g_array_sort(found, by_relaxed_cost);
     return found;
 }

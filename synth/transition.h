@@ -40,6 +40,8 @@ typedef struct {
 } Cost;
 
 typedef struct {
+    /* Seconds that it adds if only this class's computation counts and no stage waits. */
+    double relaxed_s[PRICE_MAX_CLASSES];
     Held out[TRANSITION_OUT];     /* of the op's outputs */
     Form in_after[TRANSITION_IN]; /* forms that the activation inputs are in afterwards */
     uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
@@ -56,9 +58,6 @@ const GArray *choices_from(Choices *choices, const Held in[TRANSITION_IN]);
 
 /* Least relaxed cost of any transition of the op, whatever its inputs' states. */
 double choices_least(const Choices *choices, uint32_t class_index);
-
-/* Seconds that the transition adds if only one class's computation counts and no stage waits. */
-double cost_relaxed(const Cost *cost, uint32_t class_index);
 
 /* Writes a chosen transition of `view` (whose choices may have come from an op that looks alike) into an assignment. */
 void transition_apply(const Pricer *pricer, OpView *view, const Held in[TRANSITION_IN],
