@@ -177,6 +177,7 @@ void graph_seal(Graph *graph)
 {
     uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
     g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
+    g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */
     for (uint32_t i = 0; i < n; i++)
         parent[i] = i;
     for (OpId id = 0; id < graph->ops->len; id++) {
@@ -193,6 +194,7 @@ void graph_seal(Graph *graph)
                 if (!space.loop[l].shardable)
                     continue;
                 uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
+                driven[t * TENSOR_MAX_RANK + d] = true;
                 if (first[l] == GRAPH_NONE)
                     first[l] = node;
                 else
@@ -206,7 +208,7 @@ void graph_seal(Graph *graph)
             for (uint32_t d = 0; d < tensor->rank; d++) {
                 uint32_t root = find(parent, t * TENSOR_MAX_RANK + d);
                 if (set)
-                    tensor->units[d] = units[root];
+                    tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
                 else
                     units[root] = gcd(units[root], tensor->dim[d]);
             }

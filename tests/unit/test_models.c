@@ -61,6 +61,9 @@ static void test_units(void **state)
     const Tensor *flat = graph_tensor(graph, graph_find(graph, "flatten"));
     assert_int_equal(flat->dim[1], 512 * 7 * 7);
     assert_int_equal(flat->units[1], 512); /* a channel's 49 pixels stay together */
+    const Tensor *x = graph_tensor(graph, graph_find(graph, "x"));
+    assert_int_equal(x->units[0], 64);
+    assert_int_equal(x->units[2], 1); /* no op cuts an image's rows before the convolution */
     const Tensor *fc = graph_tensor(graph, graph_find(graph, "classifier.1.weight"));
     assert_int_equal(fc->units[0], 4096);
 }
