@@ -33,10 +33,4 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
                     const ClusterView *view, uint32_t n_segments, double *ratio,
                     BalanceReport *report, GError **error);
 
-/* Rounds ratio * units to integers that sum to units (HAP Sec. 5.1): nearest integers
- * first, then single units are moved where the rounding error grows least; ties go to the
- * lower index. */
-void balance_round(const double *ratio, uint32_t n_devices, uint32_t units,
-                   uint32_t *count);
-
 #endif

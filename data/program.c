@@ -7,6 +7,14 @@ Program *program_new(void)
     return g_new0(Program, 1);
 }
 
+Program *program_copy(const Program *program)
+{
+    Program *copy = program_new();
+    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
+    copy->n = copy->capacity = program->n;
+    return copy;
+}
+
 void program_free(Program *program)
 {
     if (!program)

@@ -37,6 +37,7 @@ typedef struct {
 } Program;
 
 Program *program_new(void);
+Program *program_copy(const Program *program);
 void program_free(Program *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
 

@@ -250,10 +250,7 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     copy->planner = g_strdup(plan->planner);
     copy->seed = plan->seed;
     copy->version = g_strdup(plan->version);
-    copy->program = program_new();
-    copy->program->n = copy->program->capacity = plan->program->n;
-    copy->program->instr =
-        g_memdup2(plan->program->instr, plan->program->n * sizeof *plan->program->instr);
+    copy->program = program_copy(plan->program);
     copy->n_devices = plan->n_devices;
     copy->n_segments = plan->n_segments;
     copy->ratio =

@@ -85,16 +85,11 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
             "expected MODEL CLUSTER or a plan's file, and there is no file "
             "'%s'; see kilter plan --help",
             file);
-    Graph *graph = NULL;
-    g_autoptr(Plan) plan = plan_read(file, &graph, error);
+    Graph *graph;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
     if (!plan)
         return false;
-    g_autoptr(Cluster) cluster = cluster_load(plan->cluster, error);
-    if (!cluster) {
-        graph_free(graph);
-        g_prefix_error(error, "%s: key 'cluster': ", file);
-        return false;
-    }
     g_auto(Evaluation) evaluation = {0};
     return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, "analytic",
                               &options->planner.sim, &evaluation, error) &&

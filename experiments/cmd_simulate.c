@@ -146,16 +146,11 @@ static bool simulate_file(const char *file, const Own *own, const char *fidelity
 {
     if (!check_options(file, own, options, error))
         return false;
-    Graph *graph = NULL;
-    g_autoptr(Plan) plan = plan_read(file, &graph, error);
+    Graph *graph;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
     if (!plan)
         return false;
-    g_autoptr(Cluster) cluster = cluster_load(plan->cluster, error);
-    if (!cluster) {
-        graph_free(graph);
-        g_prefix_error(error, "%s: key 'cluster': ", file);
-        return false;
-    }
     g_auto(Evaluation) evaluation = {0};
     SimOptions sim = options->planner.sim;
     sim.seed = options->planner.seed;

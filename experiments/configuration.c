@@ -206,6 +206,21 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     return evaluation->report != NULL;
 }
 
+Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error)
+{
+    g_autoptr(Graph) built = NULL;
+    g_autoptr(Plan) plan = plan_read(file, &built, error);
+    if (!plan)
+        return NULL;
+    *cluster = cluster_load(plan->cluster, error);
+    if (!*cluster) {
+        g_prefix_error(error, "%s: key 'cluster': ", file);
+        return NULL;
+    }
+    *graph = g_steal_pointer(&built);
+    return g_steal_pointer(&plan);
+}
+
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error)

@@ -67,6 +67,8 @@ typedef struct {
  * planner found that none of its plans fits. Safe to call from several threads. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
+/* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
+Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
 /* Simulates a plan that exists. Takes plan and graph over, also on failure. */
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,

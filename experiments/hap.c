@@ -23,17 +23,8 @@ typedef struct {
     bool pinned; /* the ratios stay what they are */
     double search_s, balance_s;
     const double
-        *proved; /* ratios for which the program at hand is proved best, or NULL */
+        *proved; /* ratios that the program at hand is proved best for, or NULL */
 } Alternation;
-
-/* The program is copied. */
-static Program *program_copy(const Program *program)
-{
-    Program *copy = program_new();
-    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
-    copy->n = copy->capacity = program->n;
-    return copy;
-}
 
 static bool same_ratios(const double *a, const double *b, uint32_t n)
 {

@@ -197,7 +197,7 @@ static void round_splits(Plan *plan, const SimLinear *linear)
         plan->split[s] = (Split){.segment = linear->split[s].segment,
                                  .units = linear->split[s].units,
                                  .count = g_new0(uint32_t, plan->n_devices)};
-        balance_round(plan->ratio + (size_t)linear->split[s].segment * plan->n_devices,
+        split_round(plan->ratio + (size_t)linear->split[s].segment * plan->n_devices,
                       plan->n_devices, linear->split[s].units, plan->split[s].count);
     }
 }

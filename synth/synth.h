@@ -17,7 +17,6 @@ typedef struct {
     Program *program;
     double time_s;        /* of the program at the given (fractional) ratios, analytic */
     bool optimal;         /* proved best over the space */
-    double lower_bound_s; /* on every program of the space at these ratios; 0: none */
     uint64_t states, labels, expansions;
     double search_s; /* wall clock */
 } SynthResult;

@@ -1,12 +1,12 @@
 /* Rounding of ratios to units (HAP Sec. 5.1): cases by hand, and properties on random
  * ratios. */
-#include "balance/balance.h"
+#include "data/data.h"
 #include "tests/test.h"
 
 static void expect(const double *ratio, uint32_t n, uint32_t units, const uint32_t *want)
 {
     uint32_t count[8];
-    balance_round(ratio, n, units, count);
+    split_round(ratio, n, units, count);
     for (uint32_t j = 0; j < n; j++)
         assert_int_equal(count[j], want[j]);
 }
@@ -72,7 +72,7 @@ static void test_properties(void **state)
         double ratio[16];
         uint32_t count[16];
         random_ratios(random, n, ratio);
-        balance_round(ratio, n, units, count);
+        split_round(ratio, n, units, count);
         for (uint32_t j = 0; j < n; j++) {
             sum += count[j];
             assert_true(fabs(count[j] - ratio[j] * units) < 1 + 1e-9);
@@ -92,7 +92,7 @@ static void test_total_error_is_least(void **state)
         uint32_t units = (uint32_t)g_rand_int_range(random, 1, 30), count[3];
         double ratio[3], got = 0, best = INFINITY;
         random_ratios(random, 3, ratio);
-        balance_round(ratio, 3, units, count);
+        split_round(ratio, 3, units, count);
         for (uint32_t j = 0; j < 3; j++)
             got += fabs(count[j] - ratio[j] * units);
         for (uint32_t a = 0; a <= units; a++) {
@@ -130,8 +130,8 @@ static void test_permuting_devices_permutes_counts(void **state)
             ratio[j] /= sum;
         for (uint32_t j = 0; j < n; j++)
             permuted[j] = ratio[order[j]];
-        balance_round(ratio, n, units, count);
-        balance_round(permuted, n, units, permuted_count);
+        split_round(ratio, n, units, count);
+        split_round(permuted, n, units, permuted_count);
         for (uint32_t j = 0; j < n; j++)
             assert_int_equal(permuted_count[j], count[order[j]]);
     }
