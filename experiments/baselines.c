@@ -1,4 +1,4 @@
-/* The strategies that HAP is compared with (Sec. 7.1), at the level of virtual devices. */
+/* The strategies that HAP is compared with (Sec. 7.1) and other known ones, at the level of virtual devices. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
@@ -134,4 +134,16 @@ bool plan_make_deepspeed(const Graph *graph, const ClusterView *view,
 {
     return make(graph, view, options, BASELINE_ZERO_EXPERT, ratios_even(view), plan,
                 error);
+}
+
+bool plan_make_gshard(const Graph *graph, const ClusterView *view,
+                      const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(graph, view, options, BASELINE_GSHARD, ratios_even(view), plan, error);
+}
+
+bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
+                               const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(graph, view, options, BASELINE_MEGATRON, ratios_even(view), plan, error);
 }

@@ -22,7 +22,7 @@ bool cmd_planners(int argc, char **argv, GError **error)
                                               "description", planner->description,
                                               "source", planner->source));
         if (!options.json && !options.quiet)
-            printf("%-12s %s (%s)\n", planner->name, planner->description,
+            printf("%-16s %s (%s)\n", planner->name, planner->description,
                    planner->source);
     }
     if (options.json) {

@@ -184,8 +184,7 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
 
 static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
 {
-    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline <= BASELINE_ZERO_EXPERT;
-         baseline++) {
+    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline < BASELINES; baseline++) {
         SynthResult result;
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;

@@ -15,6 +15,11 @@ static const Planner planner[] = {
      plan_make_dp_proportional},
     {"deepspeed", "ZeRO data parallelism and expert parallelism, equal shares a GPU",
      "HAP Sec. 7.1; ZeRO (SC'20)", plan_make_deepspeed},
+    {"gshard",
+     "data parallelism, experts sharded and tokens exchanged, equal shares a GPU",
+     "GShard (ICLR'21)", plan_make_gshard},
+    {"tensor-parallel", "every device in one tensor parallel group, equal shares a GPU",
+     "Megatron-LM (2019), Sec. 3", plan_make_tensor_parallel},
 };
 
 uint32_t planner_count(void)
@@ -198,7 +203,7 @@ static void round_splits(Plan *plan, const SimLinear *linear)
                                  .units = linear->split[s].units,
                                  .count = g_new0(uint32_t, plan->n_devices)};
         split_round(plan->ratio + (size_t)linear->split[s].segment * plan->n_devices,
-                      plan->n_devices, linear->split[s].units, plan->split[s].count);
+                    plan->n_devices, linear->split[s].units, plan->split[s].count);
     }
 }
 

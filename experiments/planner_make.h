@@ -13,6 +13,10 @@ bool plan_make_dp_proportional(const Graph *graph, const ClusterView *view,
                                const PlannerOptions *options, Plan *plan, GError **error);
 bool plan_make_deepspeed(const Graph *graph, const ClusterView *view,
                          const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_gshard(const Graph *graph, const ClusterView *view,
+                      const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
+                               const PlannerOptions *options, Plan *plan, GError **error);
 
 /* Ratios by number of GPUs, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);

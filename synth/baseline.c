@@ -1,4 +1,9 @@
-/* Assignments of known strategies: each op and its backward ops are sharded along one loop. */
+/* Assignments of known strategies: each op and its backward ops are sharded along one loop.
+ *
+ * Which loop follows from where it occurs. A weight is a parameter with a loop that no other factor of its op has; such a
+ * loop makes columns (features, heads, channels, vocabulary). A loop of the weight that all operands have counts experts.
+ * A column-parallel op leaves its output cut if every way from it leads, through ops that take it so, to an op that sums
+ * over the cut dim: by rows. */
 #include "synth/assignment.h"
 
 #include <string.h>
@@ -8,18 +13,56 @@ static bool is_activation(const Graph *graph, TensorId tensor)
     return graph_tensor(graph, tensor)->role == ROLE_ACTIVATION;
 }
 
-/* The rule that shards the loop `letter`. */
-static bool rule_over(const Graph *graph, OpId op, char letter, Rule *rule)
+/* The rule that shards loop `l`, if it can be. */
+static bool rule_over(const Graph *graph, OpId op, int l, Rule *rule)
 {
-    OpSpace space;
-    graph_op_space(graph, op, &space);
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(graph, op, all);
     for (uint32_t r = 0; r < n; r++)
-        if (all[r].loop >= 0 && space.loop[all[r].loop].letter == letter) {
+        if (all[r].loop >= 0 && all[r].loop == l) {
             *rule = all[r];
             return true;
         }
+    return false;
+}
+
+static bool drives(const OpSpace *space, uint32_t operand, int l)
+{
+    for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
+        if (space->dim_loop[operand][d] == l)
+            return true;
+    return false;
+}
+
+/* How many of the op's factors (inputs that are not added) but `except` have loop `l`. */
+static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        n += i != except && !(space->added >> i & 1u) && drives(space, i, l);
+    return n;
+}
+
+/* The rule over the first dim of a weight that `experts` counts experts, else makes columns. */
+static bool rule_over_weight(const Graph *graph, OpId id, bool experts, Rule *rule)
+{
+    const Op *op = graph_get_op(graph, id);
+    OpSpace space;
+    graph_op_space(graph, id, &space);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *weight = graph_tensor(graph, op->in[i]);
+        bool is_weight = false;
+        int over = -1;
+        for (uint32_t d = weight->rank; weight->role == ROLE_PARAMETER && d-- > 0;) {
+            int l = space.dim_loop[i][d];
+            bool column = !(space.added >> i & 1u) && !count_factors(op, &space, i, l);
+            is_weight |= column;
+            if (experts ? !column && drives(&space, op->n_in, l) : column)
+                over = space.loop[l].shardable ? l : over;
+        }
+        if (is_weight && rule_over(graph, id, over, rule))
+            return true;
+    }
     return false;
 }
 
@@ -47,8 +90,8 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
                         Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
-    if (experts && op->kind == OP_EXPERT)
-        return rule_over(graph, id, 'e', rule);
+    if (experts && rule_over_weight(graph, id, true, rule))
+        return true;
     uint32_t activations = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         activations += is_activation(graph, op->in[i]);
@@ -63,6 +106,88 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
     return false;
 }
 
+/* The rule that cuts what the op reads as it is held, some of it cut. */
+static bool rule_following(const Graph *graph, OpId id, const Form *held, Rule *rule)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule all[OP_MAX_RULES];
+    uint32_t n = op_rules(graph, id, all);
+    for (uint32_t r = 0; r < n; r++) {
+        bool match = true, cut = false;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (is_activation(graph, op->in[i])) {
+                match &= all[r].form[i] == held[op->in[i]];
+                cut |= form_is_gather(all[r].form[i]);
+            }
+        if (match && cut) {
+            *rule = all[r];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The form that a tensor's gradient has: its own; whole where it is made as partial sums. */
+static Form dual(Form form)
+{
+    return form == FORM_REDUCE ? FORM_IDENTITY : form;
+}
+
+/* Forms of input `i`, the op's only activation, in which the op can take it cut so that the cut ends in partial sums. */
+static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
+                              const FormSet *absorbed)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule all[OP_MAX_RULES];
+    FormSet forms = 0;
+    for (uint32_t r = op_rules(graph, id, all); r-- > 0;) {
+        bool ends = form_is_gather(all[r].form[i]);
+        for (uint32_t k = 0; k < op->n_in; k++)
+            ends &= k == i || !is_activation(graph, op->in[k]);
+        for (uint32_t o = 0; o < op->n_out; o++) {
+            Form out = all[r].form[op->n_in + o];
+            ends &= out == FORM_REDUCE || (absorbed[op->out[o]] >> out & 1u);
+        }
+        if (ends)
+            forms |= (FormSet)(1u << all[r].form[i]);
+    }
+    return forms;
+}
+
+/* Of each activation, the forms in which all that read it absorb it. Caller frees. */
+static FormSet *find_absorbed(const Graph *graph, OpId loss)
+{
+    FormSet *absorbed = g_new(FormSet, graph_n_tensors(graph));
+    memset(absorbed, 0xff, graph_n_tensors(graph) * sizeof *absorbed);
+    for (OpId id = loss + 1; id-- > 0;) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            absorbed[op->in[i]] &= absorbed_forms(graph, id, i, absorbed);
+    }
+    return absorbed;
+}
+
+/* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops that come after. */
+static void assign_tensor_parallel(const Graph *graph, OpId loss, Form *held,
+                                   Assignment *a)
+{
+    g_autofree FormSet *absorbed = find_absorbed(graph, loss);
+    for (OpId id = 0; id <= loss; id++) {
+        const Op *op = graph_get_op(graph, id);
+        Rule all[OP_MAX_RULES], *rule = &a->rule[id];
+        if (!rule_following(graph, id, held, rule) &&
+            !rule_over_weight(graph, id, false, rule)) {
+            op_rules(graph, id, all);
+            *rule = all[0];
+        }
+        for (uint32_t o = 0; o < op->n_out; o++) {
+            Form form = dual(rule->form[op->n_in + o]);
+            a->gradient[op->out[o]] = form;
+            held[op->out[o]] = (absorbed[op->out[o]] >> form & 1u) ? form : FORM_IDENTITY;
+        }
+    }
+}
+
 /* Dim with the most pieces, for optimizer states that are cut without regard to the model. */
 static Form widest(const Graph *graph, TensorId parameter)
 {
@@ -75,7 +200,7 @@ static Form widest(const Graph *graph, TensorId parameter)
                                                                : FORM_IDENTITY;
 }
 
-/* Form that forward op `op` holds `tensor` in under `rule`; a gradient is held like what it is the gradient of. */
+/* Form that forward op `op` holds `tensor` in under `rule`, also where that is an output's gradient. */
 static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
                        TensorId tensor, Form *form)
 {
@@ -87,33 +212,33 @@ static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
     for (uint32_t o = 0; o < op->n_out; o++)
         if (op->out[o] == tensor || graph_gradient(graph, op->out[o]) == tensor) {
             *form = rule->form[op->n_in + o];
+            *form = op->out[o] == tensor ? *form : dual(*form);
             return true;
         }
     return false;
 }
 
-/* The rule of a backward op that reads everything in the forms that forward op `op` holds it in. The seed is whole. */
+/* The rule of a backward op that reads everything in the forms that forward op `op` holds it in: sharded if the forward
+ * is and there is such a rule. */
 static bool matching_rule(const Graph *graph, const Op *op, const Rule *forward,
                           OpId backward, Rule *rule)
 {
     const Op *b = graph_get_op(graph, backward);
     Rule all[OP_MAX_RULES];
-    uint32_t n = op_rules(graph, backward, all);
-    for (uint32_t r = 0; r < n; r++) {
-        bool match = all[r].loop >= 0;
+    bool found = false;
+    for (uint32_t r = op_rules(graph, backward, all); r-- > 0;) {
+        bool match = forward->loop >= 0 || all[r].loop < 0;
         for (uint32_t i = 0; i < b->n_in; i++) {
             Form form = FORM_IDENTITY;
-            bool seed = op->out[0] == graph_loss(graph) &&
-                        b->in[i] == graph_gradient(graph, op->out[0]);
             g_assert_true(form_under(graph, op, forward, b->in[i], &form));
-            match &= all[r].form[i] == (seed ? FORM_IDENTITY : form);
+            match &= all[r].form[i] == form;
         }
-        if (match) {
+        if (match && !(found && all[r].loop < 0)) {
             *rule = all[r];
-            return true;
+            found = true;
         }
     }
-    return false;
+    return found;
 }
 
 /* Rules of `id`'s backward ops, sharded as its forward rule is, and where its parameters live. */
@@ -130,7 +255,7 @@ static bool assign_backward(const Graph *graph, OpId id, Baseline baseline, Assi
         Form forms[OP_MAX_OPERANDS];
         memset(forms, a->gradient[op->in[i]], sizeof forms);
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
-            Form cut = a->rule[id].form[i];
+            Form cut = dual(a->rule[id].form[i]);
             ParameterPlan plan = {.rest = cut, .update = cut};
             if (cut == FORM_IDENTITY && baseline == BASELINE_ZERO_EXPERT)
                 plan.update = widest(graph, op->in[i]);
@@ -143,17 +268,29 @@ static bool assign_backward(const Graph *graph, OpId id, Baseline baseline, Assi
     return true;
 }
 
-static bool assign(const Graph *graph, Baseline baseline, Assignment *a)
+/* Along the batch, or by expert. */
+static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Form *held,
+                                 Assignment *a)
 {
-    OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
-    g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
     for (OpId id = 0; id <= loss; id++) {
         const Op *op = graph_get_op(graph, id);
-        if (!choose_rule(graph, id, baseline == BASELINE_ZERO_EXPERT, held, &a->rule[id]))
+        if (!choose_rule(graph, id, experts, held, &a->rule[id]))
             return false;
         for (uint32_t o = 0; o < op->n_out; o++)
             held[op->out[o]] = a->gradient[op->out[o]] = a->rule[id].form[op->n_in + o];
     }
+    return true;
+}
+
+static bool assign(const Graph *graph, Baseline baseline, Assignment *a)
+{
+    OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
+    g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
+    if (baseline == BASELINE_MEGATRON)
+        assign_tensor_parallel(graph, loss, held, a);
+    else if (!assign_data_parallel(graph, loss, baseline != BASELINE_DATA_PARALLEL, held,
+                                   a))
+        return false;
     for (OpId id = 0; id <= loss; id++)
         if (!assign_backward(graph, id, baseline, a))
             return false;

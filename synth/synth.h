@@ -26,6 +26,11 @@ void synth_result_clear(SynthResult *result);
 typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
     BASELINE_ZERO_EXPERT, /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
+    BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert: tokens are exchanged (GShard) */
+    /* Every weight cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by columns (features, heads,
+     * channels), the second by rows, whose partial sums are all-reduced; what has no second is gathered at once. */
+    BASELINE_MEGATRON,
+    BASELINES
 } Baseline;
 
 /* KILTER_ERROR_FAILED if the strategy does not apply to the graph (a batch that cannot be sharded). */

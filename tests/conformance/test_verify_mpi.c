@@ -25,7 +25,8 @@ static void test_plans_of_planners(void **state)
 {
     (void)state;
     static const char *const models[] = {"vgg19", "vit", "bert-base", "bert-moe"};
-    static const char *const planners[] = {"hap", "dp-ev", "dp-cp", "deepspeed"};
+    static const char *const planners[] = {"hap",       "dp-ev",  "dp-cp",
+                                           "deepspeed", "gshard", "tensor-parallel"};
     g_autoptr(Cluster) cluster = four_machines();
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
     g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));

@@ -27,7 +27,8 @@ static double time_of(const char *planner, const char *model, const char *name,
 
 static void compare(const char *model, const char *cluster)
 {
-    static const char *const baseline[] = {"dp-ev", "dp-cp", "deepspeed"};
+    static const char *const baseline[] = {"dp-ev", "dp-cp", "deepspeed", "gshard",
+                                           "tensor-parallel"};
     bool hap_fits, fits;
     double bound = 0, hap = time_of("hap", model, cluster, &hap_fits, &bound);
     assert_at_most(bound, hap);

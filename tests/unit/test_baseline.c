@@ -1,0 +1,129 @@
+/* Known strategies: the forms that their papers give them. */
+#include "synth/synth.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+typedef struct {
+    Graph *graph;
+    Program *program;
+} Made;
+
+static Made make(const char *model, Baseline baseline)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autofree char *canonical = NULL;
+    Made made = {.graph = model_build(model, cluster_gpus(cluster), &canonical, &error)};
+    assert_no_error(error);
+    g_autofree double *ratio = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] = 1.0 / view->n_devices;
+    SynthResult result;
+    synth_baseline(made.graph, view, ratio, baseline, &result, &error);
+    assert_no_error(error);
+    made.program = result.program;
+    program_check(made.program, made.graph, &error);
+    assert_no_error(error);
+    return made;
+}
+
+static void made_clear(Made *made)
+{
+    program_free(made->program);
+    graph_free(made->graph);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
+
+/* The form at rest of a tensor that is loaded, the form that its op makes of any other. */
+static void assert_form(const Made *made, const char *tensor, const char *form)
+{
+    const TensorId id = graph_find(made->graph, tensor);
+    assert_int_not_equal(id, GRAPH_NONE);
+    char text[FORM_TEXT] = "";
+    for (uint32_t i = 0; i < made->program->n; i++) {
+        const Instr *instr = &made->program->instr[i];
+        if (instr->kind == INSTR_LOAD && instr->tensor == id)
+            form_text(instr->to, text);
+        const Op *op =
+            instr->kind == INSTR_COMPUTE ? graph_get_op(made->graph, instr->op) : NULL;
+        for (uint32_t o = 0; op && o < op->n_out; o++)
+            if (op->out[o] == id)
+                form_text(instr->form[op->n_in + o], text);
+    }
+    if (strcmp(text, form) != 0)
+        fail_msg("%s is %s, not %s", tensor, text, form);
+}
+
+/* Collectives of a kind on tensors of a layer; NULL: anywhere. */
+static uint32_t count(const Made *made, Collective kind, const char *prefix)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < made->program->n; i++) {
+        const Instr *instr = &made->program->instr[i];
+        n += instr->kind == INSTR_COLLECTIVE && instr->collective == kind &&
+             (!prefix ||
+              g_str_has_prefix(graph_tensor(made->graph, instr->tensor)->name, prefix));
+    }
+    return n;
+}
+
+static void test_megatron_cuts_columns_then_rows(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("bert-base:layers=3,vocab=640", BASELINE_MEGATRON);
+    assert_form(&m, "layers.1.attention.qkv.weight", "gather(1)"); /* heads */
+    assert_form(&m, "layers.1.attention.qkv", "gather(3)");
+    assert_form(&m, "layers.1.attention.out.weight", "gather(1)");
+    assert_form(&m, "layers.1.attention.out.bias", "identity");
+    assert_form(&m, "layers.1.attention.out", "reduce");
+    assert_form(&m, "layers.1.ffn.up.weight", "gather(0)");
+    assert_form(&m, "layers.1.ffn.up.bias", "gather(0)");
+    assert_form(&m, "layers.1.ffn.up", "gather(2)");
+    assert_form(&m, "layers.1.ffn.down.weight", "gather(1)");
+    assert_form(&m, "layers.1.ffn.down", "reduce");
+    assert_form(&m, "layers.1.norm1", "identity");
+    assert_form(&m, "embedding.weight", "gather(0)"); /* vocabulary */
+    assert_form(&m, "embedding", "reduce");
+    /* Two all-reduces a layer in the forward (Sec. 3) and two in the backward; nothing else is communicated in it. */
+    assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "layers.1."), 4);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
+    assert_int_equal(count(&m, COLLECTIVE_GROUPED_ALL_GATHER, "layers.1."), 0);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_TO_ALL, NULL), 0);
+}
+
+static void test_megatron_pairs_convolutions(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("vgg19:width=8,fc=64", BASELINE_MEGATRON);
+    assert_form(&m, "features.0.0.weight", "gather(0)");
+    assert_form(&m, "features.0.0", "gather(1)");
+    assert_form(&m, "features.0.1.weight", "gather(1)");
+    assert_form(&m, "features.0.1", "reduce");
+}
+
+static void test_gshard_exchanges_tokens(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("bert-moe:layers=2,vocab=640", BASELINE_GSHARD);
+    assert_form(&m, "layers.1.moe.up.weight", "gather(0)");
+    assert_form(&m, "layers.1.moe.up", "gather(1)");
+    assert_form(&m, "layers.1.moe.down.weight", "gather(0)");
+    assert_form(&m, "layers.1.attention.qkv", "gather(0)");
+    assert_form(&m, "layers.1.attention.qkv.weight", "identity");
+    /* To the experts and back, forward and backward. */
+    assert_int_equal(count(&m, COLLECTIVE_ALL_TO_ALL, NULL), 4);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_megatron_cuts_columns_then_rows),
+        cmocka_unit_test(test_megatron_pairs_convolutions),
+        cmocka_unit_test(test_gshard_exchanges_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
