@@ -225,6 +225,9 @@ static void differentiate_op(Backward *b)
         extents = extents_text("T=%u", d[1]);
         CHAIN(0, OP_PAD_TOKEN, "dx", extents, dy);
         break;
+    case OP_GATE_TOP1:
+        CHAIN(0, OP_GATE_TOP1_DX, "dx", NULL, dy, x[0]);
+        break;
     case OP_GATE_TOP2:
         CHAIN(0, OP_GATE_TOP2_DX, "dx", NULL, dy, x[0]);
         break;

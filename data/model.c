@@ -13,6 +13,7 @@ typedef struct {
     ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* before sealing; may be NULL */
+    uint32_t gpu_experts; /* a GPU, where experts follow the cluster */
 } ModelEntry;
 
 #define SIZE(key, value)                  \
@@ -36,7 +37,11 @@ typedef struct {
 #define ENCODER                                                                   \
     SIZE("layers", 8), SIZE("hidden", 768), SIZE("heads", 12), SIZE("ffn", 3072), \
         DROPOUT(0.1)
-#define TEXT SIZE("seq", 128), SIZE("vocab", 33280)
+#define EXPERTS                            \
+    {"experts", 0, 0, 1e6, true, NULL, 0}, \
+        {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0}, SIZE("moe_every", 2)
+#define IMAGE SIZE("image", 32), SIZE("patch", 4), SIZE("classes", 10)
+#define TEXT  SIZE("seq", 128), SIZE("vocab", 33280)
 
 static const ModelEntry entry[] = {
     {{"vgg19", "Simonyan and Zisserman 2015; HAP Table 1 (CIFAR-10)"},
@@ -44,27 +49,50 @@ static const ModelEntry entry[] = {
      model_vgg19_check,
      {BATCH(64), SIZE("image", 32), SIZE("width", 64), SIZE("pool", 7), SIZE("fc", 4096),
       SIZE("classes", 10), DROPOUT(0.5)},
-     NULL},
+     NULL,
+     0},
     {{"vit", "Dosovitskiy et al. 2020; HAP Table 1 (CIFAR-10)"},
      model_vit,
      model_vit_check,
-     {BATCH(64), ENCODER, SIZE("image", 32), SIZE("patch", 4), SIZE("classes", 10)},
-     NULL},
+     {BATCH(64), ENCODER, IMAGE},
+     NULL,
+     0},
     {{"bert-base", "Devlin et al. 2018; HAP Table 1 (WikiText-2)"},
      model_bert_base,
      model_transformer_check,
      {BATCH(64), ENCODER, TEXT},
-     NULL},
+     NULL,
+     0},
     {{"bert-moe", "Lepikhin et al. 2020 (GShard); HAP Table 1 (WikiText-2)"},
-     model_bert_moe,
+     model_bert_sgmoe,
      model_transformer_check,
-     {BATCH(32),
-      ENCODER,
-      TEXT,
-      {"experts", 0, 0, 1e6, true, NULL, 0},
-      {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0},
-      SIZE("moe_every", 2)},
-     NULL},
+     {BATCH(32), ENCODER, TEXT, EXPERTS},
+     NULL,
+     2},
+    {{"bert-sgmoe", "Shazeer et al. 2017 (top-2 gating); HiDup Table 1 (WikiText-103)"},
+     model_bert_sgmoe,
+     model_transformer_check,
+     {BATCH(32), ENCODER, TEXT, EXPERTS},
+     NULL,
+     1},
+    {{"bert-switch", "Fedus et al. 2021 (top-1 gating); HiDup Table 1 (WikiText-103)"},
+     model_bert_switch,
+     model_transformer_check,
+     {BATCH(32), ENCODER, TEXT, EXPERTS},
+     NULL,
+     1},
+    {{"vit-sgmoe", "Shazeer et al. 2017 (top-2 gating); HiDup Table 1 (CIFAR-10)"},
+     model_vit_sgmoe,
+     model_vit_check,
+     {BATCH(32), ENCODER, IMAGE, EXPERTS},
+     NULL,
+     2},
+    {{"vit-switch", "Fedus et al. 2021 (top-1 gating); HiDup Table 1 (CIFAR-10)"},
+     model_vit_switch,
+     model_vit_check,
+     {BATCH(32), ENCODER, IMAGE, EXPERTS},
+     NULL,
+     2},
     {{"synthetic", "durations written down; for given plans such as dp-ev's"},
      model_synthetic,
      model_synthetic_check,
@@ -73,7 +101,8 @@ static const ModelEntry entry[] = {
       DURATION("forward", 0.01),
       DURATION("backward", 0.02),
       {"gradient", 28e6, 4, 4e9, true, "B", QUANTITY_BYTES}},
-     model_synthetic_times},
+     model_synthetic_times,
+     0},
 };
 
 uint32_t model_count(void)
@@ -228,8 +257,8 @@ static bool parse_params(const char *spec, const char *list, ModelParams *params
 }
 
 /* Weak scaling: what is 0 follows the number of GPUs (HAP Sec. 7.1). */
-static bool follow_cluster(const char *spec, ModelParams *params, uint32_t gpus,
-                           GError **error)
+static bool follow_cluster(const char *spec, ModelParams *params, uint32_t gpu_experts,
+                           uint32_t gpus, GError **error)
 {
     double batch = model_param(params, "batch") * gpus;
     for (uint32_t i = 0; i < params->n; i++) {
@@ -237,7 +266,7 @@ static bool follow_cluster(const char *spec, ModelParams *params, uint32_t gpus,
         if (param->value == 0 && strcmp(param->key, "global_batch") == 0)
             param->value = batch;
         if (param->value == 0 && strcmp(param->key, "experts") == 0)
-            param->value = 2.0 * gpus;
+            param->value = (double)gpu_experts * gpus;
     }
     if (model_param(params, "global_batch") > UINT32_MAX)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -271,7 +300,7 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
         params.n++;
     }
     if ((colon && !parse_params(spec, colon + 1, &params, error)) ||
-        !follow_cluster(spec, &params, gpus, error))
+        !follow_cluster(spec, &params, model->gpu_experts, gpus, error))
         return NULL;
     const char *wrong = model->check(&params);
     if (wrong) {

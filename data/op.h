@@ -79,6 +79,8 @@
     X(SUM_TOKEN,        "sum_token",       "bTh->h",                              "0",    "1bh")              \
     X(TAKE_TOKEN,       "take_token",      "bTh->bh",                             "0",    "0")                \
     X(PAD_TOKEN,        "pad_token",       "bh->bTh",                             "0",    "0")                \
+    X(GATE_TOP1,        "gate_top1",       "bSE->bSEC,bSEC",                      "-",    "7bSE")             \
+    X(GATE_TOP1_DX,     "gate_top1_dx",    "bSEC,bSE->bSE",                       "0",    "8bSE")             \
     X(GATE_TOP2,        "gate_top2",       "bSE->bSEC,bSEC",                      "-",    "8bSE")             \
     X(GATE_TOP2_DX,     "gate_top2_dx",    "bSEC,bSE->bSE",                       "0",    "12bSE")            \
     X(MOE_DISPATCH,     "moe_dispatch",    "bsec,bsd->becd",                      "0|1",  "2bsecd")           \

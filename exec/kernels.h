@@ -73,6 +73,8 @@ void kernel_attention(const KernelCall *call);
 void kernel_attention_dx(const KernelCall *call);
 
 /* kernels_gate.c */
+void kernel_gate_top1(const KernelCall *call);
+void kernel_gate_top1_dx(const KernelCall *call);
 void kernel_gate_top2(const KernelCall *call);
 void kernel_gate_top2_dx(const KernelCall *call);
 

@@ -1,8 +1,12 @@
-/* Top-2 gating with capacity (GShard, Lepikhin et al. 2021, Algorithm 1, without its
- * random dispatch of the second expert and its auxiliary loss).
+/* Gating with capacity: which experts a token goes to, and with which weight.
  *
- * In each group b every token s goes to its best and its second best expert of E by
- * probability, with weights p1/(p1+p2) and p2/(p1+p2). An expert has C slots a group,
+ *   gate_top2   GShard (Lepikhin et al. 2021, Algorithm 1, without its random dispatch of
+ *               the second expert and its auxiliary loss): the best and the second best
+ *               expert by probability, with weights p1/(p1+p2) and p2/(p1+p2)
+ *   gate_top1   Switch Transformer (Fedus et al. 2021, Sec. 2.1, without its auxiliary
+ *               loss): the best expert, with weight p1
+ *
+ * In each group b every token s chooses among E experts. An expert has C slots a group,
  * given out in order of s, first choices before second ones; a choice that finds no
  * slot is dropped. */
 #include <math.h>
@@ -12,7 +16,7 @@
 enum { CHOICES = 2 };
 static const uint32_t NO_SLOT = UINT32_MAX;
 
-/* Where one token goes. With a single expert there is one choice only, of weight 1. */
+/* Where one token goes. Top-2 of a single expert is one choice only, of weight 1. */
 typedef struct {
     uint32_t n_choices;
     uint32_t expert[CHOICES];
@@ -41,11 +45,13 @@ static uint32_t argmax(const double *p, uint32_t n, uint32_t except)
     return best;
 }
 
-static Route choose(const double *p, uint32_t experts)
+static Route choose(const double *p, uint32_t experts, uint32_t top)
 {
-    Route route = {.n_choices = MIN(experts, CHOICES), .slot = {NO_SLOT, NO_SLOT}};
+    Route route = {.n_choices = MIN(experts, top), .slot = {NO_SLOT, NO_SLOT}};
+    if (route.n_choices == 0)
+        return route;
     route.expert[0] = argmax(p, experts, UINT32_MAX);
-    route.weight[0] = 1;
+    route.weight[0] = top == 1 ? p[route.expert[0]] : 1;
     if (route.n_choices == CHOICES) {
         route.expert[1] = argmax(p, experts, route.expert[0]);
         const double p1 = p[route.expert[0]], p2 = p[route.expert[1]];
@@ -57,12 +63,12 @@ static Route choose(const double *p, uint32_t experts)
 
 /* Routes of the tokens of one group: logit[S,E], probability p[S,E] (computed here). */
 static void route_group(const double *logit, uint32_t seq, uint32_t experts,
-                        uint32_t capacity, double *p, Route *route)
+                        uint32_t capacity, uint32_t top, double *p, Route *route)
 {
     g_autofree uint32_t *used = g_new0(uint32_t, experts);
     for (uint32_t s = 0; s < seq; s++) {
         softmax(logit + (uint64_t)s * experts, experts, p + (uint64_t)s * experts);
-        route[s] = choose(p + (uint64_t)s * experts, experts);
+        route[s] = choose(p + (uint64_t)s * experts, experts, top);
     }
     for (uint32_t c = 0; c < CHOICES; c++)
         for (uint32_t s = 0; s < seq; s++)
@@ -72,7 +78,7 @@ static void route_group(const double *logit, uint32_t seq, uint32_t experts,
 
 /* In: logit[b,S,E]. Out: combine[b,S,E,C], the weights; dispatch[b,S,E,C], 1 where
  * they are positive. */
-void kernel_gate_top2(const KernelCall *call)
+static void gate(const KernelCall *call, uint32_t top)
 {
     const ExecTensor *logit = &call->in[0], *combine = &call->out[0];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2],
@@ -80,7 +86,8 @@ void kernel_gate_top2(const KernelCall *call)
     g_autofree double *p = g_new(double, (uint64_t)seq *experts);
     g_autofree Route *route = g_new(Route, seq);
     for (uint64_t b = 0; b < logit->dim[0]; b++) {
-        route_group(logit->data + b * seq * experts, seq, experts, capacity, p, route);
+        route_group(logit->data + b * seq * experts, seq, experts, capacity, top, p,
+                    route);
         for (uint32_t s = 0; s < seq; s++)
             for (uint32_t c = 0; c < route[s].n_choices; c++) {
                 if (route[s].slot[c] == NO_SLOT)
@@ -94,28 +101,34 @@ void kernel_gate_top2(const KernelCall *call)
     }
 }
 
-/* d logit of one token from the gradients dw of its two weights:
+/* d logit of one token from the gradients dw of its weights:
  *
- *     dp1 = p2 (dw1 - dw2) / (p1+p2)^2, dp2 = p1 (dw2 - dw1) / (p1+p2)^2
+ *     top-2: dp1 = p2 (dw1 - dw2) / (p1+p2)^2, dp2 = p1 (dw2 - dw1) / (p1+p2)^2
+ *     top-1: dp1 = dw1
  *     dlogit = p (dp - sum p dp) */
-static void token_dx(const Route *route, const double dw[CHOICES], const double *p,
-                     uint32_t experts, double *dlogit)
+static void token_dx(const Route *route, uint32_t top, const double dw[CHOICES],
+                     const double *p, uint32_t experts, double *dlogit)
 {
-    if (route->n_choices < CHOICES)
+    if (route->n_choices < top)
         return;
-    const double p1 = p[route->expert[0]], p2 = p[route->expert[1]];
-    const double slope = (dw[0] - dw[1]) / ((p1 + p2) * (p1 + p2));
-    const double dp[CHOICES] = {p2 * slope, -p1 * slope};
-    const double mean = p1 * dp[0] + p2 * dp[1];
+    double dp[CHOICES] = {dw[0]}, mean = 0;
+    if (top == CHOICES) {
+        const double p1 = p[route->expert[0]], p2 = p[route->expert[1]];
+        const double slope = (dw[0] - dw[1]) / ((p1 + p2) * (p1 + p2));
+        dp[0] = p2 * slope;
+        dp[1] = -p1 * slope;
+    }
+    for (uint32_t c = 0; c < top; c++)
+        mean += p[route->expert[c]] * dp[c];
     for (uint32_t e = 0; e < experts; e++)
         dlogit[e] = -p[e] * mean;
-    for (uint32_t c = 0; c < CHOICES; c++)
+    for (uint32_t c = 0; c < top; c++)
         dlogit[route->expert[c]] += p[route->expert[c]] * dp[c];
 }
 
 /* The gradient with the routing held fixed. In: dcombine[b,S,E,C], logit[b,S,E]. Out:
  * dlogit[b,S,E]. */
-void kernel_gate_top2_dx(const KernelCall *call)
+static void gate_dx(const KernelCall *call, uint32_t top)
 {
     const ExecTensor *dcombine = &call->in[0], *logit = &call->in[1];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2];
@@ -123,7 +136,8 @@ void kernel_gate_top2_dx(const KernelCall *call)
     g_autofree double *p = g_new(double, (uint64_t)seq *experts);
     g_autofree Route *route = g_new(Route, seq);
     for (uint64_t b = 0; b < logit->dim[0]; b++) {
-        route_group(logit->data + b * seq * experts, seq, experts, capacity, p, route);
+        route_group(logit->data + b * seq * experts, seq, experts, capacity, top, p,
+                    route);
         for (uint32_t s = 0; s < seq; s++) {
             double dw[CHOICES] = {0};
             const uint64_t token = (b * seq + s) * experts;
@@ -131,8 +145,28 @@ void kernel_gate_top2_dx(const KernelCall *call)
                 if (route[s].slot[c] != NO_SLOT)
                     dw[c] = dcombine->data[(token + route[s].expert[c]) * capacity +
                                            route[s].slot[c]];
-            token_dx(&route[s], dw, p + (uint64_t)s * experts, experts,
+            token_dx(&route[s], top, dw, p + (uint64_t)s * experts, experts,
                      call->out[0].data + token);
         }
     }
+}
+
+void kernel_gate_top1(const KernelCall *call)
+{
+    gate(call, 1);
+}
+
+void kernel_gate_top1_dx(const KernelCall *call)
+{
+    gate_dx(call, 1);
+}
+
+void kernel_gate_top2(const KernelCall *call)
+{
+    gate(call, CHOICES);
+}
+
+void kernel_gate_top2_dx(const KernelCall *call)
+{
+    gate_dx(call, CHOICES);
 }

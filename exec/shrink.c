@@ -10,7 +10,7 @@ static const struct {
 } SIZES[] = {
     {"batch", 1, 0, 1}, {"global_batch", 1, 2, 11}, {"width", 2, 0, 2},
     {"pool", 2, 0, 2},  {"fc", 1, 3, 17},           {"classes", 3, 2, 11},
-    {"seq", 6, 0, 6},   {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
+    {"seq", 9, 0, 9},   {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
     {"heads", 1, 1, 5}, {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
 };
 

@@ -10,7 +10,8 @@ typedef struct {
     double value;    /* default, then the resolved value */
     double min, max; /* accepted range */
     bool integer;
-    const char *unit; /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
+    const char *
+        unit; /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
     Quantity quantity;
 } ModelParam;
 
@@ -30,9 +31,11 @@ uint32_t model_size(const ModelParams *params, const char *key);
 TensorId model_vgg19(Graph *graph, const ModelParams *params);
 TensorId model_vit(Graph *graph, const ModelParams *params);
 TensorId model_bert_base(Graph *graph, const ModelParams *params);
-TensorId
-model_bert_moe(Graph *graph,
-               const ModelParams *params); /* every `moe_every`-th layer has experts */
+/* Every `moe_every`-th layer has experts, with top-2 (sgmoe) or top-1 gating (switch). */
+TensorId model_bert_sgmoe(Graph *graph, const ModelParams *params);
+TensorId model_bert_switch(Graph *graph, const ModelParams *params);
+TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params);
+TensorId model_vit_switch(Graph *graph, const ModelParams *params);
 
 TensorId model_synthetic(Graph *graph, const ModelParams *params);
 

@@ -1,5 +1,6 @@
-/* Transformer models: ViT (Dosovitskiy et al. 2020) and BERT (Devlin et al. 2018), the latter also with GShard's
- * mixture-of-experts layers (Lepikhin et al. 2020). Layers are post-norm encoder layers, as in HAP's benchmarks. */
+/* Transformer models: ViT (Dosovitskiy et al. 2020) and BERT (Devlin et al. 2018), also with
+ * mixture-of-experts layers: GShard's (Lepikhin et al. 2020) and Switch Transformer's (Fedus et al. 2021). Layers are
+ * post-norm encoder layers, as in the benchmarks of HAP and HiDup. */
 #include "data/models/models.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@ typedef struct {
     Graph *graph;
     const ModelParams *params;
     const char *layer; /* prefix of names */
+    OpKind gate;       /* of a mixture of experts; OP_KINDS in a model without */
 } Layer;
 
 static char *named(const Layer *layer, const char *part)
@@ -75,11 +77,12 @@ static TensorId feed_forward(const Layer *layer, TensorId x)
     return model_linear(layer->graph, down, x, model_size(layer->params, "hidden"), true);
 }
 
-/* Slots an expert has for one sequence: top-2 routing sends two copies of each token (GShard Sec. 2.2). */
-static uint32_t expert_capacity(const ModelParams *params)
+/* Slots an expert has for one sequence of `seq` tokens: top-2 routing sends two copies of each (GShard Sec. 2.2). */
+static uint32_t expert_capacity(const Layer *layer, uint32_t seq)
 {
-    double slots = model_param(params, "capacity_factor") * 2 *
-                   model_size(params, "seq") / model_size(params, "experts");
+    const double copies = layer->gate == OP_GATE_TOP2 ? 2 : 1;
+    double slots = model_param(layer->params, "capacity_factor") * copies * seq /
+                   model_size(layer->params, "experts");
     return (uint32_t)fmax(1, ceil(slots - 1e-9));
 }
 
@@ -99,9 +102,10 @@ static TensorId mixture_of_experts(const Layer *layer, TensorId x)
     g_autofree char *down_weight = named(layer, "moe.down.weight");
     g_autofree char *combine = named(layer, "moe.combine");
     TensorId logits = model_linear(graph, gate, x, experts, false);
-    g_autofree char *extents = g_strdup_printf("C=%u", expert_capacity(layer->params));
+    g_autofree char *extents =
+        g_strdup_printf("C=%u", expert_capacity(layer, graph_tensor(graph, x)->dim[1]));
     TensorId weights =
-        graph_op(graph, OP_GATE_TOP2, routing, (OpAttr){0}, 1, &logits, extents);
+        graph_op(graph, layer->gate, routing, (OpAttr){0}, 1, &logits, extents);
     TensorId mask = weights + 1;
     TensorId y = graph_op(graph, OP_MOE_DISPATCH, dispatch, (OpAttr){0}, 2,
                           (TensorId[]){mask, x}, NULL);
@@ -114,13 +118,13 @@ static TensorId mixture_of_experts(const Layer *layer, TensorId x)
                     (TensorId[]){y, weights}, NULL);
 }
 
-/* Encoder layers; every `moe_every`-th has experts in place of the feed-forward network (0: none). */
-static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x,
-                        uint32_t moe_every)
+/* Encoder layers; with a gate every `moe_every`-th has experts in place of the feed-forward network. */
+static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpKind gate)
 {
+    const uint32_t moe_every = gate == OP_KINDS ? 0 : model_size(params, "moe_every");
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("layers.%u", i);
-        Layer layer = {.graph = graph, .params = params, .layer = name};
+        Layer layer = {.graph = graph, .params = params, .layer = name, .gate = gate};
         graph_layer(graph, name);
         x = residual(&layer, "attention", "norm1", x, self_attention(&layer, x));
         if (moe_every && i % moe_every == moe_every - 1)
@@ -147,7 +151,7 @@ static TensorId embed_patches(Graph *graph, const ModelParams *params, TensorId 
     return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
 }
 
-TensorId model_vit(Graph *graph, const ModelParams *params)
+static TensorId vit(Graph *graph, const ModelParams *params, OpKind gate)
 {
     uint32_t batch = model_size(params, "global_batch"),
              image = model_size(params, "image");
@@ -167,7 +171,7 @@ TensorId model_vit(Graph *graph, const ModelParams *params)
     x = graph_op(graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
                  (TensorId[]){x, position}, NULL);
     x = model_dropout(graph, "embedding.dropout", x, model_param(params, "dropout"));
-    x = encoder(graph, params, x, 0);
+    x = encoder(graph, params, x, gate);
     graph_layer(graph, "head");
     x = graph_op(graph, OP_TAKE_TOKEN, "class", (OpAttr){0}, 1, &x, NULL);
     x = model_linear(graph, "head", x, model_size(params, "classes"), true);
@@ -175,7 +179,7 @@ TensorId model_vit(Graph *graph, const ModelParams *params)
 }
 
 /* The positional encoding is a constant, as in HAP's benchmark. */
-static TensorId bert(Graph *graph, const ModelParams *params, uint32_t moe_every)
+static TensorId bert(Graph *graph, const ModelParams *params, OpKind gate)
 {
     uint32_t batch = model_size(params, "global_batch"), seq = model_size(params, "seq");
     uint32_t hidden = model_size(params, "hidden"), vocab = model_size(params, "vocab");
@@ -192,7 +196,7 @@ static TensorId bert(Graph *graph, const ModelParams *params, uint32_t moe_every
     x = graph_op(graph, OP_ADD_ROWS, "embedding.position", (OpAttr){0}, 2,
                  (TensorId[]){x, position}, NULL);
     x = model_dropout(graph, "embedding.dropout", x, model_param(params, "dropout"));
-    x = encoder(graph, params, x, moe_every);
+    x = encoder(graph, params, x, gate);
     graph_layer(graph, "decoder");
     x = model_linear(graph, "decoder", x, vocab, true);
     return model_loss(graph, x, labels);
@@ -200,12 +204,32 @@ static TensorId bert(Graph *graph, const ModelParams *params, uint32_t moe_every
 
 TensorId model_bert_base(Graph *graph, const ModelParams *params)
 {
-    return bert(graph, params, 0);
+    return bert(graph, params, OP_KINDS);
 }
 
-TensorId model_bert_moe(Graph *graph, const ModelParams *params)
+TensorId model_bert_sgmoe(Graph *graph, const ModelParams *params)
 {
-    return bert(graph, params, model_size(params, "moe_every"));
+    return bert(graph, params, OP_GATE_TOP2);
+}
+
+TensorId model_bert_switch(Graph *graph, const ModelParams *params)
+{
+    return bert(graph, params, OP_GATE_TOP1);
+}
+
+TensorId model_vit(Graph *graph, const ModelParams *params)
+{
+    return vit(graph, params, OP_KINDS);
+}
+
+TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params)
+{
+    return vit(graph, params, OP_GATE_TOP2);
+}
+
+TensorId model_vit_switch(Graph *graph, const ModelParams *params)
+{
+    return vit(graph, params, OP_GATE_TOP1);
 }
 
 const char *model_transformer_check(const ModelParams *params)

@@ -168,6 +168,8 @@ static const char *const SAMPLE_MODELS[] = {
     "bert-base:global_batch=3,layers=2,hidden=8,heads=4,ffn=12,seq=4,vocab=11,optimizer="
     "sgd",
     "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4",
+    "vit-switch:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes="
+    "5,experts=4",
 };
 
 #endif

@@ -16,6 +16,7 @@ static const OpKind FORWARD[] = {
     OP_TRANSPOSE,    OP_QKV,         OP_ATTENTION,    OP_OUT_PROJ,    OP_CONV2D,
     OP_MAX_POOL2D,   OP_AVG_POOL2D,  OP_APPEND_TOKEN, OP_TAKE_TOKEN,  OP_GATE_TOP2,
     OP_MOE_DISPATCH, OP_MOE_COMBINE, OP_EXPERT,       OP_LOG_SOFTMAX, OP_NLL_SUM,
+    OP_GATE_TOP1,
 };
 
 static bool close_to(double a, double b)

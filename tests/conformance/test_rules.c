@@ -113,6 +113,8 @@ static const struct {
     {OP_LAYER_NORM_DW, "LL", "00", "the same, in x"},
     {OP_LOG_SOFTMAX, "L", "L", "the sum is over the whole vocabulary"},
     {OP_ATTENTION, "1", "12", "every query sees all keys"},
+    {OP_GATE_TOP1, "1", "11", "slots are given out over the whole group"},
+    {OP_GATE_TOP1, "2", "22", "the best expert is chosen among all"},
     {OP_GATE_TOP2, "1", "11", "slots are given out over the whole group"},
     {OP_GATE_TOP2, "2", "22", "the best experts are chosen among all"},
     {OP_MERGE, "L", "L", "slices of the inner dim are not adjacent once merged"},

@@ -216,6 +216,28 @@ static void test_gate_capacity_and_priority(void **state)
     exec_tensor_clear(&out[1]);
 }
 
+/* One choice a token, of its whole probability: of [6 3 1], [5 3 2], [5 1 4], [2 7 1] the third finds no slot. */
+static void test_gate_top1(void **state)
+{
+    (void)state;
+    const Input in[] = {{3,
+                         {1, 4, 3},
+                         NUMBERS(log(6), log(3), log(1), /**/ log(5), log(3), log(2), /**/
+                                 log(5), log(1), log(4), /**/ log(2), log(7), log(1))}};
+    double want[4 * 3 * 2] = {0};
+    want[0] = 0.6;         /* token 0, expert 0, slot 0 */
+    want[1 * 6 + 1] = 0.5; /* token 1, expert 0, slot 1 */
+    want[3 * 6 + 2] = 0.7; /* token 3, expert 1, slot 0 */
+    ExecTensor out[OP_MAX_OUT];
+    run_one(OP_GATE_TOP1, (OpAttr){0}, "C=2", 1, in, out);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        assert_close(out[0].data[i], want[i], 1e-12);
+        assert_true(out[1].data[i] == (want[i] > 0));
+    }
+    exec_tensor_clear(&out[0]);
+    exec_tensor_clear(&out[1]);
+}
+
 /* With one expert there is no second choice. */
 static void test_gate_single_expert(void **state)
 {
@@ -286,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_class_token),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_gate_capacity_and_priority),
+        cmocka_unit_test(test_gate_top1),
         cmocka_unit_test(test_gate_single_expert),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_slices_know_their_offset),

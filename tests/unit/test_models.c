@@ -24,6 +24,27 @@ static void test_table_1(void **state)
     assert_int_equal((int)(at_8 - 8 * slope), 84);
 }
 
+/* HiDup's Table 1 has millions: 89 + 19 n and 38 + 38 n for n GPUs; and its graph of BERT-SGMoE on 4 has 164,474,368. */
+static void test_hidup_table_1(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double base, slope;
+    } row[] = {{"bert-sgmoe", 89, 19},
+               {"bert-switch", 89, 19},
+               {"vit-sgmoe", 38, 38},
+               {"vit-switch", 38, 38}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        const double at_8 = mebi(row[i].name, 8) * (1 << 20) / 1e6,
+                     at_64 = mebi(row[i].name, 64) * (1 << 20) / 1e6;
+        const double slope = (at_64 - at_8) / 56;
+        assert_true(round(slope) == row[i].slope);
+        assert_true(round(at_8 - 8 * slope) == row[i].base);
+    }
+    assert_true(mebi("bert-sgmoe", 4) * (1 << 20) == 164474368);
+}
+
 /* A transformer layer: 4 (h^2 + h) attention, 2 h f + h + f feed-forward, 4 h norms. */
 static void test_layers(void **state)
 {
@@ -63,7 +84,8 @@ static void test_units(void **state)
     assert_int_equal(flat->units[1], 512); /* a channel's 49 pixels stay together */
     const Tensor *x = graph_tensor(graph, graph_find(graph, "x"));
     assert_int_equal(x->units[0], 64);
-    assert_int_equal(x->units[2], 1); /* no op cuts an image's rows before the convolution */
+    assert_int_equal(x->units[2],
+                     1); /* no op cuts an image's rows before the convolution */
     const Tensor *fc = graph_tensor(graph, graph_find(graph, "classifier.1.weight"));
     assert_int_equal(fc->units[0], 4096);
 }
@@ -95,9 +117,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_1),      cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_weak_scaling), cmocka_unit_test(test_units),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_table_1), cmocka_unit_test(test_hidup_table_1),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_weak_scaling),
+        cmocka_unit_test(test_units),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,8 +91,10 @@ static const Row ROWS[] = {
     {OP_SUM_TOKEN, "2,4,5", NULL, 2 * 5, 'b', 0, 2 * 5},
     {OP_TAKE_TOKEN, "2,4,5", NULL, 0, 'h', 0, 0},
     {OP_PAD_TOKEN, "2,5", "T=4", 0, 'h', 0, 0},
-    /* b 2, s 7, e 3, c 5, d 11; gate: softmax 4, the two choices 2, weights and slots
+    /* b 2, s 7, e 3, c 5, d 11; gate: softmax 4, one choice 1 or two 2, weights and slots
      * 2 */
+    {OP_GATE_TOP1, "2,7,3", "C=5", 2 * 7 * 3 * 7, 'b', 0, 2 * 7 * 3 * 7},
+    {OP_GATE_TOP1_DX, "2,7,3,5;2,7,3", NULL, 2 * 7 * 3 * 8, 'b', 0, 2 * 7 * 3 * 8},
     {OP_GATE_TOP2, "2,7,3", "C=5", 2 * 7 * 3 * 8, 'b', 0, 2 * 7 * 3 * 8},
     {OP_GATE_TOP2_DX, "2,7,3,5;2,7,3", NULL, 2 * 7 * 3 * 12, 'b', 0, 2 * 7 * 3 * 12},
     {OP_MOE_DISPATCH, "2,7,3,5;2,7,11", NULL, 2 * 3 * 5 * 11 * (2 * 7), 'e', 0,
