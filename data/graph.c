@@ -1,7 +1,6 @@
 #include "data/graph.h"
 
 #include "data/graph_build.h"
-#include "data/space.h"
 
 #include <string.h>
 
@@ -17,6 +16,8 @@ Graph *graph_new(const char *name)
     graph->gradients = g_array_new(FALSE, FALSE, sizeof(TensorId));
     graph->updated = g_array_new(FALSE, FALSE, sizeof(TensorId));
     graph->op_gradients = g_array_new(FALSE, FALSE, sizeof(OpGradient));
+    graph->classes = op_classes_new();
+    graph->op_class = g_array_new(FALSE, FALSE, sizeof(OpClass *));
     graph->loss = GRAPH_NONE;
     return graph;
 }
@@ -34,6 +35,8 @@ void graph_free(Graph *graph)
     g_array_free(graph->gradients, TRUE);
     g_array_free(graph->updated, TRUE);
     g_array_free(graph->op_gradients, TRUE);
+    op_classes_free(graph->classes);
+    g_array_free(graph->op_class, TRUE);
     g_free(graph);
 }
 
@@ -99,19 +102,22 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
              .n_in = spec->n_in};
     op.layer = op.of == id ? graph->layers->len - 1 : graph_get_op(graph, op.of)->layer;
 
-    Shape in[OP_MAX_IN], out[OP_MAX_OUT];
+    Shape in[OP_MAX_IN];
     for (uint32_t i = 0; i < op.n_in; i++) {
         op.in[i] = spec->in[i];
         in[i] = shape_of(graph_tensor(graph, op.in[i]));
     }
-    OpSpace space;
-    op.n_out = space_bind(op.kind, op.n_in, in, spec->extents, &space, out);
+    const OpClass *class =
+        op_classes_bind(graph->classes, op.kind, op.n_in, in, spec->extents);
+    g_array_append_val(graph->op_class, class);
+    op.n_out = class->n_out;
     for (uint32_t o = 0; o < op.n_out; o++) {
         g_autofree char *name = spec->out_name[o] ? g_strdup(spec->out_name[o])
                                 : o == 0          ? g_strdup(spec->name)
                                          : g_strdup_printf("%s.%u", spec->name, o);
-        op.out[o] = graph_add_tensor(graph, name, spec->role, DTYPE_F32, out[o].rank,
-                                     out[o].dim, spec->out_of[o]);
+        op.out[o] =
+            graph_add_tensor(graph, name, spec->role, DTYPE_F32, class->out[o].rank,
+                             class->out[o].dim, spec->out_of[o]);
         g_array_index(graph->tensors, Tensor, op.out[o]).producer = id;
     }
     g_array_append_val(graph->ops, op);
@@ -172,6 +178,27 @@ static uint32_t gcd(uint32_t a, uint32_t b)
     return a;
 }
 
+/* Once the tensors' units are known: the op's loops are cut like the dims that they drive. */
+static void cut_op(Graph *graph, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    const OpClass *plain = graph_op_class(graph, id);
+    uint32_t units[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < plain->space.n_loops; l++)
+        units[l] = 1;
+    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+        const Tensor *tensor = graph_tensor(
+            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
+        for (uint32_t d = 0; d < tensor->rank; d++) {
+            int l = plain->space.dim_loop[operand][d];
+            if (plain->space.loop[l].shardable)
+                units[l] = tensor->units[d];
+        }
+    }
+    g_array_index(graph->op_class, const OpClass *, id) =
+        op_classes_cut(graph->classes, plain, units);
+}
+
 /* Dims driven by one shardable loop of some op form a class; all of its members are cut into gcd(extents) pieces. */
 void graph_seal(Graph *graph)
 {
@@ -182,16 +209,15 @@ void graph_seal(Graph *graph)
         parent[i] = i;
     for (OpId id = 0; id < graph->ops->len; id++) {
         const Op *op = graph_get_op(graph, id);
-        OpSpace space;
-        graph_op_space(graph, id, &space);
+        const OpSpace *space = &graph_op_class(graph, id)->space;
         uint32_t first[OP_MAX_LOOPS];
         memset(first, 0xff, sizeof first);
         for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
             TensorId t =
                 operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
             for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++) {
-                int l = space.dim_loop[operand][d];
-                if (!space.loop[l].shardable)
+                int l = space->dim_loop[operand][d];
+                if (!space->loop[l].shardable)
                     continue;
                 uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
                 driven[t * TENSOR_MAX_RANK + d] = true;
@@ -213,6 +239,8 @@ void graph_seal(Graph *graph)
                     units[root] = gcd(units[root], tensor->dim[d]);
             }
         }
+    for (OpId id = 0; id < graph->ops->len; id++)
+        cut_op(graph, id);
     graph->sealed = true;
 }
 
@@ -310,47 +338,29 @@ uint64_t tensor_bytes(const Tensor *tensor)
     return tensor_elements(tensor) * dtype_bytes(tensor->dtype);
 }
 
+const OpClass *graph_op_class(const Graph *graph, OpId id)
+{
+    return g_array_index(graph->op_class, const OpClass *, id);
+}
+
+uint32_t graph_op_class_index(const Graph *graph, OpId id)
+{
+    return graph_op_class(graph, id)->index;
+}
+
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space)
 {
-    const Op *op = graph_get_op(graph, id);
-    Shape in[OP_MAX_IN], out[OP_MAX_OUT];
-    for (uint32_t i = 0; i < op->n_in; i++)
-        in[i] = shape_of(graph_tensor(graph, op->in[i]));
-
-    /* Letters that only the outputs fix are read back from the outputs' shapes. */
-    g_autoptr(GString) extents = g_string_new("");
-    const char *letters = strstr(op_kind_signature(op->kind), "->") + 2;
-    for (uint32_t o = 0; o < op->n_out; o++) {
-        const Tensor *tensor = graph_tensor(graph, op->out[o]);
-        uint32_t n = (uint32_t)strcspn(letters, ","), d = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            if (letters[i] == '*')
-                d += tensor->rank - (n - 1);
-            else
-                g_string_append_printf(extents, "%c=%u,", letters[i], tensor->dim[d++]);
-        }
-        letters += n + (letters[n] == ',');
-    }
-    space_bind(op->kind, op->n_in, in, extents->str, space, out);
-    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
-        const Tensor *tensor = graph_tensor(
-            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            if (space->loop[space->dim_loop[operand][d]].shardable)
-                space->loop[space->dim_loop[operand][d]].units = tensor->units[d];
-    }
+    *space = graph_op_class(graph, id)->space;
 }
 
 double graph_op_flops(const Graph *graph, OpId id)
 {
-    OpSpace space;
-    graph_op_space(graph, id, &space);
-    return space_flops(graph_get_op(graph, id)->kind, &space, -1);
+    const OpClass *class = graph_op_class(graph, id);
+    return space_flops(class->kind, &class->space, -1);
 }
 
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
 {
-    OpSpace space;
-    graph_op_space(graph, id, &space);
-    return space_flops(graph_get_op(graph, id)->kind, &space, (int)loop);
+    const OpClass *class = graph_op_class(graph, id);
+    return space_flops(class->kind, &class->space, (int)loop);
 }

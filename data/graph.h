@@ -157,6 +157,8 @@ typedef struct {
 } OpSpace;
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
+/* Equal for ops of equal kind, shapes and units; dense. */
+uint32_t graph_op_class_index(const Graph *graph, OpId id);
 
 /* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
 double graph_op_flops(const Graph *graph, OpId id);

@@ -2,7 +2,7 @@
 #ifndef KILTER_DATA_GRAPH_BUILD_H
 #define KILTER_DATA_GRAPH_BUILD_H
 
-#include "data/graph.h"
+#include "data/op_class.h"
 
 /* What a forward op adds to its inputs' gradients; see graph_contribution, graph_accumulation. */
 typedef struct {
@@ -20,6 +20,8 @@ struct Graph {
     GArray *gradients; /* TensorId of each tensor's accumulated gradient, or GRAPH_NONE */
     GArray *updated;   /* TensorId of each tensor's next value, or GRAPH_NONE */
     GArray *op_gradients; /* OpGradient of each op */
+    OpClasses *classes;
+    GArray *op_class; /* OpClass * of each op */
     TensorId loss;
     bool timed;
     bool sealed;
@@ -43,5 +45,7 @@ typedef struct {
     const char *out_name[OP_MAX_OUT];
 } OpSpec;
 OpId graph_append(Graph *graph, const OpSpec *spec);
+
+const OpClass *graph_op_class(const Graph *graph, OpId id);
 
 #endif

@@ -1,6 +1,6 @@
 #include "data/rule.h"
 
-#include "data/space.h"
+#include "data/graph_build.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,19 +34,19 @@ static int driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
     return -1;
 }
 
-static void rule_shard(const Op *op, const OpSpace *space, uint32_t l, Rule *rule)
+static void rule_shard(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                       uint32_t l, double flops, Rule *rule)
 {
-    double flops = space_flops(op->kind, space, -1);
     *rule = (Rule){.loop = (int8_t)l, .units = space->loop[l].units};
-    rule->flops_sharded = space_flops(op->kind, space, (int)l);
+    rule->flops_sharded = space_flops(kind, space, (int)l);
     rule->flops_replicated = flops - rule->flops_sharded;
     bool sums = false; /* l is a reduction: outputs are partial sums */
-    for (uint32_t o = op->n_in; o < op->n_in + op->n_out; o++) {
+    for (uint32_t o = n_in; o < n_in + n_out; o++) {
         int d = driven_dim(space, o, l);
         rule->form[o] = d >= 0 ? form_gather((uint32_t)d) : FORM_REDUCE;
         sums |= d < 0;
     }
-    for (uint32_t i = 0; i < op->n_in; i++) {
+    for (uint32_t i = 0; i < n_in; i++) {
         int d = driven_dim(space, i, l);
         rule->form[i] = d >= 0                             ? form_gather((uint32_t)d)
                         : sums && (space->added >> i & 1u) ? FORM_REDUCE
@@ -54,39 +54,45 @@ static void rule_shard(const Op *op, const OpSpace *space, uint32_t l, Rule *rul
     }
 }
 
-static void rule_linear(const Op *op, const OpSpace *space, uint8_t group, Rule *rule)
+static void rule_linear(uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                        uint8_t group, double flops, Rule *rule)
 {
-    *rule = (Rule){.loop = -1, .flops_replicated = space_flops(op->kind, space, -1)};
+    *rule = (Rule){.loop = -1, .flops_replicated = flops};
     uint32_t reduced = group | space->added;
-    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++)
-        rule->form[operand] = operand >= op->n_in || (reduced >> operand & 1u)
-                                  ? FORM_REDUCE
-                                  : FORM_IDENTITY;
+    for (uint32_t operand = 0; operand < n_in + n_out; operand++)
+        rule->form[operand] =
+            operand >= n_in || (reduced >> operand & 1u) ? FORM_REDUCE : FORM_IDENTITY;
+}
+
+uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                     Rule rule[OP_MAX_RULES])
+{
+    double flops = space_flops(kind, space, -1);
+    uint32_t n = 0;
+    rule[n++] = (Rule){.loop = -1, .flops_replicated = flops};
+    for (uint32_t g = 0; g < space->n_linear; g++)
+        rule_linear(n_in, n_out, space, space->linear[g], flops, &rule[n++]);
+    for (uint32_t l = 0; l < space->n_loops; l++)
+        if (space->loop[l].shardable && space->loop[l].units > 1)
+            rule_shard(kind, n_in, n_out, space, l, flops, &rule[n++]);
+    return n;
 }
 
 uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
 {
-    const Op *op = graph_get_op(graph, id);
-    OpSpace space;
-    graph_op_space(graph, id, &space);
-    uint32_t n = 0;
-    rule[n++] = (Rule){.loop = -1, .flops_replicated = space_flops(op->kind, &space, -1)};
-    for (uint32_t g = 0; g < space.n_linear; g++)
-        rule_linear(op, &space, space.linear[g], &rule[n++]);
-    for (uint32_t l = 0; l < space.n_loops; l++)
-        if (space.loop[l].shardable && space.loop[l].units > 1)
-            rule_shard(op, &space, l, &rule[n++]);
-    return n;
+    const OpClass *class = graph_op_class(graph, id);
+    if (!class->rule)
+        return space_rules(class->kind, class->n_in, class->n_out, &class->space, rule);
+    memcpy(rule, class->rule, class->n_rules * sizeof *rule);
+    return class->n_rules;
 }
 
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
-    const Op *op = graph_get_op(graph, id);
-    Rule all[OP_MAX_RULES];
-    uint32_t n = op_rules(graph, id, all);
-    for (uint32_t r = 0; r < n; r++)
-        if (memcmp(all[r].form, form, op->n_in + op->n_out) == 0) {
-            *rule = all[r];
+    const OpClass *class = graph_op_class(graph, id);
+    for (uint32_t r = 0; r < class->n_rules; r++)
+        if (memcmp(class->rule[r].form, form, class->n_in + class->n_out) == 0) {
+            *rule = class->rule[r];
             return true;
         }
     return false;

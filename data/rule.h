@@ -46,7 +46,7 @@ enum { OP_MAX_RULES = 1 + 4 + OP_MAX_LOOPS };
 /* All rules of op `id`; returns how many. */
 uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 
-/* The rule with exactly these forms, false if there is none. */
+/* The rule of an op of a sealed graph with exactly these forms, false if there is none. */
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
 
 #endif
