@@ -198,6 +198,10 @@ static void differentiate_op(Backward *b)
         extents = extents_text("n=%u,D=%u", d[x0.rank - 2], d[x0.rank - 1]);
         CHAIN(0, OP_SPLIT, "dx", extents, dy);
         break;
+    case OP_RESHAPE:
+        extents = extents_text("b=%u,T=%u,D=%u", d[0], d[1], d[2]);
+        CHAIN(0, OP_RESHAPE, "dx", extents, dy);
+        break;
     case OP_TRANSPOSE:
         CHAIN(0, OP_TRANSPOSE, "dx", NULL, dy);
         break;

@@ -32,7 +32,7 @@ const char *op_kind_flops(OpKind kind)
 
 bool op_kind_is_view(OpKind kind)
 {
-    return kind == OP_SPLIT || kind == OP_MERGE;
+    return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE;
 }
 
 OpKind op_kind_from_name(const char *name)

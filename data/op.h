@@ -34,7 +34,7 @@
 
 /*    id                name               signature                              linear  flops
  * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its second
- * output are the softmax probabilities, saved for the backward. MoE (GShard): b groups (sequences), s tokens,
+ * output are the softmax probabilities, saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
  * e experts, c capacity slots, d model width. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
 #define OP_TABLE(X)                                                                                \
     X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
@@ -57,6 +57,7 @@
     X(SPLIT,            "split",           "*n->*nD",                             "0",    "0")                \
     X(MERGE,            "merge",           "*nD->*n",                             "0",    "0")                \
     X(TRANSPOSE,        "transpose",       "*ab->*ba",                            "0",    "0")                \
+    X(RESHAPE,          "reshape",         "bSH->bTD",                            "0",    "0")                \
     X(QKV,              "qkv",             "bsk,ThDk,+ThD?->bsThD",               "0|1",  "2bsThDk + 1bsThD") \
     X(QKV_DX,           "qkv_dx",          "bsThD,ThDk->bsk",                     "0|1",  "2bsThDk")          \
     X(QKV_DW,           "qkv_dw",          "bsThD,bsk->ThDk",                     "0|1",  "2bsThDk")          \
@@ -111,6 +112,7 @@ typedef struct {
     uint32_t window;          /* max_pool2d: window edge */
     uint32_t seed;            /* dropout: stream of the mask, a function of it and the global element index */
     double rate;              /* dropout: probability of zero */
+    bool causal;              /* attention: a query sees no later key */
 } OpAttr;
 
 const char *op_kind_name(OpKind kind);

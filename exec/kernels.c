@@ -20,6 +20,7 @@ static const Kernel KERNELS[OP_KINDS] = {
     [OP_SUM_ROWS] = kernel_contract,
     [OP_SPLIT] = kernel_copy,
     [OP_MERGE] = kernel_copy,
+    [OP_RESHAPE] = kernel_copy,
     [OP_TRANSPOSE] = kernel_contract,
     [OP_QKV] = kernel_contract,
     [OP_QKV_DX] = kernel_contract,

@@ -3,8 +3,8 @@
  *     P[b,h,q,.] = softmax over k of (Q[b,q,h,.] . K[b,k,h,.] / sqrt(D))
  *     y[b,q,h,.] = sum over k of P[b,h,q,k] V[b,k,h,.]
  *
- * Q, K, V are qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards of them
- * are too. */
+ * over all k, or with `causal` over k <= q. Q, K, V are qkv[b,s,0..2,h,D]. Batch and heads
+ * are independent, so shards of them are too. */
 #include <math.h>
 
 #include "exec/kernels.h"
@@ -71,7 +71,10 @@ void kernel_attention(const KernelCall *call)
                 double *y = call->out[0].data + at_y(&n, b, q, h);
                 const double *query = qkv + at_qkv(&n, b, q, 0, h);
                 for (uint64_t k = 0; k < n.seq; k++)
-                    row[k] = n.scale * dot(query, qkv + at_qkv(&n, b, k, 1, h), n.size);
+                    row[k] =
+                        call->op->attr.causal && k > q
+                            ? -INFINITY
+                            : n.scale * dot(query, qkv + at_qkv(&n, b, k, 1, h), n.size);
                 softmax_row(row, n.seq);
                 for (uint64_t k = 0; k < n.seq; k++)
                     add_scaled(y, row[k], qkv + at_qkv(&n, b, k, 2, h), n.size);

@@ -8,10 +8,12 @@ static const struct {
     const char *key;
     uint32_t base, step, cap;
 } SIZES[] = {
-    {"batch", 1, 0, 1}, {"global_batch", 1, 2, 11}, {"width", 2, 0, 2},
-    {"pool", 2, 0, 2},  {"fc", 1, 3, 17},           {"classes", 3, 2, 11},
-    {"seq", 9, 0, 9},   {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
-    {"heads", 1, 1, 5}, {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
+    {"batch", 1, 0, 1},    {"global_batch", 1, 2, 11}, {"width", 2, 0, 2},
+    {"pool", 2, 0, 2},     {"fc", 1, 3, 17},           {"classes", 3, 2, 11},
+    {"seq", 9, 0, 9},      {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
+    {"heads", 1, 1, 5},    {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
+    {"bottom", 2, 0, 2},   {"windows", 2, 0, 2},       {"group", 2, 0, 2},
+    {"upsample", 2, 0, 2}, {"latent", 3, 0, 3},
 };
 
 /* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave one pixel. */
@@ -47,6 +49,12 @@ static uint64_t small_size(const char *key, uint32_t n_devices, GRand *random)
     return 0;
 }
 
+/* Sizes whose product is a width: they do not vary, or it grows large. */
+static bool multiplies(const char *key)
+{
+    return strcmp(key, "windows") == 0 || strcmp(key, "group") == 0;
+}
+
 static void append_pair(GString *text, const char *key, uint64_t value)
 {
     g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT, key, value);
@@ -76,7 +84,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
             append_pair(text, key, heads);
         else if (number && strcmp(key, "patch") == 0)
             append_pair(text, key, patch);
-        else if (number && strcmp(key, "hidden") == 0 && heads > 0)
+        else if (number && heads > 0 &&
+                 (strcmp(key, "hidden") == 0 || strcmp(key, "channels") == 0))
             append_pair(text, key, heads * MIN(head_size, value / old_heads));
         else if (number && strcmp(key, "image") == 0)
             append_pair(text, key,
@@ -85,7 +94,9 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
             g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT "B", key,
                                    ELEMENT_BYTES * vary(random, 1 + 2 * n_devices));
         else if (number && small_size(key, n_devices, NULL) > 0)
-            append_pair(text, key, MIN(small_size(key, n_devices, random), value));
+            append_pair(
+                text, key,
+                MIN(small_size(key, n_devices, multiplies(key) ? NULL : random), value));
         else
             g_string_append(text, pairs[i]);
     }

@@ -37,6 +37,8 @@ TensorId model_bert_switch(Graph *graph, const ModelParams *params);
 TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params);
 TensorId model_vit_switch(Graph *graph, const ModelParams *params);
 
+TensorId model_gpt2(Graph *graph, const ModelParams *params);
+TensorId model_transgan(Graph *graph, const ModelParams *params);
 TensorId model_synthetic(Graph *graph, const ModelParams *params);
 
 /* Gives the ops of the differentiated graph their times. */
@@ -47,6 +49,27 @@ const char *model_vgg19_check(const ModelParams *params);
 const char *model_vit_check(const ModelParams *params);
 const char *model_transformer_check(const ModelParams *params);
 const char *model_synthetic_check(const ModelParams *params);
+const char *model_transgan_check(const ModelParams *params);
+
+/* --- the parts of a transformer layer --- */
+
+typedef struct {
+    Graph *graph;
+    const char *name; /* prefix of the names of ops and parameters */
+    uint32_t hidden, heads, ffn;
+    double dropout;
+    bool causal; /* a token attends to no later one */
+} TransformerLayer;
+
+/* x [batch, seq, hidden] in and out. */
+TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
+TensorId transformer_attention(const TransformerLayer *layer, TensorId x);
+TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x);
+/* x + dropout(y) */
+TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
+                              TensorId y);
+/* A pre-norm layer: x += attention(norm(x)), x += feed_forward(norm(x)). */
+TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x);
 
 /* log-softmax of logits [..., classes] and the sum of the negative log likelihoods of `labels`. */
 TensorId model_loss(Graph *graph, TensorId logits, TensorId labels);

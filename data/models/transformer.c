@@ -5,19 +5,12 @@
 
 #include <math.h>
 
-typedef struct {
-    Graph *graph;
-    const ModelParams *params;
-    const char *layer; /* prefix of names */
-    OpKind gate;       /* of a mixture of experts; OP_KINDS in a model without */
-} Layer;
-
-static char *named(const Layer *layer, const char *part)
+static char *named(const TransformerLayer *layer, const char *part)
 {
-    return g_strdup_printf("%s.%s", layer->layer, part);
+    return g_strdup_printf("%s.%s", layer->name, part);
 }
 
-static TensorId layer_norm(const Layer *layer, const char *part, TensorId x)
+TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x)
 {
     const Tensor in = *graph_tensor(layer->graph, x);
     g_autofree char *name = named(layer, part);
@@ -29,22 +22,26 @@ static TensorId layer_norm(const Layer *layer, const char *part, TensorId x)
                     (TensorId[]){x, gamma, beta}, NULL);
 }
 
-/* dropout(y) + x, then layer norm. */
-static TensorId residual(const Layer *layer, const char *part, const char *norm,
-                         TensorId x, TensorId y)
+TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
+                              TensorId y)
 {
-    g_autofree char *dropout = g_strdup_printf("%s.%s.dropout", layer->layer, part);
-    g_autofree char *add = g_strdup_printf("%s.%s.residual", layer->layer, part);
-    y = model_dropout(layer->graph, dropout, y, model_param(layer->params, "dropout"));
-    y = graph_op(layer->graph, OP_ADD, add, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
-    return layer_norm(layer, norm, y);
+    g_autofree char *dropout = g_strdup_printf("%s.%s.dropout", layer->name, part);
+    g_autofree char *add = g_strdup_printf("%s.%s.residual", layer->name, part);
+    y = model_dropout(layer->graph, dropout, y, layer->dropout);
+    return graph_op(layer->graph, OP_ADD, add, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
 }
 
-static TensorId self_attention(const Layer *layer, TensorId x)
+/* dropout(y) + x, then layer norm. */
+static TensorId residual(const TransformerLayer *layer, const char *part,
+                         const char *norm, TensorId x, TensorId y)
+{
+    return transformer_norm(layer, norm, transformer_residual(layer, part, x, y));
+}
+
+TensorId transformer_attention(const TransformerLayer *layer, TensorId x)
 {
     Graph *graph = layer->graph;
-    uint32_t hidden = model_size(layer->params, "hidden"),
-             heads = model_size(layer->params, "heads");
+    uint32_t hidden = layer->hidden, heads = layer->heads;
     uint32_t size = hidden / heads, seq = graph_tensor(graph, x)->dim[1];
     g_autofree char *qkv = named(layer, "attention.qkv");
     g_autofree char *qkv_weight = named(layer, "attention.qkv.weight");
@@ -59,39 +56,49 @@ static TensorId self_attention(const Layer *layer, TensorId x)
     TensorId y =
         graph_op(graph, OP_QKV, qkv, (OpAttr){0}, 3, (TensorId[]){x, w, b}, NULL);
     g_autofree char *extents = g_strdup_printf("K=%u", seq);
-    y = graph_op(graph, OP_ATTENTION, attention, (OpAttr){0}, 1, &y, extents);
+    y = graph_op(graph, OP_ATTENTION, attention, (OpAttr){.causal = layer->causal}, 1, &y,
+                 extents);
     w = graph_parameter(graph, out_weight, 3, (uint32_t[]){hidden, heads, size});
     b = graph_parameter(graph, out_bias, 1, &hidden);
     return graph_op(graph, OP_OUT_PROJ, out, (OpAttr){0}, 3, (TensorId[]){y, w, b}, NULL);
 }
 
-static TensorId feed_forward(const Layer *layer, TensorId x)
+TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x)
 {
     g_autofree char *up = named(layer, "ffn.up");
     g_autofree char *gelu = named(layer, "ffn.gelu");
     g_autofree char *dropout = named(layer, "ffn.gelu.dropout");
     g_autofree char *down = named(layer, "ffn.down");
-    x = model_linear(layer->graph, up, x, model_size(layer->params, "ffn"), true);
+    x = model_linear(layer->graph, up, x, layer->ffn, true);
     x = model_unary(layer->graph, OP_GELU, gelu, x);
-    x = model_dropout(layer->graph, dropout, x, model_param(layer->params, "dropout"));
-    return model_linear(layer->graph, down, x, model_size(layer->params, "hidden"), true);
+    x = model_dropout(layer->graph, dropout, x, layer->dropout);
+    return model_linear(layer->graph, down, x, layer->hidden, true);
+}
+
+TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
+{
+    TensorId y = transformer_attention(layer, transformer_norm(layer, "norm1", x));
+    x = transformer_residual(layer, "attention", x, y);
+    y = transformer_feed_forward(layer, transformer_norm(layer, "norm2", x));
+    return transformer_residual(layer, "ffn", x, y);
 }
 
 /* Slots an expert has for one sequence of `seq` tokens: top-2 routing sends two copies of each (GShard Sec. 2.2). */
-static uint32_t expert_capacity(const Layer *layer, uint32_t seq)
+static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t seq)
 {
-    const double copies = layer->gate == OP_GATE_TOP2 ? 2 : 1;
-    double slots = model_param(layer->params, "capacity_factor") * copies * seq /
-                   model_size(layer->params, "experts");
+    const double copies = gate == OP_GATE_TOP2 ? 2 : 1;
+    double slots = model_param(params, "capacity_factor") * copies * seq /
+                   model_size(params, "experts");
     return (uint32_t)fmax(1, ceil(slots - 1e-9));
 }
 
-static TensorId mixture_of_experts(const Layer *layer, TensorId x)
+static TensorId mixture_of_experts(const TransformerLayer *layer,
+                                   const ModelParams *params, OpKind gate_kind,
+                                   TensorId x)
 {
     Graph *graph = layer->graph;
-    uint32_t hidden = model_size(layer->params, "hidden"),
-             ffn = model_size(layer->params, "ffn");
-    uint32_t experts = model_size(layer->params, "experts");
+    uint32_t hidden = layer->hidden, ffn = layer->ffn;
+    uint32_t experts = model_size(params, "experts");
     g_autofree char *gate = named(layer, "moe.gate");
     g_autofree char *routing = named(layer, "moe.routing");
     g_autofree char *dispatch = named(layer, "moe.dispatch");
@@ -102,10 +109,10 @@ static TensorId mixture_of_experts(const Layer *layer, TensorId x)
     g_autofree char *down_weight = named(layer, "moe.down.weight");
     g_autofree char *combine = named(layer, "moe.combine");
     TensorId logits = model_linear(graph, gate, x, experts, false);
-    g_autofree char *extents =
-        g_strdup_printf("C=%u", expert_capacity(layer, graph_tensor(graph, x)->dim[1]));
+    g_autofree char *extents = g_strdup_printf(
+        "C=%u", expert_capacity(params, gate_kind, graph_tensor(graph, x)->dim[1]));
     TensorId weights =
-        graph_op(graph, layer->gate, routing, (OpAttr){0}, 1, &logits, extents);
+        graph_op(graph, gate_kind, routing, (OpAttr){0}, 1, &logits, extents);
     TensorId mask = weights + 1;
     TensorId y = graph_op(graph, OP_MOE_DISPATCH, dispatch, (OpAttr){0}, 2,
                           (TensorId[]){mask, x}, NULL);
@@ -124,13 +131,19 @@ static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpK
     const uint32_t moe_every = gate == OP_KINDS ? 0 : model_size(params, "moe_every");
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("layers.%u", i);
-        Layer layer = {.graph = graph, .params = params, .layer = name, .gate = gate};
+        const TransformerLayer layer = {.graph = graph,
+                                        .name = name,
+                                        .hidden = model_size(params, "hidden"),
+                                        .heads = model_size(params, "heads"),
+                                        .ffn = model_size(params, "ffn"),
+                                        .dropout = model_param(params, "dropout")};
         graph_layer(graph, name);
-        x = residual(&layer, "attention", "norm1", x, self_attention(&layer, x));
+        x = residual(&layer, "attention", "norm1", x, transformer_attention(&layer, x));
         if (moe_every && i % moe_every == moe_every - 1)
-            x = residual(&layer, "moe", "norm2", x, mixture_of_experts(&layer, x));
+            x = residual(&layer, "moe", "norm2", x,
+                         mixture_of_experts(&layer, params, gate, x));
         else
-            x = residual(&layer, "ffn", "norm2", x, feed_forward(&layer, x));
+            x = residual(&layer, "ffn", "norm2", x, transformer_feed_forward(&layer, x));
     }
     return x;
 }

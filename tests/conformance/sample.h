@@ -51,13 +51,23 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
     case OP_MERGE:
         out['n'] = e['n'] * e['D'];
         break;
+    case OP_RESHAPE: /* each sample becomes two */
+        out['b'] = 2 * e['b'];
+        out['T'] = e['S'];
+        out['D'] = e['H'];
+        e['H'] *= 2;
+        break;
+    case OP_ATTENTION:
+        s->attr.causal = g_rand_boolean(random);
+        e['T'] = 3;
+        e['K'] = e['Q'];
+        break;
     case OP_QKV:
     case OP_QKV_DX:
     case OP_QKV_DW:
     case OP_QKV_DB:
         e['T'] = 3;
         break;
-    case OP_ATTENTION:
     case OP_ATTENTION_DX:
         e['T'] = 3;
         e['K'] = e['Q'];
@@ -170,6 +180,9 @@ static const char *const SAMPLE_MODELS[] = {
     "bert-moe:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=6,vocab=11,experts=4",
     "vit-switch:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes="
     "5,experts=4",
+    "gpt2:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=4,vocab=11",
+    "transgan:global_batch=3,layers=1,bottom=2,channels=4,heads=2,windows=2,group=3,"
+    "upsample=2",
 };
 
 #endif

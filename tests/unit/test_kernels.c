@@ -181,6 +181,16 @@ static void test_attention(void **state)
         assert_close(out[1].data[i], p[i], 1e-12);
     exec_tensor_clear(&out[0]);
     exec_tensor_clear(&out[1]);
+
+    /* Causal: the first query sees its own key only. */
+    run_one(OP_ATTENTION, (OpAttr){.causal = true}, "K=2", 1, in, out);
+    const double masked_y[] = {4, 0, 0, 1, 7, 0, 3, 1}, masked_p[] = {1, 0, 0.25, 0.75};
+    for (uint32_t i = 0; i < 8; i++)
+        assert_close(out[0].data[i], masked_y[i], 1e-12);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_close(out[1].data[i], masked_p[i], 1e-12);
+    exec_tensor_clear(&out[0]);
+    exec_tensor_clear(&out[1]);
 }
 
 /* Four tokens, three experts, two slots. First choices 0, 0, 0, 1: the third finds

@@ -53,6 +53,43 @@ static void test_layers(void **state)
     assert_close(two - one, 7087872.0 / (1 << 20), 1e-12);
 }
 
+static uint64_t parameters(const char *spec)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 16, NULL, &error);
+    assert_no_error(error);
+    return graph_parameter_count(graph);
+}
+
+/* AMP's models. The matrices of a layer of width h are 12 h^2, with biases and norms 13 h more. GPT-2: two matrices
+ * of 52256 x 1024, 1024 positions, a last norm. */
+static void test_amp_models(void **state)
+{
+    (void)state;
+    const uint64_t wide = 12 * 1024 * 1024 + 13 * 1024, narrow = 12 * 16 * 16 + 13 * 16;
+    assert_int_equal(parameters("gpt2"),
+                     24 * wide + 2 * 52256 * 1024 + 1024 * 1024 + 2 * 1024);
+    assert_int_equal(parameters("gpt2:layers=25") - parameters("gpt2"), wide);
+    assert_int_equal(parameters("transgan:layers=13") - parameters("transgan"),
+                     wide + narrow);
+    /* The first matrix makes 81 tokens of 1024 of the noise; positions; three colours. */
+    assert_int_equal(parameters("transgan"), 12 * (wide + narrow) + 513 * 81 * 1024 +
+                                                 81 * 1024 + 256 * 16 + 3 * 17);
+}
+
+/* An image of 288 x 288 in windows of 256 tokens; AMP's batches for 16 GPUs. */
+static void test_transgan_windows(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build("transgan", 16, NULL, &error);
+    assert_no_error(error);
+    const Tensor *x = graph_tensor(graph, graph_find(graph, "narrow.0.attention.qkv"));
+    assert_int_equal(x->dim[0], 64 * 288 * 288 / 256);
+    assert_int_equal(x->dim[1], 256);
+    assert_int_equal(x->units[0], 64); /* a sample's windows stay together */
+}
+
 static void test_weak_scaling(void **state)
 {
     (void)state;
@@ -110,6 +147,7 @@ static void test_refusals(void **state)
     refused("vit:dropout=1", "expected a number from 0");
     refused("vit:heads=7", "heads must divide hidden");
     refused("vit:patch=5", "patch must divide image");
+    refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
     refused("vit:optimizer=lion", "expected adam or sgd");
 }
@@ -117,9 +155,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_1), cmocka_unit_test(test_hidup_table_1),
-        cmocka_unit_test(test_layers),  cmocka_unit_test(test_weak_scaling),
-        cmocka_unit_test(test_units),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_table_1),    cmocka_unit_test(test_hidup_table_1),
+        cmocka_unit_test(test_layers),     cmocka_unit_test(test_weak_scaling),
+        cmocka_unit_test(test_amp_models), cmocka_unit_test(test_transgan_windows),
+        cmocka_unit_test(test_units),      cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

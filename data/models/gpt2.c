@@ -1,0 +1,40 @@
+/* GPT-2 (Radford et al. 2019): a causal transformer of pre-norm layers, as AMP trains it with Megatron (24 layers of
+ * 1024; NeurIPS'22, Sec. 4.3). The embedding and the output have a matrix each, as in a pipeline whose ends hold a copy
+ * of the tied one. */
+#include "data/models/models.h"
+
+TensorId model_gpt2(Graph *graph, const ModelParams *params)
+{
+    const uint32_t batch = model_size(params, "global_batch"),
+                   seq = model_size(params, "seq"), vocab = model_size(params, "vocab");
+    TransformerLayer layer = {.graph = graph,
+                              .hidden = model_size(params, "hidden"),
+                              .heads = model_size(params, "heads"),
+                              .ffn = model_size(params, "ffn"),
+                              .dropout = model_param(params, "dropout"),
+                              .causal = true};
+    TensorId ids = graph_input(graph, "ids", DTYPE_I64, 2, (uint32_t[]){batch, seq});
+    TensorId labels =
+        graph_input(graph, "labels", DTYPE_I64, 2, (uint32_t[]){batch, seq});
+    graph_layer(graph, "embedding");
+    TensorId table =
+        graph_parameter(graph, "embedding.weight", 2, (uint32_t[]){vocab, layer.hidden});
+    TensorId position =
+        graph_parameter(graph, "position", 2, (uint32_t[]){seq, layer.hidden});
+    TensorId x = graph_op(graph, OP_EMBEDDING, "embedding", (OpAttr){0}, 2,
+                          (TensorId[]){ids, table}, NULL);
+    x = graph_op(graph, OP_ADD_ROWS, "embedding.position", (OpAttr){0}, 2,
+                 (TensorId[]){x, position}, NULL);
+    x = model_dropout(graph, "embedding.dropout", x, layer.dropout);
+    for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
+        g_autofree char *name = g_strdup_printf("layers.%u", i);
+        layer.name = name;
+        graph_layer(graph, name);
+        x = transformer_pre_norm_layer(&layer, x);
+    }
+    graph_layer(graph, "decoder");
+    layer.name = "decoder";
+    x = transformer_norm(&layer, "norm", x);
+    x = model_linear(graph, "decoder", x, vocab, false);
+    return model_loss(graph, x, labels);
+}
