@@ -32,6 +32,26 @@ double plan_gap(const Plan *plan)
     return (plan->iteration_time_s - plan->lower_bound_s) / plan->lower_bound_s;
 }
 
+const char *certificate_name(Certificate certificate)
+{
+    static const char *const name[CERTIFICATES] = {
+#define X(id, name, text) name,
+        CERTIFICATE_TABLE(X)
+#undef X
+    };
+    return name[certificate];
+}
+
+const char *certificate_text(Certificate certificate)
+{
+    static const char *const text[CERTIFICATES] = {
+#define X(id, name, text) text,
+        CERTIFICATE_TABLE(X)
+#undef X
+    };
+    return text[certificate];
+}
+
 uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment)
 {
     const uint32_t n_tensors = graph_n_tensors(graph);

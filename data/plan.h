@@ -16,6 +16,26 @@ typedef struct {
     uint32_t *count; /* n_devices, sums to units */
 } Split;
 
+/* What became of the proof that was asked for: how it ended, and what is printed beside the bound. */
+#define CERTIFICATE_TABLE(X)                                                    \
+    X(NONE, "none", "")                                                         \
+    X(REACHED, "reached", "within the gap asked for")                           \
+    X(BOXES, "boxes",                                                           \
+      "not within the gap asked for: stopped at the most boxes of ratios")      \
+    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")     \
+    X(ROUNDING, "rounding",                                                     \
+      "not within the gap asked for: rounding the shards costs more than that") \
+    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")   \
+    X(KINDS, "kinds", "nothing is proved for so many kinds of devices")
+typedef enum {
+#define X(id, name, text) CERTIFICATE_##id,
+    CERTIFICATE_TABLE(X)
+#undef X
+        CERTIFICATES
+} Certificate;
+const char *certificate_name(Certificate certificate);
+const char *certificate_text(Certificate certificate);
+
 typedef struct {
     char *model;   /* canonical, with every parameter: "vit:layers=8,..." */
     char *cluster; /* name or file as given */
@@ -40,8 +60,9 @@ typedef struct {
     double iteration_time_s;
     double fractional_time_s; /* before rounding */
     double lower_bound_s;     /* of any plan in the planner's space; 0: none proved */
-    bool optimal;             /* no program of the planner's space is faster at these ratios */
-    uint64_t *memory_bytes;   /* peak of one GPU of each device */
+    Certificate certificate;  /* NONE unless a gap was asked for */
+    bool optimal; /* no program of the planner's space is faster at these ratios */
+    uint64_t *memory_bytes; /* peak of one GPU of each device */
     bool feasible;
     double search_time_s, balance_time_s;
     uint32_t stages;

@@ -173,6 +173,8 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "lower_bound_s", real_json(plan->lower_bound_s));
     json_object_set_new(root, "gap", real_json(plan_gap(plan)));
     json_object_set_new(root, "optimal", json_boolean(plan->optimal));
+    json_object_set_new(root, "certificate",
+                        json_string(certificate_name(plan->certificate)));
     json_object_set_new(root, "stages", json_integer(plan->stages));
     json_object_set_new(root, "feasible", json_boolean(plan->feasible));
     json_object_set_new(root, "memory_bytes", memory_json(plan));

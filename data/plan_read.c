@@ -40,6 +40,7 @@ static bool read_keys(const Reader *r)
                                         "fractional_time_s",
                                         "lower_bound_s",
                                         "gap",
+                                        "certificate",
                                         "stages",
                                         "feasible",
                                         "memory_bytes",
@@ -262,6 +263,21 @@ static bool check_gap(const Reader *r)
     return reader_expected(r, "gap", READER_WHOLE, what, value);
 }
 
+/* Plans of before there was one have none. */
+static bool read_certificate(const Reader *r)
+{
+    const json_t *value = json_object_get(r->root, "certificate");
+    if (!value)
+        return true;
+    for (Certificate c = 0; c < CERTIFICATES; c++)
+        if (g_strcmp0(json_string_value(value), certificate_name(c)) == 0) {
+            r->plan->certificate = c;
+            return true;
+        }
+    return reader_expected(r, "certificate", READER_WHOLE, "one such as \"reached\"",
+                           value);
+}
+
 static bool read_costs(const Reader *r)
 {
     Plan *plan = r->plan;
@@ -270,7 +286,7 @@ static bool read_costs(const Reader *r)
         !reader_seconds(r, "fractional_time_s", true, &plan->fractional_time_s) ||
         !reader_seconds(r, "lower_bound_s", false, &plan->lower_bound_s) ||
         !check_gap(r) || !reader_bool(r, "optimal", &plan->optimal) ||
-        !reader_integer(r, "stages", UINT32_MAX, &stages) ||
+        !read_certificate(r) || !reader_integer(r, "stages", UINT32_MAX, &stages) ||
         !reader_bool(r, "feasible", &plan->feasible) || !read_memory(r) ||
         !reader_seconds(r, "search_time_s", false, &plan->search_time_s) ||
         !reader_seconds(r, "balance_time_s", false, &plan->balance_time_s))

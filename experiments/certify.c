@@ -20,12 +20,13 @@ typedef struct {
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
-    double upper_s; /* of the plan */
+    const PlannerOptions *options;
+    double upper_s; /* of the plan, before rounding */
     uint32_t n_kinds;
     uint32_t kind_of[65536 / 64]; /* by device; larger views are not certified */
     uint32_t members[MAX_KINDS];
     GArray *boxes; /* Box */
-} Certificate;
+} Certifier;
 
 static bool same_kind(const Device *a, const Device *b)
 {
@@ -35,7 +36,7 @@ static bool same_kind(const Device *a, const Device *b)
            a->inner.latency_s == b->inner.latency_s;
 }
 
-static bool find_kinds(Certificate *c)
+static bool find_kinds(Certifier *c)
 {
     const Device *first[MAX_KINDS];
     if (c->view->n_devices > G_N_ELEMENTS(c->kind_of))
@@ -55,7 +56,7 @@ static bool find_kinds(Certificate *c)
 }
 
 /* Cuts off what cannot sum to 1; false if nothing is left. */
-static bool tighten(const Certificate *c, Box *box)
+static bool tighten(const Certifier *c, Box *box)
 {
     double lo = 0, hi = 0;
     for (uint32_t k = 0; k < c->n_kinds; k++) {
@@ -74,7 +75,7 @@ static bool tighten(const Certificate *c, Box *box)
 }
 
 /* Bounds a box and keeps it, if anything is left of it. */
-static bool add_box(Certificate *c, Box box, GError **error)
+static bool add_box(Certifier *c, Box box, GError **error)
 {
     if (!tighten(c, &box))
         return true;
@@ -85,14 +86,18 @@ static bool add_box(Certificate *c, Box box, GError **error)
         hi[j] = box.hi[c->kind_of[j]];
     }
     double parent_s = box.bound_s;
-    if (!synth_bound(c->graph, c->view, lo, hi, c->upper_s, &box.bound_s, error))
+    SynthBox space = {.lo = lo,
+                      .hi = hi,
+                      .upper_s = c->upper_s,
+                      .deadline_us = c->options->deadline_us};
+    if (!synth_bound(c->graph, c->view, &space, &box.bound_s, error))
         return false;
     box.bound_s = fmax(box.bound_s, parent_s);
     g_array_append_val(c->boxes, box);
     return true;
 }
 
-static uint32_t least_box(const Certificate *c)
+static uint32_t least_box(const Certifier *c)
 {
     uint32_t least = 0;
     for (uint32_t i = 1; i < c->boxes->len; i++)
@@ -102,7 +107,7 @@ static uint32_t least_box(const Certificate *c)
     return least;
 }
 
-static bool split(Certificate *c, uint32_t index, GError **error)
+static bool split(Certifier *c, uint32_t index, GError **error)
 {
     Box box = g_array_index(c->boxes, Box, index);
     g_array_remove_index_fast(c->boxes, index);
@@ -118,35 +123,88 @@ static bool split(Certificate *c, uint32_t index, GError **error)
     return add_box(c, low, error) && add_box(c, high, error);
 }
 
-static bool certify(Certificate *c, double gap, uint32_t max_boxes, double *bound_s,
-                    GError **error)
+static double least_bound(const Certifier *c)
 {
-    Box all = {0};
-    for (uint32_t k = 0; k < c->n_kinds; k++)
-        all.hi[k] = 1.0 / c->members[k];
-    if (!add_box(c, all, error))
-        return false;
+    return g_array_index(c->boxes, Box, least_box(c)).bound_s;
+}
+
+/* Halves boxes until the gap is small enough, or says why it is not. */
+static bool close_gap(Certifier *c, Certificate *certificate, GError **error)
+{
+    enum { MAX_BOXES = 400 };
+    double gap = c->options->certify;
     for (uint32_t n = 1;; n += 2) {
-        uint32_t least = least_box(c);
-        *bound_s = g_array_index(c->boxes, Box, least).bound_s;
-        if (c->upper_s <= *bound_s * (1 + gap) || n + 2 > max_boxes)
+        double bound_s = least_bound(c);
+        *certificate = c->upper_s <= bound_s * (1 + gap) ? CERTIFICATE_REACHED
+                       : planner_is_late(c->options)     ? CERTIFICATE_BUDGET
+                       : n + 2 > MAX_BOXES               ? CERTIFICATE_BOXES
+                                                         : CERTIFICATE_NONE;
+        if (*certificate != CERTIFICATE_NONE)
             return true;
-        if (!split(c, least, error))
+        if (!split(c, least_box(c), error))
             return false;
     }
 }
 
-bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view, double gap,
-                  uint32_t max_boxes, GError **error)
+/* Begins with the box of all ratios; NULL, with the reason in *certificate, where nothing is proved. */
+static Certifier *certifier_new(const Plan *plan, const Graph *graph,
+                                const ClusterView *view, const PlannerOptions *options,
+                                Certificate *certificate)
 {
-    g_autofree Certificate *c = g_new0(Certificate, 1);
+    g_autofree Certifier *c = g_new0(Certifier, 1);
     c->graph = graph;
     c->view = view;
-    c->upper_s = plan->iteration_time_s;
-    if (plan->bucket_bytes > 0 || !find_kinds(c))
-        return true; /* nothing is proved */
+    c->options = options;
+    c->upper_s = plan->fractional_time_s;
+    *certificate = plan->bucket_bytes > 0 ? CERTIFICATE_BUCKETS
+                   : !find_kinds(c)       ? CERTIFICATE_KINDS
+                                          : CERTIFICATE_NONE;
+    if (*certificate != CERTIFICATE_NONE)
+        return NULL;
     c->boxes = g_array_new(FALSE, FALSE, sizeof(Box));
-    bool done = certify(c, gap, max_boxes, &plan->lower_bound_s, error);
+    return g_steal_pointer(&c);
+}
+
+static void certifier_free(Certifier *c)
+{
     g_array_free(c->boxes, TRUE);
+    g_free(c);
+}
+
+static bool add_all(Certifier *c, GError **error)
+{
+    Box all = {0};
+    for (uint32_t k = 0; k < c->n_kinds; k++)
+        all.hi[k] = 1.0 / c->members[k];
+    return add_box(c, all, error);
+}
+
+bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
+                const PlannerOptions *options, GError **error)
+{
+    Certificate certificate;
+    Certifier *c = certifier_new(plan, graph, view, options, &certificate);
+    if (!c)
+        return true;
+    bool done = add_all(c, error);
+    if (done)
+        plan->lower_bound_s = least_bound(c);
+    certifier_free(c);
+    return done;
+}
+
+bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
+                  const PlannerOptions *options, GError **error)
+{
+    Certifier *c = certifier_new(plan, graph, view, options, &plan->certificate);
+    if (!c)
+        return true;
+    bool done = add_all(c, error) && close_gap(c, &plan->certificate, error);
+    if (done)
+        plan->lower_bound_s = least_bound(c);
+    if (done && plan->certificate == CERTIFICATE_REACHED &&
+        plan->iteration_time_s > plan->lower_bound_s * (1 + options->certify))
+        plan->certificate = CERTIFICATE_ROUNDING;
+    certifier_free(c);
     return done;
 }

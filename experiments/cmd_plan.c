@@ -4,7 +4,7 @@
 #include "experiments/explain.h"
 
 typedef struct {
-    char *planner, *granularity, *output;
+    char *planner, *granularity, *output, *certify, *budget;
     gboolean explain;
 } Own;
 
@@ -13,6 +13,8 @@ static void own_clear(Own *own)
     g_free(own->planner);
     g_free(own->granularity);
     g_free(own->output);
+    g_free(own->certify);
+    g_free(own->budget);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -50,6 +52,20 @@ static bool report(const Evaluation *evaluation, const Own *own,
     return true;
 }
 
+/* --certify and --budget, which are options of the planner by name. */
+static bool take_options(const Own *own, PlannerOptions *options, GError **error)
+{
+    if (own->certify && !planner_options_set(options, "certify", own->certify, error)) {
+        g_prefix_error(error, "--certify: ");
+        return false;
+    }
+    if (own->budget && !planner_options_set(options, "budget_s", own->budget, error)) {
+        g_prefix_error(error, "--budget: ");
+        return false;
+    }
+    return true;
+}
+
 static bool make_plan(const char *model, const char *cluster_name, const Own *own,
                       const CommandOptions *options, GError **error)
 {
@@ -74,10 +90,11 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
 static bool show_plan(const char *file, const Own *own, const CommandOptions *options,
                       GError **error)
 {
-    if (own->planner || own->granularity || own->output || options->set)
+    if (own->planner || own->granularity || own->output || own->certify || own->budget ||
+        options->set)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--planner, --granularity, --output and --set are for MODEL "
-                           "CLUSTER; %s is a plan already",
+                           "--planner, --granularity, --output, --certify, --budget and "
+                           "--set are for MODEL CLUSTER; %s is a plan already",
                            file);
     if (!g_file_test(file, G_FILE_TEST_EXISTS))
         return kilter_fail(
@@ -106,6 +123,13 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "What a device is: machine (default) or gpu", "LEVEL"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
          "FILE"},
+        {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
+         "Prove how far the plan can be from the best program and ratios, until that is "
+         "less than GAP (0.01: 1 %)",
+         "GAP"},
+        {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
+         "Stop searching and proving after so long, with the best plan and bound so far",
+         "SECONDS"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
          "Say how each layer is sharded, and what limits the time", NULL},
         G_OPTION_ENTRY_NULL};
@@ -124,6 +148,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
     };
     g_auto(CommandOptions) options = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
+           take_options(&own, &options.planner, error) &&
            (argc == 2 ? show_plan(argv[1], &own, &options, error)
                       : make_plan(argv[1], argv[2], &own, &options, error));
 }

@@ -19,15 +19,16 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
     for (uint32_t j = 0; j < report->n_devices; j++)
         json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:i, "
-        "s:o, s:o, s:b, s:I, s:s}",
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:o, s:o, "
+        "s:i, s:o, s:o, s:b, s:I, s:s}",
         "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
         "granularity", granularity_name(plan->granularity), "fidelity", report->fidelity,
         "gpus", (int)cluster_gpus(evaluation->view->cluster), "iteration_time_s",
         json_number(report->iteration_time_s), "communication_s",
         json_number(report->comm_s), "computation_s", json_number(report->comp_s),
         "lower_bound_s", bound_json(plan->lower_bound_s), "gap",
-        json_number(plan_gap(plan)), "optimal", (int)plan->optimal, "search_time_s",
+        json_number(plan_gap(plan)), "optimal", (int)plan->optimal, "certificate",
+        certificate_name(plan->certificate), "search_time_s",
         json_number(plan->search_time_s), "balance_time_s",
         json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
         json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
@@ -158,6 +159,8 @@ void command_print_evaluation(const Evaluation *evaluation, bool verbose)
         printf("  lower bound  %s, gap %.2f %%%s\n", bound, 100.0 * plan_gap(plan),
                plan->optimal ? ", optimal for its ratios" : "");
     }
+    if (plan->certificate != CERTIFICATE_NONE)
+        printf("  certificate  %s\n", certificate_text(plan->certificate));
     printf("  planning     search %s, balance %s\n", search, balance);
     print_devices(evaluation);
     if (verbose)

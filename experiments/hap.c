@@ -61,6 +61,11 @@ static bool consider(Alternation *a, const Program *program, const double *ratio
     return true;
 }
 
+static bool fits(const Alternation *a)
+{
+    return a->best && a->best->feasible;
+}
+
 /* The linear program with a part of every GPU's memory. */
 static bool solve_ratios(Alternation *a, const SimLinear *linear, const SimMemory *memory,
                          double part, double *ratio, GError **error)
@@ -121,7 +126,8 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
 {
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
-                            .memory_s = memory_s};
+                            .memory_s = memory_s,
+                            .deadline_us = a->options->deadline_us};
     SynthResult result;
     if (a->options->search == SEARCH_REFERENCE
             ? !synth_reference(a->graph, a->view, ratio, &result, error)
@@ -129,9 +135,11 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
+    *feasible = false;
+    if (!program)
+        return true; /* the budget ran out */
     g_autofree double *searched = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
     a->proved = result.optimal ? searched : NULL;
-    *feasible = false;
     bool done = consider(a, program, ratio, feasible, error) &&
                 balance(a, program, ratio, feasible, error);
     a->proved = NULL;
@@ -144,7 +152,8 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
     uint32_t n = a->view->n_devices;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
-    for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n);
+    for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
+                             !planner_is_late(a->options);
          round++) {
         bool feasible;
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
@@ -166,7 +175,9 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
     double charge = a->best->iteration_time_s / capacity / 32;
-    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0); i++) {
+    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
+                         !planner_is_late(a->options);
+         i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         bool feasible;
         if (!round_of(a, ratio, charge, &feasible, error))
@@ -213,11 +224,15 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     }
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, 0, error) &&
-                (homogeneous || !a.best->feasible || alternate(&a, even, 0, error));
+                (homogeneous || !fits(&a) || alternate(&a, even, 0, error));
     if (done && options->search == SEARCH_EXACT)
-        done = (a.best->feasible || save_memory(&a, proportional, error)) &&
+        done = (fits(&a) || !a.best || save_memory(&a, proportional, error)) &&
                consider_baselines(&a, proportional, error) &&
                consider_baselines(&a, even, error);
+    if (done && !a.best)
+        done = kilter_fail(error, KILTER_ERROR_FAILED,
+                           "no program was found within the budget of %g s",
+                           options->budget_s);
     if (done) {
         plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
         plan->optimal = a.best->optimal;

@@ -96,16 +96,15 @@ static bool set_choice(const char *key, const char *value, const char *const *na
                        "option '%s': expected one of %s, got '%s'", key, known, value);
 }
 
-static bool set_gap(const char *value, double *gap, GError **error)
+static bool set_number(const char *key, const char *value, double max,
+                       const char *expected, double *result, GError **error)
 {
     char *end;
     double number = g_ascii_strtod(value, &end);
-    if (end == value || *end || !(number >= 0 && number <= 1))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "option 'certify': expected a gap from 0 to 1, such as 0.01, got '%s'",
-            value);
-    *gap = number;
+    if (end == value || *end || !(number >= 0 && number <= max))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option '%s': expected %s, got '%s'", key, expected, value);
+    *result = number;
     return true;
 }
 
@@ -119,7 +118,11 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (strcmp(key, "search") == 0)
         return set_choice(key, value, search_names, &options->search, error);
     if (strcmp(key, "certify") == 0)
-        return set_gap(value, &options->certify, error);
+        return set_number(key, value, 1, "a gap from 0 to 1, such as 0.01",
+                          &options->certify, error);
+    if (strcmp(key, "budget_s") == 0)
+        return set_number(key, value, 1e6, "seconds from 0 (none) to 1000000",
+                          &options->budget_s, error);
     if (strcmp(key, "beam") == 0)
         return set_count(key, value, 100000000, &options->beam, error);
     if (strcmp(key, "max_rounds") == 0)
@@ -136,8 +139,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     }
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
-    g_autoptr(GString) known =
-        g_string_new("beam, bucket, certify, collectives, max_rounds, ratios, search");
+    g_autoptr(GString) known = g_string_new(
+        "beam, bucket, budget_s, certify, collectives, max_rounds, ratios, search");
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -161,7 +164,8 @@ char **planner_options_list(const PlannerOptions *options)
                             exchanges_names[options->collectives], "search",
                             search_names[options->search], NULL);
     g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
-    g_strv_builder_add_many(list, "certify", gap, NULL);
+    g_autofree char *budget = g_strdup_printf("%.10g", options->budget_s);
+    g_strv_builder_add_many(list, "certify", gap, "budget_s", budget, NULL);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -172,6 +176,11 @@ char **planner_options_list(const PlannerOptions *options)
             g_strv_builder_add_many(list, key, value, NULL);
     }
     return g_strv_builder_end(list);
+}
+
+bool planner_is_late(const PlannerOptions *options)
+{
+    return options->deadline_us > 0 && g_get_monotonic_time() >= options->deadline_us;
 }
 
 /* --- from a program and ratios to a plan --- */
@@ -247,10 +256,9 @@ static bool certify(const Planner *method, Plan *plan, const Graph *graph,
                     const ClusterView *view, const PlannerOptions *options,
                     GError **error)
 {
-    enum { MAX_BOXES = 100 };
     if (options->certify > 0)
-        return plan_certify(plan, graph, view, options->certify, MAX_BOXES, error);
-    return method->make != plan_make_hap || plan_certify(plan, graph, view, 0, 1, error);
+        return plan_certify(plan, graph, view, options, error);
+    return method->make != plan_make_hap || plan_bound(plan, graph, view, options, error);
 }
 
 Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
@@ -269,10 +277,14 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = options->bucket_bytes;
     const ClusterView seen = narrowed(view, options->collectives);
-    if (!method->make(built, &seen, options, plan, error) ||
+    PlannerOptions timed = *options;
+    if (options->budget_s > 0)
+        timed.deadline_us =
+            g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
+    if (!method->make(built, &seen, &timed, plan, error) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
-        !certify(method, plan, built, view, options, error))
+        !certify(method, plan, built, view, &timed, error))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

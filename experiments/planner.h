@@ -46,12 +46,16 @@ typedef struct {
     uint64_t seed;
     uint64_t bucket_bytes; /* fuse gradient all-reduces up to this size; 0: one each */
     uint32_t beam;         /* of the search; 0: exact */
-    double certify;        /* gap at which the certificate is good enough; 0: one box, hap only */
-    uint32_t max_rounds;   /* of hap's alternation */
-    uint32_t ratios;       /* RatiosOption */
-    uint32_t collectives;  /* ExchangesOption: those that a plan may use */
-    uint32_t search;       /* SearchOption, of hap */
-    SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
+    double
+        certify; /* gap at which the certificate is good enough; 0: one box, hap only */
+    double budget_s; /* of search and certificate together, wall clock; 0: none */
+    gint64
+        deadline_us; /* set by planner_plan(): when the budget ends (g_get_monotonic_time); 0: never */
+    uint32_t max_rounds;  /* of hap's alternation */
+    uint32_t ratios;      /* RatiosOption */
+    uint32_t collectives; /* ExchangesOption: those that a plan may use */
+    uint32_t search;      /* SearchOption, of hap */
+    SimOptions sim;       /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 
 typedef struct Planner Planner;

@@ -32,9 +32,16 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error);
 
-/* Sets plan->lower_bound_s, a bound on every program and every ratios, from at most `max_boxes` boxes, fewer once the plan's
- * gap is at most `gap`. Left alone with gradient buckets or more than 8 kinds of devices. */
-bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view, double gap,
-                  uint32_t max_boxes, GError **error);
+/* Sets plan->lower_bound_s, a bound on every program and every ratios that fit the memory, from boxes of ratios until the plan's gap
+ * is at most options->certify, and plan->certificate: that it is, or why not. */
+bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
+                  const PlannerOptions *options, GError **error);
+
+/* The bound of one box that holds all ratios: cheap enough for every plan. Left alone where nothing is proved. */
+bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
+                const PlannerOptions *options, GError **error);
+
+/* Whether the budget is spent. */
+bool planner_is_late(const PlannerOptions *options);
 
 #endif

@@ -10,7 +10,9 @@ typedef struct {
     States *states;
     LabelTable *table; /* [cut] */
     double upper_s;    /* time of a known program */
-    bool complete;     /* no label was lost to a beam */
+    double
+        relaxed_s; /* nothing is faster: the relaxation's bound, or less at the deadline */
+    bool complete; /* no label was lost to a beam */
     uint64_t labels, expansions;
 } Search;
 
@@ -81,14 +83,17 @@ static void extend_labels(Search *s, OpId id, uint32_t beam)
     s->labels += to->labels->len;
 }
 
+/* Nothing is left of a walk that the deadline stops. */
 static void walk_labels(Search *s, uint32_t beam)
 {
     s->complete = true;
     label_table_clear(&s->table[0]);
     label_table_init(&s->table[0], 1);
     label_table_add(&s->table[0], &s->pricer, &(Label){.parent = LABEL_NONE});
-    for (OpId id = 0; id < s->states->n_ops; id++)
+    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++)
         extend_labels(s, id, beam);
+    if (s->states->late)
+        s->complete = false;
 }
 
 /* --- programs --- */
@@ -120,7 +125,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
                       SynthResult *result, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
-    for (uint32_t i = 0; i < last->len; i++) {
+    for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
         double total = label_total(&s->pricer, label);
         if (total >= s->upper_s && (label->final || options->memory_s > 0))
@@ -159,18 +164,36 @@ static void warm_start(Search *s, const double *ratio, SynthResult *result)
 
 enum { FIRST_BEAM = 32 };
 
+/* The relaxation's bound: the least cost from the start for any one class. */
+static double relaxed_bound(const Search *s)
+{
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, g_array_index(s->states->cut[0].rest, double, h));
+    return fmin(bound, s->upper_s);
+}
+
+/* What the ops cost at least, each for itself. */
+static double floor_bound(const Search *s)
+{
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, s->states->cut[0].floor[h]);
+    return bound;
+}
+
 /* Widens the bound until some relaxed path reaches the end: cheaper than starting from a loose one. */
 static double relax_gradually(Search *s)
 {
     static const double factor = 1.4;
     const Cut *last = &s->states->cut[s->states->n_ops];
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, s->states->cut[0].floor[h]);
+    double bound = floor_bound(s);
+    s->relaxed_s = fmin(bound, s->upper_s);
     do {
         bound = fmin(bound * factor, s->upper_s * slack);
         states_relax(s->states, bound);
-    } while (last->states->len == 0 && bound < s->upper_s && isfinite(bound));
+    } while (last->states->len == 0 && bound < s->upper_s && isfinite(bound) &&
+             !s->states->late);
     return bound;
 }
 
@@ -178,6 +201,8 @@ static double relax_gradually(Search *s)
 static double relax(Search *s)
 {
     double bound = relax_gradually(s);
+    if (!s->states->late)
+        s->relaxed_s = relaxed_bound(s);
     walk_labels(s, FIRST_BEAM);
     return bound;
 }
@@ -200,11 +225,13 @@ static bool search(Search *s, const double *ratio, const SynthOptions *options,
     s->states = states_new(&s->pricer, error);
     if (!s->states)
         return false;
+    s->states->deadline_us = options->deadline_us;
     s->table = g_new0(LabelTable, s->states->n_ops + 1);
     double bound = relax(s);
     if (!take_best(s, ratio, options, result, error))
         return false;
-    narrow(s, bound);
+    if (!s->states->late)
+        narrow(s, bound);
     walk_labels(s, options->beam);
     return take_best(s, ratio, options, result, error);
 }
@@ -226,7 +253,8 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     Search s = {0};
     pricer_init(&s.pricer, graph, view, ratio, options->memory_s);
     bool done = search(&s, ratio, options, result, error);
-    if (done && !result->program)
+    result->late = s.states && s.states->late;
+    if (done && !result->program && !result->late)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program found",
                            graph_name(graph));
     if (s.states)
@@ -235,6 +263,8 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     result->expansions = s.expansions;
     result->optimal = done && s.complete && s.pricer.exact &&
                       options->bucket_bytes == 0 && options->memory_s == 0;
+    if (done && options->bucket_bytes == 0 && options->memory_s == 0)
+        result->bound_s = result->optimal ? result->time_s : s.relaxed_s;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
@@ -255,30 +285,24 @@ static double least_total(const Search *s)
     return least;
 }
 
-/* The relaxation's bound: the least cost from the start for any one class. */
-static double relaxed_bound(const Search *s)
-{
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, g_array_index(s->states->cut[0].rest, double, h));
-    return fmin(bound, s->upper_s);
-}
-
-bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
-                 const double *hi, double upper_s, double *bound_s, GError **error)
+bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
+                 double *bound_s, GError **error)
 {
     enum { MAX_LABELS = 500 }; /* at a cut; with more, the relaxation has to do */
-    Search s = {.upper_s = upper_s};
-    pricer_init_box(&s.pricer, graph, view, lo, hi);
+    Search s = {.upper_s = box->upper_s};
+    pricer_init_box(&s.pricer, graph, view, box->lo, box->hi);
     s.states = states_new(&s.pricer, error);
     bool done = s.states != NULL;
     if (done) {
+        s.states->deadline_us = box->deadline_us;
         s.table = g_new0(LabelTable, s.states->n_ops + 1);
         double bound = relax(&s);
-        s.upper_s = least_total(&s);
-        narrow(&s, bound);
-        walk_labels(&s, MAX_LABELS);
-        *bound_s = s.complete ? least_total(&s) : relaxed_bound(&s);
+        if (!s.states->late) {
+            s.upper_s = least_total(&s);
+            narrow(&s, bound);
+            walk_labels(&s, MAX_LABELS);
+        }
+        *bound_s = s.complete ? least_total(&s) : s.relaxed_s;
     }
     search_clear(&s);
     return done;

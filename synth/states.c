@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { HELD_BITS = 6 };
+enum { HELD_BITS = 6, CLOCK_STATES = 64 /* expanded between looks at the clock */ };
 
 static Held held_at(uint64_t state, uint32_t position)
 {
@@ -31,6 +31,12 @@ void states_inputs(const States *states, OpId op, uint64_t state, Held in[TRANSI
     for (uint32_t i = 0; i < states->view[op]->n_in; i++)
         in[i] = held_at(
             state, (uint32_t)position_of(&states->cut[op], states->view[op]->tensor[i]));
+}
+
+bool states_late(States *s)
+{
+    s->late = s->late || (s->deadline_us > 0 && g_get_monotonic_time() >= s->deadline_us);
+    return s->late;
 }
 
 /* --- preparation --- */
@@ -287,8 +293,11 @@ void states_relax(States *s, double upper_s)
     for (OpId id = 0; id < s->n_ops; id++) {
         Origin origin[MAX_LIVE];
         find_origins(s, id, origin);
-        for (uint32_t i = 0; i < s->cut[id].states->len; i++)
+        for (uint32_t i = 0; i < s->cut[id].states->len; i++) {
+            if (i % CLOCK_STATES == 0 && states_late(s))
+                return;
             expand_state(s, id, i, origin, upper_s);
+        }
         s->n_states += s->cut[id].states->len;
         s->n_edges += s->cut[id].edges->len;
     }

@@ -37,7 +37,12 @@ typedef struct {
     Choices **choices; /* [op], shared by ops that look alike */
     GHashTable *alike; /* description -> Choices */
     uint64_t n_states, n_edges;
+    gint64 deadline_us; /* as in SynthOptions */
+    bool late;          /* it came; what was found since is of no use */
 } States;
+
+/* Whether the deadline has come, from now on. */
+bool states_late(States *states);
 
 /* KILTER_ERROR_FAILED for graphs outside the space. */
 States *states_new(Pricer *pricer, GError **error);

@@ -15,8 +15,12 @@
 
 typedef struct {
     Program *program;
-    double time_s;        /* of the program at the given (fractional) ratios, analytic */
-    bool optimal;         /* proved best over the space */
+    double time_s; /* of the program at the given (fractional) ratios, analytic */
+    double
+        bound_s;  /* no program of the space is faster at these ratios; 0: none proved */
+    bool optimal; /* proved best over the space */
+    bool
+        late; /* the deadline came first; the program is the best one so far, NULL without any */
     uint64_t states, labels, expansions;
     double search_s; /* wall clock */
 } SynthResult;
@@ -43,6 +47,8 @@ typedef struct {
     /* Seconds charged for every byte that a GPU keeps, summed over the view's devices: raise it until the program fits.
      * 0: memory is free. With a charge the program is not the fastest one. */
     double memory_s;
+    gint64
+        deadline_us; /* when to stop with what there is, by g_get_monotonic_time(); 0: never */
 } SynthOptions;
 
 /* The best program for ratios [n_devices] (one segment).
@@ -97,9 +103,16 @@ GArray *synth_theory(const Graph *graph);
 char *synth_triple_instruction(const Graph *graph, const Triple *triple);
 char *synth_triple_condition(const Graph *graph, const Triple *triple, bool after);
 
+/* A box of ratios, [n_devices] each, and what is known. */
+typedef struct {
+    const double *lo, *hi;
+    double upper_s;     /* time of a plan */
+    gint64 deadline_us; /* as in SynthOptions */
+} SynthBox;
+
 /* A lower bound on the time of every program of the space at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
  * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks. */
-bool synth_bound(const Graph *graph, const ClusterView *view, const double *lo,
-                 const double *hi, double upper_s, double *bound_s, GError **error);
+bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
+                 double *bound_s, GError **error);
 
 #endif

@@ -52,6 +52,7 @@ static void random_costs(GRand *rand, Plan *plan)
     plan->lower_bound_s =
         g_rand_boolean(rand) ? plan->iteration_time_s * g_rand_double(rand) : 0;
     plan->optimal = g_rand_boolean(rand);
+    plan->certificate = (Certificate)g_rand_int_range(rand, 0, CERTIFICATES);
     plan->feasible = g_rand_boolean(rand);
     plan->search_time_s = random_seconds(rand);
     plan->balance_time_s = random_seconds(rand);
@@ -150,6 +151,7 @@ static void assert_same_plan(const Plan *a, const Plan *b)
     assert_same_double(a->fractional_time_s, b->fractional_time_s);
     assert_same_double(a->lower_bound_s, b->lower_bound_s);
     assert_int_equal(a->optimal, b->optimal);
+    assert_int_equal(a->certificate, b->certificate);
     assert_memory_equal(a->memory_bytes, b->memory_bytes,
                         a->n_devices * sizeof *a->memory_bytes);
     assert_int_equal(a->feasible, b->feasible);
@@ -331,7 +333,7 @@ static void test_bad_files(void **state)
         {"\"seed\": 5,", "",
          ": seed: expected an integer from 0 to 18446744073709551615, "
          "got nothing"},
-        {"\"seed\": 5,", "\"seed\": 5", ":19: expected a plan in JSON: "},
+        {"\"seed\": 5,", "\"seed\": 5", ":20: expected a plan in JSON: "},
         {"\"vgg19:", "\"vgg20:", ": model: unknown model"},
         {"fc=6", "fc=six", ": model: model '"},
         {"fc=6,", "", ": model: expected every parameter, as in 'vgg19:"},
@@ -346,6 +348,8 @@ static void test_bad_files(void **state)
         {"\"gap\": 0.5", "\"gap\": null", ": gap: expected 0.5, got null"},
         {"\"optimal\": false", "\"optimal\": 0",
          ": optimal: expected true or false, got 0"},
+        {"\"certificate\": \"none\"", "\"certificate\": 1",
+         ": certificate: expected one such as \"reached\", got 1"},
         {"\"stages\": 1", "\"stages\": 4294967296",
          ": stages: expected an integer from 0 to 4294967295, got 4294967296"},
         {"[1000, 2000]", "[1000]",
