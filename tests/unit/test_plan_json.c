@@ -325,7 +325,7 @@ static void test_bad_files(void **state)
         {"\"kilter\": {\"format\": \"plan\", \"version\": 1},\n", "",
          ": kilter: expected {\"format\": \"plan\", \"version\": 1}, got nothing"},
         {"\"seed\"", "\"sead\": 1, \"seed\"", ": sead: unknown key"},
-        {"\"seed\"", "\"seed\": 1, \"seed\"", ":18: expected a plan in JSON: duplicate"},
+        {"\"seed\"", "\"seed\": 1, \"seed\"", ":19: expected a plan in JSON: duplicate"},
         {"\"seed\": 5", "\"seed\": 5.5",
          ": seed: expected an integer from 0 to 18446744073709551615, got 5.5"},
         {"\"seed\": 5", "\"seed\": -5", ": seed: expected an integer"},
