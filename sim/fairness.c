@@ -20,26 +20,24 @@ void share_init(SimShare *share, const Topology *topology)
     share->level = g_new(HeapItem, topology->n_links);
     share->dirty = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     share->relieved = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    share->found_links = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    share->found_flows = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
+    share->found_link = g_new(uint32_t, topology->n_links);
 }
 
 void share_clear(SimShare *share)
 {
     for (uint32_t i = 0; i < share->n_links; i++)
         g_free(share->link[i].entry);
-    for (uint32_t i = 0; i < share->n_flows; i++) {
-        g_free(share->flow[i].at);
-        g_free(share->flow[i].more_use);
-    }
+    for (uint32_t i = 0; i < share->n_flows; i++)
+        share_release(share, i);
     g_free(share->link);
     g_free(share->flow);
+    g_free(share->rest);
     g_free(share->level);
     g_free(share->end);
     g_array_unref(share->dirty);
     g_array_unref(share->relieved);
-    g_array_unref(share->found_links);
-    g_array_unref(share->found_flows);
+    g_free(share->found_link);
+    g_free(share->found_flow);
 }
 
 /* --- flows on links --- */
@@ -51,33 +49,28 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow, const Si
         if (id == share->flow_capacity) {
             share->flow_capacity = MAX(16, 2 * share->flow_capacity);
             share->flow = g_renew(Sharer, share->flow, share->flow_capacity);
+            share->rest = g_renew(SharerRest, share->rest, share->flow_capacity);
+            share->found_flow =
+                g_renew(SimFlowId, share->found_flow, share->flow_capacity);
         }
     }
-    Sharer *f = &share->flow[id];
-    f->flow = *flow;
-    f->stretch = 1 / flow->efficiency;
-    f->rate = 0;
-    f->epoch = 0;
-    f->active = false;
-    f->bottleneck = NONE;
-    f->at = NULL;
-    f->more_use = NULL;
-    f->use = flow->use;
-    f->n_uses = flow->n_uses;
-    if (flow->n_uses > OWN_USES)
-        f->at = g_new(uint32_t, flow->n_uses);
-    if (own) {
-        if (flow->n_uses > OWN_USES)
-            f->use = f->more_use = g_new(SimUse, flow->n_uses);
-        memcpy(f->more_use ? f->more_use : f->own_use, own, flow->n_uses * sizeof *own);
-    }
+    SharerRest *rest = &share->rest[id];
+    rest->done = (SharerDone){flow->done, flow->context, flow->argument};
+    rest->bytes = flow->bytes;
+    rest->payload = flow->payload;
+    rest->own_use = own ? g_memdup2(own, flow->n_uses * sizeof *own) : NULL;
+    rest->at = flow->n_uses > NEAR_USES ? g_new(uint32_t, flow->n_uses) : NULL;
+    share->flow[id] = (Sharer){.use = own ? rest->own_use : flow->use,
+                               .n_uses = flow->n_uses,
+                               .stretch = 1 / flow->efficiency,
+                               .bottleneck = NONE};
     return id;
 }
 
 void share_release(SimShare *share, SimFlowId id)
 {
-    g_clear_pointer(&share->flow[id].at, g_free);
-    g_clear_pointer(&share->flow[id].more_use, g_free);
+    g_clear_pointer(&share->rest[id].at, g_free);
+    g_clear_pointer(&share->rest[id].own_use, g_free);
 }
 
 static void mark_dirty(SimShare *share, uint32_t link)
@@ -88,9 +81,10 @@ static void mark_dirty(SimShare *share, uint32_t link)
     g_array_append_val(share->dirty, link);
 }
 
-static uint32_t *places(Sharer *f)
+static uint32_t *places(const SimShare *share, SimFlowId id)
 {
-    return f->at ? f->at : f->own_at;
+    SharerRest *rest = &share->rest[id];
+    return rest->at ? rest->at : rest->near_at;
 }
 
 static void end_push(SimShare *share, SimFlowId id, double key);
@@ -98,8 +92,8 @@ static void end_push(SimShare *share, SimFlowId id, double key);
 void share_add(SimShare *share, SimFlowId id, double now_s)
 {
     Sharer *f = &share->flow[id];
-    const SimUse *use = share_uses(share, id);
-    uint32_t *at = places(f);
+    const SimUse *use = share->flow[id].use;
+    uint32_t *at = places(share, id);
 
     for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[use[k].link];
@@ -111,33 +105,53 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
         link->entry[link->n++] = (Entry){id, k};
     }
     mark_dirty(share, use[0].link);
-    f->remaining = f->flow.bytes;
+    f->remaining = share->rest[id].bytes;
     f->since_s = now_s;
     f->active = true;
     share->n_active++;
     end_push(share, id, INFINITY);
 }
 
-void share_remove(SimShare *share, SimFlowId id)
+/* Takes the flow off its links but those that have no flow any more. */
+static void leave_links(SimShare *share, SimFlowId id, GArray *emptied)
 {
-    Sharer *f = &share->flow[id];
-    const SimUse *use = share_uses(share, id);
-    const uint32_t *at = places(f);
+    const Sharer *f = &share->flow[id];
+    const uint32_t *at = places(share, id);
 
     for (uint32_t k = 0; k < f->n_uses; k++) {
-        SharedLink *link = &share->link[use[k].link];
+        const uint32_t l = f->use[k].link;
+        SharedLink *link = &share->link[l];
+        if (link->n == 0)
+            continue;
+        if (link->leaving == link->n) {
+            link->n = link->leaving = 0;
+            g_array_append_val(emptied, l);
+            continue;
+        }
+        link->leaving--;
         const Entry last = link->entry[--link->n];
         link->entry[at[k]] = last;
-        places(&share->flow[last.flow])[last.use] = at[k];
-        if (link->n > 0 && !link->relieved) {
+        places(share, last.flow)[last.use] = at[k];
+        if (!link->relieved) {
             link->relieved = true;
-            g_array_append_val(share->relieved, use[k].link);
+            g_array_append_val(share->relieved, l);
         }
     }
-    if (f->bottleneck != NONE)
-        share->link[f->bottleneck].n_bound--;
-    f->active = false;
-    share->n_active--;
+}
+
+void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *emptied)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        Sharer *f = &share->flow[id[i]];
+        for (uint32_t k = 0; k < f->n_uses; k++)
+            share->link[f->use[k].link].leaving++;
+        if (f->bottleneck != NONE)
+            share->link[f->bottleneck].n_bound--;
+        f->active = false;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        leave_links(share, id[i], emptied);
+    share->n_active -= n;
 }
 
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth)
@@ -232,11 +246,11 @@ void share_take_due(SimShare *share, double until_s, GArray *due)
 {
     find_due(share, until_s, due);
     if (due->len > share->n_ends / 8) { /* make the heap anew from what is left */
-        g_array_set_size(due, 0);
+        SimFlowId *next = (SimFlowId *)(void *)due->data;
         for (SimFlowId id = 0; id < share->n_flows; id++)
             if (share->flow[id].active &&
                 share->end[share->flow[id].place].key <= until_s)
-                g_array_append_val(due, id);
+                *next++ = id; /* the same ones, in order */
         uint32_t n = 0;
         for (uint32_t i = 0; i < share->n_ends; i++)
             if (!(share->end[i].key <= until_s))
@@ -268,14 +282,9 @@ static double weight_on(const Sharer *f, const SharedLink *link, const SimUse *u
     return link->inner ? use->weight : use->weight * f->stretch;
 }
 
-/* The flows and links that the dirty links reach. */
-static void find_part(SimShare *share)
+/* The links that changed. */
+static void find_changed(SimShare *share)
 {
-    GArray *links = share->found_links, *flows = share->found_flows;
-
-    g_array_set_size(links, 0);
-    g_array_set_size(flows, 0);
-    share->epoch++;
     for (uint32_t i = 0; i < share->relieved->len; i++) {
         const uint32_t id = g_array_index(share->relieved, uint32_t, i);
         share->link[id].relieved = false;
@@ -283,34 +292,49 @@ static void find_part(SimShare *share)
             mark_dirty(share, id);
     }
     g_array_set_size(share->relieved, 0);
+    share->n_found_links = 0;
     for (uint32_t i = 0; i < share->dirty->len; i++) {
         const uint32_t id = g_array_index(share->dirty, uint32_t, i);
         share->link[id].dirty = false;
         share->link[id].epoch = share->epoch;
-        g_array_append_val(links, id);
+        share->found_link[share->n_found_links++] = id;
     }
     g_array_set_size(share->dirty, 0);
-    for (uint32_t i = 0; i < links->len; i++) {
-        SharedLink *link = &share->link[g_array_index(links, uint32_t, i)];
+}
+
+/* A flow of the part, and its links. */
+static void find_flow(SimShare *share, SimFlowId id)
+{
+    Sharer *f = &share->flow[id];
+
+    f->epoch = share->epoch;
+    f->fixed = false;
+    share->found_flow[share->n_found_flows++] = id;
+    for (uint32_t k = 0; k < f->n_uses; k++) {
+        const uint32_t l = f->use[k].link;
+        if (share->link[l].epoch == share->epoch)
+            continue;
+        share->link[l].epoch = share->epoch;
+        share->found_link[share->n_found_links++] = l;
+    }
+}
+
+/* The flows and links that the changed links reach. */
+static void find_part(SimShare *share)
+{
+    share->epoch++;
+    find_changed(share);
+    share->n_found_flows = 0;
+    for (uint32_t i = 0; i < share->n_found_links; i++) {
+        SharedLink *link = &share->link[share->found_link[i]];
         link->left = link->n;
         link->room = link->bandwidth;
         link->weight = 0;
         for (uint32_t e = 0; e < link->n; e++) {
-            const SimFlowId id = link->entry[e].flow;
-            Sharer *f = &share->flow[id];
-            const SimUse *use = share_uses(share, id);
-            link->weight += weight_on(f, link, &use[link->entry[e].use]);
-            if (f->epoch == share->epoch)
-                continue;
-            f->epoch = share->epoch;
-            f->fixed = false;
-            g_array_append_val(flows, id);
-            for (uint32_t k = 0; k < f->n_uses; k++) {
-                if (share->link[use[k].link].epoch == share->epoch)
-                    continue;
-                share->link[use[k].link].epoch = share->epoch;
-                g_array_append_val(links, use[k].link);
-            }
+            const Sharer *f = &share->flow[link->entry[e].flow];
+            link->weight += weight_on(f, link, &f->use[link->entry[e].use]);
+            if (f->epoch != share->epoch)
+                find_flow(share, link->entry[e].flow);
         }
     }
 }
@@ -327,7 +351,7 @@ static void refresh(const SimShare *share, SharedLink *link)
     link->weight = 0;
     for (uint32_t e = 0; e < link->n; e++) {
         const Sharer *f = &share->flow[link->entry[e].flow];
-        const SimUse *use = share_uses(share, link->entry[e].flow);
+        const SimUse *use = f->use;
         const double weight = weight_on(f, link, &use[link->entry[e].use]);
         if (f->fixed)
             link->room -= weight * f->next_rate;
@@ -353,8 +377,8 @@ static uint32_t make_levels(SimShare *share)
 {
     HeapItem *heap = share->level;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < share->found_links->len; i++) {
-        const uint32_t id = g_array_index(share->found_links, uint32_t, i);
+    for (uint32_t i = 0; i < share->n_found_links; i++) {
+        const uint32_t id = share->found_link[i];
         if (share->link[id].left > 0)
             heap[n++] = (HeapItem){level_of(&share->link[id]), id};
     }
@@ -376,7 +400,7 @@ static void bind(SimShare *share, Sharer *f, uint32_t link)
 static void fix_flow(SimShare *share, SimFlowId id, uint32_t full, double level)
 {
     Sharer *f = &share->flow[id];
-    const SimUse *use = share_uses(share, id);
+    const SimUse *use = share->flow[id].use;
     bind(share, f, full);
     f->fixed = true;
     f->next_rate = level;
@@ -392,7 +416,7 @@ static void fix_flow(SimShare *share, SimFlowId id, uint32_t full, double level)
 static void fill(SimShare *share)
 {
     HeapItem *heap = share->level;
-    uint32_t n = make_levels(share), left = share->found_flows->len;
+    uint32_t n = make_levels(share), left = share->n_found_flows;
     double reached = 0; /* level of the last link that was full */
 
     while (left > 0) {
@@ -426,8 +450,8 @@ static void fill_one(SimShare *share, SimFlowId id)
 {
     double least = INFINITY;
     uint32_t full = NONE;
-    for (uint32_t i = 0; i < share->found_links->len; i++) {
-        const uint32_t link = g_array_index(share->found_links, uint32_t, i);
+    for (uint32_t i = 0; i < share->n_found_links; i++) {
+        const uint32_t link = share->found_link[i];
         const double level =
             share->link[link].n > 0 ? level_of(&share->link[link]) : INFINITY;
         if (level < least) {
@@ -442,16 +466,15 @@ static void fill_one(SimShare *share, SimFlowId id)
 void share_solve(SimShare *share, double now_s)
 {
     find_part(share);
-    const GArray *flows = share->found_flows;
-    if (flows->len == 0)
+    if (share->n_found_flows == 0)
         return;
     share->n_solved++;
-    if (flows->len == 1)
-        fill_one(share, g_array_index(flows, SimFlowId, 0));
+    if (share->n_found_flows == 1)
+        fill_one(share, share->found_flow[0]);
     else
         fill(share);
-    for (uint32_t i = 0; i < flows->len; i++) {
-        const SimFlowId id = g_array_index(flows, SimFlowId, i);
+    for (uint32_t i = 0; i < share->n_found_flows; i++) {
+        const SimFlowId id = share->found_flow[i];
         Sharer *f = &share->flow[id];
         if (f->next_rate == f->rate)
             continue;
@@ -479,7 +502,7 @@ double share_link_rate(const SimShare *share, uint32_t link)
     for (uint32_t e = 0; e < l->n; e++) {
         const SimFlowId id = l->entry[e].flow;
         rate += share->flow[id].rate *
-                weight_on(&share->flow[id], l, &share_uses(share, id)[l->entry[e].use]);
+                weight_on(&share->flow[id], l, &share->flow[id].use[l->entry[e].use]);
     }
     return rate;
 }
@@ -491,9 +514,10 @@ double share_link_moved(const SimShare *share, uint32_t link, double now_s)
     for (uint32_t e = 0; e < l->n; e++) {
         const SimFlowId id = l->entry[e].flow;
         const Sharer *f = &share->flow[id];
+        const SharerRest *rest = &share->rest[id];
         const double moved =
-            f->flow.bytes - fmax(0, f->remaining - f->rate * (now_s - f->since_s));
-        bytes += moved * f->flow.payload * share_uses(share, id)[l->entry[e].use].weight;
+            rest->bytes - fmax(0, f->remaining - f->rate * (now_s - f->since_s));
+        bytes += moved * rest->payload * f->use[l->entry[e].use].weight;
     }
     return bytes;
 }

@@ -17,27 +17,36 @@
 
 #include "sim/network.h"
 
-enum { OWN_USES = 6 }; /* that a flow holds without more memory */
+enum { NEAR_USES = 6 }; /* whose places a flow holds without more memory */
 
+/* What solving reads: one line of the cache. */
 typedef struct {
-    /* what solving reads, in one line of the cache */
-    const SimUse *use; /* NULL: own_use */
-    uint32_t n_uses;
+    const SimUse *use;
+    uint32_t n_uses : 30;
+    bool fixed : 1, active : 1;
     uint32_t epoch;                  /* solve that has met it */
     double next_rate;                /* while solving */
     double stretch;                  /* 1 / efficiency */
     double rate, remaining, since_s; /* bytes left at since_s; then rate bytes/s */
     uint32_t place;                  /* in the heap of ends */
-    bool fixed, active;
-    uint32_t
-        bottleneck; /* the full link that keeps its rate down; UINT32_MAX: none yet */
-    /* the rest */
-    SimFlow flow;
-    uint32_t *at;     /* [use]: place among the link's entries; NULL: own_at */
-    SimUse *more_use; /* of a flow that brings none and has more than own_use holds */
-    SimUse own_use[OWN_USES];
-    uint32_t own_at[OWN_USES];
+    uint32_t bottleneck; /* the full link that keeps its rate down; UINT32_MAX: none */
 } Sharer;
+
+/* Whom to tell when a flow is done. */
+typedef struct {
+    SimHandler handler; /* may be NULL */
+    void *context;
+    uint64_t argument;
+} SharerDone;
+
+/* The rest of a flow. */
+typedef struct {
+    SharerDone done;
+    double bytes, payload;
+    SimUse *own_use; /* of a flow that brings none that stay */
+    uint32_t *at;    /* [use]: place among the link's entries; NULL: near_at */
+    uint32_t near_at[NEAR_USES];
+} SharerRest;
 
 typedef struct {
     SimFlowId flow;
@@ -50,6 +59,7 @@ typedef struct {
     uint32_t n, capacity;
     bool inner, dirty, relieved;
     uint32_t n_bound; /* flows whose bottleneck it is */
+    uint32_t leaving; /* flows, while some are removed */
     /* while solving */
     uint32_t epoch, left; /* flows not fixed */
     double room, weight;
@@ -64,14 +74,16 @@ typedef struct {
     uint32_t n_links, n_flows, flow_capacity, n_active;
     SharedLink *link;
     Sharer *flow;
+    SharerRest *rest; /* [flow] */
     uint64_t n_solved;
     uint32_t epoch;
-    GArray *dirty;       /* links that changed, */
-    GArray *relieved;    /* or that flows only left */
-    GArray *found_links; /* scratch: the part that is solved for, */
-    GArray *found_flows;
-    HeapItem *level; /* scratch: [n_links] */
-    HeapItem *end;   /* heap of when active flows end; never-ending ones too */
+    GArray *dirty;    /* links that changed, */
+    GArray *relieved; /* or that flows only left */
+    uint32_t n_found_links, n_found_flows;
+    uint32_t *found_link;  /* scratch: the part that is solved for, [n_links] */
+    SimFlowId *found_flow; /* and [flow_capacity] */
+    HeapItem *level;       /* scratch: [n_links] */
+    HeapItem *end;         /* heap of when active flows end; never-ending ones too */
     uint32_t n_ends, end_capacity;
 } SimShare;
 
@@ -84,9 +96,10 @@ SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow,
                     const SimUse *own);
 void share_release(SimShare *share, SimFlowId id);
 
-/* Begins and ends sharing; rates are stale until share_solve. */
+/* Begins and ends sharing; rates are stale until share_solve. Links that have no flow any
+ * more are appended to `emptied` (uint32_t). */
 void share_add(SimShare *share, SimFlowId id, double now_s);
-void share_remove(SimShare *share, SimFlowId id);
+void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *emptied);
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth);
 void share_solve(SimShare *share, double now_s);
 
@@ -95,16 +108,6 @@ double share_next_end_s(const SimShare *share); /* INFINITY if none ends */
 /* Takes the flows that end until then out of the heap of ends, in the order of their
  * numbers; share_remove is still to be called. */
 void share_take_due(SimShare *share, double until_s, GArray *due);
-
-static inline Sharer *share_flow(const SimShare *share, SimFlowId id)
-{
-    return &share->flow[id];
-}
-static inline const SimUse *share_uses(const SimShare *share, SimFlowId id)
-{
-    const Sharer *f = &share->flow[id];
-    return f->use ? f->use : f->own_use;
-}
 
 uint32_t share_stalled(const SimShare *share);
 double share_link_rate(const SimShare *share, uint32_t link);

@@ -205,14 +205,14 @@ void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double
 {
     SimLowered *lowered = lower->lowered;
     uint32_t link[ROUTE_MAX_LINKS];
+    SimUse use[ROUTE_MAX_LINKS];
     LoweredMessage message = {
         group * lower->n + from, group * lower->n + to, lowered->use->len, 0, bytes, 0};
 
     message.n_uses = find_route(lower, group, from, to, link, &message.latency_s);
-    for (uint32_t i = 0; i < message.n_uses; i++) {
-        SimUse use = {link[i], 1};
-        g_array_append_val(lowered->use, use);
-    }
+    for (uint32_t i = 0; i < message.n_uses; i++)
+        use[i] = (SimUse){link[i], 1};
+    g_array_append_vals(lowered->use, use, message.n_uses);
     g_array_append_val(lowered->message, message);
     lowered->sent += bytes;
 }

@@ -32,7 +32,8 @@ struct SimNetwork {
                      * out of date */
     double tick_s;
     GArray *due;      /* scratch: SimFlowId */
-    GArray *finished; /* scratch: SimFlow */
+    GArray *emptied;  /* scratch: links */
+    GArray *finished; /* scratch: SharerDone */
 };
 
 SimNetwork *sim_network_new(SimEngine *engine, const Topology *topology)
@@ -49,7 +50,8 @@ SimNetwork *sim_network_new(SimEngine *engine, const Topology *topology)
     network->batch = g_array_new(FALSE, FALSE, sizeof(Batch));
     network->free_batches = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     network->due = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
-    network->finished = g_array_new(FALSE, FALSE, sizeof(SimFlow));
+    network->emptied = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    network->finished = g_array_new(FALSE, FALSE, sizeof(SharerDone));
     network->tick_s = INFINITY;
     for (uint32_t i = 0; i < OPEN_BATCHES; i++)
         network->open[i] = UINT32_MAX;
@@ -68,6 +70,7 @@ void sim_network_free(SimNetwork *network)
     g_array_unref(network->batch);
     g_array_unref(network->free_batches);
     g_array_unref(network->due);
+    g_array_unref(network->emptied);
     g_array_unref(network->finished);
     g_free(network->bytes);
     g_free(network->busy_s);
@@ -123,39 +126,48 @@ static void settle(SimNetwork *network)
                         SIM_NETWORK_PRIORITY, handle_settle, network, 0);
 }
 
-/* Takes the flow out; its handler is to be called. */
-static void finish(SimNetwork *network, SimFlowId id)
+/* Takes flows out; their handlers are to be called. */
+static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
-    const Sharer *flow = share_flow(&network->share, id);
-    g_array_append_val(network->finished, flow->flow);
-    share_release(&network->share, id);
-    g_array_append_val(network->free_flows, id);
+    const uint32_t first = network->finished->len;
+
+    g_array_set_size(network->finished, first + n);
+    for (uint32_t i = 0; i < n; i++) {
+        g_array_index(network->finished, SharerDone, first + i) =
+            network->share.rest[id[i]].done;
+        share_release(&network->share, id[i]);
+    }
+    g_array_append_vals(network->free_flows, id, n);
 }
 
 static void call_finished(SimNetwork *network)
 {
     /* A handler may start flows, which does not touch the list. */
     for (uint32_t i = 0; i < network->finished->len; i++) {
-        const SimFlow *flow = &g_array_index(network->finished, SimFlow, i);
-        if (flow->done)
-            flow->done(network->engine, flow->context, flow->argument);
+        const SharerDone *done = &g_array_index(network->finished, SharerDone, i);
+        if (done->handler)
+            done->handler(network->engine, done->context, done->argument);
     }
     g_array_set_size(network->finished, 0);
 }
 
-/* Removes an active flow from its links and counts what it moved. */
-static void deactivate(SimNetwork *network, SimFlowId id)
+/* Removes active flows from their links and counts what they moved. */
+static void deactivate(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
     const double now_s = sim_engine_now(network->engine);
-    const SimFlow *flow = &share_flow(&network->share, id)->flow;
-    const SimUse *use = share_uses(&network->share, id);
 
-    share_remove(&network->share, id);
-    for (uint32_t k = 0; k < flow->n_uses; k++) {
-        const uint32_t link = use[k].link;
-        network->bytes[link] += flow->bytes * flow->payload * use[k].weight;
-        if (network->share.link[link].n == 0)
-            network->busy_s[link] += now_s - network->busy_since_s[link];
+    for (uint32_t i = 0; i < n; i++) {
+        const Sharer *flow = &network->share.flow[id[i]];
+        const SharerRest *rest = &network->share.rest[id[i]];
+        for (uint32_t k = 0; k < flow->n_uses; k++)
+            network->bytes[flow->use[k].link] +=
+                rest->bytes * rest->payload * flow->use[k].weight;
+    }
+    g_array_set_size(network->emptied, 0);
+    share_remove(&network->share, id, n, network->emptied);
+    for (uint32_t i = 0; i < network->emptied->len; i++) {
+        const uint32_t link = g_array_index(network->emptied, uint32_t, i);
+        network->busy_s[link] += now_s - network->busy_since_s[link];
     }
 }
 
@@ -169,10 +181,9 @@ static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
     network->tick_s = INFINITY;
     g_array_set_size(network->due, 0);
     share_take_due(&network->share, now_s * (1 + SAME_TIME), network->due);
-    for (uint32_t i = 0; i < network->due->len; i++)
-        deactivate(network, g_array_index(network->due, SimFlowId, i));
-    for (uint32_t i = 0; i < network->due->len; i++)
-        finish(network, g_array_index(network->due, SimFlowId, i));
+    const SimFlowId *due = (const SimFlowId *)(const void *)network->due->data;
+    deactivate(network, due, network->due->len);
+    finish(network, due, network->due->len);
     if (network->due->len)
         settle(network);
     else
@@ -185,19 +196,18 @@ static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
 static void activate(SimNetwork *network, SimFlowId id)
 {
     const double now_s = sim_engine_now(network->engine);
-    const SimFlow *flow = &share_flow(&network->share, id)->flow;
-    const SimUse *use = share_uses(&network->share, id);
+    const Sharer *flow = &network->share.flow[id];
 
     for (uint32_t k = 0; k < flow->n_uses; k++)
-        if (network->share.link[use[k].link].n == 0)
-            network->busy_since_s[use[k].link] = now_s;
+        if (network->share.link[flow->use[k].link].n == 0)
+            network->busy_since_s[flow->use[k].link] = now_s;
     share_add(&network->share, id, now_s);
     settle(network);
 }
 
-static bool is_empty(const SimFlow *flow)
+static bool is_empty(uint32_t n_uses, double bytes)
 {
-    return flow->n_uses == 0 || !(flow->bytes > 0);
+    return n_uses == 0 || !(bytes > 0);
 }
 
 static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
@@ -211,10 +221,11 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
     g_array_index(network->batch, Batch, slot) = (Batch){-1, 0, 0, NULL};
     network->n_waiting -= batch.n;
     for (uint32_t i = 0; i < batch.n; i++) {
-        if (is_empty(&share_flow(&network->share, batch.flow[i])->flow))
-            finish(network, batch.flow[i]);
+        const SimFlowId id = batch.flow[i];
+        if (is_empty(network->share.flow[id].n_uses, network->share.rest[id].bytes))
+            finish(network, &id, 1);
         else
-            activate(network, batch.flow[i]);
+            activate(network, id);
     }
     g_free(batch.flow);
     g_array_append_val(network->free_batches, slot);
@@ -258,7 +269,7 @@ static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *o
         g_array_set_size(network->free_flows, network->free_flows->len - 1);
     }
     id = share_new(&network->share, id, flow, own);
-    if (flow->latency_s > 0 || is_empty(flow)) {
+    if (flow->latency_s > 0 || is_empty(flow->n_uses, flow->bytes)) {
         Batch *batch = find_batch(network, now_s + flow->latency_s);
         if (batch->n == batch->capacity) {
             batch->capacity = MAX(4, 2 * batch->capacity);
@@ -319,7 +330,7 @@ uint32_t sim_network_stalled(const SimNetwork *network)
 
 double sim_network_rate(const SimNetwork *network, SimFlowId flow)
 {
-    return share_flow(&network->share, flow)->rate;
+    return network->share.flow[flow].rate;
 }
 
 double sim_network_link_rate(const SimNetwork *network, uint32_t link)
