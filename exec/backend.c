@@ -81,6 +81,11 @@ double exec_backend_seconds(ExecBackend *backend)
     return (double)g_get_monotonic_time() / G_USEC_PER_SEC;
 }
 
+bool exec_backend_check(ExecBackend *backend, GError **error)
+{
+    return !backend->ops->check || backend->ops->check(backend, error);
+}
+
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     if (backend->ops->maximum)

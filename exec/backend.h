@@ -7,6 +7,8 @@
  *     backend     ranks             numbers             collectives
  *     reference   all, interleaved  float64             copies and sums in memory
  *     mpi         one a process     float64 or float32  MPI
+ *     cuda        one a GPU         float64 or float32  NCCL
+ *     cuda        all on one GPU    float64 or float32  copies in its memory: for numbers, never for times
  */
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
@@ -72,6 +74,9 @@ typedef struct {
     /* Seconds since some moment. Default: the monotonic clock. */
     double (*seconds)(ExecBackend *backend);
 
+    /* Whether all that was asked for so far went well. Default: it did. */
+    bool (*check)(ExecBackend *backend, GError **error);
+
     /* --- OPTIONAL --- */
 
     /* Replaces each number by its maximum over all processes. NULL: there is one. */
@@ -92,6 +97,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
 /* The optional members, or their defaults. */
 void exec_backend_synchronise(ExecBackend *backend);
 double exec_backend_seconds(ExecBackend *backend);
+bool exec_backend_check(ExecBackend *backend, GError **error);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
 /* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */
@@ -109,5 +115,32 @@ void exec_mpi_stop(void);
 
 /* Numbers of 8 (float64) or 4 bytes (float32). After exec_mpi_start. */
 ExecBackend *exec_mpi_new(size_t element_bytes);
+
+/* Over all processes, after exec_mpi_start: bytes of the first; the largest of each number. */
+void exec_mpi_broadcast(void *data, size_t bytes);
+void exec_mpi_maximum(double *value, uint32_t n);
+
+/* --- cuda: contractions by cuBLAS, own kernels for the rest (exec/cuda), collectives by NCCL --- */
+
+typedef enum {
+    EXEC_CUDA_GPUS,    /* a GPU a rank */
+    EXEC_CUDA_VIRTUAL, /* all ranks on the first GPU, one after the other */
+    EXEC_CUDA_HOST, /* the same on no GPU: the kernels' bodies on this thread, to test them */
+} ExecCudaRanks;
+
+typedef struct {
+    ExecCudaRanks ranks;
+    uint32_t n_ranks;
+    uint32_t process,
+        n_processes; /* several: each holds as many ranks, on its own GPUs; after exec_mpi_start */
+} ExecCudaWorld;
+
+/* Whether this build has it, and how many GPUs this process sees. */
+bool exec_cuda_built(void);
+uint32_t exec_cuda_gpus(void);
+
+/* Numbers of 8 or 4 bytes. KILTER_ERROR_FAILED without CUDA, with too few GPUs, or where NCCL cannot join them. */
+ExecBackend *exec_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
+                           GError **error);
 
 #endif

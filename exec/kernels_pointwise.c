@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "exec/kernels.h"
+#include "exec/mask.h"
 
 /* y = x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the
  * exact form). */
@@ -47,32 +48,6 @@ void kernel_relu_dx(const KernelCall *call)
         dx[i] = x[i] > 0 ? dy[i] : 0;
 }
 
-/* A number in [0, 1), uniform, as a function of the stream and the element: two rounds
- * of the finalizer of SplitMix64 (Steele et al. 2014). */
-static double uniform(uint64_t stream, uint64_t index)
-{
-    uint64_t z = stream * UINT64_C(0x9e3779b97f4a7c15) ^ index;
-    for (uint32_t round = 0; round < 2; round++) {
-        z += UINT64_C(0x9e3779b97f4a7c15);
-        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-        z ^= z >> 31;
-    }
-    return (double)(z >> 11) * 0x1p-53;
-}
-
-/* Index in the whole tensor, of shape `whole`, of element `i` of a shard. */
-static uint64_t global_index(const ExecTensor *shard, const uint32_t *whole, uint64_t i)
-{
-    uint64_t index = 0, size = 1;
-    for (uint32_t d = shard->rank; d-- > 0;) {
-        index += (i % shard->dim[d] + shard->offset[d]) * size;
-        i /= shard->dim[d];
-        size *= whole[d];
-    }
-    return index;
-}
-
 /* y = x / (1 - rate) where the element is kept, by a mask that is the same on every
  * device and in the backward, which is the same op on dy. */
 void kernel_dropout(const KernelCall *call)
@@ -83,7 +58,8 @@ void kernel_dropout(const KernelCall *call)
     double *y = call->out[0].data;
     const uint64_t n = exec_tensor_elements(x);
     for (uint64_t i = 0; i < n; i++) {
-        const bool keep = uniform(attr->seed, global_index(x, whole, i)) >= attr->rate;
+        const uint64_t index = mask_index(x->rank, x->dim, x->offset, whole, i);
+        const bool keep = mask_uniform(attr->seed, index) >= attr->rate;
         y[i] = keep ? x->data[i] / (1 - attr->rate) : 0;
     }
 }

@@ -352,7 +352,7 @@ static double mpi_seconds(ExecBackend *backend)
 static void mpi_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     (void)backend;
-    MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    exec_mpi_maximum(value, n);
 }
 
 static void mpi_free(ExecBackend *backend)
@@ -402,6 +402,16 @@ bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
 void exec_mpi_stop(void)
 {
     MPI_Finalize();
+}
+
+void exec_mpi_broadcast(void *data, size_t bytes)
+{
+    MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+void exec_mpi_maximum(double *value, uint32_t n)
+{
+    MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
 ExecBackend *exec_mpi_new(size_t element_bytes)

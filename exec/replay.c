@@ -380,7 +380,7 @@ bool exec_replay_run(ExecReplay *replay, GError **error)
         exec_backend_synchronise(replay->backend);
         replay->seconds[replay->at] = exec_backend_seconds(replay->backend) - start;
     }
-    return true;
+    return exec_backend_check(replay->backend, error);
 }
 
 void exec_replay_slow(ExecReplay *replay, double factor)

@@ -1,0 +1,112 @@
+// Scaled dot-product self-attention; see exec/kernels_attention.c for shapes and equations. All heads of a sample are one
+// batch of matrix products over qkv where it lies.
+#include <cmath>
+
+#include "exec/cuda/launch.cuh"
+
+struct Shape {
+    uint64_t batch, seq, heads, size;
+};
+
+static Shape shape_of(const ExecShard *qkv)
+{
+    return {qkv->dim[0], qkv->dim[1], qkv->dim[3], qkv->dim[4]};
+}
+
+// Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t, h, D].
+template <typename T>
+static CudaMatrix part(const Shape &n, const T *qkv, uint64_t b, uint64_t t,
+                       bool transposed)
+{
+    return {qkv + (b * n.seq * 3 + t) * n.heads * n.size, transposed,
+            3 * n.heads * n.size, n.size};
+}
+
+// The same of y[b, s, h, D], and [seq, seq] of P[b, h, s, s].
+template <typename T> static CudaMatrix heads(const Shape &n, const T *y, uint64_t b)
+{
+    return {y + b * n.seq * n.heads * n.size, false, n.heads * n.size, n.size};
+}
+
+template <typename T>
+static CudaMatrix square(const Shape &n, const T *p, uint64_t b, bool transposed)
+{
+    return {p + b * n.heads * n.seq * n.seq, transposed, n.seq, n.seq * n.seq};
+}
+
+static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t columns,
+                     uint64_t sum, double alpha, const CudaMatrix &x, const CudaMatrix &y,
+                     const CudaMatrix &z)
+{
+    cuda_queue_multiply(queue, rows, columns, sum, alpha, &x, &y,
+                        const_cast<void *>(z.data), z.ld, z.step, n.heads);
+}
+
+template <typename T>
+static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t n)
+{
+    rows(
+        queue, n_rows, BODY(uint64_t r, Lane lane) {
+            T *row = p + r * n;
+            T top = -INFINITY, sum = 0;
+            for (uint64_t i = lane.id; i < n; i += lane.n)
+                top = row[i] > top ? row[i] : top;
+            top = lane.max(top);
+            for (uint64_t i = lane.id; i < n; i += lane.n) {
+                row[i] = exp(row[i] - top);
+                sum += row[i];
+            }
+            sum = lane.sum(sum);
+            for (uint64_t i = lane.id; i < n; i += lane.n)
+                row[i] /= sum;
+        });
+}
+
+template <typename T> static void attention(const CudaCall *call)
+{
+    const Shape n = shape_of(&call->in[0]);
+    const T *qkv = in<T>(call, 0);
+    T *y = out<T>(call, 0), *p = out<T>(call, 1);
+    const double scale = 1 / sqrt((double)n.size);
+    for (uint64_t b = 0; b < n.batch; b++)
+        multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, b, 0, false),
+                 part(n, qkv, b, 1, true), square(n, p, b, false));
+    softmax_rows(call->queue, p, n.batch * n.heads * n.seq, n.seq);
+    for (uint64_t b = 0; b < n.batch; b++)
+        multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, p, b, false),
+                 part(n, qkv, b, 2, false), heads(n, y, b));
+}
+CUDA_KERNEL(cuda_attention, attention)
+
+// dP = dy V', in place dS = P (dP - sum P dP), dQ = scale dS K, dK = scale dS' Q, dV = P' dy.
+template <typename T> static void attention_dx(const CudaCall *call)
+{
+    const Shape n = shape_of(&call->in[1]);
+    const T *dy = in<T>(call, 0), *qkv = in<T>(call, 1), *p = in<T>(call, 2);
+    T *dqkv = out<T>(call, 0);
+    const double scale = 1 / sqrt((double)n.size);
+    const uint64_t seq = n.seq, n_rows = n.batch * n.heads * n.seq;
+    T *ds = (T *)cuda_queue_allocate(call->queue, n_rows * seq);
+    for (uint64_t b = 0; b < n.batch; b++)
+        multiply(call->queue, n, seq, seq, n.size, 1, heads(n, dy, b),
+                 part(n, qkv, b, 2, true), square(n, ds, b, false));
+    rows(
+        call->queue, n_rows, BODY(uint64_t r, Lane lane) {
+            T mean = 0;
+            for (uint64_t i = lane.id; i < seq; i += lane.n)
+                mean += p[r * seq + i] * ds[r * seq + i];
+            mean = lane.sum(mean);
+            for (uint64_t i = lane.id; i < seq; i += lane.n)
+                ds[r * seq + i] = p[r * seq + i] * (ds[r * seq + i] - mean);
+        });
+    for (uint64_t b = 0; b < n.batch; b++) {
+        multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, b, false),
+                 part(n, qkv, b, 1, false), part(n, dqkv, b, 0, false));
+        multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, b, true),
+                 part(n, qkv, b, 0, false), part(n, dqkv, b, 1, false));
+        multiply(call->queue, n, seq, n.size, seq, 1, square(n, p, b, true),
+                 heads(n, dy, b), part(n, dqkv, b, 2, false));
+    }
+    cuda_queue_release(call->queue, ds);
+}
+CUDA_KERNEL(cuda_attention_dx, attention_dx)

@@ -1,0 +1,122 @@
+#include "exec/cuda/blocks.h"
+
+#include "exec/cuda/kernels.h"
+
+static bool is_gather(Collective kind)
+{
+    return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_GROUPED_ALL_GATHER;
+}
+
+static bool is_scatter(Collective kind)
+{
+    return kind == COLLECTIVE_REDUCE_SCATTER || kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
+}
+
+static bool is_padded(Collective kind)
+{
+    return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* The part of a gather or reduce-scatter that is cut: one shard a rank. */
+static const ExecShard *cut_side(const ExecExchange *exchange)
+{
+    return is_gather(exchange->kind) ? exchange->from : exchange->to;
+}
+
+uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks)
+{
+    uint64_t step = 0;
+    for (uint32_t r = 0; r < n_ranks; r++)
+        step = MAX(step, exec_shard_elements(&cut_side(exchange)[r]));
+    return step;
+}
+
+static CudaBlocks blocks_new(uint32_t n)
+{
+    return (CudaBlocks){.n = n, .block = g_new0(ExecShard, n), .at = g_new0(uint64_t, n)};
+}
+
+/* No elements of a tensor like `shard`. */
+static ExecShard nothing(const ExecShard *shard)
+{
+    ExecShard none = {.rank = MAX(shard->rank, 1)};
+    return none;
+}
+
+static void lay_out(CudaBlocks *blocks, uint64_t step)
+{
+    for (uint32_t r = 0; r < blocks->n; r++) {
+        blocks->at[r] = blocks->total;
+        blocks->total += step > 0 ? step : exec_shard_elements(&blocks->block[r]);
+    }
+}
+
+/* What `mine` shares with the others, rank by rank. */
+static void overlap_all(CudaBlocks *blocks, const ExecShard *mine, const ExecShard *other)
+{
+    for (uint32_t r = 0; r < blocks->n; r++)
+        if (!exec_shard_overlap(mine, &other[r], &blocks->block[r]))
+            blocks->block[r] = nothing(mine);
+}
+
+CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
+{
+    if (is_gather(exchange->kind)) { /* the same to all */
+        CudaBlocks blocks = blocks_new(1);
+        blocks.block[0] = exchange->from[mine];
+        lay_out(&blocks,
+                is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
+        return blocks;
+    }
+    CudaBlocks blocks = blocks_new(n_ranks);
+    overlap_all(&blocks, &exchange->from[mine], exchange->to);
+    lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
+    return blocks;
+}
+
+CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
+                                uint32_t mine)
+{
+    if (is_scatter(exchange->kind)) { /* the sum of all */
+        CudaBlocks blocks = blocks_new(1);
+        blocks.block[0] = exchange->to[mine];
+        lay_out(&blocks,
+                is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
+        return blocks;
+    }
+    CudaBlocks blocks = blocks_new(n_ranks);
+    overlap_all(&blocks, &exchange->to[mine], exchange->from);
+    lay_out(&blocks, is_padded(exchange->kind) ? cuda_blocks_step(exchange, n_ranks) : 0);
+    return blocks;
+}
+
+void cuda_blocks_clear(CudaBlocks *blocks)
+{
+    g_free(blocks->block);
+    g_free(blocks->at);
+}
+
+void *cuda_block(const CudaBlocks *blocks, const CudaQueue *queue, uint32_t r)
+{
+    return (char *)blocks->buffer + blocks->at[r] * cuda_queue_size(queue);
+}
+
+void cuda_blocks_pack(const CudaBlocks *blocks, CudaQueue *queue, const ExecShard *from)
+{
+    for (uint32_t r = 0; r < blocks->n; r++) {
+        ExecShard part = blocks->block[r];
+        part.data = cuda_block(blocks, queue, r);
+        if (exec_shard_elements(&part) > 0)
+            cuda_copy_overlap(queue, from, &part);
+    }
+}
+
+void cuda_blocks_unpack(const CudaBlocks *blocks, CudaQueue *queue, const ExecShard *to)
+{
+    for (uint32_t r = 0; r < blocks->n; r++) {
+        ExecShard part = blocks->block[r];
+        part.data = cuda_block(blocks, queue, r);
+        if (exec_shard_elements(&part) > 0)
+            cuda_copy_overlap(queue, &part, to);
+    }
+}

@@ -1,0 +1,74 @@
+// The part of a tensor that two shards share, moved between them.
+#include "exec/cuda/launch.cuh"
+
+// A box of elements, and where they lie in two shards.
+struct Boxes {
+    uint32_t rank;
+    uint64_t dim[TENSOR_MAX_RANK], from_stride[TENSOR_MAX_RANK],
+        to_stride[TENSOR_MAX_RANK];
+    uint64_t from_first, to_first, n;
+};
+
+static uint64_t strides(const ExecShard *shard, const ExecShard *box, uint64_t *stride)
+{
+    uint64_t first = 0, size = 1;
+    for (uint32_t d = shard->rank; d-- > 0;) {
+        stride[d] = size;
+        first += (uint64_t)(box->offset[d] - shard->offset[d]) * size;
+        size *= shard->dim[d];
+    }
+    return first;
+}
+
+static bool boxes(const ExecShard *from, const ExecShard *to, Boxes *boxes)
+{
+    ExecShard box;
+    if (!exec_shard_overlap(from, to, &box))
+        return false;
+    boxes->rank = box.rank;
+    boxes->n = exec_shard_elements(&box);
+    boxes->from_first = strides(from, &box, boxes->from_stride);
+    boxes->to_first = strides(to, &box, boxes->to_stride);
+    for (uint32_t d = 0; d < box.rank; d++)
+        boxes->dim[d] = box.dim[d];
+    return true;
+}
+
+template <typename T, bool add>
+static void move(CudaQueue *queue, const T *from, T *to, Boxes box)
+{
+    each(
+        queue, box.n, BODY(uint64_t i) {
+            uint64_t source = box.from_first, target = box.to_first;
+            for (uint32_t d = box.rank; d-- > 0;) {
+                source += i % box.dim[d] * box.from_stride[d];
+                target += i % box.dim[d] * box.to_stride[d];
+                i /= box.dim[d];
+            }
+            to[target] = from[source] + (add ? to[target] : 0);
+        });
+}
+
+template <bool add>
+static void move_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to)
+{
+    Boxes box;
+    if (!boxes(from, to, &box))
+        return;
+    if (queue->single)
+        move<float, add>(queue, (const float *)from->data, (float *)to->data, box);
+    else
+        move<double, add>(queue, (const double *)from->data, (double *)to->data, box);
+}
+
+extern "C" void cuda_copy_overlap(CudaQueue *queue, const ExecShard *from,
+                                  const ExecShard *to)
+{
+    move_overlap<false>(queue, from, to);
+}
+
+extern "C" void cuda_add_overlap(CudaQueue *queue, const ExecShard *from,
+                                 const ExecShard *to)
+{
+    move_overlap<true>(queue, from, to);
+}

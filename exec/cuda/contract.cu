@@ -1,0 +1,175 @@
+// Sums of products over an op's loops: see exec/contraction.h and exec/kernels_contract.c.
+#include "exec/cuda/launch.cuh"
+
+extern "C" {
+#include "exec/contraction.h"
+}
+
+// Element `i` of a row-major tensor over the loops, in a shard's memory.
+__host__ __device__ static uint64_t place(const LoopOrder &order, uint64_t i)
+{
+    uint64_t at = 0;
+    for (uint32_t d = order.n; d-- > 0;) {
+        at += i % order.extent[d] * order.stride[d];
+        i /= order.extent[d];
+    }
+    return at;
+}
+
+static uint64_t size_of(const LoopOrder &order)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < order.n; d++)
+        n *= order.extent[d];
+    return n;
+}
+
+// --- two factors ---
+
+// An operand as matrices, in its own memory or in a packed copy.
+struct Packed {
+    CudaMatrix matrix;
+    void *owned;
+};
+
+template <typename T>
+static Packed pack(const CudaCall *call, const Contraction *c, uint32_t operand,
+                   const ExecShard *shard, uint32_t rows, uint32_t columns, bool fill)
+{
+    const LoopOrder order = contraction_order(c, operand, shard, rows, columns),
+                    swapped = contraction_order(c, operand, shard, columns, rows);
+    const uint64_t m = c->group[rows].size, n = c->group[columns].size;
+    if (loop_order_is_dense(&order))
+        return {{shard->data, false, n, m * n}, NULL};
+    if (loop_order_is_dense(&swapped))
+        return {{shard->data, true, m, m * n}, NULL};
+    T *copy = (T *)cuda_queue_allocate(call->queue, size_of(order));
+    const T *from = (const T *)shard->data;
+    if (fill)
+        each(
+            call->queue, size_of(order),
+            BODY(uint64_t i) { copy[i] = from[place(order, i)]; });
+    return {{copy, false, n, m * n}, copy};
+}
+
+// A swapped out[m, n] is y'[n, k] x'[k, m].
+static void multiply(const CudaCall *call, const Contraction *c, CudaMatrix x,
+                     CudaMatrix y, const CudaMatrix *z)
+{
+    const uint64_t m = c->group[GROUP_M].size, n = c->group[GROUP_N].size,
+                   k = c->group[GROUP_K].size, batch = c->group[GROUP_B].size;
+    void *data = const_cast<void *>(z->data);
+    if (!z->transposed) {
+        cuda_queue_multiply(call->queue, m, n, k, 1, &x, &y, data, z->ld, z->step, batch);
+        return;
+    }
+    x.transposed = !x.transposed;
+    y.transposed = !y.transposed;
+    cuda_queue_multiply(call->queue, n, m, k, 1, &y, &x, data, z->ld, z->step, batch);
+}
+
+template <typename T>
+static void contract_pair(const CudaCall *call, const Contraction *c)
+{
+    const ExecShard *shard = &call->out[0];
+    T *y = out<T>(call, 0);
+    if (c->group[GROUP_K].size == 0) {
+        cuda_queue_zero(call->queue, y, exec_shard_elements(shard));
+    } else {
+        const Packed a = pack<T>(call, c, c->x, &call->in[c->x], GROUP_M, GROUP_K, true);
+        const Packed b = pack<T>(call, c, c->y, &call->in[c->y], GROUP_K, GROUP_N, true);
+        const Packed z = pack<T>(call, c, c->out, shard, GROUP_M, GROUP_N, false);
+        multiply(call, c, a.matrix, b.matrix, &z.matrix);
+        if (z.owned) {
+            const LoopOrder order = contraction_order(c, c->out, shard, GROUP_M, GROUP_N);
+            const T *from = (const T *)z.owned;
+            each(
+                call->queue, size_of(order),
+                BODY(uint64_t i) { y[place(order, i)] = from[i]; });
+        }
+        for (void *owned : {a.owned, b.owned, z.owned})
+            if (owned)
+                cuda_queue_release(call->queue, owned);
+    }
+    if (c->added < 0)
+        return;
+    const T *bias = in<T>(call, (uint32_t)c->added);
+    const uint64_t period = exec_shard_elements(&call->in[c->added]);
+    each(
+        call->queue, exec_shard_elements(shard),
+        BODY(uint64_t i) { y[i] += bias[i % period]; });
+}
+
+// --- one factor: a sum over some loops, or a permutation ---
+
+// The input's strides along the output's dims, and along the loops that the output lacks.
+static void single_orders(const CudaCall *call, LoopOrder *kept, LoopOrder *summed)
+{
+    OpSpace space;
+    graph_op_space(call->graph, call->id, &space);
+    const ExecShard *x = &call->in[0], *y = &call->out[0];
+    uint64_t stride[OP_MAX_LOOPS] = {0}, size = 1;
+    bool keeps[OP_MAX_LOOPS] = {false};
+    for (uint32_t d = x->rank; d-- > 0;) {
+        stride[space.dim_loop[0][d]] = size;
+        size *= x->dim[d];
+    }
+    kept->n = summed->n = 0;
+    for (uint32_t d = 0; d < y->rank; d++) {
+        const int8_t loop = space.dim_loop[1][d];
+        keeps[loop] = true;
+        kept->extent[kept->n] = y->dim[d];
+        kept->stride[kept->n++] = stride[loop];
+    }
+    for (uint32_t d = 0; d < x->rank; d++) {
+        const int8_t loop = space.dim_loop[0][d];
+        if (keeps[loop])
+            continue;
+        summed->extent[summed->n] = x->dim[d];
+        summed->stride[summed->n++] = stride[loop];
+    }
+}
+
+template <typename T> static void contract_single(const CudaCall *call)
+{
+    LoopOrder kept, summed;
+    single_orders(call, &kept, &summed);
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    const uint64_t n = exec_shard_elements(&call->out[0]), terms = size_of(summed);
+    const bool leading = loop_order_is_dense(&kept); // whole rows are summed
+    if (terms == 1) {
+        each(
+            call->queue, n, BODY(uint64_t i) { y[i] = x[place(kept, i)]; });
+    } else if (leading && terms > 0) {
+        T *ones = (T *)cuda_queue_allocate(call->queue, terms);
+        each(
+            call->queue, terms, BODY(uint64_t i) { ones[i] = 1; });
+        const CudaMatrix row = {ones, false, terms, 0}, table = {x, false, n, 0};
+        cuda_queue_multiply(call->queue, 1, n, terms, 1, &row, &table, y, n, 0, 1);
+        cuda_queue_release(call->queue, ones);
+    } else {
+        rows(
+            call->queue, n, BODY(uint64_t i, Lane lane) {
+                const uint64_t first = place(kept, i);
+                T sum = 0;
+                for (uint64_t s = lane.id; s < terms; s += lane.n)
+                    sum += x[first + place(summed, s)];
+                sum = lane.sum(sum);
+                if (lane.id == 0)
+                    y[i] = sum;
+            });
+    }
+}
+
+template <typename T> static void contract(const CudaCall *call)
+{
+    Contraction c;
+    if (exec_shard_elements(&call->out[0]) == 0)
+        return;
+    if (contraction_bind(call->graph, call->id, call->in, call->out, &c))
+        contract_pair<T>(call, &c);
+    else
+        contract_single<T>(call);
+}
+CUDA_KERNEL(cuda_contract, contract)

@@ -1,0 +1,161 @@
+// Ops indexed by integers, and the class token; see exec/kernels_vocabulary.c and exec/kernels_token.c.
+#include "exec/cuda/launch.cuh"
+
+// Place of `id` among `n` entries from `offset` on; n if it is on another device.
+template <typename T>
+__host__ __device__ static uint64_t find_entry(T id, uint64_t offset, uint64_t n)
+{
+    const uint64_t entry = (uint64_t)id;
+    return entry >= offset && entry < offset + n ? entry - offset : n;
+}
+
+template <typename T> static void embedding(const CudaCall *call)
+{
+    const T *ids = in<T>(call, 0), *table = in<T>(call, 1);
+    T *y = out<T>(call, 0);
+    const uint64_t v = call->in[1].dim[0], h = call->in[1].dim[1],
+                   offset = call->in[1].offset[0];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t row = find_entry(ids[i / h], offset, v);
+            y[i] = row < v ? table[row * h + i % h] : 0;
+        });
+}
+CUDA_KERNEL(cuda_embedding, embedding)
+
+__host__ __device__ static void add_to(float *sum, float value)
+{
+#ifdef __CUDA_ARCH__
+    atomicAdd(sum, value);
+#else
+    *sum += value;
+#endif
+}
+
+__host__ __device__ static void add_to(double *sum, double value)
+{
+#ifdef __CUDA_ARCH__
+    atomicAdd(sum, value);
+#else
+    *sum += value;
+#endif
+}
+
+template <typename T> static void embedding_dw(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0), *ids = in<T>(call, 1);
+    T *dtable = out<T>(call, 0);
+    const uint64_t v = call->out[0].dim[0], h = call->out[0].dim[1],
+                   offset = call->out[0].offset[0];
+    cuda_queue_zero(call->queue, dtable, exec_shard_elements(&call->out[0]));
+    each(
+        call->queue, exec_shard_elements(&call->in[0]), BODY(uint64_t i) {
+            const uint64_t row = find_entry(ids[i / h], offset, v);
+            if (row < v)
+                add_to(&dtable[row * h + i % h], dy[i]);
+        });
+}
+CUDA_KERNEL(cuda_embedding_dw, embedding_dw)
+
+template <typename T> static void nll_sum(const CudaCall *call)
+{
+    const T *logp = in<T>(call, 0), *label = in<T>(call, 1);
+    T *loss = out<T>(call, 0);
+    const ExecShard *shard = &call->in[0];
+    const uint64_t v = shard->dim[shard->rank - 1],
+                   offset = shard->offset[shard->rank - 1],
+                   n = exec_shard_elements(&call->in[1]);
+    cuda_queue_zero(call->queue, loss, 1);
+    rows(
+        call->queue, n > 0, BODY(uint64_t, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < n; i += lane.n) {
+                const uint64_t entry = find_entry(label[i], offset, v);
+                if (entry < v)
+                    sum -= logp[i * v + entry];
+            }
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                loss[0] = sum;
+        });
+}
+CUDA_KERNEL(cuda_nll_sum, nll_sum)
+
+template <typename T> static void nll_sum_dx(const CudaCall *call)
+{
+    const T *dloss = in<T>(call, 0), *label = in<T>(call, 1);
+    T *dlogp = out<T>(call, 0);
+    const ExecShard *shard = &call->out[0];
+    const uint64_t v = shard->dim[shard->rank - 1],
+                   offset = shard->offset[shard->rank - 1];
+    each(
+        call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
+            dlogp[i] = find_entry(label[i / v], offset, v) == i % v ? -dloss[0] : 0;
+        });
+}
+CUDA_KERNEL(cuda_nll_sum_dx, nll_sum_dx)
+
+template <typename T> static void append_token(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0), *token = in<T>(call, 1);
+    T *y = out<T>(call, 0);
+    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t b = i / (length * h), t = i / h % length;
+            y[i] = t == 0 ? token[i % h] : x[(b * (length - 1) + t - 1) * h + i % h];
+        });
+}
+CUDA_KERNEL(cuda_append_token, append_token)
+
+template <typename T> static void drop_token(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0);
+    T *dx = out<T>(call, 0);
+    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t b = i / (length * h);
+            dx[i] = dy[i + (b + 1) * h];
+        });
+}
+CUDA_KERNEL(cuda_drop_token, drop_token)
+
+template <typename T> static void sum_token(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0);
+    T *dtoken = out<T>(call, 0);
+    const uint64_t batch = call->in[0].dim[0], length = call->in[0].dim[1],
+                   h = call->in[0].dim[2];
+    each(
+        call->queue, h, BODY(uint64_t i) {
+            T sum = 0;
+            for (uint64_t b = 0; b < batch; b++)
+                sum += dy[b * length * h + i];
+            dtoken[i] = sum;
+        });
+}
+CUDA_KERNEL(cuda_sum_token, sum_token)
+
+template <typename T> static void take_token(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    const uint64_t length = call->in[0].dim[1], h = call->in[0].dim[2];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = x[i / h * length * h + i % h]; });
+}
+CUDA_KERNEL(cuda_take_token, take_token)
+
+template <typename T> static void pad_token(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0);
+    T *dx = out<T>(call, 0);
+    const uint64_t length = call->out[0].dim[1], h = call->out[0].dim[2];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            dx[i] = i / h % length == 0 ? dy[i / (length * h) * h + i % h] : 0;
+        });
+}
+CUDA_KERNEL(cuda_pad_token, pad_token)

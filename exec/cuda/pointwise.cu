@@ -1,0 +1,120 @@
+// Elementwise ops and updates; see exec/kernels_pointwise.c and exec/kernels_update.c for what they compute.
+#include <cmath>
+
+#include "exec/cuda/launch.cuh"
+#include "exec/mask.h"
+
+template <typename T> static void gelu(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = T(0.5) * x[i] * (1 + erf(x[i] * T(M_SQRT1_2))); });
+}
+CUDA_KERNEL(cuda_gelu, gelu)
+
+template <typename T> static void gelu_dx(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
+    T *dx = out<T>(call, 0);
+    const T scale = T(1 / sqrt(2 * M_PI));
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const T distribution = T(0.5) * (1 + erf(x[i] * T(M_SQRT1_2)));
+            dx[i] = dy[i] * (distribution + x[i] * scale * exp(T(-0.5) * x[i] * x[i]));
+        });
+}
+CUDA_KERNEL(cuda_gelu_dx, gelu_dx)
+
+template <typename T> static void relu(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = x[i] > 0 ? x[i] : 0; });
+}
+CUDA_KERNEL(cuda_relu, relu)
+
+template <typename T> static void relu_dx(const CudaCall *call)
+{
+    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
+    T *dx = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { dx[i] = x[i] > 0 ? dy[i] : 0; });
+}
+CUDA_KERNEL(cuda_relu_dx, relu_dx)
+
+// A shape that a body can capture.
+struct Whole {
+    uint32_t dim[TENSOR_MAX_RANK];
+};
+
+template <typename T> static void dropout(const CudaCall *call)
+{
+    const ExecShard shard = call->in[0];
+    const OpAttr attr = call->op->attr;
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    Whole whole;
+    for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
+        whole.dim[d] = graph_tensor(call->graph, call->op->in[0])->dim[d];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t index =
+                mask_index(shard.rank, shard.dim, shard.offset, whole.dim, i);
+            y[i] = mask_uniform(attr.seed, index) >= attr.rate ? T(x[i] / (1 - attr.rate))
+                                                               : 0;
+        });
+}
+CUDA_KERNEL(cuda_dropout, dropout)
+
+template <typename T> static void add(const CudaCall *call)
+{
+    const T *a = in<T>(call, 0), *b = in<T>(call, 1);
+    T *y = out<T>(call, 0);
+    const uint64_t period = exec_shard_elements(&call->in[1]);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = a[i] + b[i % period]; });
+}
+CUDA_KERNEL(cuda_add, add)
+
+template <typename T> static void copy(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] = x[i]; });
+}
+CUDA_KERNEL(cuda_copy, copy)
+
+template <typename T> static void adam(const CudaCall *call)
+{
+    const T *p = in<T>(call, 0), *g = in<T>(call, 1);
+    const T *m = in<T>(call, 2), *v = in<T>(call, 3);
+    T *p1 = out<T>(call, 0), *m1 = out<T>(call, 1), *v1 = out<T>(call, 2);
+    const T unbias1 = T(1 / (1 - pow(ADAM_BETA1, ADAM_STEP)));
+    const T unbias2 = T(1 / (1 - pow(ADAM_BETA2, ADAM_STEP)));
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            m1[i] = T(ADAM_BETA1) * m[i] + T(1 - ADAM_BETA1) * g[i];
+            v1[i] = T(ADAM_BETA2) * v[i] + T(1 - ADAM_BETA2) * g[i] * g[i];
+            p1[i] = p[i] - T(LEARNING_RATE) * m1[i] * unbias1 /
+                               (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON));
+        });
+}
+CUDA_KERNEL(cuda_adam, adam)
+
+template <typename T> static void sgd(const CudaCall *call)
+{
+    const T *p = in<T>(call, 0), *g = in<T>(call, 1);
+    T *p1 = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { p1[i] = p[i] - T(LEARNING_RATE) * g[i]; });
+}
+CUDA_KERNEL(cuda_sgd, sgd)

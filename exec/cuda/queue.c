@@ -1,0 +1,203 @@
+#include "exec/cuda/queue.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <glib.h>
+#include <string.h>
+
+void cuda_queue_check(CudaQueue *queue, int code, const char *call)
+{
+    if (code == cudaSuccess || queue->trouble)
+        return;
+    g_autofree char *text = g_strdup_printf("%s on GPU %d: %s", call, queue->device,
+                                            cudaGetErrorString((cudaError_t)code));
+    queue->trouble = g_intern_string(text);
+}
+
+static void check_blas(CudaQueue *queue, cublasStatus_t status, const char *call)
+{
+    if (status == CUBLAS_STATUS_SUCCESS || queue->trouble)
+        return;
+    g_autofree char *text = g_strdup_printf("%s on GPU %d: %s", call, queue->device,
+                                            cublasGetStatusString(status));
+    queue->trouble = g_intern_string(text);
+}
+
+bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single)
+{
+    *queue = (CudaQueue){.host = host, .single = single, .device = device};
+    if (host)
+        return true;
+    cudaStream_t stream = NULL;
+    cuda_queue_check(queue, cudaSetDevice(device), "cudaSetDevice");
+    if (!queue->trouble)
+        cuda_queue_check(queue, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                         "cudaStreamCreate");
+    queue->stream = stream;
+    return !queue->trouble;
+}
+
+/* The handle, made when it is first needed. */
+static cublasHandle_t blas_of(CudaQueue *queue)
+{
+    cublasHandle_t blas = queue->blas;
+    if (!blas) {
+        check_blas(queue, cublasCreate(&blas), "cublasCreate");
+        check_blas(queue, cublasSetStream(blas, queue->stream), "cublasSetStream");
+        queue->blas = blas;
+    }
+    return blas;
+}
+
+void cuda_queue_clear(CudaQueue *queue)
+{
+    if (queue->host)
+        return;
+    cuda_queue_enter(queue);
+    if (queue->blas)
+        cublasDestroy(queue->blas);
+    if (queue->stream)
+        cudaStreamDestroy(queue->stream);
+}
+
+void cuda_queue_enter(CudaQueue *queue)
+{
+    if (!queue->host)
+        cuda_queue_check(queue, cudaSetDevice(queue->device), "cudaSetDevice");
+}
+
+void cuda_queue_wait(CudaQueue *queue)
+{
+    if (!queue->host)
+        cuda_queue_check(queue, cudaStreamSynchronize(queue->stream),
+                         "cudaStreamSynchronize");
+}
+
+void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements)
+{
+    /* One more, so that an empty shard's memory is not NULL. */
+    const size_t bytes = (elements + 1) * cuda_queue_size(queue);
+    if (queue->host)
+        return g_try_malloc(bytes);
+    void *data = NULL;
+    return cudaMallocAsync(&data, bytes, queue->stream) == cudaSuccess ? data : NULL;
+}
+
+void cuda_queue_release(CudaQueue *queue, void *data)
+{
+    if (queue->host)
+        g_free(data);
+    else
+        cuda_queue_check(queue, cudaFreeAsync(data, queue->stream), "cudaFreeAsync");
+}
+
+void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements)
+{
+    const size_t bytes = elements * cuda_queue_size(queue);
+    if (queue->host)
+        memset(data, 0, bytes);
+    else
+        cuda_queue_check(queue, cudaMemsetAsync(data, 0, bytes, queue->stream),
+                         "cudaMemset");
+}
+
+/* --- to and from the host --- */
+
+static void move(CudaQueue *queue, void *to, const void *from, size_t bytes,
+                 enum cudaMemcpyKind kind)
+{
+    if (queue->host) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    cuda_queue_check(queue, cudaMemcpyAsync(to, from, bytes, kind, queue->stream),
+                     "cudaMemcpy");
+    cuda_queue_wait(queue);
+}
+
+void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements)
+{
+    if (!queue->single) {
+        move(queue, to, from, elements * sizeof *from, cudaMemcpyHostToDevice);
+        return;
+    }
+    g_autofree float *single = g_new(float, elements + 1);
+    for (uint64_t i = 0; i < elements; i++)
+        single[i] = (float)from[i];
+    move(queue, to, single, elements * sizeof *single, cudaMemcpyHostToDevice);
+}
+
+void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements)
+{
+    if (!queue->single) {
+        move(queue, to, from, elements * sizeof *to, cudaMemcpyDeviceToHost);
+        return;
+    }
+    g_autofree float *single = g_new(float, elements + 1);
+    move(queue, single, from, elements * sizeof *single, cudaMemcpyDeviceToHost);
+    for (uint64_t i = 0; i < elements; i++)
+        to[i] = (double)single[i];
+}
+
+/* --- matrix products --- */
+
+static double element(const CudaQueue *queue, const void *data, uint64_t i)
+{
+    return queue->single ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+static void multiply_on_host(const CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
+                             double alpha, const CudaMatrix *x, const CudaMatrix *y,
+                             void *out, uint64_t ld, uint64_t step, uint64_t batch)
+{
+    for (uint64_t b = 0; b < batch; b++)
+        for (uint64_t i = 0; i < m; i++)
+            for (uint64_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (uint64_t l = 0; l < k; l++)
+                    sum += element(queue, x->data,
+                                   b * x->step +
+                                       (x->transposed ? l * x->ld + i : i * x->ld + l)) *
+                           element(queue, y->data,
+                                   b * y->step +
+                                       (y->transposed ? j * y->ld + l : l * y->ld + j));
+                const uint64_t at = b * step + i * ld + j;
+                if (queue->single)
+                    ((float *)out)[at] = (float)(alpha * sum);
+                else
+                    ((double *)out)[at] = alpha * sum;
+            }
+}
+
+/* cuBLAS counts columns first, so a row-major product is y' x' to it. */
+void cuda_queue_multiply(CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
+                         double alpha, const CudaMatrix *x, const CudaMatrix *y,
+                         void *out, uint64_t out_ld, uint64_t out_step, uint64_t batch)
+{
+    if (m == 0 || n == 0 || batch == 0)
+        return;
+    if (queue->host) {
+        multiply_on_host(queue, m, n, k, alpha, x, y, out, out_ld, out_step, batch);
+        return;
+    }
+    const cublasOperation_t tx = x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            ty = y->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasHandle_t blas = blas_of(queue);
+    if (queue->single) {
+        const float a = (float)alpha, zero = 0;
+        check_blas(queue,
+                   cublasSgemmStridedBatched(
+                       blas, ty, tx, (int)n, (int)m, (int)k, &a, y->data, (int)y->ld,
+                       (long long)y->step, x->data, (int)x->ld, (long long)x->step, &zero,
+                       out, (int)out_ld, (long long)out_step, (int)batch),
+                   "cublasSgemmStridedBatched");
+    } else {
+        const double zero = 0;
+        check_blas(queue,
+                   cublasDgemmStridedBatched(
+                       blas, ty, tx, (int)n, (int)m, (int)k, &alpha, y->data, (int)y->ld,
+                       (long long)y->step, x->data, (int)x->ld, (long long)x->step, &zero,
+                       out, (int)out_ld, (long long)out_step, (int)batch),
+                   "cublasDgemmStridedBatched");
+    }
+}

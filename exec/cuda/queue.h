@@ -1,0 +1,62 @@
+/* Where the CUDA backend's kernels run: a stream of one GPU, or, for tests on machines without one, this thread on host
+ * memory (the same kernel bodies, one lane wide). Private to exec. */
+#ifndef KILTER_EXEC_CUDA_QUEUE_H
+#define KILTER_EXEC_CUDA_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    bool host;           /* no GPU: run on this thread */
+    bool single;         /* float32; else float64 */
+    int device;          /* GPU */
+    void *stream;        /* cudaStream_t */
+    void *blas;          /* cublasHandle_t, NULL until needed */
+    const char *trouble; /* the first call that failed, or NULL */
+} CudaQueue;
+
+/* False if the GPU cannot be used; queue->trouble says why. */
+bool cuda_queue_init(CudaQueue *queue, bool host, int device, bool single);
+void cuda_queue_clear(CudaQueue *queue);
+
+/* Remembers what went wrong, with CUDA's reason. */
+void cuda_queue_check(CudaQueue *queue, int code, const char *call);
+
+/* Makes the queue's GPU that of this thread. */
+void cuda_queue_enter(CudaQueue *queue);
+void cuda_queue_wait(CudaQueue *queue);
+
+static inline size_t cuda_queue_size(const CudaQueue *queue)
+{
+    return queue->single ? sizeof(float) : sizeof(double);
+}
+
+/* Memory of the queue's numbers, allocated and released in the order of the stream; NULL if it lacks. */
+void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
+void cuda_queue_release(CudaQueue *queue, void *data);
+void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
+
+/* Between the host's float64 and the queue's numbers; both wait until it is done. */
+void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);
+void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements);
+
+/* A row-major matrix product, `batch` times at a fixed distance: out[m, n] = alpha x[m, k] y[k, n]. A transposed operand
+ * lies as its transpose; ld: elements a row in memory. */
+typedef struct {
+    const void *data;
+    bool transposed;
+    uint64_t ld, step;
+} CudaMatrix;
+void cuda_queue_multiply(CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
+                         double alpha, const CudaMatrix *x, const CudaMatrix *y,
+                         void *out, uint64_t out_ld, uint64_t out_step, uint64_t batch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

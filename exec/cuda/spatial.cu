@@ -1,0 +1,265 @@
+// Convolution and pooling; see exec/kernels_spatial.c. A convolution is a matrix product with the patches of an image,
+// columns[c R S, P Q], one image at a time.
+#include "exec/cuda/launch.cuh"
+
+struct Conv {
+    uint64_t images, channels, height, width, outputs, p, q, r, s;
+    uint64_t stride, padding;
+};
+
+static Conv conv_of(const CudaCall *call, const ExecShard *x, const ExecShard *w,
+                    const ExecShard *y)
+{
+    return {x->dim[0],
+            x->dim[1],
+            x->dim[2],
+            x->dim[3],
+            y->dim[1],
+            y->dim[2],
+            y->dim[3],
+            w->dim[2],
+            w->dim[3],
+            call->op->attr.stride,
+            call->op->attr.padding};
+}
+
+template <typename T>
+static void gather_patches(CudaQueue *queue, const Conv &n, const T *image, T *columns)
+{
+    each(
+        queue, n.channels * n.r * n.s * n.p * n.q, BODY(uint64_t i) {
+            const uint64_t q = i % n.q, p = i / n.q % n.p, s = i / (n.q * n.p) % n.s,
+                           r = i / (n.q * n.p * n.s) % n.r,
+                           c = i / (n.q * n.p * n.s * n.r);
+            const uint64_t row = p * n.stride + r, column = q * n.stride + s;
+            const bool inside = row >= n.padding && row - n.padding < n.height &&
+                                column >= n.padding && column - n.padding < n.width;
+            columns[i] = inside ? image[(c * n.height + row - n.padding) * n.width +
+                                        column - n.padding]
+                                : 0;
+        });
+}
+
+// Each image element sums the patches' elements that it went to.
+template <typename T>
+static void scatter_patches(CudaQueue *queue, const Conv &n, const T *columns, T *image)
+{
+    each(
+        queue, n.channels * n.height * n.width, BODY(uint64_t i) {
+            const uint64_t column = i % n.width + n.padding,
+                           row = i / n.width % n.height + n.padding,
+                           c = i / (n.width * n.height);
+            T sum = 0;
+            for (uint64_t r = 0; r < n.r && r <= row; r++)
+                for (uint64_t s = 0; s < n.s && s <= column; s++) {
+                    const uint64_t p = (row - r) / n.stride, q = (column - s) / n.stride;
+                    if ((row - r) % n.stride == 0 && (column - s) % n.stride == 0 &&
+                        p < n.p && q < n.q)
+                        sum += columns[(((c * n.r + r) * n.s + s) * n.p + p) * n.q + q];
+                }
+            image[i] = sum;
+        });
+}
+
+template <typename T> static T *patches_new(CudaQueue *queue, const Conv &n)
+{
+    return (T *)cuda_queue_allocate(queue, n.channels * n.r * n.s * n.p * n.q);
+}
+
+template <typename T> static void conv2d(const CudaCall *call)
+{
+    const Conv n = conv_of(call, &call->in[0], &call->in[1], &call->out[0]);
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
+    const T *x = in<T>(call, 0), *w = in<T>(call, 1);
+    T *y = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
+    const CudaMatrix kernel = {w, false, taps, 0}, patches = {columns, false, places, 0};
+    for (uint64_t i = 0; i < n.images; i++) {
+        T *to = y + i * n.outputs * places;
+        if (taps == 0) {
+            cuda_queue_zero(call->queue, to, n.outputs * places);
+            continue;
+        }
+        gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
+        cuda_queue_multiply(call->queue, n.outputs, places, taps, 1, &kernel, &patches,
+                            to, places, 0, 1);
+    }
+    cuda_queue_release(call->queue, columns);
+    if (call->op->n_in < 3)
+        return;
+    const T *bias = in<T>(call, 2);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { y[i] += bias[i / places % n.outputs]; });
+}
+CUDA_KERNEL(cuda_conv2d, conv2d)
+
+template <typename T> static void conv2d_dx(const CudaCall *call)
+{
+    const Conv n = conv_of(call, &call->out[0], &call->in[1], &call->in[0]);
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
+    const T *dy = in<T>(call, 0), *w = in<T>(call, 1);
+    T *dx = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
+    const CudaMatrix kernel = {w, true, taps, 0};
+    for (uint64_t i = 0; i < n.images && taps > 0; i++) {
+        const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
+        if (n.outputs > 0)
+            cuda_queue_multiply(call->queue, taps, places, n.outputs, 1, &kernel, &from,
+                                columns, places, 0, 1);
+        else
+            cuda_queue_zero(call->queue, columns, taps * places);
+        scatter_patches(call->queue, n, columns,
+                        dx + i * n.channels * n.height * n.width);
+    }
+    cuda_queue_release(call->queue, columns);
+}
+CUDA_KERNEL(cuda_conv2d_dx, conv2d_dx)
+
+// Images one after the other, each added to the sum so far.
+template <typename T> static void conv2d_dw(const CudaCall *call)
+{
+    const Conv n = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
+    const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
+    const uint64_t size = n.outputs * taps;
+    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
+    T *dw = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
+    T *part = (T *)cuda_queue_allocate(call->queue, size);
+    const CudaMatrix patches = {columns, true, places, 0};
+    cuda_queue_zero(call->queue, dw, size);
+    for (uint64_t i = 0; i < n.images && size > 0; i++) {
+        const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
+        gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
+        cuda_queue_multiply(call->queue, n.outputs, taps, places, 1, &from, &patches,
+                            part, taps, 0, 1);
+        each(
+            call->queue, size, BODY(uint64_t j) { dw[j] += part[j]; });
+    }
+    cuda_queue_release(call->queue, columns);
+    cuda_queue_release(call->queue, part);
+}
+CUDA_KERNEL(cuda_conv2d_dw, conv2d_dw)
+
+// --- pooling: an element of a plane, and the windows that hold it ---
+
+struct Pool {
+    uint64_t height, width, p, q;
+    uint64_t stride, window;
+};
+
+static Pool pool_of(const CudaCall *call, const ExecShard *x, const ExecShard *y)
+{
+    return {x->dim[2],
+            x->dim[3],
+            y->dim[2],
+            y->dim[3],
+            call->op->attr.stride,
+            call->op->attr.window};
+}
+
+// Place in the plane of the first of the largest elements of window (p, q).
+template <typename T>
+__host__ __device__ static uint64_t window_argmax(const Pool &n, const T *plane,
+                                                  uint64_t p, uint64_t q)
+{
+    uint64_t best = p * n.stride * n.width + q * n.stride;
+    for (uint64_t i = p * n.stride; i < p * n.stride + n.window && i < n.height; i++)
+        for (uint64_t j = q * n.stride; j < q * n.stride + n.window && j < n.width; j++)
+            if (plane[i * n.width + j] > plane[best])
+                best = i * n.width + j;
+    return best;
+}
+
+template <typename T> static void max_pool2d(const CudaCall *call)
+{
+    const Pool n = pool_of(call, &call->in[0], &call->out[0]);
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const T *plane = x + i / (n.p * n.q) * n.height * n.width;
+            y[i] = plane[window_argmax(n, plane, i / n.q % n.p, i % n.q)];
+        });
+}
+CUDA_KERNEL(cuda_max_pool2d, max_pool2d)
+
+template <typename T> static void max_pool2d_dx(const CudaCall *call)
+{
+    const Pool n = pool_of(call, &call->in[1], &call->in[0]);
+    const T *dy = in<T>(call, 0), *x = in<T>(call, 1);
+    T *dx = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t plane = i / (n.height * n.width),
+                           place = i % (n.height * n.width), row = place / n.width,
+                           column = place % n.width;
+            const T *image = x + plane * n.height * n.width;
+            T sum = 0;
+            const uint64_t p0 = row < n.window ? 0 : (row - n.window) / n.stride + 1,
+                           q0 =
+                               column < n.window ? 0 : (column - n.window) / n.stride + 1;
+            for (uint64_t p = p0; p < n.p && p * n.stride <= row; p++)
+                for (uint64_t q = q0; q < n.q && q * n.stride <= column; q++)
+                    if (window_argmax(n, image, p, q) == place)
+                        sum += dy[(plane * n.p + p) * n.q + q];
+            dx[i] = sum;
+        });
+}
+CUDA_KERNEL(cuda_max_pool2d_dx, max_pool2d_dx)
+
+// Adaptive: output `out` of `n_out` covers elements [from, to) of `n_in`.
+__host__ __device__ static uint64_t span_from(uint64_t out, uint64_t n_in, uint64_t n_out)
+{
+    return out * n_in / n_out;
+}
+
+__host__ __device__ static uint64_t span_to(uint64_t out, uint64_t n_in, uint64_t n_out)
+{
+    return ((out + 1) * n_in + n_out - 1) / n_out;
+}
+
+__host__ __device__ static double span_area(const Pool &n, uint64_t p, uint64_t q)
+{
+    return (double)(span_to(p, n.height, n.p) - span_from(p, n.height, n.p)) *
+           (double)(span_to(q, n.width, n.q) - span_from(q, n.width, n.q));
+}
+
+template <typename T> static void avg_pool2d(const CudaCall *call)
+{
+    const Pool n = pool_of(call, &call->in[0], &call->out[0]);
+    const T *x = in<T>(call, 0);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
+            const T *plane = x + at / (n.p * n.q) * n.height * n.width;
+            const uint64_t p = at / n.q % n.p, q = at % n.q;
+            T sum = 0;
+            for (uint64_t i = span_from(p, n.height, n.p); i < span_to(p, n.height, n.p);
+                 i++)
+                for (uint64_t j = span_from(q, n.width, n.q);
+                     j < span_to(q, n.width, n.q); j++)
+                    sum += plane[i * n.width + j];
+            y[at] = T(sum / span_area(n, p, q));
+        });
+}
+CUDA_KERNEL(cuda_avg_pool2d, avg_pool2d)
+
+template <typename T> static void avg_pool2d_dx(const CudaCall *call)
+{
+    const Pool n = pool_of(call, &call->out[0], &call->in[0]);
+    const T *dy = in<T>(call, 0);
+    T *dx = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
+            const uint64_t plane = at / (n.height * n.width), i = at / n.width % n.height,
+                           j = at % n.width;
+            double sum = 0;
+            for (uint64_t p = 0; p < n.p; p++)
+                for (uint64_t q = 0; q < n.q; q++)
+                    if (i >= span_from(p, n.height, n.p) &&
+                        i < span_to(p, n.height, n.p) &&
+                        j >= span_from(q, n.width, n.q) && j < span_to(q, n.width, n.q))
+                        sum +=
+                            (double)dy[(plane * n.p + p) * n.q + q] / span_area(n, p, q);
+            dx[at] = T(sum);
+        });
+}
+CUDA_KERNEL(cuda_avg_pool2d_dx, avg_pool2d_dx)

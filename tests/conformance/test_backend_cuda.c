@@ -1,0 +1,71 @@
+/* The suite on the CUDA backend: the kernels' bodies on the host always; on one GPU with virtual ranks, and on all GPUs
+ * over NCCL, where there are any. */
+#include "tests/conformance/backend_suite.h"
+#include "tests/test.h"
+
+static void run_suite(ExecCudaRanks ranks, uint32_t n_ranks)
+{
+    const ExecCudaWorld world = {.ranks = ranks, .n_ranks = n_ranks, .n_processes = 1};
+    const struct {
+        size_t size;
+        double tolerance;
+    } dtype[] = {{sizeof(double), 1e-12}, {sizeof(float), 1e-4}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(dtype); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ExecBackend) backend = exec_cuda_new(&world, dtype[i].size, &error);
+        assert_no_error(error);
+        backend_suite(backend, dtype[i].tolerance);
+    }
+}
+
+static void test_host(void **state)
+{
+    (void)state;
+    for (uint32_t n_ranks = 1; n_ranks <= 4; n_ranks++)
+        run_suite(EXEC_CUDA_HOST, n_ranks);
+}
+
+static void need_gpus(uint32_t n)
+{
+    if (exec_cuda_gpus() >= n)
+        return;
+    print_message("skipped: needs %u GPUs, %u are there\n", n, exec_cuda_gpus());
+    skip();
+}
+
+static void test_virtual_ranks(void **state)
+{
+    (void)state;
+    need_gpus(1);
+    for (uint32_t n_ranks = 1; n_ranks <= 4; n_ranks++)
+        run_suite(EXEC_CUDA_VIRTUAL, n_ranks);
+}
+
+static void test_gpus(void **state)
+{
+    (void)state;
+    need_gpus(2);
+    run_suite(EXEC_CUDA_GPUS, MIN(exec_cuda_gpus(), 4));
+}
+
+static void test_too_few_gpus(void **state)
+{
+    (void)state;
+    const ExecCudaWorld world = {
+        .ranks = EXEC_CUDA_GPUS, .n_ranks = exec_cuda_gpus() + 1, .n_processes = 1};
+    g_autoptr(GError) error = NULL;
+    assert_null(exec_cuda_new(&world, sizeof(float), &error));
+    assert_non_null(error);
+    assert_non_null(strstr(error->message, "GPUs"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_virtual_ranks),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_too_few_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
