@@ -1,11 +1,11 @@
-// Top-2 gating with capacity; see exec/kernels_gate.c. Tokens choose by themselves; an expert then gives out its slots in
-// the order of tokens, first choices before second ones.
+// Gating with capacity, top-1 and top-2; see exec/kernels_gate.c. Tokens choose by themselves; an expert then gives out its
+// slots in the order of tokens, first choices before second ones.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
 
-// Where one token goes: two experts (the second is n_experts if there is one only), their probabilities' shares, and slots
-// (capacity: dropped).
+// Where one token goes: two experts (n_experts where there is no choice), their probabilities, weights and slots (capacity:
+// dropped).
 template <typename T> struct Route {
     uint32_t expert[2], slot[2];
     T p[2], weight[2];
@@ -40,27 +40,27 @@ __host__ __device__ static uint32_t argmax(const T *logit, uint32_t n, uint32_t 
 }
 
 template <typename T>
-__host__ __device__ static Route<T> choose(const T *logit, uint32_t experts)
+__host__ __device__ static Route<T> choose(const T *logit, uint32_t experts,
+                                           uint32_t best)
 {
     Route<T> route;
     T top;
     const T sum = softmax_sum(logit, experts, &top);
     route.expert[0] = argmax(logit, experts, experts);
-    route.expert[1] = argmax(logit, experts, route.expert[0]);
-    route.weight[0] = 1;
-    route.weight[1] = 0;
+    route.expert[1] = best < 2 ? experts : argmax(logit, experts, route.expert[0]);
     for (uint32_t c = 0; c < 2; c++)
         route.p[c] =
             route.expert[c] < experts ? exp(logit[route.expert[c]] - top) / sum : 0;
-    if (route.expert[1] < experts)
-        for (uint32_t c = 0; c < 2; c++)
-            route.weight[c] = route.p[c] / (route.p[0] + route.p[1]);
+    const T both = best < 2 ? 1 : route.p[0] + route.p[1];
+    for (uint32_t c = 0; c < 2; c++)
+        route.weight[c] = route.p[c] / both;
     return route;
 }
 
 // Routes of all tokens. Caller releases.
 template <typename T>
-static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape &n)
+static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape &n,
+                              uint32_t best)
 {
     const uint64_t tokens = n.groups * n.seq, numbers = sizeof(Route<T>) / sizeof(T) + 1;
     const uint32_t experts = n.experts, capacity = n.capacity;
@@ -68,7 +68,7 @@ static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape 
     Route<T> *route = (Route<T> *)cuda_queue_allocate(call->queue, tokens * numbers);
     each(
         call->queue, tokens,
-        BODY(uint64_t s) { route[s] = choose(logit + s * experts, experts); });
+        BODY(uint64_t s) { route[s] = choose(logit + s * experts, experts, best); });
     each(
         call->queue, n.groups * experts, BODY(uint64_t i) {
             Route<T> *group = route + i / experts * seq;
@@ -82,13 +82,13 @@ static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape 
     return route;
 }
 
-template <typename T> static void gate_top2(const CudaCall *call)
+template <typename T> static void gate(const CudaCall *call, uint32_t best)
 {
     const ExecShard *shard = &call->out[0];
     const Shape n = {call->in[0].dim[0], call->in[0].dim[1], call->in[0].dim[2],
                      shard->dim[3]};
     T *combine = out<T>(call, 0), *dispatch = out<T>(call, 1);
-    Route<T> *route = route_tokens(call, in<T>(call, 0), n);
+    Route<T> *route = route_tokens(call, in<T>(call, 0), n, best);
     cuda_queue_zero(call->queue, combine, exec_shard_elements(shard));
     cuda_queue_zero(call->queue, dispatch, exec_shard_elements(shard));
     each(
@@ -105,15 +105,26 @@ template <typename T> static void gate_top2(const CudaCall *call)
         });
     cuda_queue_release(call->queue, route);
 }
+
+template <typename T> static void gate_top1(const CudaCall *call)
+{
+    gate<T>(call, 1);
+}
+CUDA_KERNEL(cuda_gate_top1, gate_top1)
+
+template <typename T> static void gate_top2(const CudaCall *call)
+{
+    gate<T>(call, 2);
+}
 CUDA_KERNEL(cuda_gate_top2, gate_top2)
 
-template <typename T> static void gate_top2_dx(const CudaCall *call)
+template <typename T> static void gate_dx(const CudaCall *call, uint32_t best)
 {
     const ExecShard *logits = &call->in[1];
     const Shape n = {logits->dim[0], logits->dim[1], logits->dim[2], call->in[0].dim[3]};
     const T *dcombine = in<T>(call, 0), *logit = in<T>(call, 1);
     T *dlogit = out<T>(call, 0);
-    Route<T> *route = route_tokens(call, logit, n);
+    Route<T> *route = route_tokens(call, logit, n, best);
     each(
         call->queue, n.groups * n.seq, BODY(uint64_t s) {
             const Route<T> &r = route[s];
@@ -137,5 +148,16 @@ template <typename T> static void gate_top2_dx(const CudaCall *call)
             }
         });
     cuda_queue_release(call->queue, route);
+}
+
+template <typename T> static void gate_top1_dx(const CudaCall *call)
+{
+    gate_dx<T>(call, 1);
+}
+CUDA_KERNEL(cuda_gate_top1_dx, gate_top1_dx)
+
+template <typename T> static void gate_top2_dx(const CudaCall *call)
+{
+    gate_dx<T>(call, 2);
 }
 CUDA_KERNEL(cuda_gate_top2_dx, gate_top2_dx)

@@ -64,6 +64,8 @@ void cuda_attention(const CudaCall *call);
 void cuda_attention_dx(const CudaCall *call);
 
 /* gate.cu */
+void cuda_gate_top1(const CudaCall *call);
+void cuda_gate_top1_dx(const CudaCall *call);
 void cuda_gate_top2(const CudaCall *call);
 void cuda_gate_top2_dx(const CudaCall *call);
 
