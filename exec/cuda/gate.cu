@@ -137,7 +137,7 @@ template <typename T> static void gate_dx(const CudaCall *call, uint32_t best)
             const T both = r.p[0] + r.p[1];
             const bool two = r.expert[1] < n.experts;
             const T slope = two ? (dw[0] - dw[1]) / (both * both) : 0;
-            const T dp[2] = {r.p[1] * slope, -r.p[0] * slope};
+            const T dp[2] = {best < 2 ? dw[0] : r.p[1] * slope, -r.p[0] * slope};
             const T mean = r.p[0] * dp[0] + r.p[1] * dp[1];
             for (uint32_t e = 0; e < n.experts; e++) {
                 const T p = exp(logit[s * n.experts + e] - top) / sum;
