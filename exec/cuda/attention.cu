@@ -42,23 +42,26 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t c
                         const_cast<void *>(z.data), z.ld, z.step, n.heads);
 }
 
+// Of P[.., q, k]; a causal query sees no later key.
 template <typename T>
-static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t n)
+static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
+                         bool causal)
 {
     rows(
         queue, n_rows, BODY(uint64_t r, Lane lane) {
-            T *row = p + r * n;
+            T *row = p + r * seq;
+            const uint64_t keys = causal ? r % seq + 1 : seq;
             T top = -INFINITY, sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n)
+            for (uint64_t i = lane.id; i < keys; i += lane.n)
                 top = row[i] > top ? row[i] : top;
             top = lane.max(top);
-            for (uint64_t i = lane.id; i < n; i += lane.n) {
+            for (uint64_t i = lane.id; i < keys; i += lane.n) {
                 row[i] = exp(row[i] - top);
                 sum += row[i];
             }
             sum = lane.sum(sum);
-            for (uint64_t i = lane.id; i < n; i += lane.n)
-                row[i] /= sum;
+            for (uint64_t i = lane.id; i < seq; i += lane.n)
+                row[i] = i < keys ? row[i] / sum : 0;
         });
 }
 
@@ -71,7 +74,7 @@ template <typename T> static void attention(const CudaCall *call)
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, b, 0, false),
                  part(n, qkv, b, 1, true), square(n, p, b, false));
-    softmax_rows(call->queue, p, n.batch * n.heads * n.seq, n.seq);
+    softmax_rows(call->queue, p, n.batch * n.heads * n.seq, n.seq, call->op->attr.causal);
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, p, b, false),
                  part(n, qkv, b, 2, false), heads(n, y, b));

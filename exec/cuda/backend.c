@@ -106,7 +106,10 @@ static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph
     for (uint32_t o = 0; o < op->n_out; o++)
         ready(place, out[o].data);
     const CudaCall call = {&place->compute, graph, id, op, in, out};
-    cuda_kernel_of(op->kind)(&call);
+    const CudaKernel kernel = cuda_kernel_of(op->kind);
+    if (!kernel)
+        g_error("no kernel for %s", op_kind_name(op->kind));
+    kernel(&call);
 }
 
 /* --- exchanges in one place --- */

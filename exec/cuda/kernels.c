@@ -20,6 +20,7 @@ static const CudaKernel KERNELS[OP_KINDS] = {
     [OP_SUM_ROWS] = cuda_contract,
     [OP_SPLIT] = cuda_copy,
     [OP_MERGE] = cuda_copy,
+    [OP_RESHAPE] = cuda_copy,
     [OP_TRANSPOSE] = cuda_contract,
     [OP_QKV] = cuda_contract,
     [OP_QKV_DX] = cuda_contract,
