@@ -13,6 +13,7 @@
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H
 
+#include "data/batch.h"
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/graph.h"

@@ -1,6 +1,7 @@
-#include "data/plan.h"
+#include "data/cut.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 Plan *plan_new(void)
 {
@@ -74,19 +75,21 @@ uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment)
     return result;
 }
 
-const Split *plan_find_split(const Plan *plan, uint32_t segment, uint32_t units)
+int plan_compare_splits(const void *a, const void *b)
 {
-    uint32_t low = 0, high = plan->n_splits;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const Split *split = &plan->split[middle];
-        if (split->segment == segment && split->units == units)
-            return split;
-        if (split->segment < segment ||
-            (split->segment == segment && split->units < units))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const Split *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->batch != y->batch)
+        return x->batch ? 1 : -1;
+    if (x->segment != y->segment)
+        return x->segment < y->segment ? -1 : 1;
+    return (x->units > y->units) - (x->units < y->units);
+}
+
+const Split *plan_find_split(const Plan *plan, const Split *key)
+{
+    return plan->n_splits ? bsearch(key, plan->split, plan->n_splits, sizeof *key,
+                                    plan_compare_splits)
+                          : NULL;
 }

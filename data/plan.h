@@ -6,14 +6,19 @@
 #ifndef KILTER_DATA_PLAN_H
 #define KILTER_DATA_PLAN_H
 
-#include "data/program.h"
+#include "data/batch.h"
 
-/* The integer cut of a dimension of `units` pieces under the ratios of one segment. Dims with as many units are
- * cut alike; a dim of extent e gives device j count[j] * (e / units) elements. */
+/* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of one segment. Dims with
+ * as many units are cut alike; a dim of extent e gives device j count[j] * (e / units) elements. With `batch` it is the
+ * cut of a microbatch of a program that cuts the batch: over all devices of the group, a replica having what its
+ * devices have; without, every replica is cut by itself. */
 typedef struct {
     uint32_t segment;
     uint32_t units;
-    uint32_t *count; /* n_devices, sums to units */
+    uint32_t *count; /* [replica * n_devices + position]; sums to units in every replica,
+                        or in all of them with `batch` */
+    uint16_t group;
+    bool batch;
 } Split;
 
 /* What became of the proof that was asked for: how it ended, and what is printed beside the bound. */
@@ -51,8 +56,8 @@ typedef struct {
     uint32_t n_ops;
     uint16_t *segment; /* of each op of the graph */
     uint32_t n_splits;
-    Split *
-        split; /* sorted by (segment, units), every (segment, units) that the program shards */
+    Split *split; /* sorted by (group, batch, segment, units): every cut that the program
+                     needs */
 
     uint64_t bucket_bytes; /* gradient collectives fused up to this size; 0: one each */
 
@@ -84,8 +89,29 @@ void split_round(const double *ratio, uint32_t n_devices, uint32_t units,
  * none, its first consumer's. Caller frees. */
 uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment);
 
-/* The split of (segment, units), or NULL. */
-const Split *plan_find_split(const Plan *plan, uint32_t segment, uint32_t units);
+/* The split with the group, batch, segment and units of `key`, or NULL. */
+const Split *plan_find_split(const Plan *plan, const Split *key);
+
+/* The splits by which an instance is cut (its counts are NULL). */
+typedef struct {
+    bool
+        has_parts; /* of microbatches, over replicas by `batch`: by its replicas' sums, or, */
+    bool to_device; /* if the batch is what the form cuts, by its counts */
+    bool is_cut;    /* inside of each replica, by `inner` */
+    Split batch, inner;
+} PlanCut;
+
+/* Of a tensor in that form, held by a group and cut by the ratios of a segment. `batch` NULL: the batch is not cut. */
+PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
+                 uint32_t group, uint32_t segment, TensorId tensor, Form form);
+
+/* Rounds the ratios for every cut that the program needs: fills split, in place of what there was. Errors as
+ * batch_forms_new, and plan_check_groups. */
+bool plan_round(Plan *plan, const Graph *graph, GError **error);
+
+/* Whether the program's groups fit the plan: devices that there are, and one segment where the batch is cut over replicas
+ * (the part of a replica is one and the same for all tensors). KILTER_ERROR_INPUT. */
+bool plan_check_groups(const Plan *plan, GError **error);
 
 /* JSON text; the graph names ops and tensors. */
 char *plan_write(const Plan *plan, const Graph *graph);

@@ -12,6 +12,19 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
            (kind == INSTR_COLLECTIVE && collective < (Collective)COLLECTIVES_PRICED);
 }
 
+const char *plan_json_fidelity(const Program *program)
+{
+    return program_is_spmd(program) ? "analytic" : "stage";
+}
+
+uint32_t plan_split_devices(const Plan *plan, const Split *split)
+{
+    if (plan->program->n_groups == 0)
+        return plan->n_devices;
+    const DeviceGroup *group = &plan->program->group[split->group];
+    return group->n_replicas * group->n_devices;
+}
+
 static json_t *text_json(const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
@@ -69,7 +82,14 @@ static json_t *placement_json(const Instr *instr)
     if (instr->group)
         json_object_set_new(object, "group", json_integer(instr->group));
     if (instr->microbatch)
-        json_object_set_new(object, "microbatch", json_integer(instr->microbatch));
+        json_object_set_new(object, "microbatch",
+                            instr->microbatch == PROGRAM_WHOLE
+                                ? json_string(PLAN_WHOLE)
+                                : json_integer(instr->microbatch));
+    if (instr->kind == INSTR_TRANSFER)
+        json_object_set_new(object, "to_group", json_integer(instr->to_group));
+    if (instr->across)
+        json_object_set_new(object, "across", json_true());
     if (instr->stream != plan_json_stream(instr->kind, instr->collective))
         json_object_set_new(object, "stream", json_integer(instr->stream));
     if (json_object_size(object) > 0)
@@ -107,6 +127,26 @@ static json_t *program_json(const Program *program, const Graph *graph)
     return array;
 }
 
+/* Of each group the devices of each replica. */
+static json_t *groups_json(const Program *program)
+{
+    json_t *groups = json_array();
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        json_t *replicas = json_array();
+        for (uint32_t r = 0; r < group->n_replicas; r++) {
+            json_t *devices = json_array();
+            for (uint32_t p = 0; p < group->n_devices; p++)
+                json_array_append_new(
+                    devices,
+                    json_integer(group->device[(size_t)r * group->n_devices + p]));
+            json_array_append_new(replicas, devices);
+        }
+        json_array_append_new(groups, replicas);
+    }
+    return groups;
+}
+
 /* --- the rest --- */
 
 static json_t *ratios_json(const Plan *plan)
@@ -137,12 +177,18 @@ static json_t *splits_json(const Plan *plan)
     json_t *array = json_array();
     for (uint32_t i = 0; i < plan->n_splits; i++) {
         const Split *split = &plan->split[i];
+        const uint32_t n = plan_split_devices(plan, split);
         json_t *count = json_array();
-        for (uint32_t j = 0; j < plan->n_devices; j++)
+        for (uint32_t j = 0; j < n; j++)
             json_array_append_new(count, json_integer(split->count[j]));
-        json_array_append_new(array, json_pack("{s: I, s: I, s: o}", "segment",
-                                               (json_int_t)split->segment, "units",
-                                               (json_int_t)split->units, "count", count));
+        json_t *object =
+            json_pack("{s: I, s: I, s: o}", "segment", (json_int_t)split->segment,
+                      "units", (json_int_t)split->units, "count", count);
+        if (split->group)
+            json_object_set_new(object, "group", json_integer(split->group));
+        if (split->batch)
+            json_object_set_new(object, "batch", json_true());
+        json_array_append_new(array, object);
     }
     return array;
 }
@@ -167,7 +213,7 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "granularity",
                         json_string(granularity_name(plan->granularity)));
     json_object_set_new(root, "planner", text_json(plan->planner));
-    json_object_set_new(root, "fidelity", json_string(PLAN_FIDELITY));
+    json_object_set_new(root, "fidelity", json_string(plan_json_fidelity(plan->program)));
     json_object_set_new(root, "iteration_time_s", real_json(plan->iteration_time_s));
     json_object_set_new(root, "fractional_time_s", real_json(plan->fractional_time_s));
     json_object_set_new(root, "lower_bound_s", real_json(plan->lower_bound_s));
@@ -186,6 +232,11 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "ratios", ratios_json(plan));
     json_object_set_new(root, "segments", segments_json(plan, graph));
     json_object_set_new(root, "splits", splits_json(plan));
+    if (plan->program->n_microbatches != 1)
+        json_object_set_new(root, "microbatches",
+                            json_integer(plan->program->n_microbatches));
+    if (plan->program->n_groups > 0)
+        json_object_set_new(root, "groups", groups_json(plan->program));
     json_object_set_new(root, "program", program_json(plan->program, graph));
     return root;
 }

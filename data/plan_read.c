@@ -1,5 +1,6 @@
 /* The reader of plan files (plan_read). A plan is what simulations and replays trust, so nothing in it is: every
  * value is checked against the model that the file names, and the program is checked as a planner's would be. */
+#include "data/cut.h"
 #include "data/plan_json.h"
 #include "data/plan_reader.h"
 
@@ -52,6 +53,8 @@ static bool read_keys(const Reader *r)
                                         "ratios",
                                         "segments",
                                         "splits",
+                                        "microbatches",
+                                        "groups",
                                         "program",
                                         NULL};
     const char *key;
@@ -87,21 +90,28 @@ static Graph *read_model(const Reader *r)
 static bool read_provenance(const Reader *r)
 {
     Plan *plan = r->plan;
-    g_autofree char *granularity = NULL, *fidelity = NULL;
+    g_autofree char *granularity = NULL;
     if (!reader_text(r, "cluster", &plan->cluster) ||
         !reader_text(r, "granularity", &granularity) ||
-        !reader_text(r, "planner", &plan->planner) ||
-        !reader_text(r, "fidelity", &fidelity))
+        !reader_text(r, "planner", &plan->planner))
         return false;
     if (!granularity_parse(granularity, &plan->granularity))
         return reader_fail(r, "granularity", READER_WHOLE,
                            "expected machine or gpu, got '%s'", granularity);
-    if (strcmp(fidelity, PLAN_FIDELITY) != 0)
-        return reader_fail(r, "fidelity", READER_WHOLE,
-                           "expected " PLAN_FIDELITY ", got '%s'", fidelity);
     return reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
            reader_text(r, "version", &plan->version) &&
            reader_integer(r, "bucket_bytes", UINT64_MAX, &plan->bucket_bytes);
+}
+
+/* Only once the program's groups are known. */
+static bool check_fidelity(const Reader *r)
+{
+    const char *expected = plan_json_fidelity(r->plan->program);
+    g_autofree char *fidelity = NULL;
+    return reader_text(r, "fidelity", &fidelity) &&
+           (strcmp(fidelity, expected) == 0 ||
+            reader_fail(r, "fidelity", READER_WHOLE, "expected %s, got '%s'", expected,
+                        fidelity));
 }
 
 /* --- ratios, segments, splits --- */
@@ -180,24 +190,61 @@ static bool read_segments(const Reader *r)
     return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
 }
 
+/* The sum is the units, in all or in every replica. */
+static bool check_sums(const Reader *r, size_t i, const Split *split)
+{
+    const Program *program = r->plan->program;
+    const uint32_t n = plan_split_devices(r->plan, split);
+    const uint32_t each = split->batch || program->n_groups == 0
+                              ? n
+                              : program->group[split->group].n_devices;
+    for (uint32_t first = 0; first < n; first += each) {
+        uint64_t sum = 0;
+        for (uint32_t j = first; j < first + each; j++)
+            sum += split->count[j];
+        if (sum != split->units)
+            return reader_fail(
+                r, "splits", i,
+                "expected counts that sum to %u units, got %" G_GUINT64_FORMAT,
+                split->units, sum);
+    }
+    return true;
+}
+
 static bool read_counts(const Reader *r, size_t i, const json_t *counts, Split *split)
 {
-    if (json_array_size(counts) != r->plan->n_devices)
-        return reader_fail(r, "splits", i, "expected %u counts, one a device, got %zu",
-                           r->plan->n_devices, json_array_size(counts));
-    split->count = g_new0(uint32_t, r->plan->n_devices);
-    uint64_t sum = 0, count;
-    for (uint32_t j = 0; j < r->plan->n_devices; j++) {
+    const uint32_t n = plan_split_devices(r->plan, split);
+    if (json_array_size(counts) != n)
+        return reader_fail(r, "splits", i, "expected %u counts, one a device, got %zu", n,
+                           json_array_size(counts));
+    split->count = g_new0(uint32_t, n);
+    for (uint32_t j = 0; j < n; j++) {
+        uint64_t count;
         if (!reader_integer_value(json_array_get(counts, j), split->units, &count))
             return reader_expected(r, "splits", i, "counts up to units",
                                    json_array_get(counts, j));
         split->count[j] = (uint32_t)count;
-        sum += count;
     }
-    if (sum != split->units)
-        return reader_fail(r, "splits", i,
-                           "expected counts that sum to %u units, got %" G_GUINT64_FORMAT,
-                           split->units, sum);
+    return check_sums(r, i, split);
+}
+
+static bool read_split_key(const Reader *r, const json_t *object, Split *split)
+{
+    const json_t *group = json_object_get(object, "group"),
+                 *batch = json_object_get(object, "batch");
+    const uint32_t n_groups = MAX(1, r->plan->program->n_groups);
+    uint64_t segment, units, g = 0;
+    if (json_object_size(object) != 3 + (size_t)(group != NULL) + (batch != NULL) ||
+        !reader_integer_value(json_object_get(object, "segment"), r->plan->n_segments - 1,
+                              &segment) ||
+        !reader_integer_value(json_object_get(object, "units"), UINT32_MAX, &units) ||
+        (group && !reader_integer_value(group, n_groups - 1, &g)) ||
+        (batch && !json_is_true(batch)))
+        return false;
+    *split = (Split){.segment = (uint32_t)segment,
+                     .units = (uint32_t)units,
+                     .group = (uint16_t)g,
+                     .batch = batch != NULL};
     return true;
 }
 
@@ -211,16 +258,10 @@ static bool read_splits(const Reader *r)
     for (size_t i = 0; i < json_array_size(splits); i++) {
         const json_t *object = json_array_get(splits, i);
         Split *split = &plan->split[plan->n_splits++];
-        uint64_t segment, units;
-        if (json_object_size(object) != 3 ||
-            !reader_integer_value(json_object_get(object, "segment"),
-                                  plan->n_segments - 1, &segment) ||
-            !reader_integer_value(json_object_get(object, "units"), UINT32_MAX, &units))
+        if (!read_split_key(r, object, split))
             return reader_expected(r, "splits", i, "{\"segment\", \"units\", \"count\"}",
                                    object);
-        *split = (Split){.segment = (uint32_t)segment, .units = (uint32_t)units};
-        if (i > 0 && (split[-1].segment > segment ||
-                      (split[-1].segment == segment && split[-1].units >= units)))
+        if (i > 0 && plan_compare_splits(&split[-1], split) >= 0)
             return reader_fail(r, "splits", i, "expected rising (segment, units)");
         if (!read_counts(r, i, json_object_get(object, "count"), split))
             return false;
@@ -297,43 +338,45 @@ static bool read_costs(const Reader *r)
 
 /* --- whole plans --- */
 
-static bool need_split(const Reader *r, uint16_t segment, TensorId tensor, Form form)
+/* A split that the instruction needs and the plan lacks, or NULL. */
+static const Split *missing_split(const Plan *plan, GArray *needed)
 {
-    if (!form_is_gather(form))
-        return true;
-    uint32_t units = graph_tensor(r->graph, tensor)->units[form_dim(form)];
-    return plan_find_split(r->plan, segment, units) ||
-           reader_fail(r, "splits", READER_WHOLE,
-                       "expected one of segment %u, %u units: %s is sharded", segment,
-                       units, graph_tensor(r->graph, tensor)->name);
+    for (uint32_t i = 0; i < needed->len; i++)
+        if (!plan_find_split(plan, &g_array_index(needed, Split, i)))
+            return &g_array_index(needed, Split, i);
+    return NULL;
 }
 
-static bool check_instr_splits(const Reader *r, const uint16_t *tensor_segment,
-                               const Instr *instr)
-{
-    if (instr->kind != INSTR_COMPUTE) {
-        uint16_t segment = tensor_segment[instr->tensor];
-        return need_split(r, segment, instr->tensor, instr->from) &&
-               need_split(r, segment, instr->tensor, instr->to);
-    }
-    const Op *op = graph_get_op(r->graph, instr->op);
-    uint16_t segment = r->plan->segment[instr->op];
-    for (uint32_t f = 0; f < op->n_in + op->n_out; f++)
-        if (!need_split(r, segment, f < op->n_in ? op->in[f] : op->out[f - op->n_in],
-                        instr->form[f]))
-            return false;
-    return true;
-}
-
-/* Every (segment, units) that the program shards is cut. */
+/* Every cut that the program needs is there. */
 static bool check_splits(const Reader *r)
 {
+    const Program *program = r->plan->program;
     g_autofree uint16_t *tensor_segment =
         plan_tensor_segments(r->graph, r->plan->segment);
-    for (uint32_t i = 0; i < r->plan->program->n; i++)
-        if (!check_instr_splits(r, tensor_segment, &r->plan->program->instr[i]))
-            return false;
+    g_autoptr(BatchForms) batch =
+        program_cuts_batch(program) ? batch_forms_new(r->graph, NULL) : NULL;
+    g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
+    for (uint32_t i = 0; i < program->n; i++) {
+        g_array_set_size(needed, 0);
+        plan_instr_splits(r->plan, r->graph, batch, tensor_segment, &program->instr[i],
+                          needed);
+        const Split *missing = missing_split(r->plan, needed);
+        if (!missing)
+            continue;
+        g_autofree char *text = instr_text(&program->instr[i], r->graph);
+        return reader_fail(r, "splits", READER_WHOLE,
+                           "expected one of segment %u, %u units: instruction %u (%s) "
+                           "needs it",
+                           missing->segment, missing->units, i, text);
+    }
     return true;
+}
+
+static bool check_groups(const Reader *r)
+{
+    g_autoptr(GError) wrong = NULL;
+    return plan_check_groups(r->plan, &wrong) ||
+           reader_fail(r, "groups", READER_WHOLE, "%s", wrong->message);
 }
 
 static bool read_plan(Reader *r, Graph **graph)
@@ -344,8 +387,9 @@ static bool read_plan(Reader *r, Graph **graph)
     for (OpId id = 0; id < graph_n_ops(r->graph); id++)
         g_hash_table_insert(r->op, (char *)graph_get_op(r->graph, id)->name,
                             GUINT_TO_POINTER(id + 1));
-    return read_provenance(r) && read_ratios(r) && read_segments(r) && read_splits(r) &&
-           reader_program(r) && read_costs(r) && check_splits(r);
+    return read_provenance(r) && read_ratios(r) && reader_groups(r) && check_groups(r) &&
+           check_fidelity(r) && read_segments(r) && read_splits(r) && reader_program(r) &&
+           read_costs(r) && check_splits(r);
 }
 
 static json_t *parse_file(const char *file, GError **error)

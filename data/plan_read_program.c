@@ -63,27 +63,43 @@ static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *in
     return ok;
 }
 
+/* One key of the optional last item. */
+static bool read_place(const char *key, const json_t *value, Instr *instr)
+{
+    const bool whole = g_strcmp0(json_string_value(value), PLAN_WHOLE) == 0;
+    const bool flag = json_is_true(value);
+    uint64_t number = PROGRAM_WHOLE;
+    if (!whole && !flag && !reader_integer_value(value, UINT16_MAX - 1, &number))
+        return false;
+    if (strcmp(key, "microbatch") == 0)
+        instr->microbatch = (uint16_t)number;
+    else if (strcmp(key, "across") == 0)
+        instr->across = instr->kind == INSTR_COLLECTIVE && flag;
+    else if (whole)
+        return false;
+    else if (strcmp(key, "group") == 0)
+        instr->group = (uint16_t)number;
+    else if (strcmp(key, "stream") == 0 && number <= UINT8_MAX)
+        instr->stream = (uint8_t)number;
+    else if (strcmp(key, "to_group") == 0 && instr->kind == INSTR_TRANSFER)
+        instr->to_group = (uint16_t)number;
+    else
+        return false;
+    return strcmp(key, "across") == 0 ? instr->across : !flag;
+}
+
 /* The optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
 static bool read_placement(const Reader *r, size_t i, json_t *object, Instr *instr)
 {
-    uint64_t group = 0, microbatch = 0, stream = instr->stream;
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
     {
-        uint64_t *target = strcmp(key, "group") == 0        ? &group
-                           : strcmp(key, "microbatch") == 0 ? &microbatch
-                           : strcmp(key, "stream") == 0     ? &stream
-                                                            : NULL;
-        if (!target || !reader_integer_value(
-                           value, target == &stream ? UINT8_MAX : UINT16_MAX, target))
+        if (!read_place(key, value, instr))
             return reader_expected(r, "program", i,
                                    "{\"group\", \"microbatch\", \"stream\"} at the end",
                                    object);
     }
-    instr->group = (uint16_t)group;
-    instr->microbatch = (uint16_t)microbatch;
-    instr->stream = (uint8_t)stream;
     return true;
 }
 
@@ -126,13 +142,67 @@ static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *in
            (!placement || read_placement(r, i, placement, instr));
 }
 
+/* --- groups --- */
+
+static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t n,
+                         GArray *devices)
+{
+    if (!json_is_array(ids) || json_array_size(ids) == 0 || json_array_size(ids) != n)
+        return reader_expected(r, "groups", g, "replicas of equally many devices", ids);
+    for (uint32_t p = 0; p < n; p++) {
+        uint64_t id;
+        if (!reader_integer_value(json_array_get(ids, p), r->plan->n_devices - 1, &id))
+            return reader_expected(r, "groups", g, "the number of a device",
+                                   json_array_get(ids, p));
+        const uint32_t device = (uint32_t)id;
+        g_array_append_val(devices, device);
+    }
+    return true;
+}
+
+static bool read_group(const Reader *r, size_t g, const json_t *replicas)
+{
+    const uint32_t n_replicas = (uint32_t)json_array_size(replicas);
+    const uint32_t n = (uint32_t)json_array_size(json_array_get(replicas, 0));
+    g_autoptr(GArray) devices = g_array_new(false, false, sizeof(uint32_t));
+    if (n_replicas == 0)
+        return reader_expected(r, "groups", g, "a list of replicas", replicas);
+    for (uint32_t i = 0; i < n_replicas; i++)
+        if (!read_replica(r, g, json_array_get(replicas, i), n, devices))
+            return false;
+    program_add_group(r->plan->program, n_replicas, n,
+                      (const uint32_t *)(const void *)devices->data);
+    return true;
+}
+
+bool reader_groups(const Reader *r)
+{
+    Program *program = r->plan->program = program_new();
+    uint64_t n = 1;
+    if (json_object_get(r->root, "microbatches") &&
+        !reader_integer(r, "microbatches", PROGRAM_WHOLE - 1, &n))
+        return false;
+    program->n_microbatches = (uint32_t)n;
+    json_t *groups = json_object_get(r->root, "groups");
+    if (!groups)
+        return true;
+    if (json_array_size(groups) == 0 || json_array_size(groups) >= UINT16_MAX)
+        return reader_expected(r, "groups", READER_WHOLE, "a list of groups", groups);
+    for (size_t g = 0; g < json_array_size(groups); g++)
+        if (!read_group(r, g, json_array_get(groups, g)))
+            return false;
+    return true;
+}
+
+/* --- the program --- */
+
 bool reader_program(const Reader *r)
 {
     json_t *array;
     if (!reader_array(r, "program", &array))
         return false;
     size_t n = json_array_size(array);
-    Program *program = r->plan->program = program_new();
+    Program *program = r->plan->program;
     program->instr = g_new0(Instr, n);
     program->capacity = (uint32_t)n;
     for (size_t i = 0; i < n; i++)

@@ -44,7 +44,8 @@ OpId reader_op(const Reader *r, const char *name);
 
 /* --- parts --- */
 
-/* Reads plan->program and checks it (data/plan_read_program.c). */
+/* Makes plan->program, of its groups and microbatches; then reads and checks it (data/plan_read_program.c). */
+bool reader_groups(const Reader *r);
 bool reader_program(const Reader *r);
 
 #endif

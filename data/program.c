@@ -1,10 +1,14 @@
 #include "data/program.h"
 
+#include "data/error.h"
+
 enum { FIRST_CAPACITY = 64 };
 
 Program *program_new(void)
 {
-    return g_new0(Program, 1);
+    Program *program = g_new0(Program, 1);
+    program->n_microbatches = 1;
+    return program;
 }
 
 Program *program_copy(const Program *program)
@@ -12,6 +16,10 @@ Program *program_copy(const Program *program)
     Program *copy = program_new();
     copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
     copy->n = copy->capacity = program->n;
+    copy->n_microbatches = program->n_microbatches;
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        program_add_group(copy, program->group[g].n_replicas, program->group[g].n_devices,
+                          program->group[g].device);
     return copy;
 }
 
@@ -20,10 +28,83 @@ void program_free(Program *program)
     if (!program)
         return;
     g_free(program->instr);
+    program_groups_free(program->group, program->n_groups);
     g_free(program);
 }
 
-static void append(Program *program, Instr instr)
+/* --- groups --- */
+
+uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
+                           const uint32_t *device)
+{
+    g_assert(program->n_groups < UINT16_MAX);
+    program->group = g_renew(DeviceGroup, program->group, program->n_groups + 1);
+    program->group[program->n_groups] =
+        (DeviceGroup){n_replicas, n_devices,
+                      g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device)};
+    return (uint16_t)program->n_groups++;
+}
+
+static DeviceGroup all_devices(uint32_t n_devices)
+{
+    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices)};
+    for (uint32_t j = 0; j < n_devices; j++)
+        group.device[j] = j;
+    return group;
+}
+
+DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t *n)
+{
+    *n = MAX(1, program->n_groups);
+    DeviceGroup *group = g_new(DeviceGroup, *n);
+    if (program->n_groups == 0)
+        group[0] = all_devices(n_devices);
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *from = &program->group[g];
+        group[g] = *from;
+        group[g].device =
+            g_memdup2(from->device,
+                      (size_t)from->n_replicas * from->n_devices * sizeof *from->device);
+    }
+    return group;
+}
+
+void program_groups_free(DeviceGroup *group, uint32_t n)
+{
+    for (uint32_t g = 0; g < n; g++)
+        g_free(group[g].device);
+    g_free(group);
+}
+
+bool program_cuts_batch(const Program *program)
+{
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        if (program->group[g].n_replicas > 1)
+            return true;
+    return program->n_microbatches > 1;
+}
+
+bool program_is_spmd(const Program *program)
+{
+    return program->n_groups == 0 && program->n_microbatches == 1;
+}
+
+bool program_check_devices(const Program *program, uint32_t n_devices, GError **error)
+{
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        for (size_t i = 0; i < (size_t)group->n_replicas * group->n_devices; i++)
+            if (group->device[i] >= n_devices)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "group %u has device %u, there are %u devices", g,
+                                   group->device[i], n_devices);
+    }
+    return true;
+}
+
+/* --- instructions --- */
+
+void program_append(Program *program, Instr instr)
 {
     if (program->n == program->capacity) {
         program->capacity = program->capacity ? 2 * program->capacity : FIRST_CAPACITY;
@@ -34,7 +115,7 @@ static void append(Program *program, Instr instr)
 
 void program_load(Program *program, TensorId tensor, Form form)
 {
-    append(program, (Instr){.kind = INSTR_LOAD, .tensor = tensor, .to = form});
+    program_append(program, (Instr){.kind = INSTR_LOAD, .tensor = tensor, .to = form});
 }
 
 void program_compute(Program *program, OpId op, const Form *form, uint32_t n_operands)
@@ -43,18 +124,18 @@ void program_compute(Program *program, OpId op, const Form *form, uint32_t n_ope
     Instr instr = {.kind = INSTR_COMPUTE, .op = op};
     for (uint32_t i = 0; i < n_operands; i++)
         instr.form[i] = form[i];
-    append(program, instr);
+    program_append(program, instr);
 }
 
 void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
                         Form to)
 {
-    append(program, (Instr){.kind = INSTR_COLLECTIVE,
-                            .stream = kind < (Collective)COLLECTIVES_PRICED,
-                            .collective = kind,
-                            .tensor = tensor,
-                            .from = from,
-                            .to = to});
+    program_append(program, (Instr){.kind = INSTR_COLLECTIVE,
+                                    .stream = kind < (Collective)COLLECTIVES_PRICED,
+                                    .collective = kind,
+                                    .tensor = tensor,
+                                    .from = from,
+                                    .to = to});
 }
 
 /* --- text --- */
@@ -92,6 +173,19 @@ static void append_compute(GString *text, const Instr *instr, const Graph *graph
     g_string_append_c(text, ')');
 }
 
+static void append_place(GString *text, const Instr *instr)
+{
+    const bool transfer = instr->kind == INSTR_TRANSFER;
+    if (!transfer && !instr->group && !instr->microbatch)
+        return;
+    g_string_append_printf(text, " [group %u", instr->group);
+    if (transfer)
+        g_string_append_printf(text, " to %u", instr->to_group);
+    if (instr->microbatch != PROGRAM_WHOLE)
+        g_string_append_printf(text, ", microbatch %u", instr->microbatch);
+    g_string_append_c(text, ']');
+}
+
 char *instr_text(const Instr *instr, const Graph *graph)
 {
     g_autoptr(GString) text = g_string_new("");
@@ -110,10 +204,11 @@ char *instr_text(const Instr *instr, const Graph *graph)
     case INSTR_COLLECTIVE:
     case INSTR_TRANSFER:
         append_instance(text, graph, instr->tensor, instr->to);
-        g_string_append_printf(text, " <- %s(", via);
+        g_string_append_printf(text, " <- %s%s(", via, instr->across ? " across" : "");
         append_instance(text, graph, instr->tensor, instr->from);
         g_string_append_c(text, ')');
         break;
     }
+    append_place(text, instr);
     return g_strdup(text->str);
 }

@@ -53,7 +53,8 @@ static const Cut *find_cut(ExecReplay *replay, uint32_t segment, uint32_t units)
     const Plan *plan = replay->plan;
     const uint32_t n = plan->n_devices;
     g_autofree uint32_t *count = g_new(uint32_t, n);
-    const Split *split = plan_find_split(plan, segment, units);
+    const Split *split =
+        plan_find_split(plan, &(Split){.segment = segment, .units = units});
     if (split)
         memcpy(count, split->count, n * sizeof *count);
     else
@@ -318,14 +319,9 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
                     backend->n_ranks);
         return NULL;
     }
-    for (uint32_t i = 0; i < plan->program->n; i++) {
-        const Instr *instr = &plan->program->instr[i];
-        if (instr->group == 0 && instr->microbatch == 0 && instr->kind != INSTR_TRANSFER)
-            continue;
+    if (!program_is_spmd(plan->program)) {
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "instruction %u: only programs of one group and one microbatch can "
-                    "be run",
-                    i);
+                    "only programs of one group and one microbatch can be replayed");
         return NULL;
     }
     ExecReplay *replay = g_new0(ExecReplay, 1);

@@ -133,7 +133,8 @@ static double largest_share(const Explain *e, TensorId id, Form form)
         return 1;
     uint32_t segment = e->segment[id],
              units = graph_tensor(e->graph, id)->units[form_dim(form)];
-    const Split *split = plan_find_split(e->plan, segment, units);
+    const Split *split =
+        plan_find_split(e->plan, &(Split){.segment = segment, .units = units});
     double largest = 0;
     for (uint32_t j = 0; j < e->plan->n_devices; j++)
         largest = fmax(largest, split ? (double)split->count[j] / units

@@ -199,29 +199,13 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
     plan->segment = g_new0(uint16_t, plan->n_ops);
 }
 
-/* The integer cut of every (segment, units) that the program shards. */
-static void round_splits(Plan *plan, const SimLinear *linear)
-{
-    for (uint32_t s = 0; s < plan->n_splits; s++)
-        g_free(plan->split[s].count);
-    g_free(plan->split);
-    plan->n_splits = linear->n_splits;
-    plan->split = g_new0(Split, linear->n_splits);
-    for (uint32_t s = 0; s < linear->n_splits; s++) {
-        plan->split[s] = (Split){.segment = linear->split[s].segment,
-                                 .units = linear->split[s].units,
-                                 .count = g_new0(uint32_t, plan->n_devices)};
-        split_round(plan->ratio + (size_t)linear->split[s].segment * plan->n_devices,
-                    plan->n_devices, linear->split[s].units, plan->split[s].count);
-    }
-}
-
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error)
 {
     g_autoptr(SimLinear) linear =
         sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-    round_splits(plan, linear);
+    if (!plan_round(plan, graph, error))
+        return false;
     g_autofree double *share = sim_shares(linear, view, plan->ratio);
     plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
     g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "analytic", error);

@@ -37,7 +37,8 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
 
     for (uint32_t k = 0; k < linear->n_splits; k++) {
         const SimSplit *key = &linear->split[k];
-        const Split *split = plan_find_split(plan, key->segment, key->units);
+        const Split *split =
+            plan_find_split(plan, &(Split){.segment = key->segment, .units = key->units});
         for (uint32_t j = 0; j < n; j++)
             share[k * n + j] = split ? (double)split->count[j] / split->units
                                      : plan->ratio[key->segment * n + j];
@@ -120,6 +121,10 @@ bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *vie
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the plan is for %u devices, the cluster has %u",
                            plan->n_devices, view->n_devices);
+    if (!program_is_spmd(plan->program))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "only programs of one group and one microbatch can be simulated");
     return program_check(plan->program, graph, error);
 }
 

@@ -49,7 +49,7 @@ static void check_cut(const Plan *plan)
         for (uint32_t j = 0; j < plan->n_devices; j++)
             sum += split->count[j];
         check(sum == split->units, "counts sum to units");
-        check(plan_find_split(plan, split->segment, split->units) == split,
+        check(plan_find_split(plan, split) == split,
               "splits are found");
     }
 }

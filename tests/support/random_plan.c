@@ -62,7 +62,8 @@ static void random_ratios(GRand *rand, uint32_t n, double *ratio)
 static Split random_split(GRand *rand, const SimSplit *key, uint32_t n,
                           const double *ratio)
 {
-    Split split = {key->segment, key->units, g_new0(uint32_t, n)};
+    Split split = {
+        .segment = key->segment, .units = key->units, .count = g_new0(uint32_t, n)};
 
     for (uint32_t u = 0; u < key->units; u++) {
         double draw = g_rand_double(rand);

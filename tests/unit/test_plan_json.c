@@ -231,18 +231,19 @@ static void test_gap_and_splits(void **state)
 {
     (void)state;
     uint32_t count[3][1] = {{4}, {6}, {4}};
-    Split split[] = {{0, 4, count[0]}, {0, 6, count[1]}, {2, 4, count[2]}};
+    Split split[] = {{.segment = 0, .units = 4, .count = count[0]},
+                     {.segment = 0, .units = 6, .count = count[1]},
+                     {.segment = 2, .units = 4, .count = count[2]}};
     Plan plan = {
         .iteration_time_s = 3, .lower_bound_s = 2, .n_splits = 3, .split = split};
     assert_close(plan_gap(&plan), 0.5, 0);
     plan.lower_bound_s = 0;
     assert_true(isinf(plan_gap(&plan)));
     for (uint32_t i = 0; i < 3; i++)
-        assert_ptr_equal(plan_find_split(&plan, split[i].segment, split[i].units),
-                         &split[i]);
-    assert_null(plan_find_split(&plan, 1, 4));
-    assert_null(plan_find_split(&plan, 0, 5));
-    assert_null(plan_find_split(&plan, 2, 6));
+        assert_ptr_equal(plan_find_split(&plan, &split[i]), &split[i]);
+    assert_null(plan_find_split(&plan, &(Split){.segment = 1, .units = 4}));
+    assert_null(plan_find_split(&plan, &(Split){.units = 5}));
+    assert_null(plan_find_split(&plan, &(Split){.segment = 2, .units = 6}));
 }
 
 /* --- bad files --- */
@@ -266,7 +267,8 @@ static char *plain_text(void)
     plan->segment = g_new0(uint16_t, plan->n_ops);
     plan->n_splits = 1;
     plan->split = g_new0(Split, 1);
-    plan->split[0] = (Split){0, 2, g_memdup2((uint32_t[]){1, 1}, 2 * sizeof(uint32_t))};
+    plan->split[0] =
+        (Split){.units = 2, .count = g_memdup2((uint32_t[]){1, 1}, 2 * sizeof(uint32_t))};
     plan->memory_bytes = g_memdup2((uint64_t[]){1000, 2000}, 2 * sizeof(uint64_t));
     plan->iteration_time_s = 3;
     plan->fractional_time_s = 2.5;
@@ -391,7 +393,7 @@ static void test_bad_files(void **state)
          "2, \"count\": [1, 1]}",
          ": splits[1]: expected rising (segment, units)"},
         {"{\"segment\": 0, \"units\": 2, \"count\": [1, 1]}", "",
-         ": splits: expected one of segment 0, 2 units: x is sharded"},
+         ": splits: expected one of segment 0, 2 units: instruction "},
         {"\"slice\"", "\"dice\"",
          "]: expected load, compute or a collective, got 'dice'"},
         {"\"slice\", \"x\"", "\"slice\", 8", "]: expected a tensor's name, got 8"},
@@ -411,8 +413,8 @@ static void test_bad_files(void **state)
          "got"},
         {"\"load\", \"x\", \"identity\"]",
          "\"load\", \"x\", \"identity\", {\"group\": 3}]",
-         ": program: instruction 0 (x|identity <- load): expected group 0 and microbatch "
-         "0, got 3 and 0"},
+         ": program: instruction 0 (x|identity <- load [group 3, microbatch 0]): the "
+         "program has 1 group, got group 3"},
         {"[\"load\", \"x\", \"identity\"],", "", ": program: instruction "},
         {"\"slice\", \"x\", \"identity\", \"gather(0)\"",
          "\"slice\", \"x\", \"identity\", \"reduce\"",

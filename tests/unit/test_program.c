@@ -162,6 +162,145 @@ static void test_known_strategies_pass(void **state)
     }
 }
 
+/* --- microbatches and replicas --- */
+
+/* The program without instruction `skip`. */
+static Program *without(const Program *program, uint32_t skip)
+{
+    Program *copy = program_copy(program);
+    copy->n--;
+    memmove(&copy->instr[skip], &copy->instr[skip + 1],
+            (copy->n - skip) * sizeof *copy->instr);
+    return copy;
+}
+
+/* The program of one replica on `n_replicas` of two devices each, the batch cut in microbatches; sums are all-reduced right
+ * before the first update, one of which reads each. */
+static Program *cut_batch(const Program *program, const Graph *graph, uint32_t n_replicas,
+                          uint32_t n_microbatches)
+{
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, NULL);
+    assert_non_null(batch);
+    Program *cut = program_new();
+    cut->n_microbatches = n_microbatches;
+    g_autofree uint32_t *device = g_new(uint32_t, 2 * n_replicas);
+    for (uint32_t j = 0; j < 2 * n_replicas; j++)
+        device[j] = 2 * n_replicas - 1 - j;
+    program_add_group(cut, n_replicas, 2, device);
+    for (uint32_t i = 0; i < program->n; i++) {
+        Instr instr = program->instr[i];
+        const bool computes = instr.kind == INSTR_COMPUTE;
+        const bool parts = computes ? batch->loop[instr.op] >= 0
+                                    : instr.kind != INSTR_LOAD &&
+                                          form_is_gather(batch->form[instr.tensor]);
+        const Op *op = computes ? graph_get_op(graph, instr.op) : NULL;
+        if (computes && op->pass == PASS_UPDATE && n_replicas > 1)
+            program_append(cut, (Instr){.kind = INSTR_COLLECTIVE,
+                                        .microbatch = PROGRAM_WHOLE,
+                                        .stream = 1,
+                                        .across = true,
+                                        .collective = COLLECTIVE_ALL_REDUCE,
+                                        .tensor = op->in[1],
+                                        .from = instr.form[1],
+                                        .to = instr.form[1]});
+        for (uint32_t m = 0; m < (parts ? n_microbatches : 1); m++) {
+            instr.microbatch = parts ? (uint16_t)m : PROGRAM_WHOLE;
+            program_append(cut, instr);
+        }
+    }
+    return cut;
+}
+
+static void test_cut_batches_pass_and_their_deletions_do_not(void **state)
+{
+    (void)state;
+    g_autoptr(Graph) graph = mlp();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PROGRAMS); i++)
+        for (uint32_t n_replicas = 1; n_replicas <= 3; n_replicas += 2)
+            for (uint32_t n_microbatches = 1; n_microbatches <= 4; n_microbatches *= 2) {
+                g_autoptr(Program) program = parse(graph, PROGRAMS[i]);
+                g_autoptr(Program) cut =
+                    cut_batch(program, graph, n_replicas, n_microbatches);
+                GError *error = NULL;
+                bool ok = program_check(cut, graph, &error);
+                assert_no_error(error);
+                assert_true(ok);
+                for (uint32_t skip = 0; skip < cut->n; skip++) {
+                    g_autoptr(Program) less = without(cut, skip);
+                    if (program_check(less, graph, NULL))
+                        fail_msg("program %u, %u replicas, %u microbatches: passes "
+                                 "without instruction %u",
+                                 i, n_replicas, n_microbatches, skip);
+                }
+            }
+}
+
+static void assert_cut_fails(Program *cut, const Graph *graph, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    assert_false(program_check(cut, graph, &error));
+    assert_error(error, KILTER_ERROR_FAILED, message);
+}
+
+static void test_wrong_cuts(void **state)
+{
+    (void)state;
+    g_autoptr(Graph) graph = mlp();
+    g_autoptr(Program) program = parse(graph, DATA_PARALLEL);
+    g_autoptr(Program) cut = cut_batch(program, graph, 2, 2);
+    assert_true(program_check(cut, graph, NULL));
+    cut->n_microbatches = 3;
+    assert_cut_fails(cut, graph, "8 pieces of the batch cannot be cut in 3 equal");
+    cut->n_microbatches = 1;
+    assert_cut_fails(cut, graph, "the program has 1 microbatch, got microbatch 1");
+    cut->n_microbatches = 4;
+    assert_cut_fails(cut, graph, "was not made before");
+    cut->n_microbatches = 2;
+    cut->group[0].device[0] = cut->group[0].device[1];
+    assert_cut_fails(cut, graph, "group 0 has device 2 twice");
+    cut->group[0].device[0] = 3;
+    for (uint32_t i = 0; i < cut->n; i++) {
+        const Instr kept = cut->instr[i];
+        const bool parts = kept.microbatch != PROGRAM_WHOLE;
+        cut->instr[i].microbatch = parts ? PROGRAM_WHOLE : 0;
+        assert_cut_fails(cut, graph,
+                         parts ? "expected a microbatch from 0 to 1"
+                               : "expected the whole batch, got microbatch 0");
+        cut->instr[i] = kept;
+        if (!kept.across)
+            continue;
+        cut->instr[i].from = FORM_REDUCE;
+        assert_cut_fails(cut, graph, "expected an all_reduce that keeps the form");
+        cut->instr[i] = kept;
+    }
+}
+
+/* An op may be computed again, but not add to a sum again. */
+static void test_recomputation(void **state)
+{
+    (void)state;
+    g_autoptr(Graph) graph = mlp();
+    g_autoptr(Program) program = parse(graph, DATA_PARALLEL);
+    g_autoptr(Program) cut = cut_batch(program, graph, 1, 2);
+    for (uint32_t i = 0; i < cut->n; i++) {
+        if (cut->instr[i].kind != INSTR_COMPUTE)
+            continue;
+        const OpId op = cut->instr[i].op;
+        const bool sums = cut->instr[i].microbatch != PROGRAM_WHOLE &&
+                          (op == op_of(graph, "loss") ||
+                           g_str_has_suffix(graph_get_op(graph, op)->name, ".dw"));
+        g_autoptr(Program) again = program_copy(cut);
+        const Instr last = again->instr[again->n - 1];
+        again->instr[again->n - 1] = again->instr[i];
+        program_append(again, last);
+        g_autoptr(GError) error = NULL;
+        const bool passes = program_check(again, graph, &error);
+        assert_int_equal(passes, !sums);
+        if (sums)
+            assert_error(error, KILTER_ERROR_FAILED, "has this microbatch already");
+    }
+}
+
 static void test_random_programs_pass(void **state)
 {
     (void)state;
@@ -197,18 +336,6 @@ static void test_text(void **state)
 }
 
 /* --- wrong programs --- */
-
-/* The program without instruction `skip`. */
-static Program *without(const Program *program, uint32_t skip)
-{
-    Program *copy = program_new();
-    copy->instr = g_new0(Instr, program->n);
-    copy->capacity = program->n;
-    for (uint32_t i = 0; i < program->n; i++)
-        if (i != skip)
-            copy->instr[copy->n++] = program->instr[i];
-    return copy;
-}
 
 static void test_every_deletion_is_found(void **state)
 {
@@ -336,9 +463,6 @@ static void test_messages(void **state)
          "only inputs, parameters and optimizer states are loaded"},
         {DATA_PARALLEL, "load x gather(0)\n", "load x gather(0)\nload x identity\n",
          "x is loaded twice"},
-        {DATA_PARALLEL, "run relu gather(0) gather(0)\n",
-         "run relu gather(0) gather(0)\nrun relu gather(0) gather(0)\n",
-         "op relu runs twice"},
         {DATA_PARALLEL, "run w1.update identity identity identity\n", "",
          "the program is not complete: op w1.update never runs"},
         {DATA_PARALLEL, "run fc2.dw gather(0) gather(0) reduce\n",
@@ -384,10 +508,10 @@ static void test_broken_instructions(void **state)
     const Instr last = program->instr[program->n - 1];
     Instr instr = last;
     instr.group = 1;
-    check_broken(graph, instr, "expected group 0 and microbatch 0, got 1 and 0");
+    check_broken(graph, instr, "the program has 1 group, got group 1");
     instr = last;
     instr.microbatch = 2;
-    check_broken(graph, instr, "expected group 0 and microbatch 0, got 0 and 2");
+    check_broken(graph, instr, "the program has 1 microbatch, got microbatch 2");
     instr = last;
     instr.stream = 2;
     check_broken(graph, instr, "expected stream 0 or 1, got 2");
@@ -439,6 +563,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_strategies_pass),
         cmocka_unit_test(test_random_programs_pass),
+        cmocka_unit_test(test_cut_batches_pass_and_their_deletions_do_not),
+        cmocka_unit_test(test_wrong_cuts),
+        cmocka_unit_test(test_recomputation),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_every_deletion_is_found),
         cmocka_unit_test(test_deletions_of_random_programs),
