@@ -37,6 +37,11 @@ static bool is_mpi(const Own *own)
     return strcmp(own->backend, "mpi") == 0;
 }
 
+static bool is_cuda(const Own *own)
+{
+    return strcmp(own->backend, "cuda") == 0;
+}
+
 static bool is_single(const Own *own)
 {
     return strcmp(own->dtype, "float32") == 0;
@@ -83,29 +88,34 @@ static bool check_range(const char *name, int value, int low, int high, GError *
                        low, high, value);
 }
 
-static bool check_choice(const char *name, const char *value, const char *a,
-                         const char *b, GError **error)
+static bool check_choice(const char *name, const char *value, const char *const *choices,
+                         GError **error)
 {
-    return strcmp(value, a) == 0 || strcmp(value, b) == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s or %s, got '%s'", name,
-                       a, b, value);
+    g_autofree char *known = g_strjoinv(", ", (char **)choices);
+    return g_strv_contains(choices, value) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'",
+                       name, known, value);
 }
 
 static bool check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("mpi");
-    const bool mpi = is_mpi(own);
-    own->dtype = own->dtype ? own->dtype : g_strdup(mpi ? "float32" : "float64");
-    if (!check_choice("--backend", own->backend, "mpi", "reference", error) ||
-        !check_choice("--dtype", own->dtype, "float32", "float64", error) ||
+    static const char *const backends[] = {"mpi", "cuda", "reference", NULL},
+                             *const dtypes[] = {"float32", "float64", NULL};
+    const bool reference = strcmp(own->backend, "reference") == 0;
+    own->dtype = own->dtype ? own->dtype : g_strdup(reference ? "float64" : "float32");
+    if (!check_choice("--backend", own->backend, backends, error) ||
+        !check_choice("--dtype", own->dtype, dtypes, error) ||
         !check_range("--warm-up", own->warm_up, 0, 1000000, error) ||
         !check_range("--repeats", own->repeats, 1, 1000000, error) ||
         !check_range("--timeout", own->timeout_s, 1, 1000000, error))
         return false;
-    if (!mpi && (is_single(own) || own->slowdown))
+    if (reference && is_single(own))
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the reference backend computes in float64 only and has no "
-                           "rank to slow down");
+                           "the reference backend computes in float64 only");
+    if (!is_mpi(own) && own->slowdown)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--slowdown: only the mpi backend's ranks can be slowed down");
     return true;
 }
 
@@ -262,17 +272,38 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
     return true;
 }
 
+static size_t element_bytes(const Own *own)
+{
+    return is_single(own) ? sizeof(float) : sizeof(double);
+}
+
 static bool measure_as_rank(Own *own, const CommandOptions *options, GError **error)
 {
     uint32_t n_ranks, rank;
     alarm((unsigned)own->timeout_s + RANK_GRACE_S);
     if (!exec_mpi_start(&n_ranks, &rank, error))
         return false;
-    g_autoptr(ExecBackend) backend =
-        exec_mpi_new(is_single(own) ? sizeof(float) : sizeof(double));
+    g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(own));
     if (!measure(own, backend, options, error))
         return false;
     exec_mpi_stop();
+    return true;
+}
+
+/* All GPUs of a node in one process; under mpirun a process a node. */
+static bool measure_on_gpus(Own *own, const CommandOptions *options, GError **error)
+{
+    ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
+                           .n_ranks = own->source.plan->n_devices,
+                           .n_processes = 1};
+    alarm((unsigned)own->timeout_s + RANK_GRACE_S);
+    if (exec_is_rank() && !exec_mpi_start(&world.n_processes, &world.process, error))
+        return false;
+    g_autoptr(ExecBackend) backend = exec_cuda_new(&world, element_bytes(own), error);
+    if (!backend || !measure(own, backend, options, error))
+        return false;
+    if (exec_is_rank())
+        exec_mpi_stop();
     return true;
 }
 
@@ -294,7 +325,7 @@ static bool check_memory(const Own *own, GError **error)
 {
     const Plan *plan = own->source.plan;
     g_autoptr(ExecBackend) all = exec_reference_new(plan->n_devices);
-    all->element_bytes = is_single(own) ? sizeof(float) : sizeof(double);
+    all->element_bytes = element_bytes(own);
     g_autoptr(ExecReplay) replay = exec_replay_new(all, plan, own->source.graph, error);
     if (!replay)
         return false;
@@ -386,6 +417,8 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     if (is_mpi(own))
         return starts ? start_ranks(own, options, error)
                       : measure_as_rank(own, options, error);
+    if (is_cuda(own))
+        return measure_on_gpus(own, options, error);
     g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
     return check_memory(own, error) && measure(own, backend, options, error);
 }
@@ -395,11 +428,11 @@ bool cmd_exec(int argc, char **argv, GError **error)
     g_auto(Own) own = {.warm_up = 2, .repeats = 10, .timeout_s = 600};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
-         "Where to run: mpi (default) or reference", "NAME"},
+         "Where to run: mpi (default), cuda or reference", "NAME"},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
          "How many ranks to start (default and only choice: the plan's devices)", "N"},
         {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
-         "float32 (default of mpi) or float64", "TYPE"},
+         "float32 (default of mpi and cuda) or float64", "TYPE"},
         {"warm-up", 0, 0, G_OPTION_ARG_INT, &own.warm_up,
          "Iterations before the clock starts (default 2)", "N"},
         {"repeats", 0, 0, G_OPTION_ARG_INT, &own.repeats,
@@ -421,8 +454,11 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 2,
         .summary =
-            "Runs a plan for real and times it: a rank a device, on this machine's CPUs. "
-            "Starts the ranks\nitself, or is started by mpirun -n RANKS.",
+            "Runs a plan for real and times it: a rank a device. With mpi on this "
+            "machine's "
+            "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
+            "cuda "
+            "on GPUs, all of a node's in one process;\nmpirun starts a process a node.",
         .example = "kilter exec plan.json --backend mpi --repeats 20\n  kilter exec "
                    "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
         .entries = entries,

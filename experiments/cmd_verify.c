@@ -11,13 +11,15 @@ enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
 
 typedef struct {
     ExecPlan source;
-    gboolean theory;
+    char *backend;
+    gboolean theory, virtual_ranks;
     int shapes; /* random small models; 0: the command's default */
 } Own;
 
 static void own_clear(Own *own)
 {
     exec_plan_clear(&own->source);
+    g_free(own->backend);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -74,9 +76,16 @@ static bool verify_theory(const char *model, const Own *own,
 
 /* --- a plan --- */
 
-static void print_verdict(const Plan *plan, const char *small, int shapes,
+/* "reference", "cuda", or "cuda, virtual ranks". */
+static const char *backend_name(const Own *own)
+{
+    return own->virtual_ranks ? "cuda, virtual ranks" : own->backend;
+}
+
+static void print_verdict(const Own *own, const char *small, int shapes,
                           const ExecVerdict *verdict, const CommandOptions *options)
 {
+    const Plan *plan = own->source.plan;
     if (options->json) {
         command_print_json(json_pack(
             "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
@@ -84,7 +93,7 @@ static void print_verdict(const Plan *plan, const char *small, int shapes,
             "s:s?, s:s?, s:I, s:s}",
             "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
             plan->cluster, "planner", plan->planner, "granularity",
-            granularity_name(plan->granularity), "backend", "reference", "devices",
+            granularity_name(plan->granularity), "backend", backend_name(own), "devices",
             (int)plan->n_devices, "tensors", (int)verdict->n_tensors, "zero_tensors",
             (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE), "tolerance",
             EXEC_TOLERANCE, "where", verdict->where, "rank", (int)verdict->rank, "right",
@@ -98,27 +107,40 @@ static void print_verdict(const Plan *plan, const char *small, int shapes,
     printf("%s on %s with %s: %s\n", plan->model, plan->cluster, plan->planner,
            verdict->right ? "right" : "WRONG");
     printf("  shrunk to    %s%s\n", small, shapes > 1 ? " (worst of several)" : "");
-    printf("  compared     %u tensors on %u devices: the loss, gradients of parameters, "
-           "what the update writes\n",
-           verdict->n_tensors, plan->n_devices);
+    printf("  compared     %u tensors on %u devices (%s): the loss, gradients of "
+           "parameters, what the update writes\n",
+           verdict->n_tensors, plan->n_devices, backend_name(own));
     printf("  error        %.2g of %s on device %u, allowed %.2g\n", verdict->error,
            verdict->where, verdict->rank, EXEC_TOLERANCE);
 }
 
+/* float64 on either. */
+static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, GError **error)
+{
+    const ExecCudaWorld world = {.ranks = own->virtual_ranks ? EXEC_CUDA_VIRTUAL
+                                                             : EXEC_CUDA_GPUS,
+                                 .n_ranks = n_ranks,
+                                 .n_processes = 1};
+    return strcmp(own->backend, "cuda") == 0
+               ? exec_cuda_new(&world, sizeof(double), error)
+               : exec_reference_new(n_ranks);
+}
+
 /* Replaces *worst, and the spec of its model, by the verdict on another small model if that is worse. */
-static bool verify_shape(const ExecPlan *source, int shape, uint64_t seed, char **spec,
+static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
                          ExecVerdict *worst, GError **error)
 {
     GRand *random = shape_random(seed, shape);
     g_autoptr(Graph) small = NULL;
     g_autoptr(Plan) plan =
-        exec_shrink_plan(source->plan, source->graph, random, &small, error);
+        exec_shrink_plan(own->source.plan, own->source.graph, random, &small, error);
     g_clear_pointer(&random, g_rand_free);
     if (!plan)
         return false;
-    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_autoptr(ExecBackend) backend = backend_new(own, plan->n_devices, error);
     g_auto(ExecVerdict) verdict = {0};
-    if (!exec_verify(backend, plan, small, seed, EXEC_TOLERANCE, &verdict, error))
+    if (!backend ||
+        !exec_verify(backend, plan, small, seed, EXEC_TOLERANCE, &verdict, error))
         return false;
     if (*spec && verdict.error <= worst->error)
         return true;
@@ -139,9 +161,9 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
     g_auto(ExecVerdict) verdict = {0};
     const int shapes = MAX(own->shapes, 1);
     for (int i = 0; i < shapes; i++)
-        if (!verify_shape(&own->source, i, options->planner.seed, &spec, &verdict, error))
+        if (!verify_shape(own, i, options->planner.seed, &spec, &verdict, error))
             return false;
-    print_verdict(own->source.plan, spec, shapes, &verdict, options);
+    print_verdict(own, spec, shapes, &verdict, options);
     return verdict.right ||
            kilter_fail(
                error, KILTER_ERROR_FAILED,
@@ -170,6 +192,11 @@ bool cmd_verify(int argc, char **argv, GError **error)
          "How many small models to verify on, of random sizes but for the first (default "
          "1; of the theory 3)",
          "N"},
+        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
+         "Where to run: reference (default; plain C) or cuda", "NAME"},
+        {"virtual-ranks", 0, 0, G_OPTION_ARG_NONE, &own.virtual_ranks,
+         "With cuda: run all devices on one GPU, copies in its memory in NCCL's place",
+         NULL},
         EXEC_PLAN_OPTIONS(own.source),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
@@ -193,6 +220,14 @@ bool cmd_verify(int argc, char **argv, GError **error)
     if (own.shapes < 0 || own.shapes > 1000)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--shapes: expected 1 to 1000, got %d", own.shapes);
+    own.backend = own.backend ? own.backend : g_strdup("reference");
+    if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--backend: expected reference or cuda, got '%s'",
+                           own.backend);
+    if (own.virtual_ranks && strcmp(own.backend, "cuda") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--virtual-ranks: only --backend cuda has them");
     if (own.theory && argc != 2)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--theory: expected MODEL alone; see kilter verify --help");

@@ -52,6 +52,8 @@ static void test_refusals(void **state)
     program_refuses(sandbox, "verify --theory nothing", 2, "nothing");
     program_refuses(sandbox, "verify vit hap-8 --planner nothing", 2, "unknown planner");
     program_refuses(sandbox, "verify vit --shapes=-1", 2, "--shapes");
+    program_refuses(sandbox, "verify vit hap-8 --backend gpu", 2, "reference or cuda");
+    program_refuses(sandbox, "verify vit hap-8 --virtual-ranks", 2, "--virtual-ranks");
 }
 
 /* A plan that lost an all-reduce. */
