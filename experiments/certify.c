@@ -89,6 +89,7 @@ static bool add_box(Certifier *c, Box box, GError **error)
     SynthBox space = {.lo = lo,
                       .hi = hi,
                       .upper_s = c->upper_s,
+                      .pins = c->options->held,
                       .deadline_us = c->options->deadline_us};
     if (!synth_bound(c->graph, c->view, &space, &box.bound_s, error))
         return false;

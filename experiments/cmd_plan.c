@@ -91,11 +91,12 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
                       GError **error)
 {
     if (own->planner || own->granularity || own->output || own->certify || own->budget ||
-        options->set)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--planner, --granularity, --output, --certify, --budget and "
-                           "--set are for MODEL CLUSTER; %s is a plan already",
-                           file);
+        options->set || options->pin || options->pins)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--planner, --granularity, --output, --certify, --budget, --set, "
+            "--pin and --pins are for MODEL CLUSTER; %s is a plan already",
+            file);
     if (!g_file_test(file, G_FILE_TEST_EXISTS))
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
@@ -116,6 +117,7 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
 bool cmd_plan(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         {"planner", 'p', 0, G_OPTION_ARG_STRING, &own.planner,
          "How to plan (default hap; see kilter planners)", "NAME"},
@@ -132,6 +134,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "SECONDS"},
         {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
          "Say how each layer is sharded, and what limits the time", NULL},
+        COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "plan",
@@ -146,7 +149,6 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };
-    g_auto(CommandOptions) options = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
            take_options(&own, &options.planner, error) &&
            (argc == 2 ? show_plan(argv[1], &own, &options, error)

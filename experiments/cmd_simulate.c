@@ -129,15 +129,15 @@ static bool report(const Evaluation *evaluation, const Own *own,
 static bool check_options(const char *file, const Own *own, const CommandOptions *options,
                           GError **error)
 {
-    bool plans = own->planner || own->granularity;
+    bool plans = own->planner || own->granularity || options->pin || options->pins;
     for (char **pair = options->set; pair && *pair; pair++) {
         g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
         plans = plans || !sim_options_has(key);
     }
     return !plans ||
            kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--planner, --granularity and --set of a planner's option are for "
-                       "MODEL CLUSTER; %s is a plan already",
+                       "--planner, --granularity, --pin, --pins and --set of a planner's "
+                       "option are for MODEL CLUSTER; %s is a plan already",
                        file);
 }
 
@@ -196,6 +196,7 @@ static char *summary(void)
 bool cmd_simulate(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
         {"planner", 'p', 0, G_OPTION_ARG_STRING, &own.planner,
          "How to plan (default hap; see kilter planners)", "NAME"},
@@ -211,6 +212,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "Also simulate so many iterations under the noise that --set asks for", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for the samples (default all cores)", "N"},
+        COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();
     const CommandSyntax syntax = {
@@ -223,7 +225,6 @@ bool cmd_simulate(int argc, char **argv, GError **error)
                    "--fidelity flow --explain --trace t.json",
         .entries = entries,
     };
-    g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);

@@ -9,6 +9,8 @@ void command_options_clear(CommandOptions *options)
 {
     g_clear_pointer(&options->seed_text, g_free);
     g_clear_pointer(&options->set, g_strfreev);
+    g_clear_pointer(&options->pin, g_strfreev);
+    g_clear_pointer(&options->pins, g_strfreev);
 }
 
 char *command_line(int argc, char **argv)
@@ -21,6 +23,15 @@ char *command_line(int argc, char **argv)
         g_string_append_printf(line, " %s", quoted);
     }
     return g_string_free(line, FALSE);
+}
+
+static bool set_all(CommandOptions *options, const char *key, char **value,
+                    GError **error)
+{
+    for (; value && *value; value++)
+        if (!planner_options_set(&options->planner, key, *value, error))
+            return false;
+    return true;
 }
 
 static bool finish_options(CommandOptions *options, GError **error)
@@ -37,7 +48,8 @@ static bool finish_options(CommandOptions *options, GError **error)
             g_prefix_error(error, "--set: ");
             return false;
         }
-    return true;
+    return set_all(options, "pins", options->pins, error) &&
+           set_all(options, "pin", options->pin, error);
 }
 
 static GOptionContext *make_context(const CommandSyntax *syntax, CommandOptions *options)

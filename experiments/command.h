@@ -33,9 +33,25 @@ typedef struct {
     gboolean json, quiet, verbose;
     char *seed_text;
     char **set;
+    char **pin, **pins; /* of commands that have COMMAND_PIN_ENTRIES */
     bool seed_given;
-    PlannerOptions planner; /* with --seed and --set applied */
+    PlannerOptions planner; /* with --seed, --set and pins applied */
 } CommandOptions;
+
+/* Entries of a command that plans: pins, in files and one by one; those of files come first. */
+#define COMMAND_PIN_ENTRIES(options)                                           \
+    {"pin",                                                                    \
+     0,                                                                        \
+     0,                                                                        \
+     G_OPTION_ARG_STRING_ARRAY,                                                \
+     &(options)->pin,                                                          \
+     "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated " \
+     "(see README)",                                                           \
+     "PIN"},                                                                   \
+    {                                                                          \
+        "pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,           \
+            "Read pins from a file, one a line", "FILE"                        \
+    }
 
 void command_options_clear(CommandOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)

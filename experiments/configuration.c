@@ -68,8 +68,10 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     /* Building the graph is the one check that knows which parameters fit together. */
     char *canonical = NULL;
     g_autoptr(Graph) graph = model_build(model, cluster_gpus(cluster), &canonical, error);
-    if (!graph)
+    if (!graph || !planner_check(planner, options, graph, error)) {
+        g_free(canonical);
         return NULL;
+    }
     Configuration *c = g_new0(Configuration, 1);
     c->model = g_strdup(model);
     c->canonical_model = canonical;

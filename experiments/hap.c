@@ -7,7 +7,7 @@
  * (a Lagrange multiplier), ever more until they do.
  *
  * Where the option `ratios` pins the ratios, what is left is the best program for them. With search=reference programs are
- * those of HAP's own search alone, which knows no memory. */
+ * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
 #include "synth/synth.h"
@@ -124,7 +124,8 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasible,
                      GError **error)
 {
-    SynthOptions options = {.beam = a->options->beam,
+    SynthOptions options = {.pins = a->options->held,
+                            .beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
                             .memory_s = memory_s,
                             .deadline_us = a->options->deadline_us};
@@ -200,6 +201,8 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
+        if (!synth_pins_hold(a->options->held, a->graph, program))
+            continue;
         g_autofree double *balanced =
             g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
         bool feasible = false;

@@ -108,6 +108,32 @@ static bool set_number(const char *key, const char *value, double max,
     return true;
 }
 
+/* Adds pins to those that are there. */
+static bool add_pins(const char *text, PlannerOptions *options, GError **error)
+{
+    g_autofree char *pins = synth_pins_text(text, error);
+    if (!pins)
+        return false;
+    g_autofree char *all =
+        options->pins ? g_strconcat(options->pins, "; ", pins, NULL) : g_strdup(pins);
+    if (*pins)
+        options->pins = g_intern_string(all);
+    return true;
+}
+
+static bool read_pins(const char *file, PlannerOptions *options, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) bad = NULL;
+    if (!g_file_get_contents(file, &text, NULL, &bad))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'pins': expected a file of pins: %s", bad->message);
+    if (add_pins(text, options, error))
+        return true;
+    g_prefix_error(error, "%s: ", file);
+    return false;
+}
+
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error)
 {
@@ -123,6 +149,10 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (strcmp(key, "budget_s") == 0)
         return set_number(key, value, 1e6, "seconds from 0 (none) to 1000000",
                           &options->budget_s, error);
+    if (strcmp(key, "pin") == 0)
+        return add_pins(value, options, error);
+    if (strcmp(key, "pins") == 0)
+        return read_pins(value, options, error);
     if (strcmp(key, "beam") == 0)
         return set_count(key, value, 100000000, &options->beam, error);
     if (strcmp(key, "max_rounds") == 0)
@@ -140,7 +170,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
     g_autoptr(GString) known = g_string_new(
-        "beam, bucket, budget_s, certify, collectives, max_rounds, ratios, search");
+        "beam, bucket, budget_s, certify, collectives, max_rounds, pin, pins, ratios, "
+        "search");
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -166,6 +197,8 @@ char **planner_options_list(const PlannerOptions *options)
     g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
     g_autofree char *budget = g_strdup_printf("%.10g", options->budget_s);
     g_strv_builder_add_many(list, "certify", gap, "budget_s", budget, NULL);
+    if (options->pins)
+        g_strv_builder_add_many(list, "pin", options->pins, NULL);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -181,6 +214,29 @@ char **planner_options_list(const PlannerOptions *options)
 bool planner_is_late(const PlannerOptions *options)
 {
     return options->deadline_us > 0 && g_get_monotonic_time() >= options->deadline_us;
+}
+
+static SynthPins *pins_for(const PlannerOptions *options, const Graph *graph,
+                           GError **error)
+{
+    return synth_pins_new(graph, options->pins ? options->pins : "", error);
+}
+
+bool planner_check(const Planner *method, const PlannerOptions *options,
+                   const Graph *graph, GError **error)
+{
+    if (options->pins && method->make != plan_make_hap)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "option 'pin': expected planner hap, since %s has forms of its "
+            "own for every tensor",
+            method->name);
+    if (options->pins && options->search == SEARCH_REFERENCE)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'pin': expected search=exact, since HAP's own search "
+                           "knows no pins");
+    g_autoptr(SynthPins) pins = pins_for(options, graph, error);
+    return pins != NULL;
 }
 
 /* --- from a program and ratios to a plan --- */
@@ -252,8 +308,9 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     g_autoptr(Plan) plan = plan_new();
     g_autoptr(Graph) built =
         model_build(model, cluster_gpus(view->cluster), &plan->model, error);
-    if (!built)
+    if (!built || !planner_check(method, options, built, error))
         return NULL;
+    g_autoptr(SynthPins) pins = pins_for(options, built, error);
     plan->cluster = g_strdup(cluster_name);
     plan->granularity = view->granularity;
     plan->planner = g_strdup(method->name);
@@ -261,14 +318,15 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = options->bucket_bytes;
     const ClusterView seen = narrowed(view, options->collectives);
-    PlannerOptions timed = *options;
+    PlannerOptions given = *options;
+    given.held = options->pins ? pins : NULL;
     if (options->budget_s > 0)
-        timed.deadline_us =
+        given.deadline_us =
             g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
-    if (!method->make(built, &seen, &timed, plan, error) ||
+    if (!method->make(built, &seen, &given, plan, error) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
-        !certify(method, plan, built, view, &timed, error))
+        !certify(method, plan, built, view, &given, error))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

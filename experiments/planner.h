@@ -4,6 +4,7 @@
 
 #include "data/data.h"
 #include "sim/sim.h"
+#include "synth/synth.h"
 
 /* Which ratios the plan has: the planner's own, or ones that replace them. */
 #define RATIOS_TABLE(X)                                           \
@@ -55,7 +56,9 @@ typedef struct {
     uint32_t ratios;      /* RatiosOption */
     uint32_t collectives; /* ExchangesOption: those that a plan may use */
     uint32_t search;      /* SearchOption, of hap */
-    SimOptions sim;       /* of the simulation of the plan; plans do not depend on it */
+    const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
+    const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
+    SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 
 typedef struct Planner Planner;
@@ -77,6 +80,10 @@ void planner_options_init(PlannerOptions *options);
 /* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);
+/* Whether the planner can do what the options ask for, for this graph; KILTER_ERROR_INPUT names the option, or the pin. */
+bool planner_check(const Planner *planner, const PlannerOptions *options,
+                   const Graph *graph, GError **error);
+
 /* The options as `key`, `value` pairs for the effective configuration, those of the simulation where they are not at
  * their defaults. Free with g_strfreev. */
 char **planner_options_list(const PlannerOptions *options);

@@ -32,7 +32,7 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error);
 
-/* Sets plan->lower_bound_s, a bound on every program and every ratios that fit the memory, from boxes of ratios until the plan's gap
+/* Sets plan->lower_bound_s, a bound on every program that keeps the pins and every ratios that fit the memory, from boxes of ratios until the plan's gap
  * is at most options->certify, and plan->certificate: that it is, or why not. */
 bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, GError **error);

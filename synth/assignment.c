@@ -1,5 +1,7 @@
 #include "synth/assignment.h"
 
+#include "synth/pins.h"
+
 #include <string.h>
 
 void assignment_init(Assignment *assignment, const Graph *graph)
@@ -79,12 +81,29 @@ static double plan_memory(const Pricer *pricer, TensorId parameter, FormSet held
     return charge;
 }
 
-/* Prices plan->rest and plan->update; false if some form cannot be reached. */
+/* Whether pins allow where a parameter and its optimizer states rest, and the update where it runs. */
+static bool plan_allowed(const Pricer *pricer, TensorId parameter,
+                         const ParameterPlan *plan, const Rule *rule)
+{
+    OpId id = update_op(pricer->graph, parameter);
+    const Op *update = graph_get_op(pricer->graph, id);
+    bool allowed = pins_allow(pricer->pins, pricer->graph, id, rule->form) &&
+                   (pins_made(pricer->pins, parameter) >> plan->rest & 1u);
+    for (uint32_t i = 2; i < update->n_in; i++)
+        allowed &= pins_made(pricer->pins, update->in[i]) >> plan->update & 1u;
+    return allowed;
+}
+
+/* Prices plan->rest and plan->update; false if pins forbid it or some form cannot be reached. */
 static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, Form made,
                        ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
     OpId update = update_op(graph, parameter);
+    Rule rule;
+    update_rule(graph, update, plan->update, &rule);
+    if (!plan_allowed(pricer, parameter, plan, &rule))
+        return false;
     FormSet wanted = (FormSet)(1u << plan->update), rest = (FormSet)(1u << plan->rest);
     FormSet held = rest, gradient = (FormSet)(1u << made), next = wanted;
     Step initial = {0}, gradient_step = {0}, final = {0};
@@ -94,8 +113,6 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, F
         !price_reach(pricer, graph_updated(graph, parameter), &next, rest, &final, NULL,
                      NULL))
         return false;
-    Rule rule;
-    update_rule(graph, update, plan->update, &rule);
     plan->work = price_rule(pricer, update, &rule);
     plan->initial = initial.inner;
     times_add(pricer, &plan->work, &gradient_step.inner);

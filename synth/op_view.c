@@ -1,5 +1,7 @@
 #include "synth/op_view.h"
 
+#include "synth/pins.h"
+
 #include <string.h>
 
 /* The slot of a tensor as seen from forward op `op`. */
@@ -24,9 +26,13 @@ static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
 }
 
 /* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from replicas of parameters
- * only, which is never better than computing replicated and keeping the result on one device. */
-static bool worthwhile(const Graph *graph, const Op *op, const Rule *rule)
+ * only, which is never better than computing replicated and keeping the result on one device, if that is allowed. */
+static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
 {
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, id);
+    if (!pins_allow(pricer->pins, graph, id, rule->form))
+        return false;
     bool reduce = false, other = false;
     for (uint32_t i = 0; i < op->n_in; i++) {
         if (!price_can_hold(graph, op->in[i], rule->form[i]))
@@ -36,16 +42,15 @@ static bool worthwhile(const Graph *graph, const Op *op, const Rule *rule)
         reduce |= rule->form[i] == FORM_REDUCE;
         other |= rule->form[i] == FORM_REDUCE && !source;
     }
-    return rule->loop >= 0 || !reduce || other;
+    return rule->loop >= 0 || !reduce || other || pins_touch(pricer->pins, graph, id);
 }
 
 static void read_rules(const Pricer *pricer, OpReads *reads)
 {
-    const Op *op = graph_get_op(pricer->graph, reads->op);
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(pricer->graph, reads->op, all);
     for (uint32_t r = 0; r < n; r++)
-        if (worthwhile(pricer->graph, op, &all[r]))
+        if (worthwhile(pricer, reads->op, &all[r]))
             reads->rule[reads->n_rules++] =
                 (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
 }
@@ -84,7 +89,8 @@ static void read_contribution(const Pricer *pricer, OpView *view, uint32_t i)
         memset(forms, form, sizeof forms);
         if (view->accumulation[i] == GRAPH_NONE) {
             view->accumulates[i] |= (FormSet)(1u << form);
-        } else if (op_rule_find(graph, view->accumulation[i], forms, &rule)) {
+        } else if (op_rule_find(graph, view->accumulation[i], forms, &rule) &&
+                   pins_allow(pricer->pins, graph, view->accumulation[i], forms)) {
             view->accumulates[i] |= (FormSet)(1u << form);
             view->accumulation_work[i][form] =
                 price_rule(pricer, view->accumulation[i], &rule);
@@ -117,6 +123,30 @@ static bool read_inputs(const Graph *graph, OpView *view, GError **error)
     return true;
 }
 
+/* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a place for every parameter. */
+static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
+{
+    const Op *op = graph_get_op(pricer->graph, view->op);
+    if (view->forward.n_rules == 0)
+        return pins_fail(pricer->pins, pricer->graph, view->op, error);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        if (view->backward[k].n_rules == 0)
+            return pins_fail(pricer->pins, pricer->graph, view->backward[k].op, error);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (!view->accumulates[i])
+            return pins_fail(pricer->pins, pricer->graph, view->accumulation[i], error);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        TensorId parameter = op->in[view->parameter[p]];
+        g_autoptr(GArray) plans =
+            parameter_plans(pricer, parameter, 1u << FORM_IDENTITY, FORM_IDENTITY);
+        OpId update = graph_tensor(pricer->graph, graph_updated(pricer->graph, parameter))
+                          ->producer;
+        if (plans->len == 0)
+            return pins_fail(pricer->pins, pricer->graph, update, error);
+    }
+    return true;
+}
+
 OpView *op_view_new(const Pricer *pricer, OpId id, GError **error)
 {
     OpView *view = g_new0(OpView, 1);
@@ -135,6 +165,10 @@ OpView *op_view_new(const Pricer *pricer, OpId id, GError **error)
     view->n_backward = backward_ops(pricer->graph, id, backward);
     for (uint32_t k = 0; k < view->n_backward; k++)
         read_op(pricer, view, backward[k], &view->backward[k]);
+    if (pricer->pins && !check_pins(pricer, view, error)) {
+        op_view_free(view);
+        return NULL;
+    }
     return view;
 }
 
@@ -161,6 +195,23 @@ static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
     }
 }
 
+/* Pins on the op, its backward ops, the sums of its contributions and the updates of its parameters. */
+static void describe_pins(GString *key, const Pricer *pricer, const OpView *view)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, view->op);
+    pins_describe(pricer->pins, graph, view->op, key);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        pins_describe(pricer->pins, graph, view->backward[k].op, key);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (view->accumulation[i] != GRAPH_NONE)
+            pins_describe(pricer->pins, graph, view->accumulation[i], key);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        TensorId updated = graph_updated(graph, op->in[view->parameter[p]]);
+        pins_describe(pricer->pins, graph, graph_tensor(graph, updated)->producer, key);
+    }
+}
+
 char *op_view_describe(const Pricer *pricer, const OpView *view)
 {
     const Graph *graph = pricer->graph;
@@ -175,6 +226,8 @@ char *op_view_describe(const Pricer *pricer, const OpView *view)
     for (uint32_t o = 0; o < op->n_out; o++)
         g_string_append_printf(key, ">%d",
                                graph_gradient(graph, op->out[o]) != GRAPH_NONE);
+    if (pricer->pins)
+        describe_pins(key, pricer, view);
     return g_string_free(key, FALSE);
 }
 

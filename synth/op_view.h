@@ -54,8 +54,8 @@ typedef struct {
         [OP_MAX_IN]; /* (forms read, form made) -> array of ParameterPlan; by n_parameters */
 } OpView;
 
-/* NULL (KILTER_ERROR_FAILED) for graphs outside the space: a parameter with several consumers, more than two
- * activation inputs. */
+/* NULL: KILTER_ERROR_FAILED for graphs outside the space (a parameter with several consumers, more than two activation
+ * inputs), KILTER_ERROR_INPUT for pins that leave the op no rule. */
 OpView *op_view_new(const Pricer *pricer, OpId op, GError **error);
 void op_view_free(OpView *view);
 

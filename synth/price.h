@@ -43,6 +43,7 @@ typedef struct {
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
+    const struct SynthPins *pins; /* NULL: none; set by whoever has some */
     const Conversions **conversions; /* [tensor], filled as they are asked for; */
     GHashTable *alike; /* tensors of equal bytes, forms and role share them */
     double max_share;

@@ -153,7 +153,8 @@ static void warm_start(Search *s, const double *ratio, SynthResult *result)
         if (!synth_baseline(s->pricer.graph, s->pricer.view, ratio, baseline, &known,
                             NULL))
             continue;
-        if (known.time_s < s->upper_s) {
+        if (known.time_s < s->upper_s &&
+            synth_pins_hold(s->pricer.pins, s->pricer.graph, known.program)) {
             s->upper_s = result->time_s = known.time_s;
             program_free(result->program);
             result->program = g_steal_pointer(&known.program);
@@ -252,11 +253,12 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     gint64 start = g_get_monotonic_time();
     Search s = {0};
     pricer_init(&s.pricer, graph, view, ratio, options->memory_s);
+    s.pricer.pins = options->pins;
     bool done = search(&s, ratio, options, result, error);
     result->late = s.states && s.states->late;
     if (done && !result->program && !result->late)
-        done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program found",
-                           graph_name(graph));
+        done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
+                           graph_name(graph), options->pins ? "keeps all pins" : "found");
     if (s.states)
         result->states = s.states->n_states;
     result->labels = s.labels;
@@ -291,6 +293,7 @@ bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *bo
     enum { MAX_LABELS = 500 }; /* at a cut; with more, the relaxation has to do */
     Search s = {.upper_s = box->upper_s};
     pricer_init_box(&s.pricer, graph, view, box->lo, box->hi);
+    s.pricer.pins = box->pins;
     s.states = states_new(&s.pricer, error);
     bool done = s.states != NULL;
     if (done) {

@@ -41,8 +41,35 @@ typedef enum {
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 
+/* --- pins: forms that a user asks for (design Sec. 6) --- */
+
+/* A pin is TENSOR=FORM or TENSOR=MADE->READ, with a tensor's name or a pattern (* any text, ? any letter), and forms identity,
+ * reduce, gather(DIM), or * for any. TENSOR=FORM is short for FORM->FORM. It holds in a program in which
+ *
+ *     MADE   is the form in which the op that makes the tensor leaves it, or, of a parameter, an optimizer state or an input,
+ *            the form it is loaded in: where it rests between iterations
+ *     READ   is the form in which every op takes it, forward and backward; a parameter's update takes it where it runs
+ *
+ * whatever conversions are in between. So `w=gather(0)` shards a weight, computation and all; `w=gather(0)->identity` gathers
+ * it before use (ZeRO-3); `y=reduce->identity` all-reduces an activation. The update runs where the optimizer states rest.
+ * Inputs are loaded as they are read. Of several pins on a tensor the last one counts. */
+typedef struct SynthPins SynthPins;
+
+/* Pins separated by `;` or newlines; # starts a comment. KILTER_ERROR_INPUT names the pin: no such tensor, or a form that the
+ * tensor cannot have. */
+SynthPins *synth_pins_new(const Graph *graph, const char *text, GError **error);
+void synth_pins_free(SynthPins *pins);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthPins, synth_pins_free)
+
+/* The same pins without comments, separated by "; "; NULL (KILTER_ERROR_INPUT) if one is not written as above. */
+char *synth_pins_text(const char *text, GError **error);
+
+/* Whether a program keeps them; without pins (NULL) every program does. */
+bool synth_pins_hold(const SynthPins *pins, const Graph *graph, const Program *program);
+
 typedef struct {
-    uint32_t beam; /* labels kept at a cut; 0: all of them (exact) */
+    const SynthPins *pins; /* NULL: none */
+    uint32_t beam;         /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
     /* Seconds charged for every byte that a GPU keeps, summed over the view's devices: raise it until the program fits.
      * 0: memory is free. With a charge the program is not the fastest one. */
@@ -57,6 +84,8 @@ typedef struct {
  * conversion replaces it; free slices leave it), and an op's backward starts from the forms that the op's own forward
  * step had. (That a later op converts the same tensor can make the emitted program a little cheaper than priced: by at most
  * 0.4 % in 1 of 265 random graphs.) Parameters have one consumer. `optimal` is set when nothing in the space is faster.
+ * With pins the space is what keeps them; KILTER_ERROR_INPUT names pins that no rule of an op allows, KILTER_ERROR_FAILED
+ * says that no program keeps all of them.
  *
  * The method: a forward op is decided together with its backward ops. A prefix is a state, the forms of the live tensors
  * and of their gradients, and a label, the closed cost and the open stages (synth/label.h); labels of a state are
@@ -106,11 +135,12 @@ char *synth_triple_condition(const Graph *graph, const Triple *triple, bool afte
 /* A box of ratios, [n_devices] each, and what is known. */
 typedef struct {
     const double *lo, *hi;
-    double upper_s;     /* time of a plan */
-    gint64 deadline_us; /* as in SynthOptions */
+    double upper_s;        /* time of a plan */
+    const SynthPins *pins; /* NULL: none */
+    gint64 deadline_us;    /* as in SynthOptions */
 } SynthBox;
 
-/* A lower bound on the time of every program of the space at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
+/* A lower bound on the time of every program of the space that keeps the pins at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
  * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks. */
 bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
                  double *bound_s, GError **error);

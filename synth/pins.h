@@ -1,0 +1,23 @@
+/* Pins as masks of forms (private to synth; their meaning is in synth/synth.h). Without pins (NULL) everything is allowed. */
+#ifndef KILTER_SYNTH_PINS_H
+#define KILTER_SYNTH_PINS_H
+
+#include "synth/price.h"
+#include "synth/synth.h"
+
+/* Forms that a tensor may be made in (or rest in, if no op makes it). */
+FormSet pins_made(const SynthPins *pins, TensorId tensor);
+
+/* Whether all of an op's operands are made and read in forms that the pins allow. */
+bool pins_allow(const SynthPins *pins, const Graph *graph, OpId op, const Form *form);
+
+/* Whether some operand of the op is pinned. */
+bool pins_touch(const SynthPins *pins, const Graph *graph, OpId op);
+
+/* Appends to a key whatever allows rules of this op. */
+void pins_describe(const SynthPins *pins, const Graph *graph, OpId op, GString *key);
+
+/* KILTER_ERROR_INPUT: the op cannot run under the pins of its operands, which it names. */
+bool pins_fail(const SynthPins *pins, const Graph *graph, OpId op, GError **error);
+
+#endif
