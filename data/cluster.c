@@ -3,6 +3,7 @@
 #include "data/error.h"
 #include "data/network_spec.h"
 #include "data/path.h"
+#include "data/tuning.h"
 
 #include <string.h>
 
@@ -53,6 +54,7 @@ void cluster_free(Cluster *cluster)
     g_free(cluster->description);
     g_free(cluster->collective_source);
     network_spec_free(cluster->network);
+    tuning_free(cluster->tuning);
     g_free(cluster);
 }
 

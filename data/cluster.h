@@ -59,6 +59,7 @@ typedef struct {
 } Machine;
 
 typedef struct NetworkSpec NetworkSpec; /* data/topology.h */
+struct Tuning;                          /* data/tuning.h */
 
 typedef struct {
     char *name;
@@ -70,6 +71,7 @@ typedef struct {
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     char *collective_source;
     NetworkSpec *network; /* NULL: one port a machine, see data/topology.h */
+    struct Tuning *tuning; /* its own rules, NULL: only the default ones */
 } Cluster;
 
 /* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/path.h), by the path of a

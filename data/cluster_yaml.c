@@ -26,11 +26,15 @@
  *         - {from: fast-0, to: a, latency: 5 us, bandwidth: 10 Gb/s}
  *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s}   # a GPU's own
  *       source: where these are from
+ *     tuning:                                       # optional, see data/tuning.h
+ *       rules:
+ *         - {collective: all_reduce, most_bytes: 1 MiB, algorithm: tree}
+ *       source: where these are from
  */
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/network_spec.h"
-#include "data/yaml.h"
+#include "data/tuning_yaml.h"
 
 #include <cyaml/cyaml.h>
 #include <math.h>
@@ -88,6 +92,7 @@ typedef struct {
     uint32_t group_count;
     CollectivesText *collectives;
     TopologyText *topology;
+    TuningText *tuning;
 } ClusterText;
 
 #define TEXT(key, type, member, max) \
@@ -175,6 +180,8 @@ static const cyaml_schema_field_t CLUSTER[] = {
                             ClusterText, collectives, KINDS),
     CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, topology, TOPOLOGY),
+    CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, tuning, TUNING_SCHEMA),
     CYAML_FIELD_END,
 };
 
@@ -430,6 +437,11 @@ static Cluster *read_yaml(const Yaml *yaml, GError **error)
     if (!read_types(&reader, error) || !read_machines(&reader, error) ||
         !read_collectives(&reader, error) || !read_topology(&reader, error))
         return NULL;
+    if (reader.text->tuning) {
+        cluster->tuning = tuning_read(yaml, "tuning", reader.text->tuning, error);
+        if (!cluster->tuning)
+            return NULL;
+    }
     return g_steal_pointer(&cluster);
 }
 

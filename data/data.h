@@ -26,6 +26,7 @@
 #include "data/rule.h"
 #include "data/store.h"
 #include "data/topology.h"
+#include "data/tuning.h"
 #include "data/units.h"
 #include "data/yaml.h"
 

@@ -287,6 +287,9 @@ Topology *topology_of_view(const ClusterView *view, GError **error)
     if (!check_routes(topology, error))
         return NULL;
     walk(topology);
+    topology->tuning = tuning_of_cluster(view->cluster, error);
+    if (!topology->tuning)
+        return NULL;
     return g_steal_pointer(&topology);
 }
 
@@ -297,6 +300,7 @@ void topology_free(Topology *topology)
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         g_free(topology->node[i].name);
     g_free(topology->source);
+    tuning_free(topology->tuning);
     g_free(topology->node);
     g_free(topology->link);
     g_free(topology->device);

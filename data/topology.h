@@ -34,7 +34,7 @@
 #ifndef KILTER_DATA_TOPOLOGY_H
 #define KILTER_DATA_TOPOLOGY_H
 
-#include "data/cluster.h"
+#include "data/tuning.h"
 
 typedef enum {
     NETWORK_STAR,
@@ -88,7 +88,8 @@ typedef struct {
 } TopologyLink;
 
 typedef struct {
-    char *source; /* of the bandwidths */
+    char *source;   /* of the bandwidths */
+    Tuning *tuning; /* which algorithms collectives take on it */
     uint32_t n_nodes, n_links, n_devices;
     TopologyNode *node;
     TopologyLink *link;

@@ -1,10 +1,12 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "experiments/command.h"
 
 typedef struct {
-    char *bytes, *algorithm, *granularity, *skew;
+    char *bytes, *algorithm, *granularity, *skew, *shares, *root;
+    GArray *share; /* double */
 } Own;
 
 static void own_clear(Own *own)
@@ -13,10 +15,16 @@ static void own_clear(Own *own)
     g_free(own->algorithm);
     g_free(own->granularity);
     g_free(own->skew);
+    g_free(own->shares);
+    g_free(own->root);
+    if (own->share)
+        g_array_unref(own->share);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 enum { LINKS_SHOWN = 5 };
+
+static const double SHARE_MAX = 1e12;
 
 /* Busy links first: by the part of their bandwidth that was used, then by name. */
 static int by_use(const void *a, const void *b)
@@ -81,8 +89,45 @@ static void print_text(const char *kind, const char *cluster, double bytes,
                lone->link[i].name, carried, 100 * utilization(lone, &lone->link[i]));
     }
     if (shown < lone->n_links)
-        printf("              and %u more links\n",
-               lone->n_links - shown);
+        printf("              and %u more links\n", lone->n_links - shown);
+}
+
+static bool parse_shares(Own *own, SimLoneOptions *what, GError **error)
+{
+    own->share = g_array_new(FALSE, FALSE, sizeof(double));
+    g_auto(GStrv) words = g_strsplit(own->shares ? own->shares : "", ",", -1);
+    double sum = 0;
+    for (char **word = words; *word; word++) {
+        char *end;
+        const double share = g_ascii_strtod(*word, &end);
+        if (end == *word || *end || !(share >= 0 && share <= SHARE_MAX))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "--shares: expected numbers from 0 to %g, got '%.60s'",
+                               SHARE_MAX, *word);
+        sum += share;
+        g_array_append_val(own->share, share);
+    }
+    if (own->shares && !(sum > 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "--shares: expected one above 0");
+    what->share = own->shares ? (const double *)(void *)own->share->data : NULL;
+    what->n_shares = own->share->len;
+    return true;
+}
+
+static bool parse_root(const Own *own, SimLoneOptions *what, GError **error)
+{
+    guint64 root;
+    if (!own->root)
+        return true;
+    if (strcmp(own->root, "all") == 0) {
+        what->root = SIM_EVERY_RANK;
+        return true;
+    }
+    if (!g_ascii_string_to_unsigned(own->root, 10, 0, UINT32_MAX - 1, &root, NULL))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--root: expected a rank or all, got '%.60s'", own->root);
+    what->root = (uint32_t)root;
+    return true;
 }
 
 static bool parse_sizes(const Own *own, SimLoneOptions *what, Granularity *granularity,
@@ -136,9 +181,16 @@ bool cmd_collective(int argc, char **argv, GError **error)
          "Size of the tensor, such as 100MB; of an all-to-all, of each rank", "SIZE"},
         {"algorithm", 'a', 0, G_OPTION_ARG_STRING, &own.algorithm,
          "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: "
-         "by "
-         "size and ranks)",
+         "what the cluster's tuning table says)",
          "NAME"},
+        {"shares", 0, 0, G_OPTION_ARG_STRING, &own.shares,
+         "What part of the tensor each rank has, gets or serves, such as 2,1,1; relative "
+         "(default: equal)",
+         "A,B,..."},
+        {"root", 0, 0, G_OPTION_ARG_STRING, &own.root,
+         "Rank that broadcasts, gets the sum, or is the server (default: 0); of push and "
+         "pull also all",
+         "RANK"},
         {"skew", 0, 0, G_OPTION_ARG_STRING, &own.skew,
          "Ranks come at random within this time, such as 1ms", "TIME"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
@@ -171,5 +223,6 @@ bool cmd_collective(int argc, char **argv, GError **error)
     Granularity granularity;
     what.seed = options.planner.seed;
     return parse_sizes(&own, &what, &granularity, error) &&
+           parse_shares(&own, &what, error) && parse_root(&own, &what, error) &&
            simulate(argv[2], &what, granularity, &options, error);
 }

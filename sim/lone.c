@@ -77,21 +77,79 @@ static void finish(SimLone *report, const SimLowered *lowered)
         report->time_s = fmax(report->time_s, report->end_s[r]);
     }
     report->last_arrival_s = last_s;
-    report->algorithm = sim_algorithm_name(sim_lowered_algorithm(lowered));
+    report->algorithm = algorithm_name(sim_lowered_algorithm(lowered));
     report->latency_s = sim_lowered_latency_s(lowered);
     report->sent_bytes = sim_lowered_bytes(lowered);
 }
 
+static bool has_root(Traffic traffic)
+{
+    return traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ||
+           traffic == TRAFFIC_PUSH || traffic == TRAFFIC_PULL;
+}
+
+/* The shares so that they sum to 1; NULL and an error if they are none. Caller frees. */
+static double *find_shares(const SimLoneOptions *options, Traffic traffic, uint32_t n,
+                           GError **error)
+{
+    static const uint32_t HAVE =
+        1U << TRAFFIC_ALL_GATHER | 1U << TRAFFIC_GROUPED_ALL_GATHER |
+        1U << TRAFFIC_REDUCE_SCATTER | 1U << TRAFFIC_GROUPED_REDUCE_SCATTER |
+        1U << TRAFFIC_ALL_TO_ALL | 1U << TRAFFIC_PUSH | 1U << TRAFFIC_PULL;
+    double sum = 0;
+    if (!(HAVE & 1U << traffic))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s has no shares",
+                           traffic_name(traffic)),
+               NULL;
+    if (options->n_shares != n)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a share for each of %u ranks, got %u", n,
+                           options->n_shares),
+               NULL;
+    for (uint32_t i = 0; i < n; i++)
+        sum += options->share[i];
+    double *share = g_memdup2(options->share, n * sizeof *share);
+    for (uint32_t i = 0; i < n; i++)
+        share[i] /= sum;
+    return share;
+}
+
+/* What the options say, but for the devices and the shares. */
+static bool describe(const SimLoneOptions *options, uint32_t n, SimCollective *collective,
+                     GError **error)
+{
+    *collective = (SimCollective){.bytes = options->bytes, .n = n};
+    if (!traffic_find(options->kind, &collective->traffic, error) ||
+        !algorithm_find(options->algorithm ? options->algorithm : "auto",
+                        &collective->algorithm, error))
+        return false;
+    const bool servers =
+        collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
+    /* Of an all-to-all, the bytes are a rank's. */
+    if (collective->traffic == TRAFFIC_ALL_TO_ALL)
+        collective->bytes *= n;
+    const bool every = servers && options->root == SIM_EVERY_RANK;
+    if (options->root >= n && !every)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
+                           options->root, n);
+    collective->root = every ? n : options->root;
+    return has_root(collective->traffic) || options->root == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s has no root",
+                       traffic_name(collective->traffic));
+}
+
 SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error)
 {
-    SimCollective collective = {.bytes = options->bytes, .n = view->n_devices};
-    if (!sim_traffic_find(options->kind, &collective.traffic, error) ||
-        !sim_algorithm_find(options->algorithm ? options->algorithm : "auto",
-                            &collective.algorithm, error))
+    SimCollective collective;
+    g_autofree double *share = NULL;
+    if (!describe(options, view->n_devices, &collective, error))
         return NULL;
-    /* Of an all-to-all, the bytes are a rank's. */
-    if (collective.traffic == SIM_ALL_TO_ALL)
-        collective.bytes *= view->n_devices;
+    if (options->share) {
+        share = find_shares(options, collective.traffic, view->n_devices, error);
+        if (!share)
+            return NULL;
+        collective.share_from = collective.share_to = share;
+    }
     g_autoptr(Topology) topology = topology_of_view(view, error);
     if (!topology)
         return NULL;

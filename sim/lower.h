@@ -22,7 +22,7 @@ typedef struct {
 
 struct SimLowered {
     uint32_t n_ranks; /* of all groups */
-    SimAlgorithm algorithm;
+    Algorithm algorithm;
     double efficiency, sent;
     GArray *use, *phase, *message;   /* either phases or messages */
     uint32_t *first_of, *message_of; /* messages of rank r, whichever end it is:
@@ -63,7 +63,7 @@ double lower_part_bytes(const Lower *lower); /* padded part of an all-gather or
                                               * reduce-scatter: max(B) V */
 
 /* How a pipeline cuts `bytes`: how many pieces. */
-double lower_pieces(double bytes);
+double lower_pieces(const Lower *lower, double bytes);
 
 typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);
 bool lower_ring_all_reduce(Lower *lower, GError **error);
@@ -80,5 +80,6 @@ bool lower_direct_parts(Lower *lower, GError **error);
 bool lower_direct_root(Lower *lower, GError **error);
 bool lower_direct_server(Lower *lower, GError **error);
 bool lower_hierarchical(Lower *lower, GError **error);
+bool lower_hierarchical_all_to_all(Lower *lower, GError **error);
 
 #endif

@@ -45,9 +45,11 @@ bool lower_direct_all_to_all(Lower *lower, GError **error)
  * or exact. */
 bool lower_direct_parts(Lower *lower, GError **error)
 {
-    const SimTraffic traffic = lower->collective->traffic;
-    const bool gather = traffic == SIM_ALL_GATHER || traffic == SIM_GROUPED_ALL_GATHER;
-    const bool padded = traffic == SIM_ALL_GATHER || traffic == SIM_REDUCE_SCATTER;
+    const Traffic traffic = lower->collective->traffic;
+    const bool gather =
+        traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_GROUPED_ALL_GATHER;
+    const bool padded =
+        traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_REDUCE_SCATTER;
     (void)error;
     for (uint32_t g = 0; g < lower->n_groups; g++)
         for (uint32_t k = 1; k < lower->n; k++)
@@ -68,11 +70,11 @@ bool lower_direct_root(Lower *lower, GError **error)
     const SimCollective *collective = lower->collective;
     (void)error;
     for (uint32_t g = 0; g < lower->n_groups; g++) {
-        if (collective->traffic == SIM_SEND) {
+        if (collective->traffic == TRAFFIC_SEND) {
             lower_free(lower, g, 0, 1, collective->bytes);
             continue;
         }
-        const bool reduce = collective->traffic == SIM_REDUCE;
+        const bool reduce = collective->traffic == TRAFFIC_REDUCE;
         for (uint32_t i = 0; i < lower->n; i++)
             if (i != collective->root)
                 lower_free(lower, g, reduce ? i : collective->root,
@@ -85,7 +87,7 @@ bool lower_direct_root(Lower *lower, GError **error)
 bool lower_direct_server(Lower *lower, GError **error)
 {
     const SimCollective *collective = lower->collective;
-    const bool push = collective->traffic == SIM_PUSH;
+    const bool push = collective->traffic == TRAFFIC_PUSH;
     (void)error;
     for (uint32_t g = 0; g < lower->n_groups; g++)
         for (uint32_t server = 0; server < lower->n; server++) {

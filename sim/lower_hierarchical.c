@@ -1,4 +1,7 @@
-/* Rings inside machines and rings between them: GPU l of every machine is in ring l. */
+/* Inside machines and between them: GPU l of every machine is in ring l, or sends to the
+ * other machines what GPUs l there get. */
+#include <math.h>
+
 #include "data/data.h"
 #include "sim/lower.h"
 
@@ -68,13 +71,13 @@ bool lower_hierarchical(Lower *lower, GError **error)
     const double part = lower_part_bytes(lower);
 
     switch (lower->collective->traffic) {
-    case SIM_ALL_REDUCE:
+    case TRAFFIC_ALL_REDUCE:
         inside(&hierarchy, (gpus - 1) * bytes / gpus);
         between(&hierarchy, 2 * (machines - 1),
                 2 * (machines - 1) * bytes / ((double)machines * gpus));
         inside(&hierarchy, (gpus - 1) * bytes / gpus);
         break;
-    case SIM_ALL_GATHER:
+    case TRAFFIC_ALL_GATHER:
         between(&hierarchy, machines - 1, (machines - 1) * part);
         inside(&hierarchy, (gpus - 1) * machines * part);
         break;
@@ -82,5 +85,75 @@ bool lower_hierarchical(Lower *lower, GError **error)
         inside(&hierarchy, (gpus - 1) * machines * part);
         between(&hierarchy, machines - 1, (machines - 1) * part);
     }
+    return true;
+}
+
+/* --- all-to-all --- */
+
+/* Of position i's machine, what its GPUs together hold (`from`) or, over all machines, what
+ * the GPUs of i's index get: shares of the tensor. */
+static double sum_machine_from(const Hierarchy *h, const uint32_t *ring, uint32_t i)
+{
+    double sum = 0;
+    for (uint32_t l = 0; l < h->gpus; l++)
+        sum += lower_share_from(h->lower, ring[i / h->gpus * h->gpus + l]);
+    return sum;
+}
+
+static double sum_index_to(const Hierarchy *h, const uint32_t *ring, uint32_t i)
+{
+    double sum = 0;
+    for (uint32_t m = 0; m < h->machines; m++)
+        sum += lower_share_to(h->lower, ring[m * h->gpus + i % h->gpus]);
+    return sum;
+}
+
+/* One round: position i sends held[i] wanted[j] V to every j of its machine (`inside`) or of
+ * its index. */
+static void exchange(const Hierarchy *h, bool inside, const double *held,
+                     const double *wanted)
+{
+    Lower *lower = h->lower;
+    const uint32_t n = lower->n, near = inside ? h->gpus : h->machines;
+    double largest = 0;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t g = 0; g < lower->n_groups; g++)
+            for (uint32_t i = 0; i < n; i++)
+                for (uint32_t k = 1; k < near; k++) {
+                    const uint32_t j =
+                        inside ? i / near * near + (i + k) % near : (i + k * h->gpus) % n;
+                    const double share = held[g * n + i] * wanted[g * n + j];
+                    if (pass == 0)
+                        largest = fmax(largest, share);
+                    else if (largest > 0)
+                        lower_hop(lower, g, i, j, share / largest);
+                }
+    if (near > 1)
+        lower_rounds(lower, 1, largest * lower->collective->bytes, 0);
+}
+
+bool lower_hierarchical_all_to_all(Lower *lower, GError **error)
+{
+    Hierarchy hierarchy = {.lower = lower};
+    const uint32_t n = lower->n;
+    if (!find_hierarchy(&hierarchy, error))
+        return false;
+    g_autofree double *held = g_new(double, (size_t)lower->n_groups *n);
+    g_autofree double *wanted = g_new(double, (size_t)lower->n_groups *n);
+
+    /* To GPU l of the machine: what all GPUs l get. */
+    for (uint32_t k = 0; k < lower->n_groups * n; k++) {
+        const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];
+        held[k] = lower_share_from(lower, ring[k % n]);
+        wanted[k] = sum_index_to(&hierarchy, ring, k % n);
+    }
+    exchange(&hierarchy, true, held, wanted);
+    /* To GPU l elsewhere: what it gets of the machine. */
+    for (uint32_t k = 0; k < lower->n_groups * n; k++) {
+        const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];
+        held[k] = sum_machine_from(&hierarchy, ring, k % n);
+        wanted[k] = lower_share_to(lower, ring[k % n]);
+    }
+    exchange(&hierarchy, false, held, wanted);
     return true;
 }

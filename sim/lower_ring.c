@@ -40,13 +40,13 @@ static void chain(Lower *lower, uint32_t root, double bytes, bool to_root, uint3
             lower_hop(lower, g, to_root ? b : a, to_root ? a : b, 1);
         }
     }
-    const double pieces = lower_pieces(bytes);
+    const double pieces = lower_pieces(lower, bytes);
     lower_rounds(lower, steps, bytes, idle_pieces * bytes / pieces);
 }
 
 bool lower_chain(Lower *lower, GError **error)
 {
-    const bool to_root = lower->collective->traffic == SIM_REDUCE;
+    const bool to_root = lower->collective->traffic == TRAFFIC_REDUCE;
     (void)error;
     chain(lower, lower->collective->root, lower->collective->bytes, to_root, lower->n - 1,
           lower->n - 2.0);
@@ -57,7 +57,7 @@ bool lower_chain(Lower *lower, GError **error)
  * chain waits for one hop. */
 bool lower_ring_grouped(Lower *lower, GError **error)
 {
-    const bool gather = lower->collective->traffic == SIM_GROUPED_ALL_GATHER;
+    const bool gather = lower->collective->traffic == TRAFFIC_GROUPED_ALL_GATHER;
     (void)error;
     for (uint32_t i = 0; i < lower->n; i++) {
         const double share =

@@ -54,17 +54,18 @@ static void tree_hops(Lower *lower, uint32_t root, TreeKind kind, bool up, bool 
 
 static void tree_rounds(Lower *lower, double bytes, uint32_t levels)
 {
-    lower_rounds(lower, levels, bytes, (levels - 1) * bytes / lower_pieces(bytes));
+    lower_rounds(lower, levels, bytes, (levels - 1) * bytes / lower_pieces(lower, bytes));
 }
 
 bool lower_tree(Lower *lower, GError **error)
 {
     const SimCollective *collective = lower->collective;
-    const bool both = collective->traffic == SIM_ALL_REDUCE;
+    const bool both = collective->traffic == TRAFFIC_ALL_REDUCE;
     const uint32_t depth = depth_of(lower->n);
     (void)error;
     tree_hops(lower, both ? lower->n : collective->root, TREE_FIRST,
-              collective->traffic != SIM_BROADCAST, collective->traffic != SIM_REDUCE);
+              collective->traffic != TRAFFIC_BROADCAST,
+              collective->traffic != TRAFFIC_REDUCE);
     tree_rounds(lower, collective->bytes, both ? 2 * depth : depth);
     return true;
 }
@@ -133,11 +134,11 @@ bool lower_halving_parts(Lower *lower, GError **error)
     if (!is_power_of_two(n))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "halving: %s needs a power of two of ranks, got %u",
-                           sim_traffic_name(lower->collective->traffic), n);
+                           traffic_name(lower->collective->traffic), n);
     g_autofree uint32_t *member = g_new(uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
         member[i] = i;
-    if (lower->collective->traffic == SIM_REDUCE_SCATTER)
+    if (lower->collective->traffic == TRAFFIC_REDUCE_SCATTER)
         for (uint32_t d = 1; d < n; d *= 2)
             exchange(lower, member, n, d, bytes / (2 * d));
     else

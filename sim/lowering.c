@@ -6,121 +6,70 @@
 
 #include "sim/lower.h"
 
-/* --- names --- */
+/* --- which algorithm does what: as algorithm_check (data/tuning.h) says --- */
 
-static const char *const TRAFFIC_NAME[] = {
-#define X(id, name) [SIM_##id] = name,
-    SIM_TRAFFIC_TABLE(X)
-#undef X
-};
-static const char *const ALGORITHM_NAME[] = {
-#define X(id, name) [SIM_ALGORITHM_##id] = name,
-    SIM_ALGORITHM_TABLE(X)
-#undef X
-};
-
-const char *sim_traffic_name(SimTraffic traffic)
-{
-    return TRAFFIC_NAME[traffic];
-}
-
-const char *sim_algorithm_name(SimAlgorithm algorithm)
-{
-    return ALGORITHM_NAME[algorithm];
-}
-
-static bool find_name(const char *const *names, uint32_t n, const char *what,
-                      const char *name, uint32_t *index, GError **error)
-{
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (*index = 0; *index < n; ++*index) {
-        if (strcmp(names[*index], name) == 0)
-            return true;
-        g_string_append_printf(known, "%s%s", *index ? ", " : "", names[*index]);
-    }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown %s '%.60s'; expected one of %s", what, name, known->str);
-}
-
-bool sim_traffic_find(const char *name, SimTraffic *traffic, GError **error)
-{
-    uint32_t index;
-    if (!find_name(TRAFFIC_NAME, SIM_TRAFFICS, "collective", name, &index, error))
-        return false;
-    *traffic = (SimTraffic)index;
-    return true;
-}
-
-bool sim_algorithm_find(const char *name, SimAlgorithm *algorithm, GError **error)
-{
-    uint32_t index;
-    if (!find_name(ALGORITHM_NAME, SIM_ALGORITHMS, "algorithm", name, &index, error))
-        return false;
-    *algorithm = (SimAlgorithm)index;
-    return true;
-}
-
-/* --- which algorithm does what --- */
-
-static const LowerAlgorithm ALGORITHM[SIM_TRAFFICS][SIM_ALGORITHMS] = {
-    [SIM_ALL_REDUCE] = {[SIM_ALGORITHM_RING] = lower_ring_all_reduce,
-                        [SIM_ALGORITHM_TREE] = lower_tree,
-                        [SIM_ALGORITHM_DOUBLE_TREE] = lower_double_tree,
-                        [SIM_ALGORITHM_HALVING] = lower_halving,
-                        [SIM_ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [SIM_ALL_GATHER] = {[SIM_ALGORITHM_RING] = lower_ring_parts,
-                        [SIM_ALGORITHM_HALVING] = lower_halving_parts,
-                        [SIM_ALGORITHM_DIRECT] = lower_direct_parts,
-                        [SIM_ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [SIM_GROUPED_ALL_GATHER] = {[SIM_ALGORITHM_RING] = lower_ring_grouped,
-                                [SIM_ALGORITHM_DIRECT] = lower_direct_parts},
-    [SIM_REDUCE_SCATTER] = {[SIM_ALGORITHM_RING] = lower_ring_parts,
-                            [SIM_ALGORITHM_HALVING] = lower_halving_parts,
-                            [SIM_ALGORITHM_DIRECT] = lower_direct_parts,
-                            [SIM_ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [SIM_GROUPED_REDUCE_SCATTER] = {[SIM_ALGORITHM_RING] = lower_ring_grouped,
-                                    [SIM_ALGORITHM_DIRECT] = lower_direct_parts},
-    [SIM_ALL_TO_ALL] = {[SIM_ALGORITHM_PAIRWISE] = lower_pairwise,
-                        [SIM_ALGORITHM_DIRECT] = lower_direct_all_to_all},
-    [SIM_BROADCAST] = {[SIM_ALGORITHM_RING] = lower_chain,
-                       [SIM_ALGORITHM_TREE] = lower_tree,
-                       [SIM_ALGORITHM_DIRECT] = lower_direct_root},
-    [SIM_REDUCE] = {[SIM_ALGORITHM_RING] = lower_chain,
-                    [SIM_ALGORITHM_TREE] = lower_tree,
-                    [SIM_ALGORITHM_DIRECT] = lower_direct_root},
-    [SIM_SEND] = {[SIM_ALGORITHM_DIRECT] = lower_direct_root},
-    [SIM_PUSH] = {[SIM_ALGORITHM_DIRECT] = lower_direct_server},
-    [SIM_PULL] = {[SIM_ALGORITHM_DIRECT] = lower_direct_server},
+static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
+    [TRAFFIC_ALL_REDUCE] = {[ALGORITHM_RING] = lower_ring_all_reduce,
+                            [ALGORITHM_TREE] = lower_tree,
+                            [ALGORITHM_DOUBLE_TREE] = lower_double_tree,
+                            [ALGORITHM_HALVING] = lower_halving,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_ALL_GATHER] = {[ALGORITHM_RING] = lower_ring_parts,
+                            [ALGORITHM_HALVING] = lower_halving_parts,
+                            [ALGORITHM_DIRECT] = lower_direct_parts,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_GROUPED_ALL_GATHER] =
+        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
+    [TRAFFIC_REDUCE_SCATTER] = {[ALGORITHM_RING] = lower_ring_parts,
+                                [ALGORITHM_HALVING] = lower_halving_parts,
+                                [ALGORITHM_DIRECT] = lower_direct_parts,
+                                [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_GROUPED_REDUCE_SCATTER] =
+        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
+    [TRAFFIC_ALL_TO_ALL] = {[ALGORITHM_PAIRWISE] = lower_pairwise,
+                            [ALGORITHM_DIRECT] = lower_direct_all_to_all,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical_all_to_all},
+    [TRAFFIC_BROADCAST] = {[ALGORITHM_RING] = lower_chain,
+                           [ALGORITHM_TREE] = lower_tree,
+                           [ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_REDUCE] = {[ALGORITHM_RING] = lower_chain,
+                        [ALGORITHM_TREE] = lower_tree,
+                        [ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_SEND] = {[ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_PUSH] = {[ALGORITHM_DIRECT] = lower_direct_server},
+    [TRAFFIC_PULL] = {[ALGORITHM_DIRECT] = lower_direct_server},
 };
 
-static LowerAlgorithm find_algorithm(SimTraffic traffic, SimAlgorithm algorithm,
-                                     GError **error)
+/* The algorithm that is asked for or that the tuning table names; AUTO if neither is. */
+static Algorithm choose(const SimCollective *collective, const Topology *topology,
+                        GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
-    if (ALGORITHM[traffic][algorithm])
-        return ALGORITHM[traffic][algorithm];
-    for (uint32_t i = 0; i < SIM_ALGORITHMS; i++)
-        if (ALGORITHM[traffic][i])
-            g_string_append_printf(known, "%s%s", known->len ? ", " : "",
-                                   ALGORITHM_NAME[i]);
-    kilter_fail(error, KILTER_ERROR_INPUT, "%s does not do %s; expected one of %s",
-                ALGORITHM_NAME[algorithm], TRAFFIC_NAME[traffic], known->str);
-    return NULL;
+    if (collective->algorithm != ALGORITHM_AUTO)
+        return algorithm_check(collective->algorithm, collective->traffic, error)
+                   ? collective->algorithm
+                   : ALGORITHM_AUTO;
+    const Algorithm chosen = tuning_choose(topology->tuning, collective->traffic,
+                                           collective->n, collective->bytes);
+    if (chosen == ALGORITHM_AUTO)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "no tuning rule for %s of %.0f bytes among %u ranks",
+                    traffic_name(collective->traffic), collective->bytes, collective->n);
+    return chosen;
 }
 
 /* The fitted collective whose part of the bandwidth traffic of that kind gets. */
-static const Collective FITTED[SIM_TRAFFICS] = {
-    [SIM_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE,
-    [SIM_ALL_GATHER] = COLLECTIVE_ALL_GATHER,
-    [SIM_GROUPED_ALL_GATHER] = COLLECTIVE_GROUPED_ALL_GATHER,
-    [SIM_REDUCE_SCATTER] = COLLECTIVE_REDUCE_SCATTER,
-    [SIM_GROUPED_REDUCE_SCATTER] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
-    [SIM_ALL_TO_ALL] = COLLECTIVE_ALL_TO_ALL,
-    [SIM_BROADCAST] = COLLECTIVE_GROUPED_ALL_GATHER,
-    [SIM_REDUCE] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
-    [SIM_SEND] = COLLECTIVE_ALL_REDUCE,
-    [SIM_PUSH] = COLLECTIVE_ALL_REDUCE,
-    [SIM_PULL] = COLLECTIVE_ALL_REDUCE,
+static const Collective FITTED[TRAFFICS] = {
+    [TRAFFIC_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_ALL_GATHER] = COLLECTIVE_ALL_GATHER,
+    [TRAFFIC_GROUPED_ALL_GATHER] = COLLECTIVE_GROUPED_ALL_GATHER,
+    [TRAFFIC_REDUCE_SCATTER] = COLLECTIVE_REDUCE_SCATTER,
+    [TRAFFIC_GROUPED_REDUCE_SCATTER] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
+    [TRAFFIC_ALL_TO_ALL] = COLLECTIVE_ALL_TO_ALL,
+    [TRAFFIC_BROADCAST] = COLLECTIVE_GROUPED_ALL_GATHER,
+    [TRAFFIC_REDUCE] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
+    [TRAFFIC_SEND] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_PUSH] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_PULL] = COLLECTIVE_ALL_REDUCE,
 };
 
 /* --- what algorithms call --- */
@@ -137,9 +86,15 @@ double lower_share_to(const Lower *lower, uint32_t rank)
     return share ? share[rank] : 1.0 / lower->n;
 }
 
+double lower_pieces(const Lower *lower, double bytes)
+{
+    const Topology *topology = sim_network_topology(lower->network);
+    return fmax(1, ceil(bytes / topology->tuning->piece_bytes));
+}
+
 double lower_part_bytes(const Lower *lower)
 {
-    const bool gather = lower->collective->traffic == SIM_ALL_GATHER;
+    const bool gather = lower->collective->traffic == TRAFFIC_ALL_GATHER;
     double largest = 0;
     for (uint32_t i = 0; i < lower->n; i++)
         largest =
@@ -231,11 +186,11 @@ static bool check(const SimCollective *collective, const Topology *topology,
             return kilter_fail(error, KILTER_ERROR_INPUT, "device %u: the network has %u",
                                collective->device[i], topology->n_devices);
     const bool server =
-        collective->traffic == SIM_PUSH || collective->traffic == SIM_PULL;
+        collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
     if (collective->root >= collective->n + server)
         return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
                            collective->root, collective->n);
-    if (collective->traffic == SIM_SEND && collective->n < 2)
+    if (collective->traffic == TRAFFIC_SEND && collective->n < 2)
         return kilter_fail(error, KILTER_ERROR_INPUT, "send: expected 2 ranks, got 1");
     return true;
 }
@@ -297,9 +252,6 @@ static SimLowered *lowered_new(const SimCollective *collective, const Topology *
 {
     SimLowered *lowered = g_new0(SimLowered, 1);
     lowered->n_ranks = collective->n * MAX(1, collective->n_groups);
-    lowered->algorithm = collective->algorithm == SIM_ALGORITHM_AUTO
-                             ? sim_tuned_algorithm(collective)
-                             : collective->algorithm;
     lowered->efficiency = topology->efficiency[FITTED[collective->traffic]];
     lowered->use = g_array_new(FALSE, FALSE, sizeof(SimUse));
     lowered->phase = g_array_new(FALSE, FALSE, sizeof(LoweredPhase));
@@ -314,10 +266,10 @@ SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
     if (!check(collective, topology, error))
         return NULL;
     g_autoptr(SimLowered) lowered = lowered_new(collective, topology);
-    const LowerAlgorithm algorithm =
-        find_algorithm(collective->traffic, lowered->algorithm, error);
-    if (!algorithm)
+    lowered->algorithm = choose(collective, topology, error);
+    if (lowered->algorithm == ALGORITHM_AUTO)
         return NULL;
+    const LowerAlgorithm algorithm = LOWER[collective->traffic][lowered->algorithm];
 
     Lower lower = {.network = network,
                    .collective = collective,
@@ -351,7 +303,7 @@ void sim_lowered_free(SimLowered *lowered)
     g_free(lowered);
 }
 
-SimAlgorithm sim_lowered_algorithm(const SimLowered *lowered)
+Algorithm sim_lowered_algorithm(const SimLowered *lowered)
 {
     return lowered->algorithm;
 }

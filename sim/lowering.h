@@ -22,7 +22,7 @@
  *     push, pull            to or from the servers: the root has the whole V or, without
  *                           one (root = n), rank i is server of to_i V
  *
- * Algorithms (SIM_ALGORITHM_AUTO: the row of the tuning table for kind, n and bytes):
+ * Algorithms (ALGORITHM_AUTO: the rule of the cluster, data/tuning.h):
  *
  *     ring            2 (n-1) rounds of V/n (all-reduce); n-1 of a part (the others); a
  *                     pipelined chain (broadcast, reduce)
@@ -34,7 +34,8 @@
  *     pairwise        n-1 rounds of all-to-all, in round k rank i sends to i+k
  *     direct          every message at once (free)
  *     hierarchical    inside machines, between them, inside again: all-reduce, all-gather,
- *                     reduce-scatter; machines must hold equally many ranks
+ *                     reduce-scatter; all-to-all inside, then between GPUs of the same
+ *                     index; machines must hold equally many ranks
  *
  * Neighbours in rings and trees follow the topology's order, not the order of the ranks.
  *
@@ -46,60 +47,15 @@
 
 #include "sim/network.h"
 
-#define SIM_TRAFFIC_TABLE(X)                               \
-    X(ALL_REDUCE, "all_reduce")                            \
-    X(ALL_GATHER, "all_gather")                            \
-    X(GROUPED_ALL_GATHER, "grouped_all_gather")            \
-    X(REDUCE_SCATTER, "reduce_scatter")                    \
-    X(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter")    \
-    X(ALL_TO_ALL, "all_to_all") /* so far as Collective */ \
-    X(BROADCAST, "broadcast")                              \
-    X(REDUCE, "reduce")                                    \
-    X(SEND, "send")                                        \
-    X(PUSH, "push")                                        \
-    X(PULL, "pull")
-
-typedef enum {
-#define X(id, name) SIM_##id,
-    SIM_TRAFFIC_TABLE(X)
-#undef X
-        SIM_TRAFFICS
-} SimTraffic;
-
-#define SIM_ALGORITHM_TABLE(X)    \
-    X(AUTO, "auto")               \
-    X(RING, "ring")               \
-    X(TREE, "tree")               \
-    X(DOUBLE_TREE, "double_tree") \
-    X(HALVING, "halving")         \
-    X(PAIRWISE, "pairwise")       \
-    X(DIRECT, "direct")           \
-    X(HIERARCHICAL, "hierarchical")
-
-typedef enum {
-#define X(id, name) SIM_ALGORITHM_##id,
-    SIM_ALGORITHM_TABLE(X)
-#undef X
-        SIM_ALGORITHMS
-} SimAlgorithm;
-
-const char *sim_traffic_name(SimTraffic traffic);
-const char *sim_algorithm_name(SimAlgorithm algorithm);
-bool sim_traffic_find(const char *name, SimTraffic *traffic, GError **error);
-bool sim_algorithm_find(const char *name, SimAlgorithm *algorithm, GError **error);
-
 typedef struct {
-    SimTraffic traffic;
-    SimAlgorithm algorithm;
+    Traffic traffic;
+    Algorithm algorithm;
     double bytes;                        /* of one group's whole tensor */
     uint32_t n, n_groups;                /* ranks a group; groups, 0 counts as 1 */
     const uint32_t *device;              /* [group * n + rank], all different */
     const double *share_from, *share_to; /* [rank], of the tensor; NULL: 1/n */
     uint32_t root;                       /* rank */
 } SimCollective;
-
-/* What the table (sim/tuning.c) says for it. */
-SimAlgorithm sim_tuned_algorithm(const SimCollective *collective);
 
 /* The flows of a collective; can be run any number of times, also at once.
  * KILTER_ERROR_INPUT if the algorithm does not do this kind. */
@@ -109,7 +65,7 @@ SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
 void sim_lowered_free(SimLowered *lowered);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLowered, sim_lowered_free)
 
-SimAlgorithm sim_lowered_algorithm(const SimLowered *lowered); /* never AUTO */
+Algorithm sim_lowered_algorithm(const SimLowered *lowered); /* never AUTO */
 double sim_lowered_latency_s(const SimLowered *lowered); /* of all phases, one by one */
 double sim_lowered_bytes(const SimLowered *lowered);     /* sent by all ranks together */
 

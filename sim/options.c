@@ -13,7 +13,8 @@ typedef enum {
     TYPE_BYTES,
     TYPE_NUMBER,
     TYPE_TIME,
-    TYPE_TEXT
+    TYPE_TEXT,
+    TYPE_ALGORITHMS
 } Type;
 
 enum { COUNT_MAX = 8 };
@@ -107,6 +108,29 @@ static bool set_quantity(const Option *option, const char *value, Quantity quant
     return false;
 }
 
+bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GError **error)
+{
+    g_auto(GStrv) pairs = g_strsplit(text, "+", -1);
+
+    for (uint32_t i = 0; i < TRAFFICS; i++)
+        algorithm[i] = ALGORITHM_AUTO;
+    for (char **pair = pairs; *pair; pair++) {
+        char *colon = strchr(*pair, ':');
+        Traffic traffic;
+        Algorithm named;
+        if (!colon)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "expected KIND:NAME, got '%.60s'", *pair);
+        *colon = '\0';
+        if (!traffic_find(*pair, &traffic, error) ||
+            !algorithm_find(colon + 1, &named, error) ||
+            !algorithm_check(named, traffic, error))
+            return false;
+        algorithm[traffic] = named;
+    }
+    return true;
+}
+
 bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error)
 {
@@ -132,6 +156,13 @@ bool sim_options_set(SimOptions *options, const char *key, const char *value,
         return set_number(option, value, 0, NUMBER_MAX, false, member, error);
     case TYPE_TIME:
         return set_quantity(option, value, QUANTITY_TIME, member, error);
+    case TYPE_ALGORITHMS:
+        if (!sim_algorithms_parse(value, (Algorithm[TRAFFICS]){0}, error)) {
+            g_prefix_error(error, "option '%s': ", key);
+            return false;
+        }
+        *(const char **)member = g_intern_string(value);
+        return true;
     case TYPE_TEXT:
         *(const char **)member = g_intern_string(value);
         return true;
@@ -177,6 +208,7 @@ char *sim_options_get(const SimOptions *options, const char *key)
     case TYPE_TIME:
         return number_text(*(const double *)member, "s");
     case TYPE_TEXT:
+    case TYPE_ALGORITHMS:
         return g_strdup(*(const char *const *)member);
     }
     g_assert_not_reached();

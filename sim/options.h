@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/data.h"
+
 /*    type    member              key             default       help */
 #define SIM_OPTION_TABLE(X)                                                             \
     X(CHOICE, overlap, "overlap", "on",                                                 \
@@ -17,6 +19,8 @@
       "limit of the first gradient bucket; the others' is the planner's option bucket") \
     X(CHOICE, network, "network", "topology",                                           \
       "crossbar|topology: collectives take the cost model's time, or share links")      \
+    X(ALGORITHMS, algorithm, "algorithm", "",                                           \
+      "of collectives, as KIND:NAME+..., before the cluster's tuning table")            \
     X(NUMBER, jitter, "jitter", "0",                                                    \
       "standard deviation of an op's time, relative to it")                             \
     X(CHOICE, distribution, "distribution", "lognormal",                                \
@@ -29,13 +33,15 @@
     X(TIME, restart, "restart", "0s",                                                   \
       "time to replace what failed and start the iteration again; 0s: it fails")
 
-/* Members by type: CHOICE the position in the help's list, TEXT interned. */
-#define SIM_OPTION_TYPE_CHOICE uint32_t
-#define SIM_OPTION_TYPE_COUNT  uint32_t
-#define SIM_OPTION_TYPE_BYTES  uint64_t
-#define SIM_OPTION_TYPE_NUMBER double
-#define SIM_OPTION_TYPE_TIME   double
-#define SIM_OPTION_TYPE_TEXT   const char *
+/* Members by type: CHOICE the position in the help's list, TEXT interned, ALGORITHMS too:
+ * a text that sim_algorithms_parse takes. */
+#define SIM_OPTION_TYPE_CHOICE     uint32_t
+#define SIM_OPTION_TYPE_COUNT      uint32_t
+#define SIM_OPTION_TYPE_BYTES      uint64_t
+#define SIM_OPTION_TYPE_NUMBER     double
+#define SIM_OPTION_TYPE_TIME       double
+#define SIM_OPTION_TYPE_TEXT       const char *
+#define SIM_OPTION_TYPE_ALGORITHMS const char *
 
 typedef struct {
 #define X(type, member, key, value, help) SIM_OPTION_TYPE_##type member;
@@ -63,5 +69,10 @@ bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error);
 /* The value as text, which sim_options_set takes. Caller frees. */
 char *sim_options_get(const SimOptions *options, const char *key);
+
+/* "all_to_all:pairwise+all_reduce:ring": algorithm[traffic] of those that are named,
+ * ALGORITHM_AUTO of the others. KILTER_ERROR_INPUT. */
+bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS],
+                          GError **error);
 
 #endif

@@ -252,10 +252,18 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
 
 /* --- one collective, alone on the network --- */
 
+#define SIM_EVERY_RANK UINT32_MAX
+
 typedef struct {
     const char *kind;      /* all_reduce, ..., broadcast, reduce, send, push, pull */
-    const char *algorithm; /* ring, ...; NULL: by size and ranks */
-    double bytes;          /* of the tensor; of an all-to-all, of each rank */
+    const char *algorithm; /* ring, ...; NULL: by the tuning table */
+    double bytes; /* of the tensor; of an all-to-all, of each rank (their mean) */
+    const double *share; /* [rank], relative: what each has of it (all-gather), gets
+                            (reduce-scatter), both (all-to-all), or serves (push, pull);
+                            NULL: equal. No other kind takes any */
+    uint32_t n_shares;
+    uint32_t root; /* of broadcast, reduce, push, pull; SIM_EVERY_RANK (push, pull): all
+                      are servers */
     double skew_s;         /* ranks come at random within it */
     uint64_t seed;
 } SimLoneOptions;
@@ -275,7 +283,7 @@ typedef struct {
     SimLinkReport *link;           /* that carried any */
 } SimLone;
 
-/* Over all devices of the view, rank 0 the root or sender. KILTER_ERROR_INPUT. */
+/* Over all devices of the view; rank 0 sends to rank 1. KILTER_ERROR_INPUT. */
 SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error);
 void sim_lone_free(SimLone *lone);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLone, sim_lone_free)

@@ -16,6 +16,7 @@ struct SimTransport {
     SimNetwork *network;
     GHashTable *lowered; /* Key -> SimLowered */
     GPtrArray *runs;
+    Algorithm algorithm[TRAFFICS]; /* that the options name */
 };
 
 static guint key_hash(gconstpointer key)
@@ -41,6 +42,9 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
     transport->network = sim_network_new(engine, flow->topology);
     transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
                                                (GDestroyNotify)sim_lowered_free);
+    const bool good =
+        sim_algorithms_parse(flow->sim->options->algorithm, transport->algorithm, NULL);
+    g_assert(good); /* sim_options_set has checked it */
     transport->runs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_run_free);
     return transport;
 }
@@ -78,8 +82,10 @@ static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **
         return lowered;
 
     const SimGroup *group = &flow->tasks->group[task->group];
+    const Traffic traffic = (Traffic)task->collective; /* data/tuning.h: the same order */
     const SimCollective collective = {
-        .traffic = (SimTraffic)task->collective, /* sim/lowering.h: the same order */
+        .traffic = traffic,
+        .algorithm = transport->algorithm[traffic],
         .bytes = task->bytes,
         .n = group->n,
         .device = &flow->tasks->member[group->first],

@@ -10,8 +10,8 @@
 
 typedef struct {
     const char *name, *cluster;
-    SimTraffic traffic;
-    SimAlgorithm algorithm;
+    Traffic traffic;
+    Algorithm algorithm;
     double bytes; /* of the whole tensor */
     uint32_t repeats;
     Topology *topology;
@@ -122,20 +122,20 @@ int main(void)
     static Case cases[] = {
         {.name = "ring all-reduce, 1024 hosts",
          .cluster = "star:hosts=1024,bandwidth=10Gb/s,latency=5us",
-         .traffic = SIM_ALL_REDUCE,
-         .algorithm = SIM_ALGORITHM_RING,
+         .traffic = TRAFFIC_ALL_REDUCE,
+         .algorithm = ALGORITHM_RING,
          .bytes = 100e6,
          .repeats = 1},
         {.name = "12 all-reduces, 1024 hosts",
          .cluster = "star:hosts=1024,bandwidth=10Gb/s,latency=5us",
-         .traffic = SIM_ALL_REDUCE,
-         .algorithm = SIM_ALGORITHM_RING,
+         .traffic = TRAFFIC_ALL_REDUCE,
+         .algorithm = ALGORITHM_RING,
          .bytes = 28e6,
          .repeats = 12},
         {.name = "all-to-all, 256 hosts, 4:1 tree",
          .cluster = "tree:hosts=256,leaf=16,oversubscription=4",
-         .traffic = SIM_ALL_TO_ALL,
-         .algorithm = SIM_ALGORITHM_DIRECT,
+         .traffic = TRAFFIC_ALL_TO_ALL,
+         .algorithm = ALGORITHM_DIRECT,
          .bytes = 256 * 64e6,
          .repeats = 1},
     };

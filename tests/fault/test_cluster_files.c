@@ -63,7 +63,7 @@ static const Case CASE[] = {
      "source"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
-     "machines, collectives, topology"},
+     "machines, collectives, topology, tuning"},
     {"bandwidth: 50 GB/s", "bandwith: 50 GB/s",
      ":12: machines[0].inner.bandwith: unknown key; expected one of latency, bandwidth"},
     {"  all_to_all:", "  alltoall:",

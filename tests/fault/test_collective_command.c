@@ -49,6 +49,32 @@ static void test_skew(void **state)
     json_decref(value);
 }
 
+/* Uneven shares: padded to the largest or exact; servers and roots. w = 1.25 GB/s. */
+static void test_shares(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+#define STAR "star:hosts=4,latency=0s --bytes 100MB "
+    /* 3 rounds of the largest part: V/2 */
+    assert_close(time_of(box, "all_gather " STAR "--shares 3,1,1,1 --algorithm ring"),
+                 0.12, 1e-9);
+    /* the first receives V/2 of each 3 others at least */
+    assert_close(time_of(box, "grouped_all_gather " STAR "--shares 3,1,1,1 -a direct"),
+                 0.12, 1e-9);
+    assert_close(time_of(box, "reduce_scatter " STAR "--shares 1,1,1,3 --algorithm ring"),
+                 0.12, 1e-9);
+    /* 400 MB in all; the first sends half of it times half of that to others */
+    assert_close(time_of(box, "all_to_all " STAR "--shares 3,1,1,1 --algorithm direct"),
+                 0.08, 1e-9);
+    /* whichever is the server, three send it everything */
+    assert_close(time_of(box, "push " STAR "--root 2"), 0.24, 1e-9);
+    assert_close(time_of(box, "push " STAR "--root all"), 0.06, 1e-9);
+    assert_close(time_of(box, "push " STAR "--root all --shares 1,1,2,0"), 0.12, 1e-9);
+    assert_close(time_of(box, "broadcast " STAR "--root 3 --algorithm direct"), 0.24,
+                 1e-9);
+#undef STAR
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -66,6 +92,18 @@ static void test_refusals(void **state)
     program_refuses(box, "collective all_reduce star:hosts=4,bandwidth=0b/s --bytes 1MB",
                     2, "bandwidth");
     program_refuses(box, "collective send star:hosts=1 --bytes 1MB", 2, "2 ranks");
+    program_refuses(box, "collective push star:hosts=2 --bytes 1MB --root 2", 2,
+                    "root 2: there are 2 ranks");
+    program_refuses(box, "collective all_gather star:hosts=2 --bytes 1MB --root 1", 2,
+                    "all_gather has no root");
+    program_refuses(box, "collective all_gather star:hosts=2 --bytes 1MB --shares 1", 2,
+                    "a share for each of 2 ranks");
+    program_refuses(box, "collective all_gather star:hosts=2 --bytes 1MB --shares 0,0", 2,
+                    "--shares");
+    program_refuses(box, "collective all_gather star:hosts=2 --bytes 1MB --shares 1,x", 2,
+                    "--shares");
+    program_refuses(box, "collective all_reduce star:hosts=2 --bytes 1MB --shares 1,2", 2,
+                    "all_reduce has no shares");
     program_refuses(box, "collective send star:hosts=2 --bytes 1MB --granularity rack", 2,
                     "rack");
 }
@@ -75,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("collective_command", tests, NULL, NULL);

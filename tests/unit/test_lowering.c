@@ -6,8 +6,8 @@
 
 typedef struct {
     const char *cluster;
-    SimTraffic traffic;
-    SimAlgorithm algorithm;
+    Traffic traffic;
+    Algorithm algorithm;
     double bytes; /* of the whole tensor */
     double seconds;
 } Exact;
@@ -17,40 +17,43 @@ typedef struct {
 
 static const Exact EXACT[] = {
     /* 2 (n-1) (10 us + V/n/w) */
-    {"star:hosts=8", SIM_ALL_REDUCE, SIM_ALGORITHM_RING, 100 * MB, 0.14014},
-    {"star:hosts=64", SIM_ALL_REDUCE, SIM_ALGORITHM_RING, 100 * MB, 0.15876},
-    {"star:hosts=256", SIM_ALL_REDUCE, SIM_ALGORITHM_RING, 100 * MB, 0.164475},
-    {"star:hosts=1024", SIM_ALL_REDUCE, SIM_ALGORITHM_RING, 100 * MB, 0.18030375},
+    {"star:hosts=8", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 100 * MB, 0.14014},
+    {"star:hosts=64", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 100 * MB, 0.15876},
+    {"star:hosts=256", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 100 * MB, 0.164475},
+    {"star:hosts=1024", TRAFFIC_ALL_REDUCE, ALGORITHM_RING, 100 * MB, 0.18030375},
     /* 64 MB a host; the leaf's link carries leaf (n - leaf) 64 MB / n at leaf w / 4 */
-    {TREE("8", "4"), SIM_ALL_TO_ALL, SIM_ALGORITHM_DIRECT, 8 * 64 * MB, 0.10242},
-    {TREE("64", "8"), SIM_ALL_TO_ALL, SIM_ALGORITHM_DIRECT, 64 * 64 * MB, 0.17922},
-    {TREE("256", "16"), SIM_ALL_TO_ALL, SIM_ALGORITHM_DIRECT, 256 * 64 * MB, 0.19202},
+    {TREE("8", "4"), TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 8 * 64 * MB, 0.10242},
+    {TREE("64", "8"), TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 64 * 64 * MB, 0.17922},
+    {TREE("256", "16"), TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 256 * 64 * MB, 0.19202},
     /* (n-1) (10 us + V/n/w) */
-    {"star:hosts=4", SIM_ALL_GATHER, SIM_ALGORITHM_RING, 100 * MB, 0.06003},
-    {"star:hosts=4", SIM_REDUCE_SCATTER, SIM_ALGORITHM_RING, 100 * MB, 0.06003},
+    {"star:hosts=4", TRAFFIC_ALL_GATHER, ALGORITHM_RING, 100 * MB, 0.06003},
+    {"star:hosts=4", TRAFFIC_REDUCE_SCATTER, ALGORITHM_RING, 100 * MB, 0.06003},
     /* 2 log n rounds of 10 us, 2 (n-1)/n V/w */
-    {"star:hosts=8", SIM_ALL_REDUCE, SIM_ALGORITHM_HALVING, 100 * MB, 0.14006},
-    {"star:hosts=8", SIM_ALL_GATHER, SIM_ALGORITHM_HALVING, 100 * MB, 0.07003},
+    {"star:hosts=8", TRAFFIC_ALL_REDUCE, ALGORITHM_HALVING, 100 * MB, 0.14006},
+    {"star:hosts=8", TRAFFIC_ALL_GATHER, ALGORITHM_HALVING, 100 * MB, 0.07003},
     /* folds one rank: V/w + 10 us more, twice */
-    {"star:hosts=9", SIM_ALL_REDUCE, SIM_ALGORITHM_HALVING, 100 * MB, 0.30008},
+    {"star:hosts=9", TRAFFIC_ALL_REDUCE, ALGORITHM_HALVING, 100 * MB, 0.30008},
     /* n-1 rounds of V/n^2 */
-    {"star:hosts=4", SIM_ALL_TO_ALL, SIM_ALGORITHM_PAIRWISE, 100 * MB, 0.01503},
-    {"star:hosts=4", SIM_ALL_TO_ALL, SIM_ALGORITHM_DIRECT, 100 * MB, 0.01501},
+    {"star:hosts=4", TRAFFIC_ALL_TO_ALL, ALGORITHM_PAIRWISE, 100 * MB, 0.01503},
+    {"star:hosts=4", TRAFFIC_ALL_TO_ALL, ALGORITHM_DIRECT, 100 * MB, 0.01501},
     /* the root's port sends V to each of 3 */
-    {"star:hosts=4", SIM_BROADCAST, SIM_ALGORITHM_DIRECT, 100 * MB, 0.24001},
-    {"star:hosts=4", SIM_REDUCE, SIM_ALGORITHM_DIRECT, 100 * MB, 0.24001},
-    {"star:hosts=4", SIM_PUSH, SIM_ALGORITHM_DIRECT, 100 * MB, 0.24001},
-    {"star:hosts=4", SIM_PULL, SIM_ALGORITHM_DIRECT, 100 * MB, 0.24001},
-    {"star:hosts=2", SIM_SEND, SIM_ALGORITHM_DIRECT, 100 * MB, 0.08001},
+    {"star:hosts=4", TRAFFIC_BROADCAST, ALGORITHM_DIRECT, 100 * MB, 0.24001},
+    {"star:hosts=4", TRAFFIC_REDUCE, ALGORITHM_DIRECT, 100 * MB, 0.24001},
+    {"star:hosts=4", TRAFFIC_PUSH, ALGORITHM_DIRECT, 100 * MB, 0.24001},
+    {"star:hosts=4", TRAFFIC_PULL, ALGORITHM_DIRECT, 100 * MB, 0.24001},
+    {"star:hosts=2", TRAFFIC_SEND, ALGORITHM_DIRECT, 100 * MB, 0.08001},
     /* a chain of 3 links in 200 pieces of 512 KiB: 2 more pieces, 3 hops */
-    {"star:hosts=4", SIM_BROADCAST, SIM_ALGORITHM_RING, 104857600, 0.0847549408},
-    {"star:hosts=4", SIM_REDUCE, SIM_ALGORITHM_RING, 104857600, 0.0847549408},
+    {"star:hosts=4", TRAFFIC_BROADCAST, ALGORITHM_RING, 104857600, 0.0847549408},
+    {"star:hosts=4", TRAFFIC_REDUCE, ALGORITHM_RING, 104857600, 0.0847549408},
     /* 2 ranks: a tree is one link each way, both ways in 2 levels */
-    {"star:hosts=2", SIM_ALL_REDUCE, SIM_ALGORITHM_TREE, 104857600, 0.0843255104},
+    {"star:hosts=2", TRAFFIC_ALL_REDUCE, ALGORITHM_TREE, 104857600, 0.0843255104},
     /* in a machine of 4: 3 rounds of V/4 at 10 GB/s and 2 half hops; between 2: 2 rounds
      * in which the port carries 4 times V/8 */
-    {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", SIM_ALL_REDUCE,
-     SIM_ALGORITHM_HIERARCHICAL, 100 * MB, 2 * (0.0075 + 30e-6) + 0.08 + 2 * (20e-6)},
+    {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_REDUCE,
+     ALGORITHM_HIERARCHICAL, 100 * MB, 2 * (0.0075 + 30e-6) + 0.08 + 2 * (20e-6)},
+    /* inside: 3 messages of V/8 * 2/8; between: the port carries 4 of V/8 * 4/8 */
+    {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_TO_ALL,
+     ALGORITHM_HIERARCHICAL, 100 * MB, 0.0009375 + 10e-6 + 0.02 + 20e-6},
 };
 
 static void test_exact(void **state)
@@ -63,8 +66,8 @@ static void test_exact(void **state)
             .traffic = e->traffic, .algorithm = e->algorithm, .bytes = e->bytes};
         const double seconds = collective_s(&net, collective, NULL);
         if (fabs(seconds - e->seconds) > 1e-9 * e->seconds)
-            print_error("%s on %s by %s:\n", sim_traffic_name(e->traffic), e->cluster,
-                        sim_algorithm_name(e->algorithm));
+            print_error("%s on %s by %s:\n", traffic_name(e->traffic), e->cluster,
+                        algorithm_name(e->algorithm));
         assert_close(seconds, e->seconds, 1e-9);
     }
 }
@@ -75,8 +78,8 @@ static void test_rounds_advance_together(void **state)
     g_auto(NetworkCase) net = network_case("star:hosts=1024", GRANULARITY_MACHINE);
     (void)state;
     collective_s(&net,
-                 (SimCollective){.traffic = SIM_ALL_REDUCE,
-                                 .algorithm = SIM_ALGORITHM_RING,
+                 (SimCollective){.traffic = TRAFFIC_ALL_REDUCE,
+                                 .algorithm = ALGORITHM_RING,
                                  .bytes = 1e8},
                  NULL);
     assert_int_equal(sim_network_solved(net.network), 1);
@@ -89,14 +92,14 @@ static void test_fitted_network(void **state)
     g_auto(NetworkCase) net = network_case("hap-64", GRANULARITY_MACHINE);
     const double bytes = 256e6, n = 8;
     const LinkCost *fit = net.cluster->collective;
-    SimCollective collective = {.algorithm = SIM_ALGORITHM_RING, .bytes = bytes};
+    SimCollective collective = {.algorithm = ALGORITHM_RING, .bytes = bytes};
     (void)state;
-    collective.traffic = SIM_ALL_REDUCE;
+    collective.traffic = TRAFFIC_ALL_REDUCE;
     assert_close(collective_s(&net, collective, NULL),
                  fit[COLLECTIVE_ALL_REDUCE].latency_s +
                      2 * (n - 1) / n * bytes / fit[COLLECTIVE_ALL_REDUCE].bandwidth,
                  1e-9);
-    collective.traffic = SIM_ALL_GATHER;
+    collective.traffic = TRAFFIC_ALL_GATHER;
     assert_close(collective_s(&net, collective, NULL),
                  fit[COLLECTIVE_ALL_REDUCE].latency_s / 2 +
                      (n - 1) / n * bytes / fit[COLLECTIVE_ALL_GATHER].bandwidth,
@@ -127,15 +130,19 @@ static double sum_out_of_devices(const NetworkCase *net)
 }
 
 /* What all ranks send together, by what the collective is. */
-static double sent_bytes(SimTraffic traffic, SimAlgorithm algorithm, double n, double v)
+static double sent_bytes(Traffic traffic, Algorithm algorithm, double n, double machines,
+                         double v)
 {
+    const double gpus = n / machines;
     switch (traffic) {
-    case SIM_ALL_REDUCE:
-        return algorithm == SIM_ALGORITHM_HALVING && n == 7 ? (2 * 3 + 2 * 3.0) * v
-                                                            : 2 * (n - 1) * v;
-    case SIM_ALL_TO_ALL:
-        return (n - 1) / n * v;
-    case SIM_SEND:
+    case TRAFFIC_ALL_REDUCE:
+        return algorithm == ALGORITHM_HALVING && n == 7 ? (2 * 3 + 2 * 3.0) * v
+                                                        : 2 * (n - 1) * v;
+    case TRAFFIC_ALL_TO_ALL: /* hierarchical: twice, between machines once */
+        return algorithm == ALGORITHM_HIERARCHICAL
+                   ? ((gpus - 1) / gpus + (machines - 1) / machines) * v
+                   : (n - 1) / n * v;
+    case TRAFFIC_SEND:
         return v;
     default: /* every part, or all of V, to n - 1 others; with servers likewise */
         return (n - 1) * v;
@@ -152,7 +159,7 @@ static bool can_do(NetworkCase *net, SimCollective collective, SimLowered **lowe
     collective.n = net->topology->n_devices;
     *lowered = sim_lower(net->network, &collective, &error);
     if (!*lowered)
-        assert_error(error, KILTER_ERROR_INPUT, sim_algorithm_name(collective.algorithm));
+        assert_error(error, KILTER_ERROR_INPUT, algorithm_name(collective.algorithm));
     return *lowered;
 }
 
@@ -161,8 +168,8 @@ static void test_conservation(void **state)
     uint32_t cases = 0;
     (void)state;
     for (size_t i = 0; i < G_N_ELEMENTS(NETWORKS); i++)
-        for (SimTraffic t = 0; t < SIM_TRAFFICS; t++)
-            for (SimAlgorithm a = 1; a < SIM_ALGORITHMS; a++) {
+        for (Traffic t = 0; t < TRAFFICS; t++)
+            for (Algorithm a = 1; a < ALGORITHMS; a++) {
                 g_auto(NetworkCase) net = network_case(NETWORKS[i], GRANULARITY_GPU);
                 const SimCollective collective = {
                     .traffic = t, .algorithm = a, .bytes = 3e6, .root = 2};
@@ -171,7 +178,7 @@ static void test_conservation(void **state)
                     continue;
                 const double n = net.topology->n_devices;
                 assert_true(collective_s(&net, collective, NULL) > 0);
-                const double want = sent_bytes(t, a, n, 3e6);
+                const double want = sent_bytes(t, a, n, net.cluster->n_machines, 3e6);
                 assert_close(sim_lowered_bytes(lowered), want, 1e-9);
                 assert_close(sum_out_of_devices(&net), want, 1e-9);
                 cases++;
@@ -188,14 +195,14 @@ static void test_permutation(void **state)
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     (void)state;
     for (size_t i = 0; i < G_N_ELEMENTS(NETWORKS); i++)
-        for (SimTraffic t = 0; t < SIM_TRAFFICS; t++) {
+        for (Traffic t = 0; t < TRAFFICS; t++) {
             g_auto(NetworkCase) net = network_case(NETWORKS[i], GRANULARITY_GPU);
             const uint32_t n = net.topology->n_devices;
             SimCollective collective = {.traffic = t, .bytes = 3e6, .root = n};
             /* With a root the others' ways to it differ. */
-            if (t == SIM_SEND || t == SIM_BROADCAST || t == SIM_REDUCE)
+            if (t == TRAFFIC_SEND || t == TRAFFIC_BROADCAST || t == TRAFFIC_REDUCE)
                 continue;
-            collective.root = t == SIM_PUSH || t == SIM_PULL ? n : 0;
+            collective.root = t == TRAFFIC_PUSH || t == TRAFFIC_PULL ? n : 0;
             const double seconds = collective_s(&net, collective, NULL);
             g_autofree uint32_t *device = g_new(uint32_t, n);
             for (uint32_t j = 0; j < n; j++)
@@ -216,7 +223,7 @@ static void test_permutation(void **state)
 static void test_scaling(void **state)
 {
     (void)state;
-    for (SimTraffic t = 0; t < SIM_TRAFFICS; t++) {
+    for (Traffic t = 0; t < TRAFFICS; t++) {
         g_auto(NetworkCase) slow = network_case(
             "tree:hosts=8,leaf=2,oversubscription=2,latency=0s", GRANULARITY_MACHINE);
         g_auto(NetworkCase) fast = network_case(
@@ -236,8 +243,8 @@ static void test_uneven_shares(void **state)
         network_case("star:hosts=4,latency=0s", GRANULARITY_MACHINE);
     const uint32_t device[] = {0, 1, 2, 3};
     const double share[] = {0.4, 0.3, 0.2, 0.1};
-    SimCollective collective = {.traffic = SIM_ALL_GATHER,
-                                .algorithm = SIM_ALGORITHM_RING,
+    SimCollective collective = {.traffic = TRAFFIC_ALL_GATHER,
+                                .algorithm = ALGORITHM_RING,
                                 .bytes = 125e6,
                                 .n = 4,
                                 .device = device,
@@ -246,15 +253,15 @@ static void test_uneven_shares(void **state)
     (void)state;
     /* padded: 3 rounds of 0.4 V; V/w = 0.1 s */
     assert_close(collective_s(&net, collective, NULL), 0.12, 1e-12);
-    collective.traffic = SIM_REDUCE_SCATTER;
+    collective.traffic = TRAFFIC_REDUCE_SCATTER;
     assert_close(collective_s(&net, collective, NULL), 0.12, 1e-12);
     /* rank 0 sends 0.4 (1 - 0.4) V; so does it receive */
-    collective.traffic = SIM_ALL_TO_ALL;
-    collective.algorithm = SIM_ALGORITHM_DIRECT;
+    collective.traffic = TRAFFIC_ALL_TO_ALL;
+    collective.algorithm = ALGORITHM_DIRECT;
     assert_close(collective_s(&net, collective, NULL), 0.024, 1e-12);
     /* exact: V/w, and 2 pieces that fill the first chain (96 of 50 MB) */
-    collective.traffic = SIM_GROUPED_ALL_GATHER;
-    collective.algorithm = SIM_ALGORITHM_RING;
+    collective.traffic = TRAFFIC_GROUPED_ALL_GATHER;
+    collective.algorithm = ALGORITHM_RING;
     assert_close(collective_s(&net, collective, NULL), 0.1 * (1 + 0.4 * 2 / 96), 1e-12);
 }
 
@@ -289,8 +296,8 @@ static void run_late(NetworkCase *net, const SimCollective *collective, double l
 static void test_late_rank(void **state)
 {
     const uint32_t device[] = {0, 1, 2, 3};
-    SimCollective collective = {.traffic = SIM_ALL_REDUCE,
-                                .algorithm = SIM_ALGORITHM_RING,
+    SimCollective collective = {.traffic = TRAFFIC_ALL_REDUCE,
+                                .algorithm = ALGORITHM_RING,
                                 .bytes = 125e6,
                                 .n = 4,
                                 .device = device};
@@ -306,8 +313,8 @@ static void test_late_rank(void **state)
      * of them the one to the late rank at its time. */
     g_auto(NetworkCase) free_ =
         network_case("star:hosts=4,latency=0s", GRANULARITY_MACHINE);
-    collective.traffic = SIM_ALL_TO_ALL;
-    collective.algorithm = SIM_ALGORITHM_DIRECT;
+    collective.traffic = TRAFFIC_ALL_TO_ALL;
+    collective.algorithm = ALGORITHM_DIRECT;
     run_late(&free_, &collective, 3, rank_s);
     for (uint32_t r = 0; r < 4; r++)
         assert_close(rank_s[r], 3.01875, 1e-12);
@@ -315,7 +322,7 @@ static void test_late_rank(void **state)
     /* Who has nothing to do with the late rank is done before it comes. */
     g_auto(NetworkCase) tree =
         network_case("star:hosts=4,latency=0s", GRANULARITY_MACHINE);
-    collective.traffic = SIM_BROADCAST;
+    collective.traffic = TRAFFIC_BROADCAST;
     run_late(&tree, &collective, 3, rank_s);
     assert_close(rank_s[1], 0.2, 1e-12);
     assert_close(rank_s[3], 3.1, 1e-12);
@@ -328,8 +335,8 @@ static void test_late_rank(void **state)
 static void test_groups(void **state)
 {
     const uint32_t device[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    SimCollective collective = {.traffic = SIM_ALL_REDUCE,
-                                .algorithm = SIM_ALGORITHM_RING,
+    SimCollective collective = {.traffic = TRAFFIC_ALL_REDUCE,
+                                .algorithm = ALGORITHM_RING,
                                 .bytes = 125e6,
                                 .n = 2,
                                 .n_groups = 4,
@@ -339,8 +346,8 @@ static void test_groups(void **state)
         network_case("star:hosts=8,latency=0s", GRANULARITY_MACHINE);
     assert_close(collective_s(&net, collective, NULL), 0.1, 1e-12);
     assert_int_equal(sim_network_solved(net.network), 1);
-    collective.traffic = SIM_ALL_TO_ALL;
-    collective.algorithm = SIM_ALGORITHM_DIRECT;
+    collective.traffic = TRAFFIC_ALL_TO_ALL;
+    collective.algorithm = ALGORITHM_DIRECT;
     assert_close(collective_s(&net, collective, NULL), 0.025, 1e-12);
 }
 
@@ -351,8 +358,8 @@ static void test_small_and_large(void **state)
     static const double BYTES[] = {1, 1e9};
     (void)state;
     for (size_t b = 0; b < G_N_ELEMENTS(BYTES); b++)
-        for (SimTraffic t = 0; t < SIM_TRAFFICS; t++)
-            for (SimAlgorithm a = 0; a < SIM_ALGORITHMS; a++) {
+        for (Traffic t = 0; t < TRAFFICS; t++)
+            for (Algorithm a = 0; a < ALGORITHMS; a++) {
                 g_auto(NetworkCase) net =
                     network_case("star:hosts=8", GRANULARITY_MACHINE);
                 const SimCollective collective = {
@@ -374,11 +381,11 @@ static void test_small_and_large(void **state)
 static void test_one_rank(void **state)
 {
     (void)state;
-    for (SimTraffic t = 0; t < SIM_TRAFFICS; t++) {
+    for (Traffic t = 0; t < TRAFFICS; t++) {
         g_auto(NetworkCase) net = network_case("star:hosts=1", GRANULARITY_MACHINE);
         const SimCollective collective = {.traffic = t, .bytes = 1e6};
         g_autoptr(SimLowered) lowered = NULL;
-        if (t == SIM_SEND) {
+        if (t == TRAFFIC_SEND) {
             g_autoptr(GError) error = NULL;
             const uint32_t device = 0;
             const SimCollective send = {
@@ -407,18 +414,18 @@ static void test_refusals(void **state)
 {
     const uint32_t device[] = {0, 1, 6};
     (void)state;
-    refuses((SimCollective){.traffic = SIM_ALL_TO_ALL, .algorithm = SIM_ALGORITHM_RING},
+    refuses((SimCollective){.traffic = TRAFFIC_ALL_TO_ALL, .algorithm = ALGORITHM_RING},
             "ring does not do all_to_all; expected one of pairwise, direct");
     refuses(
-        (SimCollective){.traffic = SIM_ALL_GATHER, .algorithm = SIM_ALGORITHM_HALVING},
+        (SimCollective){.traffic = TRAFFIC_ALL_GATHER, .algorithm = ALGORITHM_HALVING},
         "needs a power of two of ranks, got 3");
-    refuses((SimCollective){.traffic = SIM_ALL_REDUCE,
-                            .algorithm = SIM_ALGORITHM_HIERARCHICAL},
+    refuses((SimCollective){.traffic = TRAFFIC_ALL_REDUCE,
+                            .algorithm = ALGORITHM_HIERARCHICAL},
             "equally many ranks in each machine, got 2 and 1");
-    refuses((SimCollective){.traffic = SIM_BROADCAST, .root = 3}, "root 3");
-    refuses((SimCollective){.traffic = SIM_BROADCAST, .device = device},
+    refuses((SimCollective){.traffic = TRAFFIC_BROADCAST, .root = 3}, "root 3");
+    refuses((SimCollective){.traffic = TRAFFIC_BROADCAST, .device = device},
             "device 6: the network has 6");
-    refuses((SimCollective){.traffic = SIM_BROADCAST, .bytes = INFINITY}, "finite");
+    refuses((SimCollective){.traffic = TRAFFIC_BROADCAST, .bytes = INFINITY}, "finite");
 }
 
 int main(void)
