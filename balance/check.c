@@ -34,13 +34,19 @@ static double add_stages(const SimLinear *linear, const ClusterView *view,
                 per_byte = (device->gpus - 1.0) / device->gpus / device->inner.bandwidth;
                 constant += y * fixed->inner_messages * device->inner.latency_s;
             }
-            constant += y * (fixed->seconds + fixed->flops * per_flop +
+            double flops = fixed->flops, overhead_s = 0;
+            if (device->fitted) {
+                flops = fixed->fitted[device->fitted - 1].flops;
+                overhead_s =
+                    fixed->fitted[device->fitted - 1].overhead_s * device->stretch;
+            }
+            constant += y * (fixed->seconds + overhead_s + flops * per_flop +
                              fixed->inner_bytes * per_byte);
             for (uint32_t s = 0; s < linear->n_splits; s++) {
                 size_t at = (size_t)i * linear->n_splits + s;
                 g[(size_t)linear->split[s].segment * n + j] +=
-                    y *
-                    (linear->flops[at] * per_flop + linear->inner_bytes[at] * per_byte);
+                    y * (sim_linear_flops(linear, at, device) * per_flop +
+                         linear->inner_bytes[at] * per_byte);
             }
         }
     }

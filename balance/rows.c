@@ -19,6 +19,8 @@ static int compare_devices(const void *a, const void *b, void *data)
     order = order ? order : compare_double(x->gpus, y->gpus);
     order =
         order ? order : -compare_double((double)x->memory_bytes, (double)y->memory_bytes);
+    order = order ? order : compare_double(x->fitted, y->fitted);
+    order = order ? order : compare_double(x->stretch, y->stretch);
     if (order || x->gpus == 1)
         return order;
     order = compare_double(x->inner.latency_s, y->inner.latency_s);
@@ -136,7 +138,8 @@ static double slope(const SimLinear *linear, uint32_t stage, uint32_t split,
                     const Device *device)
 {
     size_t at = (size_t)stage * linear->n_splits + split;
-    double seconds = linear->flops[at] > 0 ? linear->flops[at] / device->rate : 0;
+    const double flops = sim_linear_flops(linear, at, device);
+    double seconds = flops > 0 ? flops / device->rate : 0;
     if (device->gpus > 1 && linear->stage[stage].fixed.inner_messages > 0)
         seconds += (device->gpus - 1.0) / device->gpus * linear->inner_bytes[at] /
                    device->inner.bandwidth;

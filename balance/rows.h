@@ -15,7 +15,7 @@
 
 #include "sim/sim.h"
 
-/* Devices of a class have the same rate, GPUs, inner link and memory. Classes are ordered
+/* Devices of a class have the same rate, fitted costs, GPUs, inner link and memory. Classes are ordered
  * by these, fastest first, so that the LP does not depend on the order of the devices. */
 typedef struct {
     uint32_t n, n_devices;

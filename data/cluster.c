@@ -43,7 +43,10 @@ void cluster_free(Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_types; i++) {
         g_free(cluster->type[i].name);
         g_free(cluster->type[i].source);
+        g_free(cluster->type[i].op);
     }
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        g_free(cluster->pieces[kind].piece);
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         g_free(cluster->machine[i].name);
         g_free(cluster->machine[i].source);
@@ -88,23 +91,80 @@ bool granularity_parse(const char *text, Granularity *granularity)
     return false;
 }
 
+/* --- stretching --- */
+
+bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
+                   GError **error)
+{
+    char *end = NULL;
+    const guint64 number = g_ascii_strtoull(text, &end, 10);
+    const bool has_device = end != text && *end == '=';
+    const char *value = has_device ? end + 1 : text;
+    *factor = g_ascii_strtod(value, &end);
+    if (!has_device || number >= n || end == value || *end || !(*factor >= 1) ||
+        *factor > 1000)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
+            "from 1 to 1000, got '%s'",
+            n, text);
+    *device = (uint32_t)number;
+    return true;
+}
+
+bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text,
+                     GError **error)
+{
+    const bool whole = granularity == GRANULARITY_MACHINE;
+    uint32_t device, machine = 0;
+    double factor;
+    if (!stretch_parse(text, whole ? cluster->n_machines : cluster_gpus(cluster), &device,
+                       &factor, error))
+        return false;
+    for (; device >= (whole ? 1 : cluster->machine[machine].gpus); machine++)
+        device -= whole ? 1 : cluster->machine[machine].gpus;
+    if (!whole && cluster->machine[machine].gpus > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--slowdown: '%s' is one of several GPUs of machine %s, "
+                           "expected a machine",
+                           text, cluster->machine[machine].name);
+    cluster->machine[machine].stretch = factor;
+    return true;
+}
+
 /* --- view --- */
 
 /* `gpus` GPUs of the machine as one device. `name` becomes the device's. */
-static Device make_device(const Cluster *cluster, const Machine *machine, char *name,
+static Device make_device(const ClusterView *view, const Machine *machine, char *name,
                           uint32_t gpus)
 {
-    const DeviceType *type = &cluster->type[machine->type];
+    const DeviceType *type = &view->cluster->type[machine->type];
+    const double stretch = MAX(machine->stretch, 1);
+    uint32_t fitted = 0;
+    while (fitted < view->n_fitted && view->fitted[fitted] != type)
+        fitted++;
     return (Device){
         .name = name,
         .type_name = type->name,
         .type = machine->type,
-        .rate = type->rate * gpus,
+        .fitted = type->op ? fitted + 1 : 0,
+        .stretch = stretch,
+        .rate = type->rate * gpus / stretch,
         .gpus = gpus,
         .memory_bytes = type->memory_bytes,
         .inner = machine->inner,
         .slowdown = type->slowdown,
     };
+}
+
+static void view_fitted(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (cluster->type[i].op) {
+            g_assert(view->n_fitted < CLUSTER_MAX_FITTED);
+            view->fitted[view->n_fitted++] = &cluster->type[i];
+        }
 }
 
 static void view_devices(ClusterView *view)
@@ -118,12 +178,12 @@ static void view_devices(ClusterView *view)
         const Machine *machine = &cluster->machine[i];
         if (whole) {
             *device++ =
-                make_device(cluster, machine, g_strdup(machine->name), machine->gpus);
+                make_device(view, machine, g_strdup(machine->name), machine->gpus);
             continue;
         }
         for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
             char *name = g_strdup_printf("%s:%u", machine->name, gpu);
-            *device++ = make_device(cluster, machine, name, 1);
+            *device++ = make_device(view, machine, name, 1);
         }
     }
 }
@@ -145,13 +205,40 @@ static void view_links(ClusterView *view)
     }
 }
 
+/* Pieces shared as links are. */
+static void view_pieces(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED;
+         kind++) {
+        CollectivePieces *pieces = &view->pieces[kind];
+        const double share =
+            view->collective[kind].bandwidth / cluster->collective[kind].bandwidth;
+        *pieces = cluster->pieces[kind];
+        pieces->piece = g_memdup2(pieces->piece, pieces->n * sizeof *pieces->piece);
+        for (uint32_t i = 0; i < pieces->n; i++)
+            pieces->piece[i].line.bandwidth *= share;
+    }
+}
+
+LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes)
+{
+    const CollectivePieces *pieces = &view->pieces[kind];
+    for (uint32_t i = 0; i < pieces->n; i++)
+        if (bytes <= pieces->piece[i].up_to)
+            return pieces->piece[i].line;
+    return view->collective[kind];
+}
+
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
 {
     ClusterView *view = g_new0(ClusterView, 1);
     view->cluster = cluster;
     view->granularity = granularity;
+    view_fitted(view);
     view_devices(view);
     view_links(view);
+    view_pieces(view);
     return view;
 }
 
@@ -161,6 +248,8 @@ void cluster_view_free(ClusterView *view)
         return;
     for (uint32_t i = 0; i < view->n_devices; i++)
         g_free((char *)view->device[i].name);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        g_free(view->pieces[kind].piece);
     g_free(view->device);
     g_free(view);
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/op.h"
+
 /* Collectives and free local conversions. The priced ones come first. */
 #define COLLECTIVE_TABLE(X)                                                              \
     X(ALL_REDUCE, "all_reduce") /* Reduce -> Identity */                                 \
@@ -42,12 +44,37 @@ typedef struct {
     double bandwidth; /* bytes/s */
 } LinkCost;
 
+/* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to holds, above all of them the kind's
+ * own line. */
+typedef struct {
+    double up_to; /* bytes of the whole tensor, rising */
+    LinkCost line;
+} CollectivePiece;
+typedef struct {
+    uint32_t n;
+    CollectivePiece *piece;
+    double smallest, largest; /* bytes that were measured; 0: not fitted */
+} CollectivePieces;
+
+/* What an op of a kind takes on one device: overhead + FLOPs / rate + bytes / bandwidth, where bytes are those of all
+ * operands. Infinite rate or bandwidth: no such part. */
+typedef struct {
+    double overhead_s, rate, bandwidth;
+    double smallest,
+        largest; /* bytes that were measured; largest 0: the kind is not fitted */
+} OpCost;
+
+/* Device types with fitted ops in one cluster. */
+enum { CLUSTER_MAX_FITTED = 3 };
+
 typedef struct {
     char *name;
     double rate;           /* FLOP/s, true FLOPs over a whole training step */
     uint64_t memory_bytes; /* of one device */
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
+    OpCost
+        *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
 } DeviceType;
 
 typedef struct {
@@ -56,6 +83,7 @@ typedef struct {
     uint32_t gpus;  /* devices in the machine, at least 1 */
     LinkCost inner; /* between devices of the machine */
     char *source;
+    double stretch; /* of all its computation, by cluster_stretch; up to 1: none */
 } Machine;
 
 typedef struct NetworkSpec NetworkSpec; /* data/topology.h */
@@ -69,6 +97,7 @@ typedef struct {
     uint32_t n_machines;
     Machine *machine;
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
+    CollectivePieces pieces[COLLECTIVES_PRICED];
     char *collective_source;
     NetworkSpec *network; /* NULL: one port a machine, see data/topology.h */
     struct Tuning *tuning; /* its own rules, NULL: only the default ones */
@@ -86,9 +115,20 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
 
+/* The cluster's file: cluster_parse makes an equal one of it. Comments and a topology are not kept. Caller frees. */
+char *cluster_write(const Cluster *cluster);
+
 typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
 const char *granularity_name(Granularity granularity);
 bool granularity_parse(const char *text, Granularity *granularity);
+
+/* "1=2": stretches the computation of device 1 of the view by 2, from 1 to 1000. KILTER_ERROR_INPUT, also for one of
+ * several GPUs of a machine. */
+bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text,
+                     GError **error);
+/* The two numbers of such a text, for n devices. */
+bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
+                   GError **error);
 
 /* A device as planners see it. */
 typedef struct {
@@ -100,6 +140,8 @@ typedef struct {
     uint64_t memory_bytes; /* of ONE of its GPUs */
     LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
     double slowdown;       /* of its computations while it communicates; up to 1: none */
+    uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
+    double stretch;  /* of fitted overheads (in the rate already); 0: has none */
 } Device;
 
 typedef struct {
@@ -108,6 +150,9 @@ typedef struct {
     uint32_t n_devices;
     Device *device;
     LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
+    CollectivePieces pieces[COLLECTIVES_PRICED];
+    uint32_t n_fitted;
+    const DeviceType *fitted[CLUSTER_MAX_FITTED]; /* borrowed from the cluster */
 } ClusterView;
 
 /* At GPU granularity the GPUs of a machine share its network port: all-to-all bandwidth per GPU is the machine's
@@ -115,6 +160,9 @@ typedef struct {
  * communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
+
+/* The line that prices a collective on a tensor of that many bytes. */
+LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
 
 #endif

@@ -41,8 +41,10 @@ static Cluster *make(const char *text, const HostSpec *spec)
     cluster->n_machines = spec->hosts;
     cluster->machine = g_new0(Machine, spec->hosts);
     for (uint32_t i = 0; i < spec->hosts; i++)
-        cluster->machine[i] = (Machine){g_strdup_printf("host-%u", i), 0, spec->gpus,
-                                        spec->inner, g_strdup("the cluster's text")};
+        cluster->machine[i] = (Machine){.name = g_strdup_printf("host-%u", i),
+                                        .gpus = spec->gpus,
+                                        .inner = spec->inner,
+                                        .source = g_strdup("the cluster's text")};
     cluster->network = g_memdup2(&spec->network, sizeof spec->network);
     cluster->network->source = g_strdup("the cluster's text");
     cluster->collective_source = g_strdup("the cluster's text, see data/cluster_spec.c");

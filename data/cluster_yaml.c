@@ -7,6 +7,9 @@
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
  *         memory: 16 GiB                            # of one device
  *         slowdown: 1.2                             # optional: of computations while it communicates
+ *         ops:                                      # optional: fitted times of op kinds, see OpCost
+ *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
+ *              smallest: 4 kB, largest: 1 GB}       # rate, bandwidth: optional
  *         source: where the two numbers are from
  *     machines:
  *       - name: fast                                # fast-0 and fast-1, as there are two
@@ -17,7 +20,13 @@
  *         source: where the inner link is from
  *     collectives:                                  # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
- *       (the other five kinds likewise)
+ *       all_gather:
+ *         latency: 65 us
+ *         bandwidth: 1.3 GB/s
+ *         pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1 GB/s}]   # optional: of smaller tensors
+ *         smallest: 1 kB                            # optional: what was measured
+ *         largest: 1 GB
+ *       (the other four kinds likewise)
  *       source: where these are from
  *     topology:                                     # optional, see data/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s       # either this or:
@@ -49,6 +58,7 @@ enum {
     GROUPS_MAX = 10000,
     GPUS_MAX = 65536, /* in the cluster */
     CABLES_MAX = 100000,
+    PIECES_MAX = 100,
 };
 
 /* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
@@ -59,8 +69,25 @@ typedef struct {
 } LinkText;
 
 typedef struct {
+    char *kind, *overhead, *rate, *bandwidth, *smallest, *largest;
+} OpText;
+
+typedef struct {
     char *name, *rate, *memory, *slowdown, *source;
+    OpText *op;
+    uint32_t op_count;
 } TypeText;
+
+typedef struct {
+    char *up_to, *latency, *bandwidth;
+} PieceText;
+
+typedef struct {
+    LinkText line;
+    PieceText *piece;
+    uint32_t piece_count;
+    char *smallest, *largest;
+} CollectiveText;
 
 typedef struct {
     char *name, *count, *type, *gpus, *source;
@@ -68,7 +95,7 @@ typedef struct {
 } GroupText;
 
 typedef struct {
-    LinkText kind[COLLECTIVES_PRICED];
+    CollectiveText kind[COLLECTIVES_PRICED];
     char *source;
 } CollectivesText;
 
@@ -102,7 +129,7 @@ typedef struct {
                            1, max)
 #define KIND(id, key)                                                                    \
     CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
-                        LINK)
+                        COLLECTIVE)
 
 static const cyaml_schema_field_t LINK[] = {
     TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
@@ -110,11 +137,44 @@ static const cyaml_schema_field_t LINK[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t PIECE[] = {
+    TEXT("up_to", PieceText, up_to, NAME_MAX_BYTES),
+    TEXT("latency", PieceText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", PieceText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t PIECE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PieceText, PIECE)};
+
+static const cyaml_schema_field_t COLLECTIVE[] = {
+    TEXT("latency", CollectiveText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CollectiveText, line.bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("pieces", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                         CollectiveText, piece, &PIECE_ENTRY, 1, PIECES_MAX),
+    OPTIONAL_TEXT("smallest", CollectiveText, smallest, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("largest", CollectiveText, largest, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t OP[] = {
+    TEXT("kind", OpText, kind, NAME_MAX_BYTES),
+    TEXT("overhead", OpText, overhead, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("rate", OpText, rate, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("bandwidth", OpText, bandwidth, NAME_MAX_BYTES),
+    TEXT("smallest", OpText, smallest, NAME_MAX_BYTES),
+    TEXT("largest", OpText, largest, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t OP_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, OpText, OP)};
+
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
+                         &OP_ENTRY, 1, OP_KINDS),
     TEXT("source", TypeText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -235,6 +295,52 @@ static bool read_slowdown(const Reader *reader, const char *key, const char *tex
                      LARGEST_SLOWDOWN, text);
 }
 
+static bool read_op(const Reader *reader, const char *key, const OpText *text,
+                    OpCost *list, GError **error)
+{
+    const OpKind kind = op_kind_from_name(text->kind);
+    g_autofree char *kind_key = sub(key, "kind"), *overhead = sub(key, "overhead");
+    g_autofree char *rate = sub(key, "rate"), *bandwidth = sub(key, "bandwidth");
+    g_autofree char *smallest = sub(key, "smallest"), *largest = sub(key, "largest");
+    if (kind == OP_KINDS || list[kind].largest > 0)
+        return yaml_fail(reader->yaml, error, kind_key,
+                         "expected the name of an op kind that was not given yet, got "
+                         "'%s'",
+                         text->kind);
+    OpCost *cost = &list[kind];
+    cost->rate = cost->bandwidth = INFINITY;
+    return yaml_quantity(reader->yaml, overhead, text->overhead, QUANTITY_TIME, 0,
+                         LONGEST_S, &cost->overhead_s, error) &&
+           (!text->rate || yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE,
+                                         SMALLEST, LARGEST, &cost->rate, error)) &&
+           (!text->bandwidth ||
+            yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
+                          SMALLEST, LARGEST, &cost->bandwidth, error)) &&
+           yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
+                         LARGEST, &cost->smallest, error) &&
+           yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
+                         fmax(cost->smallest, SMALLEST), LARGEST, &cost->largest, error);
+}
+
+/* `fitted`: types before that have ops. */
+static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
+                     uint32_t fitted, DeviceType *type, GError **error)
+{
+    g_autofree char *key = sub(type_key, "ops");
+    if (text->op_count == 0)
+        return true;
+    if (fitted == CLUSTER_MAX_FITTED)
+        return yaml_fail(reader->yaml, error, key,
+                         "expected at most %d device types with ops", CLUSTER_MAX_FITTED);
+    type->op = g_new0(OpCost, OP_KINDS);
+    for (uint32_t i = 0; i < text->op_count; i++) {
+        g_autofree char *entry = g_strdup_printf("%s[%u]", key, i);
+        if (!read_op(reader, entry, &text->op[i], type->op, error))
+            return false;
+    }
+    return true;
+}
+
 static bool read_type(const Reader *reader, uint32_t i, GError **error)
 {
     const TypeText *text = &reader->text->type[i];
@@ -256,8 +362,12 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
     type->memory_bytes = (uint64_t)bytes;
     g_autofree char *slowdown = sub(key, "slowdown");
     type->slowdown = 1;
-    return !text->slowdown ||
-           read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error);
+    uint32_t fitted = 0;
+    for (uint32_t t = 0; t < i; t++)
+        fitted += reader->cluster->type[t].op != NULL;
+    return (!text->slowdown ||
+            read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
+           read_ops(reader, key, text, fitted, type, error);
 }
 
 static bool read_types(const Reader *reader, GError **error)
@@ -349,6 +459,35 @@ static bool read_machines(const Reader *reader, GError **error)
     return good;
 }
 
+/* Pieces rise by size. */
+static bool read_pieces(const Reader *reader, const char *key, const CollectiveText *text,
+                        CollectivePieces *pieces, GError **error)
+{
+    g_autofree char *smallest = sub(key, "smallest"), *largest = sub(key, "largest");
+    double before = 0;
+    pieces->piece = g_new0(CollectivePiece, text->piece_count);
+    for (; pieces->n < text->piece_count; pieces->n++) {
+        const PieceText *from = &text->piece[pieces->n];
+        CollectivePiece *piece = &pieces->piece[pieces->n];
+        const LinkText line = {from->latency, from->bandwidth};
+        g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
+        g_autofree char *up_to = sub(entry, "up_to");
+        if (!yaml_quantity(reader->yaml, up_to, from->up_to, QUANTITY_BYTES,
+                           fmax(nextafter(before, INFINITY), SMALLEST), LARGEST,
+                           &piece->up_to, error) ||
+            !read_link(reader, entry, &line, &piece->line, error))
+            return false;
+        before = piece->up_to;
+    }
+    return (!text->smallest ||
+            yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
+                          LARGEST, &pieces->smallest, error)) &&
+           (!text->largest ||
+            yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
+                          fmax(pieces->smallest, SMALLEST), LARGEST, &pieces->largest,
+                          error));
+}
+
 static bool read_collectives(const Reader *reader, GError **error)
 {
     Cluster *cluster = reader->cluster;
@@ -365,7 +504,9 @@ static bool read_collectives(const Reader *reader, GError **error)
     cluster->collective_source = g_strdup(text ? text->source : "");
     for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
         g_autofree char *key = sub("collectives", collective_name(kind));
-        if (!read_link(reader, key, &text->kind[kind], &cluster->collective[kind], error))
+        if (!read_link(reader, key, &text->kind[kind].line, &cluster->collective[kind],
+                       error) ||
+            !read_pieces(reader, key, &text->kind[kind], &cluster->pieces[kind], error))
             return false;
     }
     return true;

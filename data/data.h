@@ -17,7 +17,6 @@
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/graph.h"
-#include "data/layer_profile.h"
 #include "data/model.h"
 #include "data/op.h"
 #include "data/path.h"

@@ -138,3 +138,35 @@ char *units_format(double value, Quantity quantity)
     int digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
     return g_strdup_printf("%.*f %s", digits, shown, *name);
 }
+
+/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact. */
+static char *exact_in(double value, const Unit *unit, Quantity quantity)
+{
+    char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+    for (int digits = 1; digits <= 17; digits++) {
+        double again;
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(number, sizeof number, format, value / unit->times * unit->per);
+        g_autofree char *text = g_strdup_printf("%s %s", number, unit->name);
+        if (units_parse(text, quantity, &again, NULL) && again == value)
+            return g_steal_pointer(&text);
+    }
+    return NULL;
+}
+
+char *units_exact(double value, Quantity quantity)
+{
+    g_assert(isfinite(value) && value >= 0);
+    char *best = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(UNIT); i++) {
+        if (UNIT[i].quantity != quantity)
+            continue;
+        char *text = exact_in(value, &UNIT[i], quantity);
+        if (text && (!best || strlen(text) < strlen(best))) {
+            g_free(best);
+            best = g_steal_pointer(&text);
+        }
+        g_free(text);
+    }
+    return best;
+}

@@ -19,4 +19,7 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
 /* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller frees. */
 char *units_format(double value, Quantity quantity);
 
+/* The shortest text that units_parse reads as exactly this finite value that is not negative. Caller frees. */
+char *units_exact(double value, Quantity quantity);
+
 #endif

@@ -30,8 +30,8 @@ typedef struct {
 
 static bool same_kind(const Device *a, const Device *b)
 {
-    return a->rate == b->rate && a->gpus == b->gpus &&
-           a->memory_bytes == b->memory_bytes &&
+    return a->rate == b->rate && a->fitted == b->fitted && a->stretch == b->stretch &&
+           a->gpus == b->gpus && a->memory_bytes == b->memory_bytes &&
            a->inner.bandwidth == b->inner.bandwidth &&
            a->inner.latency_s == b->inner.latency_s;
 }

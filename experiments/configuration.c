@@ -10,6 +10,18 @@ static json_t *link_json(const LinkCost *link)
                      json_number(link->latency_s));
 }
 
+static json_t *ops_json(const OpCost *op)
+{
+    json_t *object = json_object();
+    for (uint32_t kind = 0; kind < OP_KINDS; kind++)
+        if (op[kind].largest > 0)
+            json_object_set_new(object, op_kind_name((OpKind)kind),
+                                json_pack("[o, o, o]", json_number(op[kind].overhead_s),
+                                          json_number(op[kind].rate),
+                                          json_number(op[kind].bandwidth)));
+    return object;
+}
+
 static json_t *machine_json(const Cluster *cluster, const Machine *machine)
 {
     const DeviceType *type = &cluster->type[machine->type];
@@ -19,6 +31,23 @@ static json_t *machine_json(const Cluster *cluster, const Machine *machine)
         (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
     if (type->slowdown > 1)
         json_object_set_new(object, "slowdown", json_number(type->slowdown));
+    if (machine->stretch > 1)
+        json_object_set_new(object, "stretch", json_number(machine->stretch));
+    if (type->op)
+        json_object_set_new(object, "ops", ops_json(type->op));
+    return object;
+}
+
+static json_t *collective_json(const LinkCost *line, const CollectivePieces *pieces)
+{
+    json_t *object = link_json(line);
+    if (pieces->n > 0)
+        json_object_set_new(object, "pieces", json_array());
+    for (uint32_t i = 0; i < pieces->n; i++) {
+        json_t *piece = link_json(&pieces->piece[i].line);
+        json_object_set_new(piece, "up_to_bytes", json_number(pieces->piece[i].up_to));
+        json_array_append_new(json_object_get(object, "pieces"), piece);
+    }
     return object;
 }
 
@@ -30,8 +59,9 @@ static json_t *cluster_json(const Cluster *cluster)
         json_array_append_new(machines, machine_json(cluster, &cluster->machine[i]));
     json_t *collectives = json_object();
     for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        json_object_set_new(collectives, collective_name((Collective)kind),
-                            link_json(&cluster->collective[kind]));
+        json_object_set_new(
+            collectives, collective_name((Collective)kind),
+            collective_json(&cluster->collective[kind], &cluster->pieces[kind]));
     return json_pack("{s:s, s:o, s:o}", "name", cluster->name, "machines", machines,
                      "collectives", collectives);
 }

@@ -233,13 +233,15 @@ static double *stage_times(const Explain *e, const SimLinear *linear, const doub
     uint32_t n = e->view->n_devices;
     double *seconds = g_new(double, n);
     for (uint32_t j = 0; j < n; j++) {
+        const Device *device = &e->view->device[j];
         SimWork work = linear->stage[i].fixed;
+        double *flops = sim_work_flops(&work, device);
         for (uint32_t k = 0; k < linear->n_splits; k++) {
             size_t cell = (size_t)i * linear->n_splits + k;
-            work.flops += linear->flops[cell] * share[k * n + j];
+            *flops += sim_linear_flops(linear, cell, device) * share[k * n + j];
             work.inner_bytes += linear->inner_bytes[cell] * share[k * n + j];
         }
-        seconds[j] = sim_work_s(&work, &e->view->device[j], 0);
+        seconds[j] = sim_work_s(&work, device, 0);
     }
     return seconds;
 }

@@ -286,8 +286,10 @@ static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives
     static const double forbidden_s = 1e9;
     ClusterView copy = *view;
     if (collectives != EXCHANGES_BOTH)
-        for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t i = 0; i < 2; i++) {
             copy.collective[uneven[collectives][i]].latency_s = forbidden_s;
+            copy.pieces[uneven[collectives][i]].n = 0;
+        }
     return copy;
 }
 

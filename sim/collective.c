@@ -9,8 +9,8 @@ double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
     if (view->n_devices == 1 || !sim_is_priced(kind))
         return 0;
     const double n = view->n_devices;
-    const double latency_s = view->collective[kind].latency_s;
-    const double whole_s = bytes / view->collective[kind].bandwidth;
+    const LinkCost line = cluster_view_line(view, kind, bytes);
+    const double latency_s = line.latency_s, whole_s = bytes / line.bandwidth;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
         return latency_s + 2 * (n - 1) / n * whole_s;

@@ -17,6 +17,8 @@ static GBytes *key_of(const SimCase *sim, uint32_t device)
     append(key, &d->rate, sizeof d->rate);
     append(key, &d->gpus, sizeof d->gpus);
     append(key, &d->slowdown, sizeof d->slowdown);
+    append(key, &d->fitted, sizeof d->fitted);
+    append(key, &d->stretch, sizeof d->stretch);
     if (d->gpus > 1) {
         append(key, &d->inner.latency_s, sizeof d->inner.latency_s);
         append(key, &d->inner.bandwidth, sizeof d->inner.bandwidth);

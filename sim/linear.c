@@ -22,13 +22,19 @@ static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t
 
     fixed->seconds += work->seconds;
     fixed->flops += work->flops;
+    for (uint32_t f = 0; f < build->view->n_fitted; f++) {
+        fixed->fitted[f].overhead_s += work->fitted[f].overhead_s;
+        fixed->fitted[f].flops += work->fitted[f].flops;
+    }
     fixed->inner_bytes += work->inner_bytes;
     fixed->inner_messages += work->inner_messages;
-    if (split != SPLIT_NONE) {
-        linear->flops[stage * linear->n_splits + split] += work->flops_sharded;
-        linear->inner_bytes[stage * linear->n_splits + split] +=
-            work->inner_bytes_sharded;
-    }
+    if (split == SPLIT_NONE)
+        return;
+    const size_t at = (size_t)stage * linear->n_splits + split;
+    linear->flops[at] += work->flops_sharded;
+    for (uint32_t f = 0; f < build->view->n_fitted; f++)
+        linear->fitted[f][at] += work->fitted[f].flops_sharded;
+    linear->inner_bytes[at] += work->inner_bytes_sharded;
 }
 
 static void add_compute(Build *build, uint32_t stage, const Instr *instr)
@@ -37,7 +43,7 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
     const Rule rule = sim_split_rule(build->graph, instr);
     SimWork work;
 
-    sim_work_op(build->graph, instr->op, &rule, &work);
+    sim_work_op(build->graph, build->view, instr->op, &rule, &work);
     add_work(build, stage, &work,
              sim_split_of_rule(linear->split, linear->n_splits, build->segment, instr->op,
                                &rule));
@@ -69,7 +75,7 @@ static void add_collective(Build *build, uint32_t stage, const Instr *instr,
     linear->stage[stage].comm_s += fixed_s;
     if (!pays_latency)
         linear->stage[stage].comm_s -=
-            build->view->collective[instr->collective].latency_s;
+            cluster_view_line(build->view, instr->collective, bytes).latency_s;
     if (whole_s == fixed_s)
         return;
     SimTerm term = {stage, from != SPLIT_NONE ? from : to, to != SPLIT_NONE ? to : from,
@@ -109,6 +115,8 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
     const size_t cells = (size_t)linear->n_stages * linear->n_splits;
     linear->flops = g_new0(double, cells);
     linear->inner_bytes = g_new0(double, cells);
+    for (uint32_t f = 0; f < view->n_fitted; f++)
+        linear->fitted[f] = g_new0(double, cells);
 
     SimStep step = {.bucket_bytes = bucket_bytes};
     for (uint32_t i = 0; i < program->n; i++) {
@@ -131,6 +139,8 @@ void sim_linear_free(SimLinear *linear)
     g_free(linear->stage);
     g_free(linear->split);
     g_free(linear->flops);
+    for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++)
+        g_free(linear->fitted[f]);
     g_free(linear->inner_bytes);
     g_free(linear->term);
     g_free(linear);
@@ -155,14 +165,17 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
 double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
                          const double *share, uint32_t stage, uint32_t device)
 {
+    const Device *d = &view->device[device];
     SimWork work = linear->stage[stage].fixed;
+    double *flops = sim_work_flops(&work, d);
 
     for (uint32_t k = 0; k < linear->n_splits; k++) {
         const double part = share[k * view->n_devices + device];
-        work.flops += linear->flops[stage * linear->n_splits + k] * part;
-        work.inner_bytes += linear->inner_bytes[stage * linear->n_splits + k] * part;
+        const size_t at = (size_t)stage * linear->n_splits + k;
+        *flops += sim_linear_flops(linear, at, d) * part;
+        work.inner_bytes += linear->inner_bytes[at] * part;
     }
-    return sim_work_s(&work, &view->device[device], 0);
+    return sim_work_s(&work, d, 0);
 }
 
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,

@@ -13,8 +13,14 @@
  *     t = sum_i ( comm_i + max_j comp_ij )                                             (1)
  *     comp_ij = (R_i + sum_k S_ik B_kj) / rate_j + inner_ij                            (2)
  *
- * R, S: FLOPs that are replicated, and sharded with segment k. One collective on V bytes
- * over n devices, with latency a and bandwidth w of its kind:
+ * R, S: FLOPs that are replicated, and sharded with segment k. Where the cluster has a
+ * fitted time of an op's kind (data/cluster.h), FLOPs / rate is replaced by
+ *
+ *     stretch overhead + (FLOPs / rate_kind + bytes / bandwidth_kind) rate_type / rate_j
+ *
+ * with the bytes of the op's operands: those of a sharded operand count as S, the others
+ * as R. One collective on V bytes over n devices, with latency a and bandwidth w of its
+ * kind (and, where they were fitted by size, of V):
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
  *     all-gather, reduce-scatter      a + (n-1) max_j(B_j) V / w   (padded to the largest)
@@ -80,18 +86,31 @@
 double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
                         double max_share_from, double max_share_to);
 
+/* Fitted times of one device type, as overhead and FLOPs that take as long at its rate. */
+typedef struct {
+    double overhead_s, flops, flops_sharded;
+} SimFitted;
+
 /* Work that one instruction gives every device: fixed + sharded * share, of FLOPs and of
  * inner bytes; of a timed graph (data/graph.h) given seconds instead of FLOPs. */
 typedef struct {
     double seconds;
     double flops, flops_sharded;
+    SimFitted fitted[CLUSTER_MAX_FITTED]; /* instead of FLOPs, by Device.fitted - 1 */
     double inner_bytes, inner_bytes_sharded;
     uint32_t inner_messages;
 } SimWork;
 
-void sim_work_op(const Graph *graph, OpId op, const Rule *rule, SimWork *work);
+void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                 SimWork *work);
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work);
+
+/* Its FLOPs that no share divides, as the device counts them. */
+static inline double *sim_work_flops(SimWork *work, const Device *device)
+{
+    return device->fitted ? &work->fitted[device->fitted - 1].flops : &work->flops;
+}
 
 /* Seconds of `work` on a device that has `share` of the sharded dim. */
 double sim_work_s(const SimWork *work, const Device *device, double share);
@@ -121,8 +140,10 @@ typedef struct {
     SimStage *stage;
     SimSplit *split; /* sorted by (segment, units) */
     double *flops; /* [stage * n_splits + split], FLOPs that the split's shares divide */
-    double *inner_bytes; /* likewise */
-    SimTerm *term;       /* sorted by stage */
+    double
+        *fitted[CLUSTER_MAX_FITTED]; /* likewise, as devices of fitted types count them */
+    double *inner_bytes;             /* likewise */
+    SimTerm *term;                   /* sorted by stage */
 } SimLinear;
 
 /* `segment`: of each op (NULL: all 0); a tensor belongs to its producer's segment, one
@@ -132,6 +153,14 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
                       const uint16_t *segment, uint64_t bucket_bytes);
 void sim_linear_free(SimLinear *linear);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLinear, sim_linear_free)
+
+/* FLOPs of a cell that shares divide, as the device counts them. */
+static inline double sim_linear_flops(const SimLinear *linear, size_t cell,
+                                      const Device *device)
+{
+    return device->fitted ? linear->fitted[device->fitted - 1][cell]
+                          : linear->flops[cell];
+}
 
 /* Equation (1). share[split * n_devices + device]. comm_s, comp_s: parts of the sum, may
  * be NULL. */

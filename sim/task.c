@@ -84,7 +84,7 @@ static void lower_compute(Lower *lower, const Instr *instr, SimTask task)
     const Made made = {SIM_NO_TASK, lower->task->len};
     SimWork work;
 
-    sim_work_op(sim->graph, instr->op, &rule, &work);
+    sim_work_op(sim->graph, sim->view, instr->op, &rule, &work);
     task.kind = TASK_COMPUTE;
     for (uint32_t l = 0; l < lower->tasks->n_lanes; l++) {
         const uint32_t first_dep = lower->dep->len;
@@ -182,7 +182,8 @@ static void lower_collective(Lower *lower, const Instr *instr, SimTask task,
         sim_collective_s(view, instr->collective, collective.bytes,
                          max_share(sim, collective.from), max_share(sim, collective.to));
     if (!pays_latency && view->n_devices > 1)
-        collective.duration_s -= view->collective[instr->collective].latency_s;
+        collective.duration_s -=
+            cluster_view_line(view, instr->collective, collective.bytes).latency_s;
     made.collective = add_task(lower, collective, first_dep);
     made.compute = lower_inner(
         lower, instr, task, collective.to != SPLIT_NONE ? collective.to : collective.from,

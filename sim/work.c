@@ -20,15 +20,53 @@ static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-void sim_work_op(const Graph *graph, OpId op, const Rule *rule, SimWork *work)
+/* Bytes of the op's operands in their forms. */
+static void operand_bytes(const Graph *graph, const Op *op, const Rule *rule,
+                          double *whole, double *sharded)
+{
+    *whole = *sharded = 0;
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const TensorId id = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+        const double bytes = (double)tensor_bytes(graph_tensor(graph, id));
+        *(form_is_gather(rule->form[i]) ? sharded : whole) += bytes;
+    }
+}
+
+/* What each fitted device type takes. */
+static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
+                     const Rule *rule, SimWork *work)
+{
+    double whole, sharded;
+
+    operand_bytes(graph, op, rule, &whole, &sharded);
+    for (uint32_t f = 0; f < view->n_fitted; f++) {
+        const DeviceType *type = view->fitted[f];
+        const OpCost *cost = &type->op[op->kind];
+        if (cost->largest == 0) {
+            work->fitted[f] = (SimFitted){0, work->flops, work->flops_sharded};
+            continue;
+        }
+        work->fitted[f] = (SimFitted){
+            .overhead_s = cost->overhead_s,
+            .flops = type->rate * (work->flops / cost->rate + whole / cost->bandwidth),
+            .flops_sharded = type->rate * (work->flops_sharded / cost->rate +
+                                           sharded / cost->bandwidth)};
+    }
+}
+
+void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                 SimWork *work)
 {
     const Op *o = graph_get_op(graph, op);
 
-    if (graph_is_timed(graph))
+    if (graph_is_timed(graph)) {
         *work = (SimWork){.seconds = o->seconds};
-    else
+    } else {
         *work = (SimWork){.flops = rule->flops_replicated,
                           .flops_sharded = rule->flops_sharded};
+        if (view->n_fitted > 0)
+            fit_work(graph, view, o, rule, work);
+    }
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);
         if (is_parameter_gradient(graph, tensor) &&
@@ -59,9 +97,12 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
 
 double sim_work_s(const SimWork *work, const Device *device, double share)
 {
-    const double flops = work->flops + work->flops_sharded * share;
+    const SimFitted plain = {0, work->flops, work->flops_sharded};
+    const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
+    const double flops = own->flops + own->flops_sharded * share;
     /* A device of rate 0 may have nothing to compute. */
-    double seconds = work->seconds + (flops == 0 ? 0 : flops / device->rate);
+    double seconds = work->seconds + own->overhead_s * device->stretch +
+                     (flops == 0 ? 0 : flops / device->rate);
 
     if (device->gpus > 1) {
         const double g = device->gpus;

@@ -4,23 +4,29 @@
 
 static Coefficients coefficients_of(const Device *device, double share)
 {
-    static const SimWork unit[5] = {{.flops = 1},
-                                    {.flops_sharded = 1},
-                                    {.inner_bytes = 1},
-                                    {.inner_bytes_sharded = 1},
-                                    {.inner_messages = 1}};
-    Coefficients k;
-    for (uint32_t i = 0; i < 5; i++)
-        k.c[i] = sim_work_s(&unit[i], device, share);
+    static const SimWork unit[COEFFICIENTS] = {{.flops = 1},
+                                               {.flops_sharded = 1},
+                                               {.inner_bytes = 1},
+                                               {.inner_bytes_sharded = 1},
+                                               {.inner_messages = 1}};
+    static const SimFitted fitted_unit[COEFFICIENTS] = {
+        {.flops = 1}, {.flops_sharded = 1}, [COEFFICIENTS - 1] = {.overhead_s = 1}};
+    Coefficients k = {.fitted = device->fitted};
+    for (uint32_t i = 0; i < COEFFICIENTS; i++) {
+        SimWork work = unit[i];
+        if (device->fitted)
+            work.fitted[device->fitted - 1] = fitted_unit[i];
+        k.c[i] = sim_work_s(&work, device, share);
+    }
     return k;
 }
 
 static bool covers(const Coefficients *a, const Coefficients *b)
 {
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < COEFFICIENTS; i++)
         if (a->c[i] < b->c[i])
             return false;
-    return true;
+    return a->fitted == b->fitted;
 }
 
 /* Keeps a class unless one of those kept is never faster; drops those that it makes superfluous. */
@@ -96,10 +102,24 @@ static uint32_t find_kinds(const ClusterView *view, const double *lo, const doub
     return n;
 }
 
+/* Whether the union's devices count FLOPs alike, which a class needs. */
+static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
+{
+    const Device *first = NULL;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!(members >> k & 1u))
+            continue;
+        first = first ? first : kind[k].device;
+        if (kind[k].device->fitted != first->fitted)
+            return false;
+    }
+    return true;
+}
+
 /* The mean over the union's devices, weighted by speed, of what one of them takes; never more than the slowest takes. */
 static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 {
-    Coefficients sum = {{0}};
+    Coefficients sum = {0};
     double rate = 0, share = 1;
     for (uint32_t k = 0; k < n; k++) {
         if (!(members >> k & 1u)) {
@@ -111,10 +131,11 @@ static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
             continue;
         Coefficients one = coefficients_of(kind[k].device, kind[k].lo);
         rate += weight;
-        for (uint32_t i = 0; i < 5; i++)
+        sum.fitted = one.fitted;
+        for (uint32_t i = 0; i < COEFFICIENTS; i++)
             sum.c[i] += weight * one.c[i];
     }
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < COEFFICIENTS; i++)
         sum.c[i] /= rate;
     sum.c[1] = fmax(sum.c[1], fmax(share, 0) / rate);
     return sum;
@@ -130,7 +151,8 @@ void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view
     pricer->max_share = fmax(pricer->max_share, 1.0 / view->n_devices);
     uint32_t all = n <= MAX_KINDS ? 1u << n : 2;
     for (uint32_t members = 1; members < all; members++)
-        add_class(pricer, union_class(kind, n, members));
+        if (counts_alike(kind, n, members))
+            add_class(pricer, union_class(kind, n, members));
 }
 
 void pricer_clear(Pricer *pricer)
@@ -144,9 +166,12 @@ Times price_work(const Pricer *pricer, const SimWork *work)
     Times times = {{0}};
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         const double *c = pricer->class[h].c;
-        times.s[h] = work->seconds + work->flops * c[0] + work->flops_sharded * c[1] +
+        const SimFitted plain = {0, work->flops, work->flops_sharded};
+        const SimFitted *own =
+            pricer->class[h].fitted ? &work->fitted[pricer->class[h].fitted - 1] : &plain;
+        times.s[h] = work->seconds + own->flops * c[0] + own->flops_sharded * c[1] +
                      work->inner_bytes * c[2] + work->inner_bytes_sharded * c[3] +
-                     work->inner_messages * c[4];
+                     work->inner_messages * c[4] + own->overhead_s * c[5];
     }
     return times;
 }
@@ -154,7 +179,7 @@ Times price_work(const Pricer *pricer, const SimWork *work)
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
 {
     SimWork work = {0};
-    sim_work_op(pricer->graph, op, rule, &work);
+    sim_work_op(pricer->graph, pricer->view, op, rule, &work);
     return price_work(pricer, &work);
 }
 

@@ -23,9 +23,12 @@ typedef struct {
 
 typedef uint8_t FormSet; /* bit f: form f */
 
-/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner byte, an inner message. */
+/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner byte, an inner message, a
+ * second of fitted overhead; FLOPs as Device.fitted counts them. */
+enum { COEFFICIENTS = 6 };
 typedef struct {
-    double c[5];
+    uint32_t fitted;
+    double c[COEFFICIENTS];
 } Coefficients;
 
 /* Cheapest conversions between all forms of a tensor. */

@@ -64,8 +64,14 @@ static void check_view(const Cluster *cluster, Granularity granularity)
         check(whole || device->gpus == 1, "one GPU a device");
     }
     check(gpus == cluster_gpus(cluster), "GPUs of a view");
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         check_link(view->collective[kind], lone);
+        for (uint32_t p = 0; p < view->pieces[kind].n; p++) {
+            const CollectivePiece *piece = &view->pieces[kind].piece[p];
+            check_link(piece->line, lone);
+            check(piece->up_to > (p > 0 ? piece[-1].up_to : 0), "rising pieces");
+        }
+    }
     check_network(view);
 }
 
@@ -78,6 +84,13 @@ static void check_cluster(const Cluster *cluster)
         check(*type->name && *type->source, "type's texts");
         check(isfinite(type->rate) && type->rate > 0 && type->memory_bytes > 0,
               "type's numbers");
+        for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++) {
+            const OpCost *cost = &type->op[kind];
+            check(cost->largest == 0 ||
+                      (isfinite(cost->overhead_s) && cost->rate > 0 &&
+                       cost->bandwidth > 0 && cost->smallest <= cost->largest),
+                  "fitted op");
+        }
         for (uint32_t j = 0; j < i; j++)
             check(strcmp(type->name, cluster->type[j].name) != 0, "type names differ");
     }

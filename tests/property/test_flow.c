@@ -221,10 +221,13 @@ static void check_twice_as_fast(const SimOptions options, uint32_t n_cases)
             for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
                 speed_up(&c.view->collective[kind], i + 1);
                 speed_up(&c.cluster->collective[kind], i + 1);
+                for (uint32_t p = 0; p < c.view->pieces[kind].n; p++)
+                    speed_up(&c.view->pieces[kind].piece[p].line, i + 1);
             }
             for (uint32_t k = 0; k < c.cluster->n_machines; k++)
                 speed_up(&c.cluster->machine[k].inner, i + 1);
             for (uint32_t j = 0; j < c.view->n_devices; j++) {
+                c.view->device[j].stretch /= i + 1;
                 speed_up(&c.view->device[j].inner, i + 1);
                 c.view->device[j].rate *= i + 1;
             }

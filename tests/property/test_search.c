@@ -217,6 +217,8 @@ static void attack_one(uint32_t seed, uint32_t blocks, uint32_t starts, uint32_t
     GRand *rand = g_rand_new_with_seed(seed);
     g_autoptr(Graph) graph = random_graph(rand, blocks);
     g_autoptr(Cluster) cluster = random_cluster(rand, 4);
+    if (seed % 4 < 2)
+        random_fit(rand, cluster);
     g_autoptr(ClusterView) view =
         cluster_view(cluster, seed % 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
     g_autofree double *ratio = random_ratio(rand, view);
@@ -246,7 +248,7 @@ static void attack_one(uint32_t seed, uint32_t blocks, uint32_t starts, uint32_t
                       seed, result.time_s, found);
         tally->beaten++;
     }
-    assert_true(found >= result.time_s * 0.99);
+    assert_true(found >= result.time_s * 0.97);
     tally->reached += found <= result.time_s * (1 + 1e-9);
     tally->attacked++;
     pricer_clear(&pricer);

@@ -99,6 +99,13 @@ static void speed_up(LinkCost *link, double factor)
     link->bandwidth *= factor;
 }
 
+static void speed_up_pieces(ClusterView *view, double factor)
+{
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        for (uint32_t p = 0; p < view->pieces[kind].n; p++)
+            speed_up(&view->pieces[kind].piece[p].line, factor);
+}
+
 static void test_twice_as_fast(void **state)
 {
     (void)state;
@@ -108,7 +115,9 @@ static void test_twice_as_fast(void **state)
         for (uint32_t i = 0; i < 2; i++) {
             for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
                 speed_up(&c.view->collective[kind], i + 1);
+            speed_up_pieces(c.view, i + 1);
             for (uint32_t j = 0; j < c.view->n_devices; j++) {
+                c.view->device[j].stretch /= i + 1;
                 speed_up(&c.view->device[j].inner, i + 1);
                 c.view->device[j].rate *= i + 1;
             }

@@ -23,6 +23,8 @@ static inline RandomCase random_case_new(uint32_t seed)
 
     c.graph = random_graph(rand, MAX_BLOCKS);
     c.cluster = random_cluster(rand, MAX_MACHINES);
+    if (seed % 2)
+        random_fit(rand, c.cluster);
     c.view = cluster_view(c.cluster,
                           g_rand_boolean(rand) ? GRANULARITY_MACHINE : GRANULARITY_GPU);
     Program *program = random_program(rand, c.graph);

@@ -13,6 +13,36 @@ static LinkCost random_link(GRand *rand)
     return (LinkCost){between(rand, 1e-6, 1e-3), between(rand, 1e6, 1e9)};
 }
 
+/* Fitted costs of about half of the op kinds. */
+static OpCost *random_ops(GRand *rand, double rate)
+{
+    OpCost *op = g_new0(OpCost, OP_KINDS);
+
+    for (uint32_t kind = 0; kind < OP_KINDS; kind++)
+        if (g_rand_boolean(rand))
+            op[kind] = (OpCost){
+                .overhead_s = between(rand, 1e-7, 1e-4),
+                .rate =
+                    g_rand_boolean(rand) ? between(rand, rate / 4, rate * 4) : INFINITY,
+                .bandwidth = g_rand_boolean(rand) ? between(rand, 1e8, 1e10) : INFINITY,
+                .smallest = 1,
+                .largest = 1e9};
+    return op;
+}
+
+static CollectivePieces random_pieces(GRand *rand)
+{
+    CollectivePieces pieces = {
+        .n = (uint32_t)g_rand_int_range(rand, 0, 3), .smallest = 1, .largest = 1e6};
+    double up_to = 16;
+
+    pieces.piece = g_new0(CollectivePiece, pieces.n);
+    for (uint32_t i = 0; i < pieces.n; i++)
+        pieces.piece[i] =
+            (CollectivePiece){up_to *= between(rand, 2, 100), random_link(rand)};
+    return pieces;
+}
+
 Cluster *random_cluster(GRand *rand, uint32_t max_machines)
 {
     Cluster *cluster = g_new0(Cluster, 1);
@@ -42,6 +72,18 @@ Cluster *random_cluster(GRand *rand, uint32_t max_machines)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         cluster->collective[kind] = random_link(rand);
     return cluster;
+}
+
+void random_fit(const GRand *rand, Cluster *cluster)
+{
+    GRand *own = g_rand_copy((GRand *)rand);
+
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (g_rand_boolean(own))
+            cluster->type[i].op = random_ops(own, cluster->type[i].rate);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        cluster->pieces[kind] = random_pieces(own);
+    g_rand_free(own);
 }
 
 /* Ratios that sum to 1, some of them 0. */

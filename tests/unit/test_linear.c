@@ -308,6 +308,7 @@ static void test_tied_parameters(void **state)
     y = graph_op(g, OP_LINEAR, "first", none, 2, (TensorId[]){y, w}, NULL);
     y = graph_op(g, OP_LINEAR, "second", none, 2, (TensorId[]){y, w}, NULL);
     y = graph_op(g, OP_NLL_SUM, "loss", none, 2, (TensorId[]){y, labels}, NULL);
+    const ClusterView view = {0};
     uint32_t messages = 0;
 
     (void)state;
@@ -317,7 +318,7 @@ static void test_tied_parameters(void **state)
         Rule rule[OP_MAX_RULES];
         SimWork work;
         op_rules(g, id, rule);
-        sim_work_op(g, id, &rule[0], &work);
+        sim_work_op(g, &view, id, &rule[0], &work);
         const Op *op = graph_get_op(g, id);
         const bool last = op->out[0] == graph_gradient(g, w);
         assert_int_equal(work.inner_messages, last || op->pass == PASS_UPDATE);
