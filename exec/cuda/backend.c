@@ -14,6 +14,7 @@
 
 #include "exec/cuda/blocks.h"
 #include "exec/cuda/kernels.h"
+#include "exec/cuda/module.h"
 
 typedef struct {
     CudaQueue compute, communicate;
@@ -360,12 +361,7 @@ static const ExecBackendOps CUDA_OPS = {
     .check = cuda_check,
 };
 
-bool exec_cuda_built(void)
-{
-    return true;
-}
-
-uint32_t exec_cuda_gpus(void)
+uint32_t kilter_cuda_gpus(void)
 {
     int n = 0;
     return cudaGetDeviceCount(&n) == cudaSuccess ? (uint32_t)n : 0;
@@ -407,7 +403,7 @@ static void connect_gpus(Cuda *cuda, const ExecCudaWorld *world)
 /* Whether this process sees the GPUs that its ranks need. */
 static bool check_gpus(const ExecCudaWorld *world, GError **error)
 {
-    const uint32_t has = exec_cuda_gpus();
+    const uint32_t has = kilter_cuda_gpus();
     const uint32_t needed =
         world->ranks == EXEC_CUDA_GPUS ? world->n_ranks / world->n_processes : 1;
     if (world->n_ranks % world->n_processes != 0)
@@ -421,7 +417,7 @@ static bool check_gpus(const ExecCudaWorld *world, GError **error)
                        has > 0 ? "; --virtual-ranks checks its numbers on one" : "");
 }
 
-ExecBackend *exec_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
+ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                            GError **error)
 {
     const bool host = world->ranks == EXEC_CUDA_HOST;
