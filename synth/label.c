@@ -1,18 +1,23 @@
 #include "synth/label.h"
 
-void label_table_init(LabelTable *table, uint32_t n_states)
+void label_table_empty(LabelTable *table)
 {
-    table->labels = g_array_new(FALSE, FALSE, sizeof(Label));
-    table->first = g_new(uint32_t, n_states);
-    for (uint32_t s = 0; s < n_states; s++)
-        table->first[s] = LABEL_NONE;
+    if (!table->labels) {
+        table->labels = g_array_new(FALSE, FALSE, sizeof(Label));
+        table->first = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    }
+    g_array_set_size(table->labels, 0);
+    g_array_set_size(table->first, 0);
+    index_empty(&table->states);
 }
 
 void label_table_clear(LabelTable *table)
 {
-    if (table->labels)
+    if (table->labels) {
         g_array_free(table->labels, TRUE);
-    g_free(table->first);
+        g_array_free(table->first, TRUE);
+    }
+    index_clear(&table->states);
     *table = (LabelTable){0};
 }
 
@@ -31,8 +36,11 @@ static bool dominates(const Pricer *pricer, const Label *a, const Label *b)
 void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label)
 {
     Label *all = (Label *)(void *)table->labels->data;
-    uint32_t worse = LABEL_NONE;
-    for (uint32_t i = table->first[label->state]; i != LABEL_NONE; i = all[i].next) {
+    uint32_t state = index_add(&table->states, label->state), none = LABEL_NONE;
+    if (state == table->first->len)
+        g_array_append_val(table->first, none);
+    uint32_t *first = &g_array_index(table->first, uint32_t, state), worse = LABEL_NONE;
+    for (uint32_t i = *first; i != LABEL_NONE; i = all[i].next) {
         if (dominates(pricer, &all[i], label))
             return;
         if (worse == LABEL_NONE && dominates(pricer, label, &all[i]))
@@ -44,8 +52,8 @@ void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label
         all[worse] = copy;
         return;
     }
-    copy.next = table->first[label->state];
-    table->first[label->state] = table->labels->len;
+    copy.next = *first;
+    *first = table->labels->len;
     g_array_append_val(table->labels, copy);
 }
 
@@ -91,13 +99,14 @@ double label_total(const Pricer *pricer, const Label *label)
            times_max(pricer, &label->tail);
 }
 
-double label_bound(const Pricer *pricer, const Label *label, const double *rest)
+Times label_sums(const Pricer *pricer, const Label *label)
 {
-    double bound = 0;
-    for (uint32_t h = 0; h < pricer->n_classes; h++) {
-        double open = label->initial.s[h] + label->forward.s[h] + label->backward.s[h] +
-                      label->update.s[h] + label->tail.s[h] + rest[h];
-        bound = open > bound ? open : bound;
-    }
-    return label->closed_s + bound;
+    Times sum = label->initial;
+    times_add(pricer, &sum, &label->forward);
+    times_add(pricer, &sum, &label->backward);
+    times_add(pricer, &sum, &label->update);
+    times_add(pricer, &sum, &label->tail);
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        sum.s[h] += label->closed_s;
+    return sum;
 }

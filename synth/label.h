@@ -15,25 +15,27 @@
 #include "synth/transition.h"
 
 typedef struct {
-    uint32_t state;  /* index in the cut's states */
+    uint32_t state;  /* of the cut */
     uint32_t parent; /* label of the cut before */
     uint32_t next;   /* of the same state */
-    bool begun; /* the forward's first stage is closed, but for `initial` */
+    bool begun;      /* the forward's first stage is closed, but for `initial` */
     bool final; /* something is communicated in the final step; else the updates join the
                    stage before */
     double closed_s;                                /* c */
     Times initial, forward, backward, update, tail; /* i, f, b, u, t */
-    const Transition *transition;             /* that led here; NULL at the start */
+    const Transition *transition;                   /* that led here; NULL at the start */
 } Label;
 
 #define LABEL_NONE UINT32_MAX
 
 typedef struct {
-    GArray *labels;  /* Label */
-    uint32_t *first; /* [state] */
+    GArray *labels; /* Label */
+    Index states;   /* that have labels -> */
+    GArray *first;  /* uint32_t: the first label */
 } LabelTable;
 
-void label_table_init(LabelTable *table, uint32_t n_states);
+/* Empties a table, which may be zeroed. */
+void label_table_empty(LabelTable *table);
 void label_table_clear(LabelTable *table);
 
 /* Adds a label unless one of its state dominates it; a label that it dominates is overwritten. */
@@ -47,7 +49,8 @@ Label label_extend(const Pricer *pricer, const Label *label,
  * something is communicated in the final step, else an upper bound. */
 double label_total(const Pricer *pricer, const Label *label);
 
-/* At most the time of any completion, given the least that each class alone adds from here on. */
-double label_bound(const Pricer *pricer, const Label *label, const double *rest);
+/* The label's cost if each class alone counts: with the least that the class adds from here on, at most the time of any
+ * completion. */
+Times label_sums(const Pricer *pricer, const Label *label);
 
 #endif

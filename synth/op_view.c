@@ -2,6 +2,7 @@
 
 #include "synth/pins.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The slot of a tensor as seen from forward op `op`. */
@@ -45,19 +46,19 @@ static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
     return rule->loop >= 0 || !reduce || other || pins_touch(pricer->pins, graph, id);
 }
 
-static void read_rules(const Pricer *pricer, OpReads *reads)
+static void price_rules(const Pricer *pricer, OpReads *reads)
 {
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(pricer->graph, reads->op, all);
+    reads->rule = g_new(PricedRule, n);
     for (uint32_t r = 0; r < n; r++)
         if (worthwhile(pricer, reads->op, &all[r]))
             reads->rule[reads->n_rules++] =
                 (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
 }
 
-static void read_op(const Pricer *pricer, const OpView *view, OpId id, OpReads *reads)
+static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *reads)
 {
-    const Graph *graph = pricer->graph;
     const Op *op = graph_get_op(graph, id), *forward = graph_get_op(graph, view->op);
     reads->op = id;
     reads->n_in = op->n_in;
@@ -68,13 +69,11 @@ static void read_op(const Pricer *pricer, const OpView *view, OpId id, OpReads *
         for (uint32_t i = 0; i < forward->n_in; i++)
             if (graph_contribution(graph, view->op, i) == op->out[o])
                 reads->makes[o] = (uint8_t)i;
-    read_rules(pricer, reads);
 }
 
 /* How activation input `i` gets its gradient. */
-static void read_contribution(const Pricer *pricer, OpView *view, uint32_t i)
+static void read_contribution(const Graph *graph, OpView *view, uint32_t i)
 {
-    const Graph *graph = pricer->graph;
     const Op *op = graph_get_op(graph, view->op);
     view->alias[i] = -1;
     view->contribution[i] = graph_contribution(graph, view->op, view->input[i]);
@@ -83,6 +82,12 @@ static void read_contribution(const Pricer *pricer, OpView *view, uint32_t i)
         if (view->contribution[i] != GRAPH_NONE &&
             graph_gradient(graph, op->out[o]) == view->contribution[i])
             view->alias[i] = (int8_t)o;
+}
+
+/* Forms in which a sum of contributions can be kept, with their prices. */
+static void price_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
+{
+    const Graph *graph = pricer->graph;
     for (Form form = 0; form < FORM_MAX; form++) {
         Rule rule;
         Form forms[OP_MAX_OPERANDS];
@@ -123,6 +128,28 @@ static bool read_inputs(const Graph *graph, OpView *view, GError **error)
     return true;
 }
 
+bool op_view_read(const Graph *graph, OpId id, OpView *view, GError **error)
+{
+    *view = (OpView){.op = id};
+    if (!read_inputs(graph, view, error))
+        return false;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        read_contribution(graph, view, i);
+    read_op(graph, view, id, &view->forward);
+    OpId backward[MAX_BACKWARD];
+    view->n_backward = backward_ops(graph, id, backward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        read_op(graph, view, backward[k], &view->backward[k]);
+    return true;
+}
+
+static void plan_set_free(gpointer data)
+{
+    PlanSet *set = data;
+    g_array_unref(set->plans);
+    g_free(set);
+}
+
 /* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a place for every parameter. */
 static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
 {
@@ -147,51 +174,39 @@ static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
     return true;
 }
 
-OpView *op_view_new(const Pricer *pricer, OpId id, GError **error)
+bool op_view_price(const Pricer *pricer, OpView *view, GError **error)
 {
-    OpView *view = g_new0(OpView, 1);
-    view->op = id;
-    if (!read_inputs(pricer->graph, view, error)) {
-        g_free(view);
-        return NULL;
-    }
-    for (uint32_t p = 0; p < view->n_parameters; p++)
-        view->plans[p] =
-            g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_array_unref);
-    for (uint32_t i = 0; i < view->n_in; i++)
-        read_contribution(pricer, view, i);
-    read_op(pricer, view, id, &view->forward);
-    OpId backward[MAX_BACKWARD];
-    view->n_backward = backward_ops(pricer->graph, id, backward);
+    price_rules(pricer, &view->forward);
     for (uint32_t k = 0; k < view->n_backward; k++)
-        read_op(pricer, view, backward[k], &view->backward[k]);
-    if (pricer->pins && !check_pins(pricer, view, error)) {
-        op_view_free(view);
-        return NULL;
-    }
-    return view;
+        price_rules(pricer, &view->backward[k]);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        price_accumulation(pricer, view, i);
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        view->plans[p] = g_hash_table_new_full(NULL, NULL, NULL, plan_set_free);
+    return !pricer->pins || check_pins(pricer, view, error);
 }
 
-void op_view_free(OpView *view)
+void op_view_clear(OpView *view)
 {
-    if (!view)
-        return;
+    g_free(view->forward.rule);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        g_free(view->backward[k].rule);
     for (uint32_t p = 0; p < view->n_parameters; p++)
-        g_hash_table_destroy(view->plans[p]);
-    g_free(view);
+        g_clear_pointer(&view->plans[p], g_hash_table_destroy);
 }
 
 static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
 {
     const Op *op = graph_get_op(graph, reads->op);
-    g_string_append_printf(key, "%u:", op->kind);
+    uint32_t class = graph_op_class_index(graph, reads->op);
+    g_string_append_len(key, (const char *)&class, sizeof class);
     for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
-        const Tensor *t = graph_tensor(
-            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
-        g_string_append_printf(key, "%u,%u,",
-                               operand < op->n_in ? reads->slot[operand] : 0, t->role);
-        for (uint32_t d = 0; d < t->rank; d++)
-            g_string_append_printf(key, "%u/%u ", t->dim[d], t->units[d]);
+        TensorId id = operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
+        const Tensor *t = graph_tensor(graph, id);
+        uint8_t slot = operand < op->n_in ? reads->slot[operand] : SLOTS;
+        const uint8_t seen[] = {slot, (uint8_t)t->role, (uint8_t)t->dtype,
+                                price_forms(graph, id)};
+        g_string_append_len(key, (const char *)seen, sizeof seen);
     }
 }
 
@@ -212,35 +227,46 @@ static void describe_pins(GString *key, const Pricer *pricer, const OpView *view
     }
 }
 
-char *op_view_describe(const Pricer *pricer, const OpView *view)
+void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
 {
     const Graph *graph = pricer->graph;
-    GString *key = g_string_new("");
     describe_op(key, graph, &view->forward);
     for (uint32_t k = 0; k < view->n_backward; k++)
         describe_op(key, graph, &view->backward[k]);
-    for (uint32_t i = 0; i < view->n_in; i++)
-        g_string_append_printf(key, "|%d %d %d", view->contribution[i] != GRAPH_NONE,
-                               view->accumulation[i] != GRAPH_NONE, view->alias[i]);
+    if (graph_is_timed(graph)) /* every op has its own time */
+        g_string_append_len(key, (const char *)&view->op, sizeof view->op);
+    for (uint32_t i = 0; i < view->n_in; i++) {
+        const uint8_t seen[] = {
+            view->contribution[i] != GRAPH_NONE, view->accumulation[i] != GRAPH_NONE,
+            (uint8_t)view->alias[i], view->tensor[i] == view->tensor[0]};
+        g_string_append_len(key, (const char *)seen, sizeof seen);
+    }
     const Op *op = graph_get_op(graph, view->op);
     for (uint32_t o = 0; o < op->n_out; o++)
-        g_string_append_printf(key, ">%d",
-                               graph_gradient(graph, op->out[o]) != GRAPH_NONE);
+        g_string_append_c(key, graph_gradient(graph, op->out[o]) != GRAPH_NONE);
     if (pricer->pins)
         describe_pins(key, pricer, view);
-    return g_string_free(key, FALSE);
 }
 
-const GArray *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                            Form made)
+const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                             Form made)
 {
     gpointer key = GUINT_TO_POINTER(1u + read * FORM_MAX + made);
-    GArray *plans = g_hash_table_lookup(view->plans[p], key);
-    if (!plans) {
-        TensorId parameter =
-            graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
-        plans = parameter_plans(pricer, parameter, read, made);
-        g_hash_table_insert(view->plans[p], key, plans);
+    PlanSet *set = g_hash_table_lookup(view->plans[p], key);
+    if (set)
+        return set;
+    TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
+    set = g_new(PlanSet, 1);
+    set->plans = parameter_plans(pricer, parameter, read, made);
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        set->least.s[h] = INFINITY;
+        for (uint32_t k = 0; k < set->plans->len; k++) {
+            const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
+            set->least.s[h] =
+                fmin(set->least.s[h], plan->comm_s + plan->initial.s[h] +
+                                          plan->work.s[h] + plan->tail.s[h]);
+        }
     }
-    return plans;
+    g_hash_table_insert(view->plans[p], key, set);
+    return set;
 }

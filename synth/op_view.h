@@ -31,7 +31,7 @@ typedef struct {
     uint8_t
         makes[OP_MAX_OUT]; /* backward: forward input whose contribution output o is */
     uint32_t n_rules;
-    PricedRule rule[OP_MAX_RULES];
+    PricedRule *rule; /* NULL until they are priced */
 } OpReads;
 
 typedef struct {
@@ -50,20 +50,31 @@ typedef struct {
     OpReads backward[MAX_BACKWARD];
     uint32_t n_parameters;
     uint32_t parameter[OP_MAX_IN]; /* positions */
-    GHashTable *plans
-        [OP_MAX_IN]; /* (forms read, form made) -> array of ParameterPlan; by n_parameters */
+    GHashTable
+        *plans[OP_MAX_IN]; /* (forms read, form made) -> PlanSet; by n_parameters */
 } OpView;
 
-/* NULL: KILTER_ERROR_FAILED for graphs outside the space (a parameter with several consumers, more than two activation
- * inputs), KILTER_ERROR_INPUT for pins that leave the op no rule. */
-OpView *op_view_new(const Pricer *pricer, OpId op, GError **error);
-void op_view_free(OpView *view);
+/* Reads how an op and its backward ops are connected. KILTER_ERROR_FAILED for graphs outside the space: a parameter with
+ * several consumers, more than two activation inputs. */
+bool op_view_read(const Graph *graph, OpId op, OpView *view, GError **error);
 
-/* Everything that the op's choices depend on, as text: equal for ops that look alike. Caller frees. */
-char *op_view_describe(const Pricer *pricer, const OpView *view);
+/* Appends to `key` everything that the op's choices depend on: equal for ops that look alike. */
+void op_view_describe(const Pricer *pricer, const OpView *view, GString *key);
 
-/* Undominated plans of the `p`-th parameter, for the forms that are read and the form its gradient is made in. */
-const GArray *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                            Form made);
+/* Prices the rules of a view that was read. KILTER_ERROR_INPUT for pins that leave the op no rule; the view is then to be
+ * cleared all the same. */
+bool op_view_price(const Pricer *pricer, OpView *view, GError **error);
+void op_view_clear(OpView *view);
+
+/* Undominated plans of a parameter. */
+typedef struct {
+    GArray *plans; /* ParameterPlan */
+    /* Least relaxed cost of any of them, by class; INFINITY if there is none. */
+    Times least;
+} PlanSet;
+
+/* Of the `p`-th parameter, for the forms that are read and the form its gradient is made in. */
+const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                             Form made);
 
 #endif

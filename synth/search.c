@@ -1,5 +1,6 @@
-/* The exact search: over the state graph, the labels that nothing dominates, pruned by the exact cost-to-go of the
- * relaxation and by the best program known. A narrow beam finds that program first. */
+/* The exact search: labels that nothing dominates walk over the state graph, and a label is dropped once the relaxation says
+ * that all of its completions take longer than a limit. The limit starts just above the relaxation's bound and is widened until
+ * a program comes within: nothing that was dropped is faster. */
 #include "synth/label.h"
 #include "synth/states.h"
 
@@ -9,10 +10,11 @@ typedef struct {
     Pricer pricer;
     States *states;
     LabelTable *table; /* [cut] */
+    double limit_s;    /* labels that cannot do better are dropped */
     double upper_s;    /* time of a known program */
     double
-        relaxed_s; /* nothing is faster: the relaxation's bound, or less at the deadline */
-    bool complete; /* no label was lost to a beam */
+        proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
+    bool complete; /* no label was lost to a beam or the deadline */
     uint64_t labels, expansions;
 } Search;
 
@@ -29,9 +31,11 @@ static int compare_doubles(gconstpointer a, gconstpointer b)
 
 static double bound_of(const Search *s, uint32_t cut, const Label *label)
 {
-    return label_bound(&s->pricer, label,
-                       &g_array_index(s->states->cut[cut].rest, double,
-                                      label->state * s->pricer.n_classes));
+    Times sum = label_sums(&s->pricer, label);
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, sum.s[h] + states_rest(s->states, cut, label->state, h));
+    return bound;
 }
 
 /* Keeps the labels with the smallest bounds. */
@@ -51,49 +55,127 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
         if (bound[i] <= sorted[beam - 1])
             g_array_index(labels, Label, n++) = g_array_index(labels, Label, i);
     g_array_set_size(labels, n);
-    for (uint32_t i = 0; i < s->states->cut[cut].states->len; i++)
-        s->table[cut].first[i] = LABEL_NONE; /* for the walk by state */
-    for (uint32_t i = 0; i < n; i++) {
-        Label *label = &g_array_index(labels, Label, i);
-        label->next = s->table[cut].first[label->state];
-        s->table[cut].first[label->state] = i;
+}
+
+/* In debug builds: the relaxation's cost to the end is consistent along a transition, hence, being 0 at the end, admissible. */
+static void check_consistent(const Search *s, OpId id, const Label *label, uint32_t to,
+                             const Transition *t)
+{
+#ifndef NDEBUG
+    static const double rounding = 1e-9;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        g_assert(states_rest(s->states, id, label->state, h) <=
+                 (t->relaxed.s[h] + states_rest(s->states, id + 1, to, h)) *
+                     (1 + rounding));
+#else
+    (void)s, (void)id, (void)label, (void)to, (void)t;
+#endif
+}
+
+/* Extends a label along an arc; `room` is what the arc leaves of the limit, by class. */
+static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const Arc *arc,
+                         uint32_t to, const Times *room)
+{
+    const Label *label = &g_array_index(s->table[id].labels, Label, index);
+    const GArray *along = choices_along(s->states->cut[id].move->choices, in, arc, room);
+    for (uint32_t k = 0; k < along->len; k++) {
+        const Transition *t = &g_array_index(along, Transition, k);
+        Label next = label_extend(&s->pricer, label, t);
+        next.state = to;
+        next.parent = index;
+        check_consistent(s, id, label, to, t);
+        s->expansions++;
+        if (bound_of(s, id + 1, &next) <= s->limit_s * slack)
+            label_table_add(&s->table[id + 1], &s->pricer, &next);
     }
 }
 
-static void extend_labels(Search *s, OpId id, uint32_t beam)
+static void extend_label(Search *s, OpId id, uint32_t index)
 {
-    const Cut *cut = &s->states->cut[id];
-    LabelTable *from = &s->table[id], *to = &s->table[id + 1];
-    label_table_clear(to);
-    label_table_init(to, s->states->cut[id + 1].states->len);
-    for (uint32_t e = 0; e < cut->edges->len; e++) {
-        const Edge *edge = &g_array_index(cut->edges, Edge, e);
-        for (uint32_t i = from->first[edge->from]; i != LABEL_NONE;) {
-            const Label *label = &g_array_index(from->labels, Label, i);
-            Label next = label_extend(&s->pricer, label, edge->transition);
-            next.state = edge->to;
-            next.parent = i;
-            s->expansions++;
-            if (bound_of(s, id + 1, &next) <= s->upper_s * slack)
-                label_table_add(to, &s->pricer, &next);
-            i = label->next;
+    const Label *label = &g_array_index(s->table[id].labels, Label, index);
+    const Move *move = s->states->cut[id].move;
+    const Choices *choices = move->choices;
+    uint32_t in = label->state / move->n_others, other = label->state % move->n_others;
+    Times sum = label_sums(&s->pricer, label);
+    for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {
+        const Arc *arc = &g_array_index(choices->arcs, Arc, e);
+        uint32_t to = move->after[arc->to] + move->other_after[other];
+        Times room = {{0}};
+        bool can = true;
+        for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
+            room.s[h] = s->limit_s * slack - sum.s[h] - arc->least.s[h] -
+                        states_rest(s->states, id + 1, to, h);
+            can = room.s[h] >= 0;
         }
+        if (can)
+            extend_along(s, id, index, in, arc, to, &room);
     }
-    cut_to_beam(s, id + 1, beam);
-    s->labels += to->labels->len;
 }
 
 /* Nothing is left of a walk that the deadline stops. */
 static void walk_labels(Search *s, uint32_t beam)
 {
     s->complete = true;
-    label_table_clear(&s->table[0]);
-    label_table_init(&s->table[0], 1);
+    label_table_empty(&s->table[0]);
     label_table_add(&s->table[0], &s->pricer, &(Label){.parent = LABEL_NONE});
-    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++)
-        extend_labels(s, id, beam);
+    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++) {
+        label_table_empty(&s->table[id + 1]);
+        for (uint32_t i = 0; i < s->table[id].labels->len; i++)
+            extend_label(s, id, i);
+        cut_to_beam(s, id + 1, beam);
+        s->labels += s->table[id + 1].labels->len;
+    }
     if (s->states->late)
         s->complete = false;
+}
+
+/* The relaxation's bound: the least cost from the start for any one class. */
+static double relaxed_bound(const Search *s)
+{
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, states_rest(s->states, 0, 0, h));
+    return bound;
+}
+
+/* Least that a label at the end takes; without a final step of their own updates join an earlier stage, and may be free. */
+static double least_total(const Search *s, const Label *label)
+{
+    double total = label_total(&s->pricer, label);
+    return label->final ? total : total - times_max(&s->pricer, &label->update);
+}
+
+/* Least total of a label at the end; `total` is label_total or least_total. */
+static double best_of(const Search *s, bool least)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    double best = INFINITY;
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        best = fmin(best, least ? least_total(s, label) : label_total(&s->pricer, label));
+    }
+    return best;
+}
+
+/* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster than the known one. */
+static void walk_widening(Search *s, uint32_t beam)
+{
+    static const double first = 1e-4, factor = 5;
+    double width = first;
+    if (s->states->late)
+        return;
+    s->proved_s = fmin(relaxed_bound(s), s->upper_s);
+    if (!isfinite(s->proved_s))
+        return;
+    do {
+        s->limit_s = fmin(relaxed_bound(s) * (1 + width), s->upper_s);
+        width *= factor;
+        walk_labels(s, beam);
+        double best = best_of(s, false);
+        s->upper_s = fmin(s->upper_s, best);
+        if (s->complete)
+            s->proved_s = fmin(s->limit_s, best_of(s, true));
+    } while (s->limit_s < s->upper_s && !s->states->late);
 }
 
 /* --- programs --- */
@@ -107,11 +189,9 @@ static Program *program_of(Search *s, uint32_t index, GError **error)
     for (OpId id = states->n_ops; id-- > 0;) {
         const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
         const Label *parent = &g_array_index(s->table[id].labels, Label, label->parent);
-        Held in[TRANSITION_IN];
-        states_inputs(states, id,
-                      g_array_index(states->cut[id].states, uint64_t, parent->state), in);
-        transition_apply(&s->pricer, states->view[id], in, label->transition,
-                         &assignment);
+        const Move *move = states->cut[id].move;
+        transition_apply(move->choices, id, parent->state / move->n_others,
+                         label->transition, &assignment);
         index = label->parent;
     }
     Program *program = synth_emit(&s->pricer, &assignment, error);
@@ -119,43 +199,43 @@ static Program *program_of(Search *s, uint32_t index, GError **error)
     return program;
 }
 
-/* Takes the best label's program if it beats the known one. With a charge for memory totals hold it, and the label with the
- * least total is taken. */
+/* Takes the program of the label with the least total, and those of labels that may turn out to be faster. */
 static bool take_best(Search *s, const double *ratio, const SynthOptions *options,
                       SynthResult *result, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
+    double best = best_of(s, false);
+    bool charged = options->memory_s > 0, taken = false;
     for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        double total = label_total(&s->pricer, label);
-        if (total >= s->upper_s && (label->final || options->memory_s > 0))
+        bool first = !taken && label_total(&s->pricer, label) == best;
+        taken |= first;
+        if (!first && (charged || label->final || least_total(s, label) >= best))
             continue;
         g_autoptr(Program) program = program_of(s, i, error);
         if (!program)
             return false;
         double time_s = synth_time(&s->pricer, program, ratio, options->bucket_bytes);
-        if (options->memory_s == 0 && time_s >= s->upper_s)
+        if (result->program && !charged && time_s >= result->time_s)
             continue;
         program_free(result->program);
         result->program = g_steal_pointer(&program);
         result->time_s = time_s;
-        s->upper_s = options->memory_s > 0 ? total : time_s;
     }
     return true;
 }
 
-/* The best baseline: a program to start from, and a bound that prunes. */
-static void warm_start(Search *s, const double *ratio, SynthResult *result)
+/* The best baseline: better than nothing where the search was cut short. */
+static void take_baseline(Search *s, const double *ratio, SynthResult *result)
 {
-    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline <= BASELINE_ZERO_EXPERT;
-         baseline++) {
+    for (Baseline baseline = 0; baseline < BASELINES; baseline++) {
         SynthResult known;
         if (!synth_baseline(s->pricer.graph, s->pricer.view, ratio, baseline, &known,
                             NULL))
             continue;
-        if (known.time_s < s->upper_s &&
-            synth_pins_hold(s->pricer.pins, s->pricer.graph, known.program)) {
-            s->upper_s = result->time_s = known.time_s;
+        if (synth_pins_hold(s->pricer.pins, s->pricer.graph, known.program) &&
+            (!result->program || known.time_s < result->time_s)) {
+            result->time_s = known.time_s;
             program_free(result->program);
             result->program = g_steal_pointer(&known.program);
         }
@@ -163,78 +243,29 @@ static void warm_start(Search *s, const double *ratio, SynthResult *result)
     }
 }
 
-enum { FIRST_BEAM = 32 };
-
-/* The relaxation's bound: the least cost from the start for any one class. */
-static double relaxed_bound(const Search *s)
+static bool search_start(Search *s, gint64 deadline_us, GError **error)
 {
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, g_array_index(s->states->cut[0].rest, double, h));
-    return fmin(bound, s->upper_s);
-}
-
-/* What the ops cost at least, each for itself. */
-static double floor_bound(const Search *s)
-{
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, s->states->cut[0].floor[h]);
-    return bound;
-}
-
-/* Widens the bound until some relaxed path reaches the end: cheaper than starting from a loose one. */
-static double relax_gradually(Search *s)
-{
-    static const double factor = 1.4;
-    const Cut *last = &s->states->cut[s->states->n_ops];
-    double bound = floor_bound(s);
-    s->relaxed_s = fmin(bound, s->upper_s);
-    do {
-        bound = fmin(bound * factor, s->upper_s * slack);
-        states_relax(s->states, bound);
-    } while (last->states->len == 0 && bound < s->upper_s && isfinite(bound) &&
-             !s->states->late);
-    return bound;
-}
-
-/* A beam of labels first, which brings the upper bound down; then what that bound leaves of the states. */
-static double relax(Search *s)
-{
-    double bound = relax_gradually(s);
-    if (!s->states->late)
-        s->relaxed_s = relaxed_bound(s);
-    walk_labels(s, FIRST_BEAM);
-    return bound;
-}
-
-/* Drops the states that the upper bound leaves out now; `bound` is what they were found with. */
-static void narrow(Search *s, double bound)
-{
-    if (s->upper_s * slack <= bound)
-        states_prune(s->states, s->upper_s * slack);
-    else
-        states_relax(s->states, s->upper_s * slack);
+    s->states = states_new(&s->pricer, error);
+    if (!s->states)
+        return false;
+    s->states->deadline_us = deadline_us;
+    s->table = g_new0(LabelTable, s->states->n_ops + 1);
+    states_relax(s->states);
+    return true;
 }
 
 static bool search(Search *s, const double *ratio, const SynthOptions *options,
                    SynthResult *result, GError **error)
 {
     s->upper_s = INFINITY;
-    if (options->memory_s == 0)
-        warm_start(s, ratio, result);
-    s->states = states_new(&s->pricer, error);
-    if (!s->states)
+    if (!search_start(s, options->deadline_us, error))
         return false;
-    s->states->deadline_us = options->deadline_us;
-    s->table = g_new0(LabelTable, s->states->n_ops + 1);
-    double bound = relax(s);
-    if (!take_best(s, ratio, options, result, error))
+    walk_widening(s, options->beam);
+    if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
-    if (!s->states->late)
-        narrow(s, bound);
-    walk_labels(s, options->beam);
-    return take_best(s, ratio, options, result, error);
+    if (!s->complete && options->memory_s == 0)
+        take_baseline(s, ratio, result);
+    return true;
 }
 
 static void search_clear(Search *s)
@@ -266,46 +297,23 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     result->optimal = done && s.complete && s.pricer.exact &&
                       options->bucket_bytes == 0 && options->memory_s == 0;
     if (done && options->bucket_bytes == 0 && options->memory_s == 0)
-        result->bound_s = result->optimal ? result->time_s : s.relaxed_s;
+        result->bound_s = result->optimal ? result->time_s : s.proved_s;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
 }
 
-/* Least time of a label at the end; the updates count only where they are sure to be a stage of their own. */
-static double least_total(const Search *s)
-{
-    const GArray *last = s->table[s->states->n_ops].labels;
-    double least = s->upper_s;
-    for (uint32_t i = 0; i < last->len; i++) {
-        const Label *label = &g_array_index(last, Label, i);
-        double total = label_total(&s->pricer, label);
-        if (!label->final)
-            total -= times_max(&s->pricer, &label->update);
-        least = fmin(least, total);
-    }
-    return least;
-}
-
 bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
                  double *bound_s, GError **error)
 {
-    enum { MAX_LABELS = 500 }; /* at a cut; with more, the relaxation has to do */
+    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
     Search s = {.upper_s = box->upper_s};
     pricer_init_box(&s.pricer, graph, view, box->lo, box->hi);
     s.pricer.pins = box->pins;
-    s.states = states_new(&s.pricer, error);
-    bool done = s.states != NULL;
+    bool done = search_start(&s, box->deadline_us, error);
     if (done) {
-        s.states->deadline_us = box->deadline_us;
-        s.table = g_new0(LabelTable, s.states->n_ops + 1);
-        double bound = relax(&s);
-        if (!s.states->late) {
-            s.upper_s = least_total(&s);
-            narrow(&s, bound);
-            walk_labels(&s, MAX_LABELS);
-        }
-        *bound_s = s.complete ? least_total(&s) : s.relaxed_s;
+        walk_widening(&s, MAX_LABELS);
+        *bound_s = s.proved_s;
     }
     search_clear(&s);
     return done;

@@ -3,18 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { HELD_BITS = 6, CLOCK_STATES = 64 /* expanded between looks at the clock */ };
-
-static Held held_at(uint64_t state, uint32_t position)
+bool states_late(States *s)
 {
-    uint64_t bits = state >> (HELD_BITS * position);
-    return (Held){.form = bits & 7, .gradient = bits >> 3 & 7};
+    s->late = s->late || (s->deadline_us > 0 && g_get_monotonic_time() >= s->deadline_us);
+    return s->late;
 }
 
-static uint64_t pack(Held held, uint32_t position)
-{
-    return (uint64_t)(held.form | held.gradient << 3) << (HELD_BITS * position);
-}
+/* --- preparation --- */
 
 /* Position of a tensor among those alive at a cut, or -1. */
 static int position_of(const Cut *cut, TensorId tensor)
@@ -25,29 +20,20 @@ static int position_of(const Cut *cut, TensorId tensor)
     return -1;
 }
 
-void states_inputs(const States *states, OpId op, uint64_t state, Held in[TRANSITION_IN])
-{
-    memset(in, 0, TRANSITION_IN * sizeof *in);
-    for (uint32_t i = 0; i < states->view[op]->n_in; i++)
-        in[i] = held_at(
-            state, (uint32_t)position_of(&states->cut[op], states->view[op]->tensor[i]));
-}
-
-bool states_late(States *s)
-{
-    s->late = s->late || (s->deadline_us > 0 && g_get_monotonic_time() >= s->deadline_us);
-    return s->late;
-}
-
-/* --- preparation --- */
-
-static bool prepare_live(States *s, GError **error)
+/* The last forward op that reads each tensor. Caller frees. */
+static OpId *last_readers(const States *s)
 {
     const Graph *graph = s->pricer->graph;
-    g_autofree OpId *last = g_new0(OpId, graph_n_tensors(graph));
+    OpId *last = g_new0(OpId, graph_n_tensors(graph));
     for (OpId id = 0; id < s->n_ops; id++)
         for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
             last[graph_get_op(graph, id)->in[i]] = id;
+    return last;
+}
+
+static bool prepare_live(States *s, const OpId *last, GError **error)
+{
+    const Graph *graph = s->pricer->graph;
     for (OpId id = 0; id < s->n_ops; id++) {
         const Cut *cut = &s->cut[id];
         Cut *after = &s->cut[id + 1];
@@ -69,53 +55,189 @@ static bool prepare_live(States *s, GError **error)
     return true;
 }
 
-static bool prepare_choices(States *s, GError **error)
+/* Numbers the states of a cut: inputs of the next op outermost, in their order. */
+static bool number_states(States *s, OpId id, const OpView *view, GError **error)
 {
-    for (OpId id = 0; id < s->n_ops; id++) {
-        s->view[id] = op_view_new(s->pricer, id, error);
-        if (!s->view[id])
-            return false;
-        char *key = op_view_describe(s->pricer, s->view[id]);
-        s->choices[id] = g_hash_table_lookup(s->alike, key);
-        if (s->choices[id]) {
-            g_free(key);
-            continue;
+    enum { MAX_STATES = 1 << 24 };
+    Cut *cut = &s->cut[id];
+    uint32_t order[MAX_LIVE], n = 0;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (i == 0 || view->tensor[i] != view->tensor[0])
+            order[n++] = (uint32_t)position_of(cut, view->tensor[i]);
+    for (uint32_t p = 0; p < cut->n_live; p++) {
+        bool input = false;
+        for (uint32_t i = 0; i < view->n_in; i++)
+            input |= view->tensor[i] == cut->live[p];
+        if (!input)
+            order[n++] = p;
+    }
+    uint64_t states = 1;
+    for (uint32_t k = n; k-- > 0;) {
+        cut->stride[order[k]] = (uint32_t)states;
+        states *= range_of(s->pricer->graph, cut->live[order[k]]).n;
+        if (states > MAX_STATES)
+            return kilter_fail(
+                error, KILTER_ERROR_FAILED,
+                "op '%s': the tensors alive before it have too many states",
+                graph_get_op(s->pricer->graph, id)->name);
+    }
+    cut->n_states = (uint32_t)states;
+    return true;
+}
+
+static gpointer find(GHashTable *table, const GString *key)
+{
+    g_autoptr(GBytes) bytes = g_bytes_new_static(key->str, key->len);
+    return g_hash_table_lookup(table, bytes);
+}
+
+static void keep(GHashTable *table, const GString *key, gpointer value)
+{
+    g_hash_table_insert(table, g_bytes_new(key->str, key->len), value);
+}
+
+static Choices *choices_of(States *s, const OpView *view, const OpId *last, GString *key,
+                           GError **error)
+{
+    const Op *op = graph_get_op(s->pricer->graph, view->op);
+    bool survives[TRANSITION_IN] = {0}, lives[TRANSITION_OUT] = {0};
+    for (uint32_t i = 0; i < view->n_in; i++)
+        survives[i] = last[view->tensor[i]] > view->op;
+    for (uint32_t o = 0; o < op->n_out && o < TRANSITION_OUT; o++)
+        lives[o] = last[op->out[o]] > view->op;
+    g_string_set_size(key, 0);
+    g_string_append_len(key, (const char *)survives, sizeof survives);
+    g_string_append_len(key, (const char *)lives, sizeof lives);
+    op_view_describe(s->pricer, view, key);
+    Choices *choices = find(s->choices, key);
+    if (choices)
+        return choices;
+    choices = choices_new(s->pricer, view, survives, lives, error);
+    if (choices)
+        keep(s->choices, key, choices);
+    return choices;
+}
+
+/* A tensor's numbers, and what they add to a state of the next cut. */
+typedef struct {
+    uint32_t n, stride;
+} Digit;
+
+static Digit digit_of(const States *s, OpId id, TensorId tensor)
+{
+    const Cut *next = &s->cut[id + 1];
+    return (Digit){range_of(s->pricer->graph, tensor).n,
+                   next->stride[position_of(next, tensor)]};
+}
+
+/* Sums of all digits' parts, the last digit innermost. */
+static uint32_t *sums_of(uint32_t n, const Digit *digit, uint32_t *n_sums)
+{
+    *n_sums = 1;
+    for (uint32_t d = 0; d < n; d++)
+        *n_sums *= digit[d].n;
+    uint32_t *sum = g_new(uint32_t, *n_sums);
+    for (uint32_t i = 0; i < *n_sums; i++) {
+        uint32_t rest = i;
+        sum[i] = 0;
+        for (uint32_t d = n; d-- > 0;) {
+            sum[i] += rest % digit[d].n * digit[d].stride;
+            rest /= digit[d].n;
         }
-        s->choices[id] = choices_new(s->pricer, s->view[id]);
-        g_hash_table_insert(s->alike, key, s->choices[id]);
+    }
+    return sum;
+}
+
+static const Move *move_of(States *s, const OpView *view, Choices *choices, GString *key)
+{
+    const Op *op = graph_get_op(s->pricer->graph, view->op);
+    const Cut *cut = &s->cut[view->op];
+    Digit moved[TRANSITION_IN + TRANSITION_OUT], other[MAX_LIVE];
+    uint32_t n_moved = 0, n_other = 0;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (choices->survives[i])
+            moved[n_moved++] = digit_of(s, view->op, view->tensor[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (choices->lives[o])
+            moved[n_moved++] = digit_of(s, view->op, op->out[o]);
+    for (uint32_t p = 0; p < cut->n_live; p++) {
+        bool input = false;
+        for (uint32_t i = 0; i < view->n_in; i++)
+            input |= view->tensor[i] == cut->live[p];
+        if (!input)
+            other[n_other++] = digit_of(s, view->op, cut->live[p]);
+    }
+    g_string_set_size(key, 0);
+    g_string_append_len(key, (const char *)&choices, sizeof choices);
+    g_string_append_len(key, (const char *)moved, (gssize)(n_moved * sizeof *moved));
+    g_string_append_len(key, (const char *)other, (gssize)(n_other * sizeof *other));
+    Move *move = find(s->moves, key);
+    if (move)
+        return move;
+    move = g_new0(Move, 1);
+    uint32_t n_after;
+    move->choices = choices;
+    move->after = sums_of(n_moved, moved, &n_after);
+    move->other_after = sums_of(n_other, other, &move->n_others);
+    g_assert(n_after == choices->n_to);
+    keep(s->moves, key, move);
+    return move;
+}
+
+static void move_free(gpointer data)
+{
+    Move *move = data;
+    g_free(move->after);
+    g_free(move->other_after);
+    g_free(move);
+}
+
+static void costs_free(gpointer data)
+{
+    Costs *costs = data;
+    g_free(costs->s);
+    g_free(costs);
+}
+
+static bool prepare(States *s, GError **error)
+{
+    g_autofree OpId *last = last_readers(s);
+    g_autofree OpView *view = g_new(OpView, s->n_ops);
+    g_autoptr(GString) key = g_string_new("");
+    if (!prepare_live(s, last, error))
+        return false;
+    s->cut[s->n_ops].n_states = 1;
+    for (OpId id = 0; id < s->n_ops; id++)
+        if (!op_view_read(s->pricer->graph, id, &view[id], error) ||
+            !number_states(s, id, &view[id], error))
+            return false;
+    for (OpId id = 0; id < s->n_ops; id++) {
+        Choices *choices = choices_of(s, &view[id], last, key, error);
+        if (!choices)
+            return false;
+        s->cut[id].move = move_of(s, &view[id], choices, key);
     }
     return true;
 }
 
-static void prepare_floor(States *s)
-{
-    for (OpId id = s->n_ops; id-- > 0;)
-        for (uint32_t h = 0; h < s->pricer->n_classes; h++)
-            s->cut[id].floor[h] =
-                s->cut[id + 1].floor[h] + choices_least(s->choices[id], h);
-}
-
-States *states_new(Pricer *pricer, GError **error)
+States *states_new(const Pricer *pricer, GError **error)
 {
     States *s = g_new0(States, 1);
     s->pricer = pricer;
     s->n_ops = graph_tensor(pricer->graph, graph_loss(pricer->graph))->producer + 1;
     s->cut = g_new0(Cut, s->n_ops + 1);
-    s->view = g_new0(OpView *, s->n_ops);
-    s->choices = g_new0(Choices *, s->n_ops);
-    s->alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                     (GDestroyNotify)choices_free);
-    for (uint32_t c = 0; c <= s->n_ops; c++) {
-        s->cut[c].states = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-        s->cut[c].least = g_array_new(FALSE, FALSE, sizeof(double));
-        s->cut[c].rest = g_array_new(FALSE, FALSE, sizeof(double));
-        s->cut[c].edges = g_array_new(FALSE, FALSE, sizeof(Edge));
-    }
-    if (!prepare_live(s, error) || !prepare_choices(s, error)) {
+    s->choices =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
+                              (GDestroyNotify)choices_free);
+    s->moves = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                     (GDestroyNotify)g_bytes_unref, move_free);
+    s->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                     (GDestroyNotify)g_bytes_unref, g_free);
+    s->costs = g_ptr_array_new_with_free_func(costs_free);
+    if (!prepare(s, error)) {
         states_free(s);
         return NULL;
     }
-    prepare_floor(s);
     return s;
 }
 
@@ -123,193 +245,133 @@ void states_free(States *s)
 {
     if (!s)
         return;
-    g_hash_table_destroy(s->alike);
-    for (OpId id = 0; id < s->n_ops; id++)
-        op_view_free(s->view[id]);
-    for (uint32_t c = 0; c <= s->n_ops; c++) {
-        g_array_free(s->cut[c].states, TRUE);
-        g_array_free(s->cut[c].least, TRUE);
-        g_array_free(s->cut[c].rest, TRUE);
-        g_array_free(s->cut[c].edges, TRUE);
-        g_free(s->cut[c].slot);
-    }
+    g_hash_table_destroy(s->known);
+    g_hash_table_destroy(s->moves);
+    g_hash_table_destroy(s->choices);
+    g_ptr_array_unref(s->costs);
     g_free(s->cut);
-    g_free(s->view);
-    g_free(s->choices);
     g_free(s);
 }
 
-/* --- the states of a cut --- */
+/* --- costs to the end --- */
 
-static uint32_t slot_of(const Cut *cut, uint64_t state)
-{
-    uint64_t hash = (state ^ state >> 29) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t slot = (uint32_t)(hash >> 32) & (cut->n_slots - 1);
-    while (cut->slot[slot] &&
-           g_array_index(cut->states, uint64_t, cut->slot[slot] - 1) != state)
-        slot = (slot + 1) & (cut->n_slots - 1);
-    return slot;
-}
-
-static void grow_slots(Cut *cut)
-{
-    g_free(cut->slot);
-    cut->n_slots = cut->n_slots ? 2 * cut->n_slots : 64;
-    cut->slot = g_new0(uint32_t, cut->n_slots);
-    for (uint32_t i = 0; i < cut->states->len; i++)
-        cut->slot[slot_of(cut, g_array_index(cut->states, uint64_t, i))] = i + 1;
-}
-
-/* Index of a state, which is new if it was not there. */
-static uint32_t find_state(Cut *cut, uint64_t state, uint32_t n_classes)
-{
-    if (2 * (cut->states->len + 1) > cut->n_slots)
-        grow_slots(cut);
-    uint32_t slot = slot_of(cut, state);
-    if (!cut->slot[slot]) {
-        double infinite = INFINITY;
-        g_array_append_val(cut->states, state);
-        for (uint32_t h = 0; h < n_classes; h++)
-            g_array_append_val(cut->least, infinite);
-        cut->slot[slot] = cut->states->len;
-    }
-    return cut->slot[slot] - 1;
-}
-
-static void clear_cut(Cut *cut)
-{
-    g_array_set_size(cut->states, 0);
-    g_array_set_size(cut->least, 0);
-    g_array_set_size(cut->rest, 0);
-    g_array_set_size(cut->edges, 0);
-    g_clear_pointer(&cut->slot, g_free);
-    cut->n_slots = 0;
-}
-
-/* --- the walk --- */
-
-/* Where each tensor alive after an op comes from. */
+/* Costs that other ones are, but for a constant. */
 typedef struct {
-    enum { FROM_STATE, FROM_INPUT, FROM_OUTPUT } source;
-    uint32_t index;  /* of the input or output */
-    uint32_t before; /* position in the state before */
-} Origin;
+    const Costs *costs;
+    Times offset;
+} Shifted;
 
-static void find_origins(const States *s, OpId id, Origin origin[MAX_LIVE])
+static Costs *costs_new(States *s, uint32_t n, const Move *move)
 {
-    const Op *op = graph_get_op(s->pricer->graph, id);
-    for (uint32_t p = 0; p < s->cut[id + 1].n_live; p++) {
-        TensorId tensor = s->cut[id + 1].live[p];
-        uint32_t before = (uint32_t)position_of(&s->cut[id], tensor);
-        origin[p] = (Origin){FROM_STATE, 0, before};
-        for (uint32_t i = 0; i < s->view[id]->n_in; i++)
-            if (s->view[id]->tensor[i] == tensor)
-                origin[p] = (Origin){FROM_INPUT, i, before};
-        for (uint32_t o = 0; o < op->n_out; o++)
-            if (op->out[o] == tensor)
-                origin[p] = (Origin){FROM_OUTPUT, o, 0};
+    Costs *costs = g_new(Costs, 1);
+    *costs = (Costs){n, g_new(double, (size_t)s->pricer->n_classes *n), move};
+    g_ptr_array_add(s->costs, costs);
+    s->n_states += n;
+    return costs;
+}
+
+static void least_of(double *restrict to, const double *restrict from, double s,
+                     uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double sum = from[i] + s;
+        to[i] = sum < to[i] ? sum : to[i];
     }
 }
 
-static uint64_t next_state(uint32_t n, const Origin *origin, uint64_t state,
-                           const Transition *t)
+/* Takes the arcs of all states of the op's inputs, each for all states of the other tensors. */
+static void take_arcs(const Move *move, uint32_t h, const double *after, double *scratch,
+                      double *before)
 {
-    uint64_t next = 0;
-    for (uint32_t p = 0; p < n; p++) {
-        Held held = origin[p].source == FROM_OUTPUT ? t->out[origin[p].index]
-                                                    : held_at(state, origin[p].before);
-        if (origin[p].source == FROM_INPUT)
-            held.form = t->in_after[origin[p].index];
-        next |= pack(held, p);
-    }
-    return next;
-}
-
-static void expand_state(States *s, OpId id, uint32_t from, const Origin *origin,
-                         double upper_s)
-{
-    Cut *cut = &s->cut[id], *after = &s->cut[id + 1];
-    uint32_t n = s->pricer->n_classes;
-    uint64_t state = g_array_index(cut->states, uint64_t, from);
-    const double *g = &g_array_index(cut->least, double, from *n);
-    Held in[TRANSITION_IN];
-    states_inputs(s, id, state, in);
-    const GArray *all = choices_from(s->choices[id], in);
-    for (uint32_t k = 0; k < all->len; k++) {
-        const Transition *t = &g_array_index(all, Transition, k);
-        double cost[PRICE_MAX_CLASSES];
-        bool keep = true;
-        for (uint32_t h = 0; h < n; h++) {
-            cost[h] = g[h] + t->relaxed_s[h];
-            keep &= cost[h] + after->floor[h] <= upper_s;
+    const Choices *c = move->choices;
+    uint32_t n = move->n_others;
+    for (uint32_t to = 0; to < c->n_to; to++)
+        for (uint32_t o = 0; o < n; o++)
+            scratch[to * n + o] = after[move->after[to] + move->other_after[o]];
+    for (uint32_t in = 0; in < c->n_in; in++) {
+        for (uint32_t o = 0; o < n; o++)
+            before[in * n + o] = INFINITY;
+        for (uint32_t e = c->first_arc[in]; e < c->first_arc[in + 1]; e++) {
+            const Arc *arc = &g_array_index(c->arcs, Arc, e);
+            least_of(before + in * n, scratch + arc->to * n, arc->least.s[h], n);
         }
-        if (!keep && cost[0] + after->floor[0] > upper_s)
-            break; /* they are sorted by the first class's cost */
-        if (!keep)
-            continue;
-        Edge edge = {.from = from, .transition = t};
-        edge.to = find_state(after, next_state(after->n_live, origin, state, t), n);
-        double *least = &g_array_index(after->least, double, edge.to *n);
-        for (uint32_t h = 0; h < n; h++)
-            least[h] = cost[h] < least[h] ? cost[h] : least[h];
-        g_array_append_val(cut->edges, edge);
     }
 }
 
-/* h of a cut from the next one's, and the edges that stay. */
-static void relax_back(States *s, OpId id, double upper_s)
+/* Whether `a` is `b` and a constant; then the least such constant. */
+static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *offset)
 {
-    Cut *cut = &s->cut[id];
-    const Cut *after = &s->cut[id + 1];
-    uint32_t n = s->pricer->n_classes, kept = 0;
-    g_array_set_size(cut->rest, cut->states->len * n);
-    for (uint32_t i = 0; i < cut->rest->len; i++)
-        g_array_index(cut->rest, double, i) = INFINITY;
-    for (uint32_t e = 0; e < cut->edges->len; e++) {
-        Edge edge = g_array_index(cut->edges, Edge, e);
-        const double *g = &g_array_index(cut->least, double, edge.from *n);
-        const double *to = &g_array_index(after->rest, double, edge.to *n);
-        double *rest = &g_array_index(cut->rest, double, edge.from *n);
-        bool keep = true;
-        for (uint32_t h = 0; h < n; h++) {
-            double cost = edge.transition->relaxed_s[h] + to[h];
-            rest[h] = cost < rest[h] ? cost : rest[h];
-            keep &= g[h] + cost <= upper_s;
+    static const double rounding = 1e-12;
+    if (a->n != b->n)
+        return false;
+    for (uint32_t h = 0; h < s->pricer->n_classes; h++) {
+        const double *x = a->s + h * a->n, *y = b->s + h * a->n;
+        double low = INFINITY, high = -INFINITY, largest = 0;
+        for (uint32_t i = 0; i < a->n; i++) {
+            if (isfinite(x[i]) != isfinite(y[i]))
+                return false;
+            if (!isfinite(x[i]))
+                continue;
+            low = fmin(low, x[i] - y[i]);
+            high = fmax(high, x[i] - y[i]);
+            largest = fmax(largest, x[i]);
+            if (high - low > rounding * largest)
+                return false;
         }
-        if (keep)
-            g_array_index(cut->edges, Edge, kept++) = edge;
+        offset->s[h] = isfinite(low) ? low : 0;
     }
-    g_array_set_size(cut->edges, kept);
+    return true;
 }
 
-void states_relax(States *s, double upper_s)
+/* Costs before a move from those after it. */
+static Shifted relax_move(States *s, const Move *move, uint32_t n_states,
+                          const Costs *after)
 {
-    uint32_t n = s->pricer->n_classes;
-    for (uint32_t c = 0; c <= s->n_ops; c++)
-        clear_cut(&s->cut[c]);
-    uint32_t start = find_state(&s->cut[0], 0, n);
-    for (uint32_t h = 0; h < n; h++)
-        g_array_index(s->cut[0].least, double, start *n + h) = 0;
-    for (OpId id = 0; id < s->n_ops; id++) {
-        Origin origin[MAX_LIVE];
-        find_origins(s, id, origin);
-        for (uint32_t i = 0; i < s->cut[id].states->len; i++) {
-            if (i % CLOCK_STATES == 0 && states_late(s))
-                return;
-            expand_state(s, id, i, origin, upper_s);
+    Costs *before = costs_new(s, n_states, move);
+    g_autofree double *scratch = g_new(double, after->n);
+    for (uint32_t h = 0; h < s->pricer->n_classes; h++)
+        take_arcs(move, h, after->s + h * after->n, scratch, before->s + h * n_states);
+    for (uint32_t i = 0; i + 1 < s->costs->len; i++) {
+        const Costs *known = s->costs->pdata[i];
+        Shifted shifted = {.costs = known};
+        if (known->move == move && shift_of(s, before, known, &shifted.offset)) {
+            g_ptr_array_remove_index(s->costs, s->costs->len - 1);
+            return shifted;
         }
-        s->n_states += s->cut[id].states->len;
-        s->n_edges += s->cut[id].edges->len;
     }
+    return (Shifted){.costs = before};
+}
+
+static const Shifted *costs_before(States *s, const Move *move, uint32_t n_states,
+                                   const Costs *after, GString *key)
+{
+    g_string_set_size(key, 0);
+    g_string_append_len(key, (const char *)&move, sizeof move);
+    g_string_append_len(key, (const char *)&after, sizeof after);
+    Shifted *shifted = find(s->known, key);
+    if (!shifted) {
+        Shifted found = relax_move(s, move, n_states, after);
+        keep(s->known, key, shifted = g_memdup2(&found, sizeof found));
+    }
+    return shifted;
+}
+
+void states_relax(States *s)
+{
+    g_autoptr(GString) key = g_string_new("");
     Cut *end = &s->cut[s->n_ops];
-    g_array_set_size(end->rest, end->states->len * n);
-    for (uint32_t i = 0; i < end->rest->len; i++)
-        g_array_index(end->rest, double, i) = 0;
-    states_prune(s, upper_s);
-}
-
-void states_prune(States *s, double upper_s)
-{
-    for (OpId id = s->n_ops; id-- > 0;)
-        relax_back(s, id, upper_s);
+    Costs *none = costs_new(s, 1, NULL);
+    for (uint32_t h = 0; h < s->pricer->n_classes; h++)
+        none->s[h] = 0;
+    end->costs = none;
+    for (OpId id = s->n_ops; id-- > 0 && !states_late(s);) {
+        Cut *cut = &s->cut[id];
+        const Cut *after = &s->cut[id + 1];
+        const Shifted *shifted =
+            costs_before(s, cut->move, cut->n_states, after->costs, key);
+        g_assert(shifted->costs->n == cut->n_states);
+        cut->costs = shifted->costs;
+        cut->offset = after->offset;
+        times_add(s->pricer, &cut->offset, &shifted->offset);
+    }
 }

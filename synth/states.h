@@ -1,42 +1,55 @@
 /* The state graph of a model: what the search walks over (private to synth).
  *
  * Cut i lies before forward op i. A state of a cut says for every tensor alive there (made by an earlier op, read by a
- * later one) in which form it is and in which its gradient is accumulated. Edges are transitions. The relaxation counts
- * only one device class's computation, so that stages add up: for each class the least cost from the start (g) and to the
- * end (h) are exact for the relaxed problem, and lower bounds for the true one. */
+ * later one) in which form it is and in which its gradient is accumulated. Arcs of the op's choices lead to the next cut.
+ * The relaxation counts only one device class's computation, so that stages add up: for each class the least cost to the
+ * end (h) is exact for the relaxed problem, and a lower bound for the true one.
+ *
+ * h is found for all states of a cut at once, from the last cut on: an arc moves the inputs of its op and leaves the other
+ * tensors alone, so it is taken for all of their states together. Layers that repeat cost nothing: h of a cut that was
+ * reached from the same costs by the same op is the same, up to a constant, and after the first layers of a kind all of
+ * them come to be so. */
 #ifndef KILTER_SYNTH_STATES_H
 #define KILTER_SYNTH_STATES_H
 
 #include "synth/transition.h"
 
-enum { MAX_LIVE = 10 }; /* tensors alive at a cut: 6 bits each in a 64-bit state */
+enum { MAX_LIVE = 10 }; /* tensors alive at a cut */
 
+/* Where an op leads: a state of its cut is in * n_others + other, of its inputs and of the other live tensors; a state of
+ * the next cut is after[to] + other_after[other]. */
 typedef struct {
-    uint32_t from, to;
-    const Transition *transition;
-} Edge;
+    Choices *choices;
+    uint32_t n_others;
+    uint32_t *after, *other_after;
+} Move;
+
+/* Relaxed costs to the end from all states of a cut. */
+typedef struct {
+    uint32_t n;
+    double *s;        /* [class * n + state] */
+    const Move *move; /* that they were found with */
+} Costs;
 
 typedef struct {
     uint32_t n_live;
     TensorId live[MAX_LIVE];
-    GArray *states; /* uint64_t */
-    GArray *least;  /* double [state * n_classes + class]: g */
-    GArray *rest;   /* likewise: h; INFINITY where no end is reached */
-    GArray *edges;  /* Edge, to the next cut, sorted by `from` */
-    double floor
-        [PRICE_MAX_CLASSES]; /* least cost of the ops from here on, each for itself */
-    uint32_t *slot;          /* hash table over states: index + 1 */
-    uint32_t n_slots;
+    uint32_t stride[MAX_LIVE]; /* of the tensor's number in a state's */
+    uint32_t n_states;
+    const Move *move;   /* of the next op; NULL at the end */
+    const Costs *costs; /* h, but for */
+    Times offset;       /* what is to be added */
 } Cut;
 
 typedef struct {
-    Pricer *pricer;
-    uint32_t n_ops;    /* forward ops; the last one makes the loss */
-    Cut *cut;          /* [n_ops + 1] */
-    OpView **view;     /* [op] */
-    Choices **choices; /* [op], shared by ops that look alike */
-    GHashTable *alike; /* description -> Choices */
-    uint64_t n_states, n_edges;
+    const Pricer *pricer;
+    uint32_t n_ops;      /* forward ops; the last one makes the loss */
+    Cut *cut;            /* [n_ops + 1] */
+    GHashTable *choices; /* description -> Choices, shared by ops that look alike */
+    GHashTable *moves;   /* description -> Move */
+    GHashTable *known;   /* costs after a move -> costs before it */
+    GPtrArray *costs;    /* Costs */
+    uint64_t n_states;
     gint64 deadline_us; /* as in SynthOptions */
     bool late;          /* it came; what was found since is of no use */
 } States;
@@ -45,16 +58,18 @@ typedef struct {
 bool states_late(States *states);
 
 /* KILTER_ERROR_FAILED for graphs outside the space. */
-States *states_new(Pricer *pricer, GError **error);
+States *states_new(const Pricer *pricer, GError **error);
 void states_free(States *states);
 
-/* Finds all states and edges on relaxed paths of at most `upper_s`, with g; then h, and drops what is not on one. */
-void states_relax(States *states, double upper_s);
+/* Finds h of all states. */
+void states_relax(States *states);
 
-/* Drops edges that are on no relaxed path of at most `upper_s`, once h is known. */
-void states_prune(States *states, double upper_s);
-
-/* The states of an op's activation inputs in a state of its cut. */
-void states_inputs(const States *states, OpId op, uint64_t state, Held in[TRANSITION_IN]);
+/* h of a state; INFINITY if no end is reached from it. */
+static inline double states_rest(const States *states, uint32_t cut, uint32_t state,
+                                 uint32_t h)
+{
+    const Cut *c = &states->cut[cut];
+    return c->costs->s[h * c->n_states + state] + c->offset.s[h];
+}
 
 #endif

@@ -1,23 +1,37 @@
 /* Transitions: every way to run one forward op together with its backward ops (private to synth).
  *
  * At a cut of the forward order a live tensor is in one form, and its gradient will be accumulated in another. A
- * transition takes the op's inputs from their states to its outputs' states and says what that adds to the iteration.
- * They are enumerated in three steps, each keeping only what nothing dominates:
+ * transition takes the op's inputs from their states to its outputs' states and says what that adds to the iteration. It
+ * is a *half*, the rules of the op and its backward ops, with plans for its parameters and with the conversions that the
+ * states ask for.
  *
- *     half     rules of the op and its backward ops, and where its parameters live
- *     body     the same with the forms in which the gradients of the outputs arrive
- *     transition  the same from given states of the inputs
- *
- * Halves and bodies do not depend on the inputs' states, so an op has them once; ops that look alike share them. */
+ * The relaxation needs only the least cost of any transition between two states: an *arc*. Transitions themselves are
+ * found where the search comes by. Ops that look alike share all of it. */
 #ifndef KILTER_SYNTH_TRANSITION_H
 #define KILTER_SYNTH_TRANSITION_H
 
+#include "synth/index.h"
 #include "synth/op_view.h"
 
 /* State of one live tensor. */
 typedef struct {
     Form form, gradient;
 } Held;
+
+/* All states that a tensor can be in, numbered form * n_gradients + gradient. */
+typedef struct {
+    uint32_t n, n_forms, n_gradients;
+    Form form[FORM_MAX], gradient[FORM_MAX];
+    uint8_t form_at[FORM_MAX], gradient_at[FORM_MAX];
+} Range;
+
+Range range_of(const Graph *graph, TensorId tensor);
+
+static inline Held range_held(const Range *range, uint32_t i)
+{
+    return (Held){range->form[i / range->n_gradients],
+                  range->gradient[i % range->n_gradients]};
+}
 
 /* What a choice costs, as far as the open stages see it. Communication adds up wherever it happens; computation goes to the
  * forward's end, to the backward's front in two portions with a step after each, and to the final stage. */
@@ -41,26 +55,107 @@ typedef struct {
 
 typedef struct {
     /* Seconds that it adds if only this class's computation counts and no stage waits. */
-    double relaxed_s[PRICE_MAX_CLASSES];
-    Held out[TRANSITION_OUT];     /* of the op's outputs */
-    Form in_after[TRANSITION_IN]; /* forms that the activation inputs are in afterwards */
-    uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
+    Times relaxed;
     Cost cost;
+    Form gradient[TRANSITION_OUT]; /* forms in which those of the outputs arrive */
+    uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
 } Transition;
 
-/* Bodies of an op, and transitions by input state, filled as they are asked for. */
-typedef struct Choices Choices;
-Choices *choices_new(const Pricer *pricer, OpView *view);
+/* What a half needs from around, and what it makes. */
+typedef struct {
+    Form reads[TRANSITION_IN];    /* forms in which the op reads its activation inputs, */
+    FormSet saved[TRANSITION_IN]; /* and in which backward ops do */
+    Form makes[TRANSITION_IN];    /* forms in which the contributions are made */
+    FormSet wanted_dy[TRANSITION_OUT]; /* in which backward ops read outputs' gradients */
+    Form out[TRANSITION_OUT];          /* of the outputs */
+} Needs;
+
+typedef struct {
+    uint8_t forward_rule, backward_rule[MAX_BACKWARD];
+    uint32_t next; /* of the same needs, UINT32_MAX after the last */
+    Times least;   /* relaxed cost of what no state changes, with the cheapest plans */
+} Half;
+
+/* All halves of equal needs. */
+typedef struct {
+    Needs needs;
+    uint32_t first; /* half */
+    Times least;
+} Group;
+
+typedef struct {
+    uint32_t to; /* state after it, see Choices */
+    Times least; /* relaxed cost of any transition */
+} Arc;
+
+/* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range if both are one tensor);
+ * `to` numbers the states of those that live on, with the forms that they are in afterwards, then of the live outputs. */
+typedef struct {
+    const Pricer *pricer;
+    OpView view;
+    const Op *op;
+    bool same;                    /* both inputs are one tensor */
+    bool survives[TRANSITION_IN]; /* the input lives on */
+    bool lives[TRANSITION_OUT];   /* the output is read */
+    Range in[TRANSITION_IN];      /* n == 1 where there is none */
+    Range out[TRANSITION_OUT];    /* likewise */
+    uint32_t n_in, n_to;          /* states */
+    GArray *halves, *groups;      /* Half, Group */
+    GArray *arcs;                 /* Arc, by `in` */
+    uint32_t *first_arc;          /* [n_in + 1] */
+    GHashTable *found;            /* in and to -> transitions found so far */
+    GPtrArray *lists;             /* of transitions */
+} Choices;
+
+/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. NULL: the errors of
+ * op_view_price. */
+Choices *choices_new(const Pricer *pricer, const OpView *view,
+                     const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
+                     GError **error);
 void choices_free(Choices *choices);
 
-/* All transitions from input states `in` that no other one dominates; owned by `choices`. */
-const GArray *choices_from(Choices *choices, const Held in[TRANSITION_IN]);
+/* States of the op's inputs. */
+void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN]);
 
-/* Least relaxed cost of any transition of the op, whatever its inputs' states. */
-double choices_least(const Choices *choices, uint32_t class_index);
+/* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc does, those that no other one
+ * dominates. They stay valid as long as `choices`. */
+const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
+                            const Times *slack);
 
-/* Writes a chosen transition of `view` (whose choices may have come from an op that looks alike) into an assignment. */
-void transition_apply(const Pricer *pricer, OpView *view, const Held in[TRANSITION_IN],
+/* Writes a transition of op `id` (which looks like the choices' own) into an assignment. */
+void transition_apply(Choices *choices, OpId id, uint32_t in,
                       const Transition *transition, Assignment *assignment);
+
+/* --- between the files of this header --- */
+
+static inline FormSet form_bit(Form form)
+{
+    return (FormSet)(1u << form);
+}
+
+/* What chosen rules read and make. */
+typedef struct {
+    FormSet wanted[SLOTS]; /* forms that the rules read, by slot */
+    Form made[OP_MAX_IN];  /* forms of contributions, by forward input */
+} Choice;
+
+/* The forward's own reads of activations are left out. */
+Choice choice_of_forward(const OpView *view, const Rule *rule);
+void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
+
+/* Charge for the activations that the backward reads. */
+double choices_saved_memory(const Choices *choices, const Needs *needs,
+                            const Choice *choice);
+
+/* Fills halves and groups. */
+void choices_enumerate(Choices *choices);
+/* Fills arcs. */
+void choices_find_arcs(Choices *choices);
+
+/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the loss's seed. */
+FormSet gradient_arrivals(const Graph *graph, TensorId tensor);
+
+/* Whether output `o`'s gradient is itself what some input's gets. */
+bool choices_alias(const Choices *choices, uint32_t o);
 
 #endif

@@ -1,0 +1,390 @@
+/* Arcs: the least relaxed cost from each state of an op's inputs to each state after it.
+ *
+ * The relaxed cost of a transition is a sum of parts that each depend on few choices, so the rest are minimised away one
+ * by one: first the forms in which the backward reads dy, then what depends on the second input, then the first. */
+#include "synth/transition.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Reads and saved forms of an input that occur together, priced from each form that it is held in. */
+typedef struct {
+    double s[FORM_MAX];      /* [form's number]; INFINITY if it cannot be */
+    uint8_t after[FORM_MAX]; /* number of the form in which it is afterwards */
+} Ask;
+
+/* Prices by class for one input: asks, and contributions from the form made to that of the sum. */
+typedef struct {
+    Index keys; /* reads and saved forms -> ask */
+    GArray *asks;
+    double contribution[FORM_MAX][FORM_MAX]; /* [made][gradient's number] */
+} Input;
+
+/* What is left of a group without its forms of dy: key, and the least cost by arrival. */
+typedef struct {
+    uint32_t ask[TRANSITION_IN];
+    Form makes[TRANSITION_IN];
+    Form out[TRANSITION_OUT];
+    FormSet shared
+        [TRANSITION_OUT]; /* forms of dy that the backward reads, where contributions are dy itself */
+} Part;
+
+typedef struct {
+    const Choices *c;
+    uint32_t h;    /* class */
+    uint32_t n_dy; /* arrivals of all outputs' gradients, the last one innermost */
+    Input input[TRANSITION_IN];
+    Index wanted;     /* forms of dy that the backward reads -> */
+    GArray *wanted_s; /* double [wanted * n_dy + dy] */
+    Index shared;     /* those sets where contributions are dy itself -> */
+    double *alias_s;  /* see price_aliases */
+    Index parts;
+    GArray *part;   /* Part */
+    GArray *part_s; /* double [part * n_dy + dy] */
+    Index firsts;   /* parts without the second input */
+    GArray *first;  /* Part: one of them */
+    /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
+    double *first_s;
+    double *row; /* [to] */
+} Table;
+
+static double step_s(const Step *step, uint32_t h)
+{
+    return step->comm_s + step->inner.s[h];
+}
+
+static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
+{
+    Input *input = &t->input[i];
+    uint32_t at = index_add(&input->keys, (uint64_t)reads << 8 | saved);
+    if (at < input->asks->len)
+        return at;
+    const Choices *c = t->c;
+    Ask ask;
+    for (uint32_t f = 0; f < c->in[i].n_forms; f++) {
+        FormSet held = form_bit(c->in[i].form[f]);
+        Step before = {0}, later = {0};
+        bool can =
+            i >= c->view.n_in ||
+            (price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
+                         NULL, NULL) &&
+             price_reach(c->pricer, c->view.tensor[i], &held, saved, &later, NULL, NULL));
+        ask.s[f] = can ? step_s(&before, t->h) + step_s(&later, t->h) : INFINITY;
+        ask.after[f] = before.closes ? c->in[i].form_at[reads] : (uint8_t)f;
+    }
+    g_array_append_val(input->asks, ask);
+    return at;
+}
+
+static void price_contributions(Table *t, uint32_t i)
+{
+    const Choices *c = t->c;
+    const OpView *view = &c->view;
+    for (Form made = 0; made < FORM_MAX; made++)
+        for (uint32_t g = 0; g < c->in[i].n_gradients; g++) {
+            Form sum = c->in[i].gradient[g];
+            double *s = &t->input[i].contribution[made][g];
+            *s = 0;
+            if (i >= view->n_in || view->contribution[i] == GRAPH_NONE)
+                continue;
+            FormSet held = form_bit(made);
+            Step step = {0};
+            if (!(view->accumulates[i] >> sum & 1u) ||
+                (view->alias[i] < 0 &&
+                 !price_reach(c->pricer, view->contribution[i], &held, form_bit(sum),
+                              &step, NULL, NULL)))
+                *s = INFINITY;
+            else
+                *s = step_s(&step, t->h) + view->accumulation_work[i][sum].s[t->h];
+        }
+}
+
+/* Number of output `o`'s arrival in arrivals of all. */
+static uint32_t arrival(const Table *t, uint32_t dy, uint32_t o)
+{
+    uint32_t inner = t->c->out[1].n_gradients;
+    return o == 0 ? dy / inner : dy % inner;
+}
+
+static double price_one_dy(const Table *t, const FormSet *wanted, uint32_t dy)
+{
+    const Choices *c = t->c;
+    double s = 0;
+    for (uint32_t o = 0; o < c->op->n_out; o++) {
+        FormSet held = form_bit(c->out[o].gradient[arrival(t, dy, o)]);
+        Step step = {0};
+        if (wanted[o] &&
+            !price_reach(c->pricer, graph_gradient(c->pricer->graph, c->op->out[o]),
+                         &held, wanted[o], &step, NULL, NULL))
+            return INFINITY;
+        s += step_s(&step, t->h);
+    }
+    return s;
+}
+
+/* What it costs, by arrival, that the backward reads dy in the forms `wanted`; INFINITY where it cannot. */
+static const double *price_dy(Table *t, const FormSet *wanted)
+{
+    uint32_t at = index_add(&t->wanted, wanted[0] | (uint64_t)wanted[1] << 8);
+    for (uint32_t dy = 0; dy < t->n_dy && at * t->n_dy == t->wanted_s->len - dy; dy++) {
+        double s = price_one_dy(t, wanted, dy);
+        g_array_append_val(t->wanted_s, s);
+    }
+    return &g_array_index(t->wanted_s, double, at * t->n_dy);
+}
+
+/* Conversions of dy to the sums of inputs that get dy itself, once the backward had it in the forms `shared`. */
+static double price_alias(const Table *t, const FormSet *shared, uint32_t dy,
+                          const uint32_t *g)
+{
+    const Choices *c = t->c;
+    const OpView *view = &c->view;
+    FormSet held[TRANSITION_OUT];
+    for (uint32_t o = 0; o < TRANSITION_OUT; o++)
+        held[o] = shared[o] | form_bit(c->out[o].gradient[arrival(t, dy, o)]);
+    double s = 0;
+    for (uint32_t i = 0; i < view->n_in; i++) {
+        Step step = {0};
+        if (view->contribution[i] == GRAPH_NONE || view->alias[i] < 0)
+            continue;
+        if (!price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
+                         form_bit(c->in[i].gradient[g[i]]), &step, NULL, NULL))
+            return INFINITY;
+        s += step_s(&step, t->h);
+    }
+    return s;
+}
+
+/* [((shared * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy]; NULL if no input gets dy itself. */
+static void price_aliases(Table *t)
+{
+    const Choices *c = t->c;
+    if (!choices_alias(c, 0) && !choices_alias(c, 1))
+        return;
+    uint32_t n0 = c->in[0].n_gradients, n1 = c->in[1].n_gradients;
+    t->alias_s = g_new(double, (size_t)t->shared.n *n0 *n1 * t->n_dy);
+    double *s = t->alias_s;
+    for (uint32_t k = 0; k < t->shared.n; k++) {
+        const FormSet shared[] = {(FormSet)t->shared.key[k],
+                                  (FormSet)(t->shared.key[k] >> 8)};
+        for (uint32_t g0 = 0; g0 < n0; g0++)
+            for (uint32_t g1 = 0; g1 < n1; g1++)
+                for (uint32_t dy = 0; dy < t->n_dy; dy++)
+                    *s++ = price_alias(t, shared, dy, (uint32_t[]){g0, g1});
+    }
+}
+
+/* With 12 bits an ask, 3 bits a form and 7 bits a set. */
+static uint64_t input_key(const Part *part, uint32_t i)
+{
+    return (uint64_t)part->ask[i] << 3 | part->makes[i];
+}
+
+static uint64_t first_key(const Part *part)
+{
+    uint64_t key = input_key(part, 0);
+    for (uint32_t o = 0; o < TRANSITION_OUT; o++)
+        key = (key << 3 | part->out[o]) << 7 | part->shared[o];
+    return key;
+}
+
+/* Groups to parts. */
+static void drop_dy(Table *t)
+{
+    const Choices *c = t->c;
+    for (uint32_t g = 0; g < c->groups->len; g++) {
+        const Group *group = &g_array_index(c->groups, Group, g);
+        Part part = {0};
+        for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+            part.ask[i] = find_ask(t, i, group->needs.reads[i], group->needs.saved[i]);
+            part.makes[i] = group->needs.makes[i];
+        }
+        for (uint32_t o = 0; o < TRANSITION_OUT; o++) {
+            part.out[o] = group->needs.out[o];
+            part.shared[o] = choices_alias(c, o) ? group->needs.wanted_dy[o] : 0;
+        }
+        index_add(&t->shared, part.shared[0] | (uint64_t)part.shared[1] << 8);
+        uint32_t at = index_add(&t->parts, first_key(&part) << 15 | input_key(&part, 1));
+        if (at == t->part->len) {
+            g_array_append_val(t->part, part);
+            double none = INFINITY;
+            for (uint32_t dy = 0; dy < t->n_dy; dy++)
+                g_array_append_val(t->part_s, none);
+        }
+        const double *dy_s = price_dy(t, group->needs.wanted_dy);
+        double *s = &g_array_index(t->part_s, double, at * t->n_dy);
+        for (uint32_t dy = 0; dy < t->n_dy; dy++)
+            s[dy] = fmin(s[dy], group->least.s[t->h] + dy_s[dy]);
+    }
+}
+
+/* Forms that the second input can be in afterwards, as far as that matters. */
+static uint32_t n_afters(const Choices *c)
+{
+    return c->survives[1] ? c->in[1].n_forms : 1;
+}
+
+static double *first_at(const Table *t, uint32_t first, uint32_t state, uint32_t after)
+{
+    const Choices *c = t->c;
+    return t->first_s +
+           ((size_t)(first * c->in[1].n + state) * n_afters(c) + after) * t->n_dy;
+}
+
+/* Parts to firsts: the second input's states take the place of what it is asked for. */
+static void drop_second(Table *t)
+{
+    const Choices *c = t->c;
+    g_autofree uint32_t *first_of = g_new(uint32_t, t->part->len);
+    for (uint32_t p = 0; p < t->part->len; p++) {
+        const Part *part = &g_array_index(t->part, Part, p);
+        first_of[p] = index_add(&t->firsts, first_key(part));
+        if (first_of[p] == t->first->len)
+            g_array_append_vals(t->first, part, 1);
+    }
+    size_t n = (size_t)t->first->len * c->in[1].n * n_afters(c) * t->n_dy;
+    t->first_s = g_new(double, n);
+    for (size_t i = 0; i < n; i++)
+        t->first_s[i] = INFINITY;
+    for (uint32_t p = 0; p < t->part->len; p++) {
+        const Part *part = &g_array_index(t->part, Part, p);
+        const double *from = &g_array_index(t->part_s, double, p * t->n_dy);
+        const Ask *ask = &g_array_index(t->input[1].asks, Ask, part->ask[1]);
+        for (uint32_t state = 0; state < c->in[1].n; state++) {
+            uint32_t f = state / c->in[1].n_gradients, g = state % c->in[1].n_gradients;
+            double s = ask->s[f] + t->input[1].contribution[part->makes[1]][g];
+            if (!isfinite(s))
+                continue;
+            double *to =
+                first_at(t, first_of[p], state, c->survives[1] ? ask->after[f] : 0);
+            for (uint32_t dy = 0; dy < t->n_dy; dy++)
+                to[dy] = fmin(to[dy], from[dy] + s);
+        }
+    }
+}
+
+/* The part of `to` that outputs take, by arrival; see Choices. */
+static uint32_t output_to(const Table *t, const Part *part, uint32_t dy)
+{
+    const Choices *c = t->c;
+    uint32_t to = 0;
+    for (uint32_t o = 0; o < TRANSITION_OUT; o++)
+        if (c->lives[o])
+            to = to * c->out[o].n +
+                 c->out[o].form_at[part->out[o]] * c->out[o].n_gradients +
+                 arrival(t, dy, o);
+    return to;
+}
+
+/* The least cost from states of both inputs to all states after. */
+static void fill_row(Table *t, uint32_t state0, uint32_t state1)
+{
+    const Choices *c = t->c;
+    const uint32_t state[] = {state0, state1};
+    uint32_t f[TRANSITION_IN], g[TRANSITION_IN];
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        f[i] = state[i] / c->in[i].n_gradients;
+        g[i] = state[i] % c->in[i].n_gradients;
+    }
+    for (uint32_t to = 0; to < c->n_to; to++)
+        t->row[to] = INFINITY;
+    uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
+    for (uint32_t k = 0; k < t->first->len; k++) {
+        const Part *part = &g_array_index(t->first, Part, k);
+        const Ask *ask = &g_array_index(t->input[0].asks, Ask, part->ask[0]);
+        double s = ask->s[f[0]] + t->input[0].contribution[part->makes[0]][g[0]];
+        if (!isfinite(s))
+            continue;
+        const double *alias_s = NULL;
+        if (t->alias_s) {
+            uint32_t shared =
+                index_add(&t->shared, part->shared[0] | (uint64_t)part->shared[1] << 8);
+            alias_s = t->alias_s + (size_t)((shared * c->in[0].n_gradients + g[0]) *
+                                                c->in[1].n_gradients +
+                                            g[1]) *
+                                       t->n_dy;
+        }
+        uint32_t base =
+            c->survives[0] ? ask->after[f[0]] * c->in[0].n_gradients + g[0] : 0;
+        for (uint32_t after = 0; after < n_afters(c); after++) {
+            const double *from = first_at(t, k, state1, after);
+            uint32_t inputs =
+                c->survives[1] ? base * c->in[1].n + after * c->in[1].n_gradients + g[1]
+                               : base;
+            for (uint32_t dy = 0; dy < t->n_dy; dy++) {
+                double *to = &t->row[inputs * n_out + output_to(t, part, dy)];
+                double cost = s + from[dy] + (alias_s ? alias_s[dy] : 0);
+                *to = fmin(*to, cost);
+            }
+        }
+    }
+}
+
+/* Arcs are the finite entries: the same ones in every class. */
+static void keep_row(Table *t, Choices *choices, uint32_t in)
+{
+    if (t->h == 0) {
+        for (uint32_t to = 0; to < choices->n_to; to++)
+            if (isfinite(t->row[to])) {
+                Arc arc = {.to = to, .least.s[0] = t->row[to]};
+                g_array_append_val(choices->arcs, arc);
+            }
+        choices->first_arc[in + 1] = choices->arcs->len;
+        return;
+    }
+    for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {
+        Arc *arc = &g_array_index(choices->arcs, Arc, e);
+        arc->least.s[t->h] = t->row[arc->to];
+    }
+}
+
+static void table_clear(Table *t)
+{
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        index_clear(&t->input[i].keys);
+        g_array_unref(t->input[i].asks);
+    }
+    index_clear(&t->wanted);
+    index_clear(&t->shared);
+    index_clear(&t->parts);
+    index_clear(&t->firsts);
+    g_array_unref(t->wanted_s);
+    g_array_unref(t->part);
+    g_array_unref(t->part_s);
+    g_array_unref(t->first);
+    g_free(t->first_s);
+    g_free(t->alias_s);
+    g_free(t->row);
+}
+
+static void find_arcs(Choices *c, uint32_t h)
+{
+    Table t = {.c = c,
+               .h = h,
+               .n_dy = c->out[0].n_gradients * c->out[1].n_gradients,
+               .wanted_s = g_array_new(FALSE, FALSE, sizeof(double)),
+               .part = g_array_new(FALSE, FALSE, sizeof(Part)),
+               .part_s = g_array_new(FALSE, FALSE, sizeof(double)),
+               .first = g_array_new(FALSE, FALSE, sizeof(Part)),
+               .row = g_new(double, c->n_to)};
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        t.input[i].asks = g_array_new(FALSE, FALSE, sizeof(Ask));
+        price_contributions(&t, i);
+    }
+    drop_dy(&t);
+    drop_second(&t);
+    price_aliases(&t);
+    for (uint32_t in = 0; in < c->n_in; in++) {
+        fill_row(&t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
+        keep_row(&t, c, in);
+    }
+    table_clear(&t);
+}
+
+void choices_find_arcs(Choices *c)
+{
+    c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
+    c->first_arc = g_new0(uint32_t, c->n_in + 1);
+    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+        find_arcs(c, h);
+}
