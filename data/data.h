@@ -17,6 +17,7 @@
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/graph.h"
+#include "data/layer_profile.h"
 #include "data/model.h"
 #include "data/op.h"
 #include "data/path.h"

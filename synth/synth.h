@@ -12,6 +12,7 @@
 #define KILTER_SYNTH_SYNTH_H
 
 #include "sim/sim.h"
+#include "synth/amp.h"
 
 typedef struct {
     Program *program;
@@ -26,6 +27,7 @@ typedef struct {
 } SynthResult;
 
 void synth_result_clear(SynthResult *result);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthResult, synth_result_clear)
 
 typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */

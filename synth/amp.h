@@ -1,0 +1,157 @@
+/* AMP's search for three-dimensional parallelism (Li et al., NeurIPS'22).
+ *
+ * A strategy (Sec. 3.3): pp pipeline stages of consecutive layers, dp replicas of the pipeline, tmp devices that share
+ * each layer's tensors, the device of each of the pp x dp x tmp ranks, the samples of a micro-batch (mbs), and where
+ * the layers are cut. Of the global batch each replica has `gas` micro-batches.
+ *
+ *     synth_amp_model()    layers of a graph: time, memory and messages by degree of tensor parallelism
+ *     synth_amp_cluster()  devices, and bandwidths between them
+ *     synth_amp_cost()     what a strategy costs, Eq. 3 to 5
+ *     synth_amp_assign()   the best cuts of given stages, exactly
+ *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
+ *
+ * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: of what it passes to the next stage;
+ * s_i: of the all-reduce of its gradients among replicas.
+ *
+ *     T = (gas - 1) max_i t_i + sum_i t_i + sum_i e_i + max_i s_i                                 (4), (5)
+ *     all-reduce of M bytes among n: 2 (n-1)/n M / w, w the least bandwidth between two of them   (3)
+ *
+ * Two readings of it:
+ *
+ *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever device runs it, in
+ *                proportion to the samples; a message has its link to itself and goes one way; latencies are 0; the
+ *                assignment does not see s_i
+ *     default    a stage is as slow as the slowest of its devices in any replica; times between profiled micro-batch
+ *                sizes are interpolated; messages that pass one machine's port at the same time share it; activations
+ *                and their gradients are both sent; the assignment minimizes T */
+#ifndef KILTER_SYNTH_AMP_H
+#define KILTER_SYNTH_AMP_H
+
+#include "sim/sim.h"
+
+/* --- layers and devices --- */
+
+/* Arrays are [.. layer], degrees of tensor parallelism by their index in `degree`. Bytes are those of one device. */
+typedef struct {
+    uint32_t n_layers, n_types, n_degrees, n_sizes, global_batch;
+    uint32_t *degree;   /* increasing */
+    double *size;       /* samples of the micro-batches that have times, increasing */
+    double *time_s;     /* [type][degree][size]: forward and backward of a micro-batch */
+    double *held;       /* [degree]: parameters, gradients and optimizer states */
+    double *gradient;   /* [degree]: what replicas all-reduce */
+    double *activation; /* [degree]: kept from forward to backward, a sample */
+    double *output;     /* [degree]: sent to the next layer, a sample */
+    double *
+        exchange; /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
+    double *messages;   /* [degree]: in how many collectives */
+    double *parameters; /* elements, of the whole layer */
+} AmpModel;
+
+AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
+                              uint32_t n_sizes);
+void synth_amp_model_free(AmpModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpModel, synth_amp_model_free)
+
+/* [layer] of time_s. */
+double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
+                        uint32_t size);
+
+typedef struct {
+    uint32_t n_devices, n_machines;
+    uint32_t *type;    /* [device] */
+    uint32_t *machine; /* [device] */
+    double *memory;    /* [device]: bytes */
+    double *
+        bandwidth; /* [machine * n_machines + machine]: bytes/s, of its own port inside */
+    double *latency_s; /* likewise, of a message */
+} AmpCluster;
+
+/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). Bandwidth between machines is that of the
+ * narrowest link between them, or of the cluster's fitted all-reduce if it has no network. */
+AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
+void synth_amp_cluster_free(AmpCluster *cluster);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
+
+/* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every number of devices that
+ * divides the cluster. Times are FLOPs over the devices' rates and the all-reduces of tensor parallelism over the link in a
+ * machine; with a profile (data/layer_profile.h) its times, for its degrees and micro-batch sizes, a third of a layer's
+ * time being forward. KILTER_ERROR_INPUT: a profile without the model or one of the cluster's device types. */
+AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
+                          const LayerProfile *profile, GError **error);
+
+/* --- strategies --- */
+
+typedef struct {
+    uint32_t pp, dp, tmp, mbs;
+    uint32_t *first; /* [pp + 1]: first layer of each stage; the last entry is n_layers */
+    uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
+} AmpStrategy;
+
+typedef struct {
+    double bubble_s; /* (gas - 1) max t */
+    double stages_s, transfers_s, sync_s;
+    double total_s;
+    bool fits; /* every stage the memory of its devices */
+} AmpCost;
+
+typedef enum { AMP_GPIPE, AMP_1F1B } AmpSchedule;
+
+typedef struct {
+    bool faithful;
+    AmpSchedule
+        schedule; /* how many micro-batches a stage keeps: all, or as many as stages follow and itself */
+    uint64_t seed; /* of annealing and random strategies */
+    /* Degrees and micro-batch size that a strategy must have; 0: any. */
+    uint32_t pp, dp, tmp, mbs;
+} AmpOptions;
+
+/* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers, micro-batches that do not
+ * divide a replica's batch, a degree without times. */
+bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster, uint32_t pp,
+                     uint32_t dp, uint32_t tmp, uint32_t mbs, GError **error);
+
+AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
+                       const AmpOptions *options, const AmpStrategy *strategy);
+
+/* --- layer assignment (Sec. 3.5) --- */
+
+/* Stages of consecutive layers, at least one each. Arrays [stage * n_layers + layer], not negative:
+ *
+ *     minimize repeats * max_i t_i + sum_i t_i + sum_i e_i + max_i s_i    subject to    memory_i <= capacity_i */
+typedef struct {
+    uint32_t n_layers, n_stages;
+    double repeats;
+    const double *time; /* t_i is the sum over the stage's layers */
+    const double
+        *transfer; /* e_i is that of the stage's last layer; of the last stage unused */
+    const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
+    const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
+} AmpAssignment;
+
+/* first [n_stages + 1]. False if no assignment has the memory. O(k L) a threshold on max t_i (and s_i), where the
+ * least sums under decreasing thresholds are visited until no lower one can pay: few, in practice (the paper's is
+ * O(k L^4)). */
+bool synth_amp_assign(const AmpAssignment *problem, uint32_t *first, double *cost);
+
+/* --- search (Algorithm 1) --- */
+
+typedef struct {
+    AmpStrategy strategy;
+    AmpCost cost;
+} AmpCandidate;
+
+typedef enum {
+    AMP_SEARCH, /* every degree and micro-batch size, layers assigned exactly, the paper's placement; by
+                              * default also the one that keeps a replica's stages together */
+    AMP_ANNEAL, /* the same degrees, placements by simulated annealing (Sec. 4.2) */
+    AMP_MEGATRON_LAYERS, /* Megatron's heuristics (Sec. 4.1): tensor parallelism inside machines, least tmp x pp */
+    AMP_MEGATRON_PARAMETERS, /* that fits, equal layers or parameters a stage */
+    AMP_RANDOM               /* one strategy at random that fits */
+} AmpMethod;
+
+/* AmpCandidates that fit, cheapest first; free with g_array_unref. KILTER_ERROR_INPUT as synth_amp_check for degrees that
+ * the options fix; KILTER_ERROR_INFEASIBLE if no strategy fits. */
+GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
+                         const AmpOptions *options, AmpMethod method, GError **error);
+
+#endif

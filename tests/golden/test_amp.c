@@ -1,0 +1,208 @@
+/* AMP's published predictions: the faithful reading of its cost model on the profile, the clusters and the strategies of
+ * its artifact, for every one of them (../shared/measured/amp). The layers are the profile's, with the parameters and the
+ * messages of model_specs.csv; they may change when that file does. */
+#include "synth/synth.h"
+#include "tests/test.h"
+
+static const double TOLERANCE_S = 2e-3;
+
+enum { MAX_LAYERS = 64, DEVICES = 16, DEGREES = 3, BYTES = 4 };
+
+/* One of the artifact's experiments: the rows of its layers, by index of the profile. */
+typedef struct {
+    const char *name, *cluster, *model, *type;
+    uint32_t global_batch;
+    double output;    /* elements */
+    double embedding; /* parameters of the first layer */
+} Experiment;
+
+static const Experiment EXPERIMENTS[] = {
+    {"homogeneous", "amp-homogeneous", "gpt2", "t4", 32, 1024 * 1024, 52256.0 * 1024},
+    {"het_model", "amp-het-model", "transgan", "v100", 64, 1024 * 81, 0},
+};
+
+typedef struct {
+    AmpModel *model;
+    AmpCluster *cluster;
+    uint32_t index[MAX_LAYERS]; /* of each layer in the profile */
+} Setup;
+
+static double parameters_of(const Experiment *e, const LayerTime *time)
+{
+    const bool narrow = strcmp(time->kind, "transformer_h16") == 0;
+    const double width = narrow ? 16 : 1024;
+    return g_str_has_prefix(time->kind, "transformer") ? 12 * width * width
+           : time->layer == 0                          ? e->embedding
+                                                       : 0;
+}
+
+/* Layers of the profile that count: gpt2's all, transgan's first and its transformer layers. */
+static AmpModel *read_model(const Experiment *e, const LayerProfile *profile,
+                            uint32_t *index)
+{
+    AmpModel *model = NULL;
+    for (uint32_t g = 0; g < DEGREES; g++) {
+        g_autoptr(GPtrArray) times =
+            layer_profile_select(profile, e->type, e->model, 1u << g, 1);
+        assert_in_range(times->len, 25, 30);
+        if (!model)
+            model = synth_amp_model_new(times->len, 1, DEGREES, 1);
+        model->degree[g] = 1u << g;
+        for (guint l = 0; l < times->len; l++) {
+            const LayerTime *time = times->pdata[l];
+            const size_t at = g * (size_t)times->len + l;
+            index[l] = time->layer;
+            synth_amp_times(model, 0, g, 0)[l] = 3 * time->forward_s;
+            model->gradient[at] = BYTES * parameters_of(e, time) / model->degree[g];
+            model->output[at] = BYTES * (strcmp(time->kind, "embed2v") == 0
+                                             ? 1024.0 * 52256 / model->degree[g]
+                                             : e->output);
+        }
+    }
+    model->size[0] = 1;
+    model->global_batch = e->global_batch;
+    return model;
+}
+
+static AmpCluster *load_cluster(const char *name)
+{
+    GError *error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    AmpCluster *amp = synth_amp_cluster(view, &error);
+    assert_no_error(error);
+    return amp;
+}
+
+/* The layers at which the stages of "0 9 15 21 30" start. */
+static void read_cuts(const Setup *setup, const char *text, uint32_t *first)
+{
+    g_auto(GStrv) cut = g_strsplit(text, " ", -1);
+    for (uint32_t i = 0; cut[i]; i++) {
+        const uint32_t at = (uint32_t)g_ascii_strtoull(cut[i], NULL, 10);
+        first[i] = 0;
+        while (first[i] < setup->model->n_layers && setup->index[first[i]] < at)
+            first[i]++;
+    }
+}
+
+enum {
+    COL_EXPERIMENT,
+    COL_RANK,
+    COL_PP,
+    COL_DP,
+    COL_TMP,
+    COL_MBS,
+    COL_GAS,
+    COL_CUTS,
+    COL_BUBBLE,
+    COL_STAGES,
+    COL_TRANSFERS,
+    COL_SYNC,
+    COL_TOTAL
+};
+
+static uint32_t count_in(char **field, int column)
+{
+    return (uint32_t)g_ascii_strtoull(field[column], NULL, 10);
+}
+
+static double seconds_in(char **field, int column)
+{
+    return g_ascii_strtod(field[column], NULL);
+}
+
+static void check_row(const Setup *setup, const AmpOptions *options, char **field)
+{
+    uint32_t first[DEVICES + 1], device[DEVICES];
+    for (uint32_t d = 0; d < DEVICES; d++)
+        device[d] = d;
+    const AmpStrategy strategy = {count_in(field, COL_PP),
+                                  count_in(field, COL_DP),
+                                  count_in(field, COL_TMP),
+                                  count_in(field, COL_MBS),
+                                  first,
+                                  device};
+    read_cuts(setup, field[COL_CUTS], first);
+    assert_int_equal(first[strategy.pp], setup->model->n_layers);
+    const AmpCost cost = synth_amp_cost(setup->model, setup->cluster, options, &strategy);
+    const double got[] = {cost.bubble_s, cost.stages_s, cost.transfers_s, cost.sync_s,
+                          cost.total_s};
+    for (int i = 0; i < 5; i++)
+        if (!(fabs(got[i] - seconds_in(field, COL_BUBBLE + i)) <= TOLERANCE_S))
+            fail_msg("%s %s: term %d is %.5f", field[COL_EXPERIMENT], field[COL_RANK], i,
+                     got[i]);
+}
+
+/* Every strategy of the artifact is found, none else, and with the paper's objective, Eq. 5, no higher. */
+static void check_search(const Setup *setup, const AmpOptions *options, char **line,
+                         const char *name)
+{
+    GError *error = NULL;
+    g_autoptr(GArray) found =
+        synth_amp_search(setup->model, setup->cluster, options, AMP_SEARCH, &error);
+    assert_no_error(error);
+    uint32_t rows = 0;
+    for (uint32_t i = 1; line[i]; i++) {
+        g_auto(GStrv) field = g_strsplit(line[i], ",", -1);
+        if (!field[0] || strcmp(field[COL_EXPERIMENT], name) != 0)
+            continue;
+        rows++;
+        bool seen = false;
+        for (guint k = 0; k < found->len; k++) {
+            const AmpCandidate *c = &g_array_index(found, AmpCandidate, k);
+            if (c->strategy.pp != count_in(field, COL_PP) ||
+                c->strategy.dp != count_in(field, COL_DP) ||
+                c->strategy.mbs != count_in(field, COL_MBS))
+                continue;
+            seen = true;
+            assert_at_most(c->cost.bubble_s + c->cost.stages_s + c->cost.transfers_s,
+                           seconds_in(field, COL_BUBBLE) + seconds_in(field, COL_STAGES) +
+                               seconds_in(field, COL_TRANSFERS) + 5e-5);
+        }
+        assert_true(seen);
+    }
+    assert_int_equal(rows, found->len);
+}
+
+static void test_published_predictions(void **state)
+{
+    (void)state;
+    const char *terms = test_shared("measured/amp/predicted_cost_terms.csv"),
+               *costs = test_shared("measured/amp/known_cost.csv");
+    if (!terms || !costs)
+        skip();
+    GError *error = NULL;
+    g_autoptr(LayerProfile) profile = layer_profile_read(costs, &error);
+    assert_no_error(error);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(terms, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    const AmpOptions options = {.faithful = true};
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(EXPERIMENTS); i++) {
+        const Experiment *e = &EXPERIMENTS[i];
+        Setup setup = {.cluster = load_cluster(e->cluster)};
+        setup.model = read_model(e, profile, setup.index);
+        for (uint32_t k = 1; line[k]; k++) {
+            g_auto(GStrv) field = g_strsplit(line[k], ",", -1);
+            if (!field[0] || strcmp(field[COL_EXPERIMENT], e->name) != 0)
+                continue;
+            check_row(&setup, &options, field);
+            rows++;
+        }
+        check_search(&setup, &options, line, e->name);
+        synth_amp_model_free(setup.model);
+        synth_amp_cluster_free(setup.cluster);
+    }
+    assert_int_equal(rows, 118);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_predictions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

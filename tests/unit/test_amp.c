@@ -1,0 +1,182 @@
+/* AMP's search on graphs and clusters of the repository: what the layers cost, what each method returns, and what is
+ * refused. */
+#include "synth/synth.h"
+#include "tests/test.h"
+
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view;
+    Graph *graph;
+    AmpModel *model;
+    AmpCluster *devices;
+} Setup;
+
+static Setup setup_new(const char *model, const char *cluster)
+{
+    GError *error = NULL;
+    Setup s = {.cluster = cluster_load(cluster, &error)};
+    assert_no_error(error);
+    s.view = cluster_view(s.cluster, GRANULARITY_GPU);
+    s.graph = model_build(model, cluster_gpus(s.cluster), NULL, &error);
+    assert_no_error(error);
+    s.model = synth_amp_model(s.graph, s.view, NULL, &error);
+    assert_no_error(error);
+    s.devices = synth_amp_cluster(s.view, &error);
+    assert_no_error(error);
+    return s;
+}
+
+static void setup_free(Setup *s)
+{
+    synth_amp_model_free(s->model);
+    synth_amp_cluster_free(s->devices);
+    graph_free(s->graph);
+    cluster_view_free(s->view);
+    cluster_free(s->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_free)
+
+static GArray *search(const Setup *s, const AmpOptions *options, AmpMethod method)
+{
+    GError *error = NULL;
+    GArray *found = synth_amp_search(s->model, s->devices, options, method, &error);
+    assert_no_error(error);
+    for (guint i = 1; i < found->len; i++)
+        assert_at_most(g_array_index(found, AmpCandidate, i - 1).cost.total_s,
+                       g_array_index(found, AmpCandidate, i).cost.total_s);
+    return found;
+}
+
+static double best_s(const Setup *s, const AmpOptions *options, AmpMethod method)
+{
+    g_autoptr(GArray) found = search(s, options, method);
+    return g_array_index(found, AmpCandidate, 0).cost.total_s;
+}
+
+/* A layer of GPT-2: 12 h^2 + 13 h parameters, of which tensor parallelism cuts the matrices and the biases of the first
+ * of each pair; two all-reduces of [seq, h] forward, two backward; its output [seq, h] goes to the next one. */
+static void test_layers_of_gpt2(void **state)
+{
+    (void)state;
+    g_auto(Setup) s = setup_new("gpt2:layers=3", "amp-homogeneous");
+    assert_int_equal(s.model->n_layers, 5);
+    assert_int_equal(s.model->global_batch, 32);
+    const uint32_t layer = 2, n = s.model->n_layers;
+    const double h = 1024, output = 1024 * h * 4;
+    assert_close(s.model->parameters[layer], 12 * h * h + 13 * h, 1e-12);
+    for (uint32_t g = 0; g < s.model->n_degrees; g++) {
+        const double t = s.model->degree[g];
+        const size_t at = g * n + layer;
+        const double cut = 12 * h * h + 7 * h, whole = 6 * h;
+        assert_close(s.model->gradient[at], 4 * (cut / t + whole), 1e-12);
+        assert_close(s.model->held[at], 4 * s.model->gradient[at], 1e-12);
+        assert_close(s.model->output[at], output, 1e-12);
+        assert_close(s.model->exchange[at] + 1, 1 + 4 * 2 * (t - 1) / t * output, 1e-12);
+    }
+    /* 24 h^2 FLOPs a token forward for the matrices alone, three times with the backward. */
+    const double flops = synth_amp_times(s.model, 0, 0, 0)[layer] * 7.38e12;
+    assert_at_most(3 * 24 * h * h * 1024, flops);
+    assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
+}
+
+/* No strategy of Megatron's or at random is better, annealing starts from none worse than the paper's placement; all
+ * fit, and hold every device and every layer once. */
+static void test_methods(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cluster;
+    } cases[] = {{"gpt2:layers=6", "amp-het-cluster"}, {"transgan", "amp-het-model"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(Setup) s = setup_new(cases[i].model, cases[i].cluster);
+        for (uint64_t seed = 0; seed < 3; seed++) {
+            const AmpOptions options = {.schedule = AMP_1F1B, .seed = seed};
+            const double best = best_s(&s, &options, AMP_SEARCH);
+            assert_at_most(best, best_s(&s, &options, AMP_MEGATRON_LAYERS));
+            assert_at_most(best, best_s(&s, &options, AMP_MEGATRON_PARAMETERS));
+            const double annealed = best_s(&s, &options, AMP_ANNEAL);
+            assert_at_most(annealed, best_s(&s, &options, AMP_RANDOM));
+            assert_at_most(annealed, best_s(&s, &options, AMP_MEGATRON_LAYERS));
+            assert_close(annealed, best_s(&s, &options, AMP_ANNEAL), 0); /* same seed */
+        }
+        /* GPipe keeps all micro-batches: no 16 GiB hold TransGAN's. */
+        const AmpOptions options = {.schedule = i == 0 ? AMP_GPIPE : AMP_1F1B, .seed = 7};
+        for (AmpMethod method = AMP_SEARCH; method <= AMP_RANDOM; method++) {
+            g_autoptr(GArray) found = search(&s, &options, method);
+            for (guint c = 0; c < found->len; c++) {
+                const AmpCandidate *candidate = &g_array_index(found, AmpCandidate, c);
+                const AmpStrategy *strategy = &candidate->strategy;
+                uint32_t seen[64] = {0};
+                for (uint32_t r = 0; r < s.devices->n_devices; r++)
+                    assert_int_equal(seen[strategy->device[r]]++, 0);
+                assert_int_equal(strategy->first[0], 0);
+                assert_int_equal(strategy->first[strategy->pp], s.model->n_layers);
+                for (uint32_t k = 0; k < strategy->pp; k++)
+                    assert_true(strategy->first[k] < strategy->first[k + 1]);
+                assert_true(candidate->cost.fits);
+                const AmpCost again =
+                    synth_amp_cost(s.model, s.devices, &options, strategy);
+                assert_close(again.total_s, candidate->cost.total_s, 1e-12);
+            }
+        }
+    }
+}
+
+/* With less memory fewer strategies fit; what still does costs the same or more; at last none does. */
+static void test_memory(void **state)
+{
+    (void)state;
+    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    const AmpOptions options = {.schedule = AMP_1F1B};
+    guint before = G_MAXUINT;
+    double cost = 0;
+    for (double gib = 16; gib >= 2; gib /= 2) {
+        for (uint32_t d = 0; d < s.devices->n_devices; d++)
+            s.devices->memory[d] = gib * (1 << 30);
+        g_autoptr(GArray) found = search(&s, &options, AMP_SEARCH);
+        assert_true(found->len <= before);
+        assert_at_most(cost, g_array_index(found, AmpCandidate, 0).cost.total_s);
+        before = found->len;
+        cost = g_array_index(found, AmpCandidate, 0).cost.total_s;
+    }
+    for (uint32_t d = 0; d < s.devices->n_devices; d++)
+        s.devices->memory[d] = 1e6;
+    GError *error = NULL;
+    assert_null(synth_amp_search(s.model, s.devices, &options, AMP_SEARCH, &error));
+    assert_error(error, KILTER_ERROR_INFEASIBLE, "fits the memory");
+    g_error_free(error);
+}
+
+static void refused(const Setup *s, AmpOptions options, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    assert_null(synth_amp_search(s->model, s->devices, &options, AMP_SEARCH, &error));
+    assert_error(error, KILTER_ERROR_INPUT, message);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    refused(&s, (AmpOptions){.pp = 3}, "expected a product of 16");
+    refused(&s, (AmpOptions){.pp = 4, .dp = 2, .tmp = 4}, "expected a product of 16");
+    refused(&s, (AmpOptions){.pp = 8}, "as many stages as the model has layers, 6");
+    refused(&s, (AmpOptions){.mbs = 3}, "expected a divisor of a replica's batch");
+    refused(&s, (AmpOptions){.dp = 16, .mbs = 4}, "a replica's batch, 2");
+    g_autoptr(GError) error = NULL;
+    ClusterView *machines = cluster_view(s.cluster, GRANULARITY_MACHINE);
+    assert_null(synth_amp_cluster(machines, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "--granularity gpu");
+    cluster_view_free(machines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_of_gpt2),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
