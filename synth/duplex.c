@@ -3,19 +3,18 @@
 #include <math.h>
 #include <string.h>
 
-/* A prefix of the chain. Stage i, the open one, adds four terms to the time when it closes,
+/* A prefix of the chain, and what its open stages may still add. Forward stages have communication c before computation F,
+ * backward stages computation B before communication d, for microbatches 1 and 2. Stages in the order of the chain:
  *
- *     max(F_(i-1), c1_i) + max(F_i, c2_i)   forward:  communication c, computation F
- *     max(B_i, d1_i) + max(B_(i-1), d2_i)   backward: computation B, then communication d
+ *     max(F_(i-1), c1_i) + max(F_i, c2_i)    counted when stage i opens, and when it closes
+ *     max(B_i, d1_i) + max(B_(i-1), d2_i)    both when stage i closes
  *
- * (1 and 2: the microbatches), and F_i and B_i are in one more term each of the stage after it. At the end of the chain the
- * forward and the backward of the last stage are one computation. */
+ * At the end of the chain the forward and the backward of the last stages are one computation. */
 typedef struct {
     double closed_s;
-    double forward_before, back_before; /* F_(i-1), B_(i-1): largest over classes */
-    double c[2], d[2];
-    Times forward, back, update; /* F_i, B_i so far; all updates */
-    uint32_t parent, next;       /* of the cut before; of the same state */
+    double c2, d[2], back_before; /* B_(i-1): largest over classes */
+    Times forward, back, update;  /* F_i, B_i so far; all updates */
+    uint32_t parent, next;        /* of the cut before; of the same state */
     const DuplexChoice *choice;
 } Label;
 
@@ -63,32 +62,39 @@ static void add(const DuplexProblem *p, Times *sum, const Times *a)
         sum->s[h] += a->s[h];
 }
 
-static void close_stage(const DuplexProblem *p, Label *label)
+static void open_forward(const DuplexProblem *p, Label *label, const double c[2])
 {
-    const double forward = largest(p, &label->forward), back = largest(p, &label->back);
-    label->closed_s +=
-        fmax(label->forward_before, label->c[0]) + fmax(forward, label->c[1]);
+    const double before = largest(p, &label->forward);
+    label->closed_s += fmax(before, label->c2) + fmax(before, c[0]);
+    label->c2 = c[1];
+    label->forward = (Times){{0}};
+}
+
+static void close_back(const DuplexProblem *p, Label *label)
+{
+    const double back = largest(p, &label->back);
     if (p->cost == DUPLEX_OVERLAPPED)
         label->closed_s +=
             fmax(back, label->d[0]) + fmax(label->back_before, label->d[1]);
     else
         label->closed_s += 2 * back + label->d[0] + label->d[1];
-    label->forward_before = forward;
     label->back_before = back;
-    label->forward = label->back = (Times){{0}};
-    memset(label->c, 0, sizeof label->c);
-    memset(label->d, 0, sizeof label->d);
+    label->back = (Times){{0}};
+    label->d[0] = label->d[1] = 0;
 }
 
 static void append_choice(const DuplexProblem *p, Label *label,
                           const DuplexChoice *choice, const DuplexConversion *step)
 {
-    if (step->opens)
-        close_stage(p, label);
-    for (uint32_t m = 0; m < 2; m++) {
-        label->c[m] += step->forward_s + choice->gather_s[m];
+    const double c[2] = {step->forward_s + choice->gather_s[0],
+                         step->forward_s + choice->gather_s[1]};
+    const double sync_s = choice->sync_s[0] + choice->sync_s[1];
+    if (c[0] > 0 || c[1] > 0)
+        open_forward(p, label, c);
+    if (step->back_s > 0 || (sync_s > 0 && !choice->joins))
+        close_back(p, label);
+    for (uint32_t m = 0; m < 2; m++)
         label->d[m] += step->back_s + choice->sync_s[m];
-    }
     add(p, &label->forward, &choice->forward);
     add(p, &label->back, &choice->back);
     add(p, &label->update, &choice->update);
@@ -101,26 +107,24 @@ static double total(const DuplexProblem *p, const Label *label)
     const double updates = largest(p, &label->update);
     if (p->cost == DUPLEX_SERIAL_BACK) {
         Label last = *label;
-        close_stage(p, &last);
-        return last.closed_s + last.forward_before + updates;
+        const double forward = largest(p, &label->forward);
+        close_back(p, &last);
+        return last.closed_s + fmax(forward, label->c2) + forward + updates;
     }
     Times both = label->forward;
     add(p, &both, &label->back);
     const double turn = largest(p, &both);
-    return label->closed_s + fmax(label->forward_before, label->c[0]) +
-           fmax(turn, label->c[1]) + fmax(turn, label->d[0]) +
+    return label->closed_s + fmax(turn, label->c2) + fmax(turn, label->d[0]) +
            fmax(label->back_before, label->d[1]) + updates;
 }
 
 /* Whether every completion of `a` takes at most as long as the same one of `b`, since max(a + x, b + y) - max(a' + x, b' + y)
- * <= max(a - a', b - b') (HiDup's domination, with the stage still open). */
+ * <= max(a - a', b - b') (HiDup's domination, with stages still open). */
 static bool dominates(const DuplexProblem *p, const Label *a, const Label *b)
 {
     const double forward = largest_difference(p, &a->forward, &b->forward);
-    double slower = a->closed_s - b->closed_s +
-                    fmax(a->forward_before - b->forward_before, a->c[0] - b->c[0]) +
-                    fmax(forward, a->c[1] - b->c[1]) + fmax(forward, 0) +
-                    largest_difference(p, &a->update, &b->update);
+    double slower = a->closed_s - b->closed_s + fmax(forward, a->c2 - b->c2) +
+                    fmax(forward, 0) + largest_difference(p, &a->update, &b->update);
     const double back = largest_difference(p, &a->back, &b->back);
     if (p->cost == DUPLEX_OVERLAPPED)
         slower += fmax(back, a->d[0] - b->d[0]) + fmax(back, 0) +
@@ -135,7 +139,7 @@ static bool dominates(const DuplexProblem *p, const Label *a, const Label *b)
 static bool nowhere_slower(uint32_t n_classes, const DuplexChoice *a,
                            const DuplexChoice *b)
 {
-    bool all = true;
+    bool all = a->joins == b->joins;
     for (uint32_t m = 0; m < 2; m++)
         all &= a->gather_s[m] <= b->gather_s[m] && a->sync_s[m] <= b->sync_s[m];
     for (uint32_t h = 0; h < n_classes; h++)

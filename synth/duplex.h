@@ -1,9 +1,10 @@
 /* The duplex search (HiDup Sec. 4): a Pareto dynamic program over a chain of nodes (private to synth).
  *
  * Nodes run in order; a node is run under one of its choices, which say in which form it reads and makes tensors. Between
- * nodes a tensor is in one form; before a node any of its inputs can be converted. Conversions open a stage. Both
- * microbatches run all of it in alternation (sim_duplex_time), and then backwards: what a stage communicates before its
- * forward computation it communicates the other way after its backward computation. */
+ * nodes a tensor is in one form; before a node any of its inputs can be converted. Both microbatches run all of it in
+ * alternation (sim_duplex_time), and then backwards: what is communicated before a node's forward computation goes the other
+ * way after its backward computation. Whatever is communicated opens a stage, forward and backward each for itself (an
+ * opening without communication never helps); but a sync may join what the open stage communicates after its backward. */
 #ifndef KILTER_SYNTH_DUPLEX_H
 #define KILTER_SYNTH_DUPLEX_H
 
@@ -14,7 +15,7 @@ enum { DUPLEX_MAX_IN = 4, DUPLEX_MAX_OUT = 2 };
 /* Of a tensor from one form to another, and of its gradient back; times of one microbatch. */
 typedef struct {
     bool can;
-    bool opens; /* a stage: something is communicated; local conversions do not */
+    bool opens; /* stages: something is communicated; local conversions do not */
     double forward_s, back_s;
 } DuplexConversion;
 
@@ -23,9 +24,10 @@ typedef struct {
     Form in[DUPLEX_MAX_IN], out[DUPLEX_MAX_OUT];
     Times forward, back; /* of one microbatch */
     Times update;        /* of its parameters, once */
-    double gather_s[2];  /* of its parameters, before the stage's forward computation */
-    double sync_s[2];    /* of their gradients, after the stage's backward computation */
-    uint32_t id;         /* the caller's */
+    double gather_s[2];  /* of its parameters, before its forward computation */
+    double sync_s[2];    /* of their gradients, after its backward computation, */
+    bool joins;  /* or with what the open backward stage communicates in the end */
+    uint32_t id; /* the caller's */
 } DuplexChoice;
 
 typedef struct {

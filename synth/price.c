@@ -66,6 +66,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  .view = view,
                  .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
                  .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                 .part = 1,
                  .exact = true};
     charge_memory(pricer, ratio, memory_s);
     for (uint32_t j = 0; j < view->n_devices; j++) {
@@ -216,7 +217,10 @@ FormSet price_forms(const Graph *graph, TensorId tensor)
 static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Form to,
                             Conversion *best)
 {
-    double bytes = (double)tensor_bytes(graph_tensor(pricer->graph, tensor));
+    const Tensor *t = graph_tensor(pricer->graph, tensor);
+    double bytes = (double)tensor_bytes(t);
+    if (!sim_is_held(pricer->graph, t))
+        bytes *= pricer->part;
     for (Collective kind = 0; kind < COLLECTIVES; kind++) {
         if (!collective_converts(kind, from, to))
             continue;

@@ -46,10 +46,12 @@ typedef struct {
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
-    const struct SynthPins *pins; /* NULL: none; set by whoever has some */
+    const struct SynthPins *pins;    /* NULL: none; set by whoever has some */
     const Conversions **conversions; /* [tensor], filled as they are asked for; */
     GHashTable *alike; /* tensors of equal bytes, forms and role share them */
     double max_share;
+    double
+        part; /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time */
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
     /* Seconds that a byte of memory is charged, summed over devices: of tensors that every GPU of a machine holds and of

@@ -359,7 +359,7 @@ static Program *best_program(const Search *s, GError **error)
     for (uint32_t i = s->best; node_at(s, i)->last; i = node_at(s, i)->parent)
         g_ptr_array_insert(chosen, 0, (gpointer)node_at(s, i)->last);
     return reference_emit(s->theory, chosen->len, (const Fused *const *)chosen->pdata,
-                          error);
+                          NULL, error);
 }
 
 static bool search(Search *s, SynthResult *result, GError **error)

@@ -71,8 +71,9 @@ typedef enum {
 bool reference_search(const Graph *graph, const ClusterView *view, const double *ratio,
                       ReferencePruning pruning, SynthResult *result, GError **error);
 
-/* The program of the chosen triples, in forward order, and their backward. */
+/* The program of the chosen triples, in forward order, and their backward. `rest`: of parameters, the form that they rest and
+ * are updated in; NULL: the one that they are read in. */
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
-                        const Fused *const *chosen, GError **error);
+                        const Fused *const *chosen, const Form *rest, GError **error);
 
 #endif

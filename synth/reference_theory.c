@@ -364,7 +364,7 @@ static void choose_gradients(const ReferenceTheory *theory, Assignment *assignme
     g_free(read);
 }
 
-static void assign_computation(const Graph *graph, const Fused *fused,
+static void assign_computation(const Graph *graph, const Fused *fused, const Form *rest,
                                Assignment *assignment)
 {
     OpId id = fused->triple.op, backward[MAX_BACKWARD];
@@ -375,7 +375,8 @@ static void assign_computation(const Graph *graph, const Fused *fused,
         assignment->rule[backward[k]] = fused->backward[k];
     for (uint32_t i = 0; i < op->n_in; i++)
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
-            ParameterPlan plan = plan_of(fused->triple.rule.form[i]);
+            ParameterPlan plan =
+                plan_of(rest ? rest[op->in[i]] : fused->triple.rule.form[i]);
             parameter_plan_apply(graph, op->in[i], &plan, assignment);
         }
 }
@@ -398,14 +399,14 @@ static bool assign_accumulations(const ReferenceTheory *theory, Assignment *assi
 }
 
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
-                        const Fused *const *chosen, GError **error)
+                        const Fused *const *chosen, const Form *rest, GError **error)
 {
     Assignment assignment;
     Program *program = NULL;
     assignment_init(&assignment, theory->pricer->graph);
     for (uint32_t i = 0; i < n; i++)
         if (chosen[i]->triple.kind == TRIPLE_COMPUTE)
-            assign_computation(theory->pricer->graph, chosen[i], &assignment);
+            assign_computation(theory->pricer->graph, chosen[i], rest, &assignment);
     choose_gradients(theory, &assignment);
     if (assign_accumulations(theory, &assignment))
         program = synth_emit(theory->pricer, &assignment, error);

@@ -112,6 +112,21 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
 bool synth_reference(const Graph *graph, const ClusterView *view, const double *ratio,
                      SynthResult *result, GError **error);
 
+/* HiDup's search (Sec. 4): the best program for two microbatches that take turns (sim_duplex_time), for ratios [n_devices].
+ *
+ * The space: the forward ops in graph order, each under a rule whose backward is its adjoint (Identity <-> Reduce,
+ * Gather(d) <-> Gather(d)), in stages of any length; before an op any of its inputs can be converted, by collectives and
+ * local conversions, which replaces a form that was communicated; parameters as in synth/hidup.c; the goal is loss | Reduce.
+ * A stage is overlapped with the other microbatch's in the backward as in the forward. `optimal`: nothing in the space is faster.
+ *
+ * The method: a prefix is a state, the forms of live tensors, and a label: psi and -phi of Eq. 4 and 5 with the stage that
+ * is still open, forward and backward; labels that another one dominates go (Theorem 1). Linear in layers.
+ *
+ * The program is that of one microbatch; time_s that of both, at fractional ratios. KILTER_ERROR_FAILED if a parameter
+ * has several consumers or nothing reaches the goal. */
+bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
+                 SynthResult *result, GError **error);
+
 /* --- the theory (HAP Sec. 4.2) --- */
 
 typedef enum { TRIPLE_LOAD, TRIPLE_COMPUTE, TRIPLE_COLLECTIVE } TripleKind;

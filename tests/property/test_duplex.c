@@ -40,6 +40,7 @@ static void random_choices(Chain *chain, DuplexNode *node, GRand *random)
             choice.gather_s[0] = draw(random);
         if (g_rand_boolean(random))
             choice.sync_s[1] = draw(random);
+        choice.joins = g_rand_boolean(random);
         duplex_add_choice(node, chain->p.n_classes, &choice);
     }
 }
@@ -82,50 +83,63 @@ static double most(const Times *a, uint32_t n)
     return n > 1 ? fmax(a->s[0], a->s[1]) : a->s[0];
 }
 
-/* The stages of given choices, forward and then backward. */
+/* The stages of given choices, forward and backward, both in the order of the chain. */
 typedef struct {
-    uint32_t n;
+    uint32_t n_forward, n_back;
     double c[MAX_STAGES][2], d[MAX_STAGES][2];
     Times forward[MAX_STAGES], back[MAX_STAGES], update;
 } Written;
 
+/* The node's conversions together, from the forms that its inputs are in, which change. */
+static bool convert(const Chain *chain, const DuplexNode *node,
+                    const DuplexChoice *choice, Form *form, DuplexConversion *all)
+{
+    *all = (DuplexConversion){0};
+    Form before[2] = {0};
+    for (uint32_t k = 0; k < node->n_in; k++)
+        before[k] = form[node->in[k]];
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        const DuplexConversion *one =
+            &chain->conversion[node->in[k]][before[k]][choice->in[k]];
+        if (before[k] == choice->in[k])
+            continue;
+        if (!one->can)
+            return false;
+        if (k && node->in[0] == node->in[1] && choice->in[0] == choice->in[1])
+            continue;
+        all->forward_s += one->forward_s;
+        all->back_s += one->back_s;
+    }
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        const Form now = form[node->in[k]];
+        if (now != choice->in[k] &&
+            chain->conversion[node->in[k]][now][choice->in[k]].opens)
+            form[node->in[k]] = choice->in[k];
+    }
+    return true;
+}
+
 static bool write_down(const Chain *chain, const uint32_t *which, Written *w)
 {
+    const uint32_t classes = chain->p.n_classes;
     Form form[MAX_NODES] = {0};
-    *w = (Written){.n = 1};
+    *w = (Written){.n_forward = 1, .n_back = 1};
     for (uint32_t i = 0; i < chain->p.n_nodes; i++) {
         const DuplexNode *node = &chain->node[i];
         const DuplexChoice *choice =
             &g_array_index(node->choices, DuplexChoice, which[i]);
-        DuplexConversion all = {0};
-        for (uint32_t k = 0; k < node->n_in; k++) {
-            const Form from = form[node->in[k]];
-            const DuplexConversion *one =
-                &chain->conversion[node->in[k]][from][choice->in[k]];
-            if (from == choice->in[k])
-                continue;
-            if (!one->can)
-                return false;
-            if (k && node->in[0] == node->in[1] && choice->in[0] == choice->in[1])
-                continue;
-            all.opens |= one->opens;
-            all.forward_s += one->forward_s;
-            all.back_s += one->back_s;
-        }
-        for (uint32_t k = 0; k < node->n_in; k++) {
-            const Form from = form[node->in[k]];
-            if (from != choice->in[k] &&
-                chain->conversion[node->in[k]][from][choice->in[k]].opens)
-                form[node->in[k]] = choice->in[k];
-        }
-        w->n += all.opens;
+        DuplexConversion all;
+        if (!convert(chain, node, choice, form, &all))
+            return false;
+        w->n_forward += all.forward_s > 0 || choice->gather_s[0] > 0;
+        w->n_back += all.back_s > 0 || (choice->sync_s[1] > 0 && !choice->joins);
         for (uint32_t m = 0; m < 2; m++) {
-            w->c[w->n - 1][m] += all.forward_s + choice->gather_s[m];
-            w->d[w->n - 1][m] += all.back_s + choice->sync_s[m];
+            w->c[w->n_forward - 1][m] += all.forward_s + choice->gather_s[m];
+            w->d[w->n_back - 1][m] += all.back_s + choice->sync_s[m];
         }
-        for (uint32_t h = 0; h < chain->p.n_classes; h++) {
-            w->forward[w->n - 1].s[h] += choice->forward.s[h];
-            w->back[w->n - 1].s[h] += choice->back.s[h];
+        for (uint32_t h = 0; h < classes; h++) {
+            w->forward[w->n_forward - 1].s[h] += choice->forward.s[h];
+            w->back[w->n_back - 1].s[h] += choice->back.s[h];
             w->update.s[h] += choice->update.s[h];
         }
         form[i] = choice->out[0];
@@ -133,34 +147,36 @@ static bool write_down(const Chain *chain, const uint32_t *which, Written *w)
     return form[chain->p.n_nodes - 1] == chain->p.goal;
 }
 
+static double serial_back_s(const Chain *chain, const Written *w)
+{
+    double s = 0;
+    for (uint32_t i = 0; i < w->n_back; i++)
+        s += 2 * most(&w->back[i], chain->p.n_classes) + w->d[i][0] + w->d[i][1];
+    return s;
+}
+
 static double time_of(const Chain *chain, const Written *w)
 {
     const uint32_t classes = chain->p.n_classes;
-    SimDuplexStage stage[2 * MAX_STAGES] = {{{0}, {0}}};
+    SimDuplexStage stage[2 * MAX_STAGES + 1] = {{{0}, {0}}};
     const bool serial = chain->p.cost == DUPLEX_SERIAL_BACK;
-    double serial_s = 0;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < w->n; i++, n++)
-        stage[n] = (SimDuplexStage){
-            {w->c[i][0], w->c[i][1]},
-            {most(&w->forward[i], classes), most(&w->forward[i], classes)}};
-    for (uint32_t i = w->n; i-- > 0;) {
-        Times both = w->back[i];
-        if (serial)
-            serial_s += 2 * most(&both, classes) + w->d[i][0] + w->d[i][1];
-        for (uint32_t h = 0; h < classes && i + 1 == w->n; h++)
-            both.s[h] += w->forward[i].s[h];
-        SimDuplexStage *turn = &stage[i + 1 == w->n ? n - 1 : n++];
-        turn->comp_s[0] = turn->comp_s[1] = most(&both, classes);
-        stage[n] = (SimDuplexStage){{w->d[i][0], w->d[i][1]}, {0, 0}};
+    const uint32_t n = w->n_forward;
+    for (uint32_t i = 0; i < n; i++) {
+        const double s = most(&w->forward[i], classes);
+        stage[i] = (SimDuplexStage){{w->c[i][0], w->c[i][1]}, {s, s}};
     }
-    if (serial) {
-        n = w->n;
-        for (uint32_t m = 0; m < 2; m++)
-            stage[n - 1].comp_s[m] = most(&w->forward[n - 1], classes);
-        return sim_duplex_time(n, stage) + serial_s + most(&w->update, classes);
+    if (serial)
+        return sim_duplex_time(n, stage) + serial_back_s(chain, w) +
+               most(&w->update, classes);
+    Times turn = w->forward[n - 1]; /* the last forward stage goes on backwards */
+    for (uint32_t i = w->n_back, at = n - 1; i-- > 0; at++) {
+        for (uint32_t h = 0; h < classes; h++)
+            turn.s[h] += w->back[i].s[h];
+        stage[at].comp_s[0] = stage[at].comp_s[1] = most(&turn, classes);
+        stage[at + 1] = (SimDuplexStage){{w->d[i][0], w->d[i][1]}, {0, 0}};
+        turn = (Times){{0}};
     }
-    return sim_duplex_time(n + 1, stage) + most(&w->update, classes);
+    return sim_duplex_time(n + w->n_back, stage) + most(&w->update, classes);
 }
 
 static double brute_force(const Chain *chain, uint32_t *which, uint32_t at)
