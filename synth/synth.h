@@ -127,6 +127,10 @@ bool synth_reference(const Graph *graph, const ClusterView *view, const double *
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
                  SynthResult *result, GError **error);
 
+/* The program of one group with its batch cut in two microbatches that take turns (synth/turns.c); KILTER_ERROR_INPUT if
+ * the batch cannot be. */
+Program *synth_duplex(const Program *program, const Graph *graph, GError **error);
+
 /* --- the theory (HAP Sec. 4.2) --- */
 
 typedef enum { TRIPLE_LOAD, TRIPLE_COMPUTE, TRIPLE_COLLECTIVE } TripleKind;

@@ -1,0 +1,276 @@
+/* Two microbatches that take turns (HiDup Sec. 3): any program of one group, doubled.
+ *
+ * What works on the batch is done twice, in stages: communication, then computation. While one microbatch computes its
+ * stage the other one communicates for its own:
+ *
+ *     communication of microbatch 0, stage i     beside     computation of microbatch 1, stage i - 1
+ *     communication of microbatch 1, stage i     beside     computation of microbatch 0, stage i
+ *
+ * What does not work on the batch is done once. What the batch's computations read (parameters that are gathered) comes
+ * with microbatch 0's communication of the stage that reads it first; what follows from the sums over both (gradients of
+ * parameters) with the next communication of microbatch 1, when both have added to them; updates come last. A stage opens
+ * where the batch's own tensors are communicated, where a gathered parameter is read, and after the backward of an op whose
+ * weights' gradients are communicated; vectors' gradients wait for the next one. */
+#include "synth/synth.h"
+
+#include <string.h>
+
+enum { NEVER = UINT32_MAX };
+
+typedef struct {
+    const Program *program;
+    const Graph *graph;
+    BatchForms *batch;
+    bool *parts; /* [instr]: done once a microbatch */
+    bool *last;  /* [instr]: an update, or follows from one */
+    uint32_t *
+        ready; /* [instr] + 1 of the batch's last instruction that it follows from, or 0 */
+    uint32_t
+        *needed; /* [instr]: of the batch's, the first that follows from it, or NEVER */
+    uint32_t *stage; /* [instr] of the batch: its stage */
+    bool *head;      /* [instr] of the batch: communication that opens its stage */
+    uint32_t n_stages;
+} Turns;
+
+/* --- what follows from what --- */
+
+typedef void (*EachInstance)(TensorId tensor, Form form, void *data);
+
+static void each_input(const Graph *graph, const Instr *instr, EachInstance each,
+                       void *data)
+{
+    if (instr->kind == INSTR_COLLECTIVE)
+        each(instr->tensor, instr->from, data);
+    if (instr->kind != INSTR_COMPUTE)
+        return;
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        each(op->in[i], instr->form[i], data);
+}
+
+typedef struct {
+    Turns *turns;
+    uint32_t at;
+    uint32_t *maker; /* [tensor * FORM_MAX + form]: instruction */
+} Walk;
+
+static void find_ready(TensorId tensor, Form form, void *data)
+{
+    Walk *w = data;
+    Turns *t = w->turns;
+    const uint32_t maker = w->maker[tensor * FORM_MAX + form];
+    if (maker == NEVER)
+        return;
+    t->ready[w->at] = MAX(t->ready[w->at], t->parts[maker] ? maker + 1 : t->ready[maker]);
+    t->last[w->at] |= t->last[maker];
+}
+
+static void find_needed(TensorId tensor, Form form, void *data)
+{
+    Walk *w = data;
+    Turns *t = w->turns;
+    const uint32_t maker = w->maker[tensor * FORM_MAX + form];
+    if (maker != NEVER && !t->parts[maker])
+        t->needed[maker] =
+            MIN(t->needed[maker], t->parts[w->at] ? w->at : t->needed[w->at]);
+}
+
+static void note_made(Walk *w, const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE) {
+        w->maker[instr->tensor * FORM_MAX + instr->to] = w->at;
+        return;
+    }
+    const Op *op = graph_get_op(w->turns->graph, instr->op);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        w->maker[op->out[o] * FORM_MAX + instr->form[op->n_in + o]] = w->at;
+}
+
+static bool is_part(const Turns *t, const Instr *instr)
+{
+    if (instr->kind == INSTR_COMPUTE)
+        return t->batch->loop[instr->op] >= 0;
+    return instr->kind == INSTR_COLLECTIVE &&
+           form_is_gather(t->batch->form[instr->tensor]);
+}
+
+static void find_order(Turns *t)
+{
+    const uint32_t n = t->program->n;
+    const size_t instances = (size_t)graph_n_tensors(t->graph) * FORM_MAX;
+    Walk w = {.turns = t, .maker = g_new(uint32_t, instances)};
+    memset(w.maker, 0xff, instances * sizeof *w.maker);
+    for (w.at = 0; w.at < n; w.at++) {
+        const Instr *instr = &t->program->instr[w.at];
+        t->parts[w.at] = is_part(t, instr);
+        t->needed[w.at] = NEVER;
+        t->last[w.at] = instr->kind == INSTR_COMPUTE &&
+                        graph_get_op(t->graph, instr->op)->pass == PASS_UPDATE;
+        each_input(t->graph, instr, find_ready, &w);
+        note_made(&w, instr);
+    }
+    /* Instances are made once, so the makers that the last walk left are those of all uses. */
+    for (w.at = n; w.at-- > 0;)
+        each_input(t->graph, &t->program->instr[w.at], find_needed, &w);
+    g_free(w.maker);
+}
+
+/* --- stages --- */
+
+static bool is_communication(const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE && (int)instr->collective < COLLECTIVES_PRICED;
+}
+
+/* Whether the instruction, not of the batch, is a communication that opens a stage when it is there to be done. */
+static bool opens(const Turns *t, uint32_t i)
+{
+    const Instr *instr = &t->program->instr[i];
+    return !t->parts[i] && !t->last[i] && is_communication(instr) &&
+           graph_tensor(t->graph, instr->tensor)->rank > 1;
+}
+
+/* Marks what the batch's instructions need before them, and what waits once they are done: bits of `flags`. */
+enum { NEEDS = 1, LEAVES = 2 };
+static uint8_t *find_flags(const Turns *t)
+{
+    uint8_t *flags = g_new0(uint8_t, t->program->n + 1);
+    for (uint32_t i = 0; i < t->program->n; i++) {
+        if (!opens(t, i))
+            continue;
+        if (t->needed[i] != NEVER)
+            flags[t->needed[i]] |= NEEDS;
+        else if (t->ready[i])
+            flags[t->ready[i] - 1] |= LEAVES;
+    }
+    return flags;
+}
+
+static void find_stages(Turns *t)
+{
+    g_autofree uint8_t *flags = find_flags(t);
+    bool computed = false,
+         waits =
+             false; /* in this stage; and something is to be communicated after the op */
+    OpId of = GRAPH_NONE; /* forward op of the last computation */
+    for (uint32_t i = 0; i < t->program->n; i++) {
+        const Instr *instr = &t->program->instr[i];
+        if (!t->parts[i])
+            continue;
+        const bool compute = instr->kind == INSTR_COMPUTE;
+        const OpId now = compute ? graph_get_op(t->graph, instr->op)->of : of;
+        if (computed && (is_communication(instr) || (flags[i] & NEEDS) ||
+                         (waits && compute && now != of))) {
+            t->n_stages++;
+            computed = waits = false;
+        }
+        t->stage[i] = t->n_stages;
+        t->head[i] = !computed && !compute;
+        computed |= compute;
+        waits |= (flags[i] & LEAVES) != 0;
+        of = now;
+    }
+    t->n_stages++;
+}
+
+/* --- the doubled program --- */
+
+static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
+{
+    Instr instr = t->program->instr[i];
+    instr.microbatch = microbatch;
+    program_append(to, instr);
+}
+
+/* The batch's instructions of one stage, those that open it or the others. */
+static void append_stage(const Turns *t, Program *to, const uint32_t *first,
+                         uint32_t stage, bool head, uint16_t microbatch)
+{
+    for (uint32_t i = first[stage]; i < first[stage + 1]; i++)
+        if (t->parts[i] && t->head[i] == head)
+            append(t, to, i, microbatch);
+}
+
+/* The stage before which an instruction that is done once has to be done; n_stages: after all. */
+static uint32_t place_of(const Turns *t, uint32_t i)
+{
+    if (t->last[i])
+        return t->n_stages;
+    if (t->needed[i] != NEVER)
+        return t->stage[t->needed[i]];
+    return t->ready[i] ? t->stage[t->ready[i] - 1] + 1 : t->n_stages;
+}
+
+/* Those of a stage: what both microbatches follow, or what follows both. */
+static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
+{
+    for (uint32_t i = 0; i < t->program->n; i++)
+        if (!t->parts[i] && t->program->instr[i].kind != INSTR_LOAD && !t->last[i] &&
+            place_of(t, i) == stage && (t->ready[i] > 0) == after)
+            append(t, to, i, PROGRAM_WHOLE);
+}
+
+static Program *double_program(const Turns *t)
+{
+    Program *to = program_new();
+    to->n_microbatches = 2;
+    g_autofree uint32_t *first = g_new(uint32_t, t->n_stages + 1);
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < t->program->n; i++) {
+        if (t->program->instr[i].kind == INSTR_LOAD)
+            append(t, to, i, PROGRAM_WHOLE);
+        while (t->parts[i] && known <= t->stage[i])
+            first[known++] = i;
+    }
+    while (known <= t->n_stages)
+        first[known++] = t->program->n;
+    for (uint32_t s = 0; s < t->n_stages; s++) {
+        append_once(t, to, s, false);
+        append_stage(t, to, first, s, true, 0);
+        if (s > 0)
+            append_stage(t, to, first, s - 1, false, 1);
+        append_once(t, to, s, true);
+        append_stage(t, to, first, s, true, 1);
+        append_stage(t, to, first, s, false, 0);
+    }
+    append_stage(t, to, first, t->n_stages - 1, false, 1);
+    append_once(t, to, t->n_stages, false);
+    append_once(t, to, t->n_stages, true);
+    for (uint32_t i = 0; i < t->program->n; i++)
+        if (t->last[i])
+            append(t, to, i, PROGRAM_WHOLE);
+    return to;
+}
+
+Program *synth_duplex(const Program *program, const Graph *graph, GError **error)
+{
+    if (!program_is_spmd(program)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "only the program of one group and one microbatch can be doubled");
+        return NULL;
+    }
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    if (!batch)
+        return NULL;
+    if (batch->units % 2) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "model '%s': a batch of %u cannot be cut in two microbatches",
+                    graph_name(graph), batch->units);
+        return NULL;
+    }
+    const uint32_t n = program->n;
+    g_autofree bool *flags = g_new0(bool, (size_t)3 * n);
+    g_autofree uint32_t *numbers = g_new0(uint32_t, (size_t)3 * n);
+    Turns t = {.program = program,
+               .graph = graph,
+               .batch = batch,
+               .parts = flags,
+               .last = flags + n,
+               .head = flags + 2 * (size_t)n,
+               .ready = numbers,
+               .needed = numbers + n,
+               .stage = numbers + 2 * (size_t)n};
+    find_order(&t);
+    find_stages(&t);
+    return double_program(&t);
+}

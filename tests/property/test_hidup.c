@@ -1,0 +1,100 @@
+/* HiDup's search and the doubling of programs, on random graphs and on its models. */
+#include "tests/support/random_graph.h"
+#include "tests/test.h"
+
+#include "synth/synth.h"
+
+static ClusterView *open_view(const char *name, Cluster **cluster)
+{
+    g_autoptr(GError) error = NULL;
+    *cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    return cluster_view(*cluster, GRANULARITY_GPU);
+}
+
+static double *even(const ClusterView *view)
+{
+    double *ratio = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] = 1.0 / view->n_devices;
+    return ratio;
+}
+
+/* Doubles a program, and checks both. */
+static void check_doubled(const Program *program, const Graph *graph)
+{
+    g_autoptr(GError) error = NULL;
+    assert_true(program_check(program, graph, &error));
+    assert_no_error(error);
+    g_autoptr(Program) doubled = synth_duplex(program, graph, &error);
+    assert_no_error(error);
+    assert_true(program_check(doubled, graph, &error));
+    assert_no_error(error);
+    /* Each op of the batch twice in alternation, everything else once. */
+    uint32_t turns = 0, before = 0;
+    for (uint32_t i = 0; i < doubled->n; i++) {
+        const Instr *instr = &doubled->instr[i];
+        if (instr->kind != INSTR_COMPUTE || instr->microbatch == PROGRAM_WHOLE)
+            continue;
+        turns += instr->microbatch != before;
+        before = instr->microbatch;
+    }
+    assert_int_equal(turns % 2, 1);
+}
+
+static void test_models(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"bert-sgmoe:layers=2", "vit-switch:layers=2",
+                                         "bert-base:layers=2,seq=64", "vgg19"};
+    static const char *const clusters[] = {"hidup-1x4", "hidup-2x4-10"};
+    for (uint32_t c = 0; c < G_N_ELEMENTS(clusters); c++) {
+        Cluster *cluster;
+        ClusterView *view = open_view(clusters[c], &cluster);
+        g_autofree double *ratio = even(view);
+        for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+            g_autoptr(GError) error = NULL;
+            g_autoptr(Graph) graph =
+                model_build(models[m], cluster_gpus(cluster), NULL, &error);
+            assert_no_error(error);
+            SynthResult result;
+            assert_true(synth_hidup(graph, view, ratio, &result, &error));
+            assert_no_error(error);
+            assert_true(result.optimal);
+            check_doubled(result.program, graph);
+            synth_result_clear(&result);
+            for (Baseline b = BASELINE_DATA_PARALLEL; b <= BASELINE_ZERO_EXPERT; b++) {
+                assert_true(synth_baseline(graph, view, ratio, b, &result, &error));
+                check_doubled(result.program, graph);
+                synth_result_clear(&result);
+            }
+        }
+        cluster_view_free(view);
+        cluster_free(cluster);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    Cluster *cluster;
+    ClusterView *view = open_view("hidup-1x4", &cluster);
+    g_autofree double *ratio = even(view);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) odd = model_build("vit:layers=1,global_batch=5", 4, NULL, &error);
+    SynthResult result;
+    assert_true(
+        synth_baseline(odd, view, ratio, BASELINE_DATA_PARALLEL, &result, &error));
+    assert_null(synth_duplex(result.program, odd, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "cannot be cut in two microbatches");
+    synth_result_clear(&result);
+    cluster_view_free(view);
+    cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_models),
+                                       cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
