@@ -80,6 +80,8 @@ static void print_path(const Evaluation *evaluation)
         if (span->end_s > span->start_s)
             printf("  at %9s  %9s  %s\n", start, time, what);
     }
+    g_autofree char *sum = units_format(sim_timeline_end_s(timeline), QUANTITY_TIME);
+    printf("  in all       %9s\n", sum);
 }
 
 static void print_text(const Evaluation *evaluation, const Own *own,

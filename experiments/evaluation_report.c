@@ -66,7 +66,8 @@ static json_t *path_json(const Evaluation *evaluation)
         g_autofree char *what = sim_span_text(
             timeline, path[i], evaluation->plan->program, evaluation->graph);
         json_array_append_new(
-            spans, json_pack("{s:s, s:o, s:o, s:o}", "what", what, "device",
+            spans, json_pack("{s:s, s:i, s:o, s:o, s:o}", "what", what, "stage",
+                             (int)span->stage, "device",
                              span->lane == SIM_ALL_LANES
                                  ? json_null()
                                  : json_string(evaluation->view->device[device].name),
@@ -78,13 +79,17 @@ static json_t *path_json(const Evaluation *evaluation)
 
 static json_t *links_json(const SimTimeline *timeline)
 {
+    const double end_s = sim_timeline_end_s(timeline);
     json_t *links = json_array();
     for (uint32_t i = 0; i < timeline->n_links; i++) {
         const SimLinkUse *link = &timeline->link[i];
-        json_array_append_new(links, json_pack("{s:s, s:o, s:o, s:o}", "name", link->name,
-                                               "bandwidth", json_number(link->bandwidth),
-                                               "bytes", json_number(link->bytes),
-                                               "busy_s", json_number(link->busy_s)));
+        const double most = link->bandwidth * end_s;
+        json_array_append_new(links,
+                              json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", link->name,
+                                        "bandwidth", json_number(link->bandwidth),
+                                        "bytes", json_number(link->bytes), "busy_s",
+                                        json_number(link->busy_s), "utilization",
+                                        json_number(most > 0 ? link->bytes / most : 0)));
     }
     return links;
 }

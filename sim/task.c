@@ -393,6 +393,7 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
         const SimTask *task = &tasks->task[i];
         const bool collective = task->kind == TASK_COLLECTIVE;
         timeline->span[i] = (SimSpan){.instr = task->instr,
+                                      .stage = task->stage,
                                       .n_fused = collective ? task->n_fused : 1,
                                       .lane = collective ? SIM_ALL_LANES : task->lane,
                                       .stream = collective,

@@ -15,6 +15,7 @@
 typedef struct {
     uint32_t instr;   /* of the program; of a bucket the first one */
     uint32_t n_fused; /* instructions: 1 but for buckets */
+    uint32_t stage;   /* sim/sim.h */
     uint32_t lane;    /* SIM_ALL_LANES: a collective */
     uint8_t stream;
     uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:

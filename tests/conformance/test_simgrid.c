@@ -16,6 +16,9 @@
 enum { CASES = 200, MAX_FLOWS = 30 };
 static const double AGREE = 1e-4;
 
+/* Where the two differed most among 3,000 cases: by 1.6e-15. */
+static const uint32_t WORST = 1127;
+
 typedef struct {
     uint32_t from, to;
     double start_s, bytes, end_s;
@@ -217,7 +220,8 @@ static void test_random_cases(void **state)
     double largest = 0;
     uint32_t worst = 0;
     (void)state;
-    for (uint32_t seed = 0; seed < CASES; seed++) {
+    for (uint32_t i = 0; i <= CASES; i++) {
+        const uint32_t seed = i < CASES ? i : WORST;
         const double difference = compare(seed);
         if (difference > largest) {
             largest = difference;

@@ -7,7 +7,48 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MUTANTS = 4000, DAMAGES = 4 };
+/* The long run (tests/CMakeLists.txt) has more. */
+#ifndef MUTANTS
+#define MUTANTS 4000
+#endif
+enum { DAMAGES = 4 };
+
+/* A topology and a tuning table of its own: mutated more than the rest of a file. */
+static const char HEAD[] =
+    "name: two\n"
+    "device_types: [{name: v, rate: 1 TFLOP/s, memory: 1 GiB, source: s}]\n"
+    "machines:\n"
+    "  - {name: a, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, source: "
+    "s}\n"
+    "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, source: "
+    "s}\n"
+    "collectives:\n"
+    "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
+    "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
+    "  source: s\n";
+static const char *const SECTION[] = {
+    "topology:\n"
+    "  nodes: [leaf, 'a/nic0']\n"
+    "  links:\n"
+    "    - {from: a:0, to: a:1, latency: 1 us, bandwidth: 25 GB/s}\n"
+    "    - {from: a:0, to: a/nic0, latency: 0 us, bandwidth: 16 GB/s}\n"
+    "    - {from: a/nic0, to: leaf, latency: 5 us, bandwidth: 10 Gb/s}\n"
+    "    - {from: a:1, to: leaf, latency: 5 us, bandwidth: 20 Gb/s}\n"
+    "    - {from: b, to: leaf, latency: 5 us, bandwidth: 10 Gb/s}\n"
+    "  source: made up\n",
+    "topology:\n"
+    "  builder: tree:leaf=1,spines=2,oversubscription=2,bandwidth=10Gb/s,latency=5us\n"
+    "  source: made up\n",
+    "tuning:\n"
+    "  rules:\n"
+    "    - {collective: all_reduce, most_ranks: 4, most_bytes: 1 MB, algorithm: tree}\n"
+    "    - {collective: all_to_all, power_of_two: true, algorithm: pairwise}\n"
+    "  piece: 64 KiB\n"
+    "  source: made up\n"};
 
 /* Bytes and pieces that mean something in YAML or in a cluster file. */
 static const char *const PIECE[] = {
@@ -74,6 +115,23 @@ static void test_mutated_files(void **state)
     }
 }
 
+/* Damage to the section only, so that the reader gets as far as that. */
+static void test_mutated_sections(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(SECTION); i++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)i + 100);
+        for (uint32_t n = 0; n < MUTANTS / G_N_ELEMENTS(SECTION); n++) {
+            g_autoptr(GString) mutant = g_string_new(SECTION[i]);
+            gint32 damages = n ? g_rand_int_range(rand, 1, DAMAGES + 1) : 0;
+            for (gint32 d = 0; d < damages; d++)
+                damage(mutant, rand);
+            g_string_prepend(mutant, HEAD);
+            LLVMFuzzerTestOneInput((const uint8_t *)mutant->str, mutant->len);
+        }
+    }
+}
+
 /* Networks written as one text: refused with a line, or a cluster that has a network. */
 static void test_mutated_networks(void **state)
 {
@@ -86,7 +144,7 @@ static void test_mutated_networks(void **state)
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
     uint32_t good = 0, bad = 0;
     (void)state;
-    for (uint32_t i = 0; i < 2000; i++) {
+    for (uint32_t i = 0; i < MUTANTS / 2; i++) {
         g_autoptr(GString) text = g_string_new(TEXT[i % G_N_ELEMENTS(TEXT)]);
         for (gint32 n = g_rand_int_range(rand, 0, 3); n >= 0; n--) {
             const gssize at = g_rand_int_range(rand, 5, (gint32)text->len);
@@ -137,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundled_files),
         cmocka_unit_test(test_mutated_files),
+        cmocka_unit_test(test_mutated_sections),
         cmocka_unit_test(test_mutated_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,8 +68,11 @@ static void test_explanation(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(Ran) words = program_run_good(box, SIMULATE "--explain");
     assert_non_null(strstr(words.out, "bound by communication, mostly all_reduce"));
-    assert_non_null(strstr(words.out, "Links: the most used is host-"));
+    assert_non_null(strstr(words.out, "Links, the most used of what they can carry:\n"));
     assert_non_null(strstr(words.out, "Memory: most is"));
+    assert_non_null(strstr(words.out, "Most of its time is in stage 1 ("));
+    assert_non_null(strstr(words.out, "\nLayers:\n"));
+    assert_non_null(strstr(words.out, "layers.0; communication"));
     g_auto(Ran) all = program_run_good(box, SIMULATE "--explain -v");
     const char *path_text = strstr(all.out, "Critical path:");
     assert_non_null(path_text);
@@ -85,7 +88,15 @@ static void test_explanation(void **state)
         end_s = number(span, "end_s");
     }
     assert_true(end_s == number(report, "iteration_time_s"));
-    assert_true(json_array_size(json_object_get(report, "links")) >= 6);
+    const json_t *links = json_object_get(report, "links");
+    assert_true(json_array_size(links) >= 6);
+    for (size_t i = 0; i < json_array_size(links); i++) {
+        const json_t *link = json_array_get(links, i);
+        assert_at_most(number(link, "utilization") * end_s,
+                       number(link, "busy_s") * (1 + 1e-9));
+        assert_close(number(link, "utilization") * number(link, "bandwidth") * end_s,
+                     number(link, "bytes"), 1e-9);
+    }
     json_decref(report);
 }
 
