@@ -121,8 +121,8 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 
 /* One round: the best program for the ratios, then the best ratios for it, in place. *feasible: a plan of this round
  * fits the memory. */
-static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasible,
-                     GError **error)
+static bool round_of(Alternation *a, double *ratio, const double *memory_s,
+                     bool *feasible, GError **error)
 {
     SynthOptions options = {.pins = a->options->held,
                             .beam = a->options->beam,
@@ -147,7 +147,8 @@ static bool round_of(Alternation *a, double *ratio, double memory_s, bool *feasi
     return done;
 }
 
-static bool alternate(Alternation *a, const double *start, double memory_s,
+/* memory_s: as in SynthOptions. */
+static bool alternate(Alternation *a, const double *start, const double *memory_s,
                       GError **error)
 {
     uint32_t n = a->view->n_devices;
@@ -160,10 +161,19 @@ static bool alternate(Alternation *a, const double *start, double memory_s,
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
         if (!round_of(a, ratio, memory_s, &feasible, error))
             return false;
-        if (!feasible && memory_s == 0)
+        if (!feasible && !memory_s)
             break; /* memory will have to be charged for: better ratios of this program lead nowhere */
     }
     return true;
+}
+
+/* The same charge for every byte. Caller frees. */
+static double *even_charge(const ClusterView *view, double charge)
+{
+    double *memory_s = g_new(double, SYNTH_POINTS * view->n_devices);
+    for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
+        memory_s[i] = charge;
+    return memory_s;
 }
 
 /* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
@@ -180,8 +190,9 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
                          !planner_is_late(a->options);
          i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        g_autofree double *memory_s = even_charge(a->view, charge);
         bool feasible;
-        if (!round_of(a, ratio, charge, &feasible, error))
+        if (!round_of(a, ratio, memory_s, &feasible, error))
             return false;
         if (feasible)
             high = charge;
@@ -191,7 +202,8 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
             i = RAISES;
         charge = high > 0 ? (low + high) / 2 : 4 * charge;
     }
-    return high == 0 || alternate(a, start, high, error);
+    g_autofree double *memory_s = even_charge(a->view, high);
+    return high == 0 || alternate(a, start, memory_s, error);
 }
 
 static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
@@ -226,8 +238,8 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
-    bool done = alternate(&a, proportional, 0, error) &&
-                (homogeneous || !fits(&a) || alternate(&a, even, 0, error));
+    bool done = alternate(&a, proportional, NULL, error) &&
+                (homogeneous || !fits(&a) || alternate(&a, even, NULL, error));
     if (done && options->search == SEARCH_EXACT)
         done = (fits(&a) || !a.best || save_memory(&a, proportional, error)) &&
                consider_baselines(&a, proportional, error) &&
@@ -242,6 +254,26 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     }
     plan->search_time_s = a.search_s;
     plan->balance_time_s = a.balance_s;
+    plan_free(a.best);
+    return done;
+}
+
+bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
+                  const PlannerOptions *options, const double *start,
+                  const double *memory_s, GError **error)
+{
+    bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
+    if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
+        return true;
+    Alternation a = {.graph = graph, .view = view, .options = options};
+    bool done = alternate(&a, start, memory_s, error);
+    if (done && a.best && better(a.best, plan)) {
+        plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
+        plan->optimal = a.best->optimal;
+        done = plan_complete(plan, graph, view, error);
+    }
+    plan->search_time_s += a.search_s;
+    plan->balance_time_s += a.balance_s;
     plan_free(a.best);
     return done;
 }

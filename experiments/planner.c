@@ -328,7 +328,7 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     if (!method->make(built, &seen, &given, plan, error) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
-        !certify(method, plan, built, view, &given, error))
+        !certify(method, plan, built, &seen, &given, error))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

@@ -37,6 +37,12 @@ bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
 bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, GError **error);
 
+/* For plans of hap with ratios of its own: alternates from `start`, with the charge for memory if it is not NULL
+ * (SynthOptions.memory_s), and takes the plan that comes out if it is better. */
+bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
+                  const PlannerOptions *options, const double *start,
+                  const double *memory_s, GError **error);
+
 /* The bound of one box that holds all ratios: cheap enough for every plan. Left alone where nothing is proved. */
 bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
                 const PlannerOptions *options, GError **error);

@@ -61,23 +61,26 @@ static void update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
     g_assert(found);
 }
 
-/* Charge for the memory of a parameter in all forms that it is `held` in, its optimizer states and its gradient. */
-static double plan_memory(const Pricer *pricer, TensorId parameter, FormSet held,
-                          Form made, const ParameterPlan *plan)
+double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet kept,
+                             Form made, const ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
     const Op *update = graph_get_op(graph, update_op(graph, parameter));
-    TensorId gradient = graph_gradient(graph, parameter);
-    double charge = price_memory(pricer, gradient, made);
-    if (plan->update != made)
-        charge += price_memory(pricer, gradient, plan->update);
-    for (uint32_t i = 2; i < update->n_in; i++)
-        charge += price_memory(pricer, update->in[i], plan->update);
+    FormSet reduce = (FormSet)(1u << FORM_REDUCE);
+    if (!pricer->charges)
+        return 0;
+    double charge = price_memory(pricer, SYNTH_POINT_BACKWARD,
+                                 graph_gradient(graph, parameter), made);
+    for (SynthPoint point = 0; point < SYNTH_POINTS; point++) {
+        charge += price_memory(pricer, point, parameter, plan->rest);
+        for (uint32_t i = 2; i < update->n_in; i++)
+            charge += price_memory(pricer, point, update->in[i], plan->update);
+    }
     if (plan->rest == FORM_IDENTITY) /* slices of a replica are views */
-        held = 1u << FORM_IDENTITY;
+        kept &= reduce;
     for (Form form = 0; form < FORM_MAX; form++)
-        if (held >> form & 1u)
-            charge += price_memory(pricer, parameter, form);
+        if ((kept >> form & 1u) && form != plan->rest)
+            charge += price_memory(pricer, SYNTH_POINT_FORWARD, parameter, form);
     return charge;
 }
 
@@ -95,8 +98,8 @@ static bool plan_allowed(const Pricer *pricer, TensorId parameter,
 }
 
 /* Prices plan->rest and plan->update; false if pins forbid it or some form cannot be reached. */
-static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, Form made,
-                       ParameterPlan *plan)
+static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read,
+                       FormSet kept, Form made, ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
     OpId update = update_op(graph, parameter);
@@ -118,7 +121,7 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read, F
     times_add(pricer, &plan->work, &gradient_step.inner);
     plan->tail = final.inner;
     plan->comm_s = initial.comm_s + gradient_step.comm_s + final.comm_s +
-                   plan_memory(pricer, parameter, held, made, plan);
+                   parameter_plan_memory(pricer, parameter, kept, made, plan);
     plan->closes = gradient_step.closes || final.closes;
     return true;
 }
@@ -133,7 +136,8 @@ static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
                b->comm_s;
 }
 
-GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read, Form made)
+GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
+                        FormSet kept, Form made)
 {
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
@@ -143,7 +147,7 @@ GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read, 
              replicated++) {
             ParameterPlan plan = {.rest = replicated ? FORM_IDENTITY : update,
                                   .update = update};
-            bool useful = plan_price(pricer, parameter, read, made, &plan);
+            bool useful = plan_price(pricer, parameter, read, kept, made, &plan);
             for (uint32_t i = 0; useful && i < plans->len; i++)
                 useful = !plan_dominates(pricer, &g_array_index(plans, ParameterPlan, i),
                                          &plan);

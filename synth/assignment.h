@@ -3,7 +3,6 @@
 #define KILTER_SYNTH_ASSIGNMENT_H
 
 #include "synth/price.h"
-#include "synth/synth.h"
 
 typedef struct {
     Rule *rule; /* [op] */
@@ -33,9 +32,15 @@ typedef struct {
 } ParameterPlan;
 
 /* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where the shard lives;
- * replicated with a sharded update (ZeRO). `read`: forms that ops read; `made`: the form its gradient is made in. */
+ * replicated with a sharded update (ZeRO). `read`: forms that ops read; `kept`: those of them that backward ops read;
+ * `made`: the form its gradient is made in. */
 GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
-                        Form made);
+                        FormSet kept, Form made);
+
+/* Charge for the memory of a parameter at rest and in the other forms that the backward reads, its optimizer states and its
+ * gradient as it is made. */
+double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet kept,
+                             Form made, const ParameterPlan *plan);
 
 /* Writes the plan's rules and forms into the assignment. */
 void parameter_plan_apply(const Graph *graph, TensorId parameter,

@@ -303,7 +303,7 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
     Pricer pricer;
-    pricer_init(&pricer, graph, view, ratio, 0);
+    pricer_init(&pricer, graph, view, ratio, NULL);
     Assignment assignment;
     assignment_init(&assignment, graph);
     if (!assign(graph, baseline, &assignment))

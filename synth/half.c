@@ -6,8 +6,12 @@
 
 void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
 {
-    for (uint32_t i = 0; i < reads->n_in; i++)
-        choice->wanted[reads->slot[i]] |= form_bit(rule->form[i]);
+    for (uint32_t i = 0; i < reads->n_in; i++) {
+        uint8_t slot = reads->slot[i];
+        choice->wanted[slot] |= form_bit(rule->form[i]);
+        if (slot >= SLOT_PARAMETER && slot < SLOT_FREE)
+            choice->kept[slot - SLOT_PARAMETER] |= form_bit(rule->form[i]);
+    }
     for (uint32_t o = 0; o < reads->n_out; o++)
         choice->made[reads->makes[o]] = rule->form[reads->n_in + o];
 }
@@ -27,26 +31,26 @@ typedef struct {
     Needs needs; /* of the forward rule */
 } Walk;
 
-/* Charge for one activation that is held in `held` when the backward reads it in `wanted`: slices of a replica are kept in
- * its place, other conversions happen in the backward. */
-static double saved_charge(const Pricer *pricer, TensorId tensor, Form held,
-                           FormSet wanted)
+/* Charge for one activation that is in `held` when it is saved and that the backward reads in `wanted`: all of it where it
+ * is read as it is held and not sharded, else at least a shard. */
+static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet wanted)
 {
-    double charge = 0;
-    for (Form form = 0; form < FORM_MAX; form++)
-        if (wanted >> form & 1u)
-            charge += price_memory(pricer, tensor, held == FORM_IDENTITY ? form : held);
-    return charge;
+    if (!wanted || c->pricer->saver[tensor] != c->view.op)
+        return 0;
+    Form kept = (wanted & form_bit(held)) ? held : FORM_GATHER0;
+    return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
 }
 
 double choices_saved_memory(const Choices *c, const Needs *needs, const Choice *choice)
 {
     double charge = 0;
+    if (!c->pricer->charges)
+        return 0;
     for (uint32_t o = 0; o < c->op->n_out; o++)
-        charge += saved_charge(c->pricer, c->op->out[o], needs->out[o],
-                               choice->wanted[SLOT_OUT + o]);
+        charge +=
+            saved_charge(c, c->op->out[o], needs->out[o], choice->wanted[SLOT_OUT + o]);
     for (uint32_t i = 0; i < c->view.n_in; i++)
-        charge += saved_charge(c->pricer, c->view.tensor[i], needs->reads[i],
+        charge += saved_charge(c, c->view.tensor[i], needs->reads[i],
                                choice->wanted[SLOT_IN + i]);
     return charge;
 }
@@ -109,7 +113,7 @@ static void finish(Walk *w, const Choice *choice, const Half *chosen)
         uint32_t input = c->view.parameter[p];
         const PlanSet *set =
             op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
-                          choice->made[input]);
+                          choice->kept[input], choice->made[input]);
         if (set->plans->len == 0)
             return;
         times_add(c->pricer, &half.least, &set->least);

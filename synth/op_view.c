@@ -246,18 +246,24 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
         g_string_append_c(key, graph_gradient(graph, op->out[o]) != GRAPH_NONE);
     if (pricer->pins)
         describe_pins(key, pricer, view);
+    for (uint32_t o = 0; pricer->charges && o < op->n_out; o++)
+        g_string_append_c(key, pricer->saver[op->out[o]] == view->op);
+    for (uint32_t i = 0; pricer->charges && i < view->n_in; i++)
+        g_string_append_c(key, pricer->saver[view->tensor[i]] == view->op);
 }
 
 const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                             Form made)
+                             FormSet kept, Form made)
 {
-    gpointer key = GUINT_TO_POINTER(1u + read * FORM_MAX + made);
+    if (!pricer->charges)
+        kept = 0; /* nothing depends on it */
+    gpointer key = GUINT_TO_POINTER(1u + ((uint32_t)kept << 8 | read) * FORM_MAX + made);
     PlanSet *set = g_hash_table_lookup(view->plans[p], key);
     if (set)
         return set;
     TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
     set = g_new(PlanSet, 1);
-    set->plans = parameter_plans(pricer, parameter, read, made);
+    set->plans = parameter_plans(pricer, parameter, read, kept, made);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         set->least.s[h] = INFINITY;
         for (uint32_t k = 0; k < set->plans->len; k++) {

@@ -51,7 +51,7 @@ typedef struct {
     uint32_t n_parameters;
     uint32_t parameter[OP_MAX_IN]; /* positions */
     GHashTable
-        *plans[OP_MAX_IN]; /* (forms read, form made) -> PlanSet; by n_parameters */
+        *plans[OP_MAX_IN]; /* (forms read, kept, made) -> PlanSet; by n_parameters */
 } OpView;
 
 /* Reads how an op and its backward ops are connected. KILTER_ERROR_FAILED for graphs outside the space: a parameter with
@@ -73,8 +73,9 @@ typedef struct {
     Times least;
 } PlanSet;
 
-/* Of the `p`-th parameter, for the forms that are read and the form its gradient is made in. */
+/* Of the `p`-th parameter, for the forms that are read, those of them that backward ops read, and the form its gradient is
+ * made in. */
 const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                             Form made);
+                             FormSet kept, Form made);
 
 #endif

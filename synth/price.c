@@ -1,4 +1,4 @@
-#include "synth/price.h"
+#include "synth/assignment.h"
 
 #include <math.h>
 
@@ -47,19 +47,113 @@ static void add_class(Pricer *pricer, Coefficients class)
     pricer->n_classes = n;
 }
 
-static void charge_memory(Pricer *pricer, const double *ratio, double memory_s)
+/* The least sum_j weight_j B_j in the box: what is free goes where it weighs least. */
+static double least_mean(const ClusterView *view, const double *lo, const double *hi,
+                         const double *weight)
 {
-    for (uint32_t j = 0; j < pricer->view->n_devices; j++) {
-        double share = ratio[j], gpus = pricer->view->device[j].gpus;
-        pricer->held_s += memory_s;
-        pricer->held_sharded_s += memory_s * share;
-        pricer->divided_s += memory_s / gpus;
-        pricer->divided_sharded_s += memory_s * share / gpus;
+    double sum = 0, rest = 1, least = 0;
+    g_autofree bool *full = g_new0(bool, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        sum += weight[j] * lo[j];
+        rest -= lo[j];
+    }
+    while (rest > 0) {
+        uint32_t best = view->n_devices;
+        for (uint32_t j = 0; j < view->n_devices; j++)
+            if (!full[j] && (best == view->n_devices || weight[j] < least)) {
+                best = j;
+                least = weight[j];
+            }
+        if (best == view->n_devices)
+            break;
+        double more = fmin(rest, hi[best] - lo[best]);
+        full[best] = true;
+        rest -= more;
+        sum += weight[best] * more;
+    }
+    return sum;
+}
+
+static SynthBytes charge_of(const ClusterView *view, const double *lo, const double *hi,
+                            const double *memory_s)
+{
+    SynthBytes charge = {0};
+    g_autofree double *divided = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        divided[j] = memory_s[j] / view->device[j].gpus;
+        charge.held += memory_s[j];
+        charge.divided += divided[j];
+    }
+    charge.held_sharded = least_mean(view, lo, hi, memory_s);
+    charge.divided_sharded = least_mean(view, lo, hi, divided);
+    return charge;
+}
+
+/* The tensor whose buffer a tensor shares as a view. */
+static TensorId buffer_of(const Graph *graph, TensorId tensor)
+{
+    OpId producer = graph_tensor(graph, tensor)->producer;
+    while (producer != GRAPH_NONE &&
+           op_kind_is_view(graph_get_op(graph, producer)->kind)) {
+        tensor = graph_get_op(graph, producer)->in[0];
+        producer = graph_tensor(graph, tensor)->producer;
+    }
+    return tensor;
+}
+
+/* Marks `op` as the one that pays for `tensor` if its backward reads it and its buffer is not paid for yet. */
+static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward,
+                       TensorId tensor, bool *paid)
+{
+    const Graph *graph = pricer->graph;
+    TensorId buffer = buffer_of(graph, tensor);
+    if (paid[buffer] || graph_tensor(graph, tensor)->role != ROLE_ACTIVATION)
+        return;
+    for (uint32_t k = 0; k < n; k++) {
+        const Op *b = graph_get_op(graph, backward[k]);
+        for (uint32_t i = 0; i < b->n_in; i++)
+            if (b->in[i] == tensor) {
+                pricer->saver[tensor] = op;
+                paid[buffer] = true;
+            }
     }
 }
 
+static void find_savers(Pricer *pricer)
+{
+    const Graph *graph = pricer->graph;
+    g_autofree bool *paid = g_new0(bool, graph_n_tensors(graph));
+    pricer->saver = g_new(OpId, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        pricer->saver[t] = GRAPH_NONE;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass != PASS_FORWARD)
+            continue;
+        OpId backward[MAX_BACKWARD];
+        uint32_t n = backward_ops(graph, id, backward);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            find_saver(pricer, id, n, backward, op->out[o], paid);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            find_saver(pricer, id, n, backward, op->in[i], paid);
+    }
+}
+
+/* memory_s: as in SynthOptions. */
+static void charge_memory(Pricer *pricer, const double *lo, const double *hi,
+                          const double *memory_s)
+{
+    pricer->charges = memory_s != NULL;
+    if (!pricer->charges)
+        return;
+    for (SynthPoint point = 0; point < SYNTH_POINTS; point++)
+        pricer->charge[point] =
+            charge_of(pricer->view, lo, hi, memory_s + point * pricer->view->n_devices);
+    find_savers(pricer);
+}
+
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                 const double *ratio, double memory_s)
+                 const double *ratio, const double *memory_s)
 {
     *pricer =
         (Pricer){.graph = graph,
@@ -68,7 +162,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
                  .part = 1,
                  .exact = true};
-    charge_memory(pricer, ratio, memory_s);
+    charge_memory(pricer, ratio, ratio, memory_s);
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
         pricer->inner |= view->device[j].gpus > 1;
@@ -143,12 +237,13 @@ static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 }
 
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                     const double *lo, const double *hi)
+                     const double *lo, const double *hi, const double *memory_s)
 {
     enum { MAX_KINDS = 5 }; /* unions of more are left out: the bound is only looser */
     g_autofree Kind *kind = g_new(Kind, view->n_devices);
     uint32_t n = find_kinds(view, lo, hi, kind);
-    pricer_init(pricer, graph, view, lo, 0);
+    pricer_init(pricer, graph, view, lo, NULL);
+    charge_memory(pricer, lo, hi, memory_s);
     pricer->max_share = fmax(pricer->max_share, 1.0 / view->n_devices);
     uint32_t all = n <= MAX_KINDS ? 1u << n : 2;
     for (uint32_t members = 1; members < all; members++)
@@ -159,6 +254,7 @@ void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view
 void pricer_clear(Pricer *pricer)
 {
     g_free(pricer->conversions);
+    g_free(pricer->saver);
     g_hash_table_destroy(pricer->alike);
 }
 
@@ -184,15 +280,15 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
     return price_work(pricer, &work);
 }
 
-double price_memory(const Pricer *pricer, TensorId tensor, Form form)
+double price_memory(const Pricer *pricer, SynthPoint point, TensorId tensor, Form form)
 {
-    if (pricer->held_s == 0)
+    if (!pricer->charges)
         return 0;
+    const SynthBytes *c = &pricer->charge[point];
     const Tensor *t = graph_tensor(pricer->graph, tensor);
     bool held = sim_is_held(pricer->graph, t);
-    double charge = form_is_gather(form)
-                        ? (held ? pricer->held_sharded_s : pricer->divided_sharded_s)
-                        : (held ? pricer->held_s : pricer->divided_s);
+    double charge = form_is_gather(form) ? (held ? c->held_sharded : c->divided_sharded)
+                                         : (held ? c->held : c->divided);
     return charge * (double)tensor_bytes(t);
 }
 

@@ -6,7 +6,7 @@
 #ifndef KILTER_SYNTH_PRICE_H
 #define KILTER_SYNTH_PRICE_H
 
-#include "sim/sim.h"
+#include "synth/synth.h"
 
 enum { PRICE_MAX_CLASSES = 8 };
 
@@ -54,28 +54,29 @@ typedef struct {
         part; /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time */
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
-    /* Seconds that a byte of memory is charged, summed over devices: of tensors that every GPU of a machine holds and of
-     * those that its GPUs divide, whole and for the sharded part. 0 unless the search is to save memory. */
-    double held_s, held_sharded_s, divided_s, divided_sharded_s;
+    bool charges;                    /* memory is charged for */
+    SynthBytes charge[SYNTH_POINTS]; /* seconds a byte, summed over devices */
+    OpId *
+        saver; /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL without charges */
     bool inner; /* some device is a machine of several GPUs, which communicate inside */
     bool exact; /* false if there were more classes than fit: the largest were kept */
 } Pricer;
 
-/* memory_s: what a byte is charged on every GPU, in seconds (a Lagrange multiplier of the memory constraint). */
+/* memory_s: as in SynthOptions. */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                 const double *ratio, double memory_s);
+                 const double *ratio, const double *memory_s);
 /* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time at any of them. Sharded
  * work is at least lo_j of it on device j, and on a union of devices, at the union's speed, at least what the others
- * cannot take. */
+ * cannot take; sharded bytes lie where they cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
-                     const double *lo, const double *hi);
+                     const double *lo, const double *hi, const double *memory_s);
 void pricer_clear(Pricer *pricer);
 
 Times price_work(const Pricer *pricer, const SimWork *work);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
 
-/* Charge for holding the tensor in a form, in seconds. */
-double price_memory(const Pricer *pricer, TensorId tensor, Form form);
+/* Charge for holding the tensor in a form at a point, in seconds. */
+double price_memory(const Pricer *pricer, SynthPoint point, TensorId tensor, Form form);
 
 /* --- vectors over classes --- */
 

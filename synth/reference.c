@@ -386,7 +386,7 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
     Pricer pricer;
-    pricer_init(&pricer, graph, view, ratio, 0);
+    pricer_init(&pricer, graph, view, ratio, NULL);
     Search s = {.pricer = &pricer,
                 .pruning = pruning,
                 .nodes = g_array_new(FALSE, FALSE, sizeof(Node)),

@@ -5,6 +5,7 @@
 #include "synth/states.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     Pricer pricer;
@@ -205,7 +206,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
 {
     const GArray *last = s->table[s->states->n_ops].labels;
     double best = best_of(s, false);
-    bool charged = options->memory_s > 0, taken = false;
+    bool charged = options->memory_s != NULL, taken = false;
     for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
         bool first = !taken && label_total(&s->pricer, label) == best;
@@ -263,7 +264,7 @@ static bool search(Search *s, const double *ratio, const SynthOptions *options,
     walk_widening(s, options->beam);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
-    if (!s->complete && options->memory_s == 0)
+    if (!s->complete && !options->memory_s)
         take_baseline(s, ratio, result);
     return true;
 }
@@ -295,25 +296,65 @@ bool synth_search(const Graph *graph, const ClusterView *view, const double *rat
     result->labels = s.labels;
     result->expansions = s.expansions;
     result->optimal = done && s.complete && s.pricer.exact &&
-                      options->bucket_bytes == 0 && options->memory_s == 0;
-    if (done && options->bucket_bytes == 0 && options->memory_s == 0)
+                      options->bucket_bytes == 0 && !options->memory_s;
+    if (done && options->bucket_bytes == 0 && !options->memory_s)
         result->bound_s = result->optimal ? result->time_s : s.proved_s;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
 }
 
+/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick one kind of bytes. */
+static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
+{
+    enum { KINDS = 4 }; /* numbers in SynthBytes */
+    for (OpId id = s->states->n_ops; id-- > 0;) {
+        const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
+        for (uint32_t i = 0; i < SYNTH_POINTS * KINDS; i++) {
+            memset(s->pricer.charge, 0, sizeof s->pricer.charge);
+            (&s->pricer.charge[i / KINDS].held)[i % KINDS] = 1;
+            (&bytes[i / KINDS].held)[i % KINDS] +=
+                transition_memory(s->states->cut[id].move->choices, label->transition);
+        }
+        index = label->parent;
+    }
+}
+
+/* The label of least time at the last cut, LABEL_NONE without any. */
+static uint32_t least_label(const Search *s)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    uint32_t least = LABEL_NONE;
+    double least_s = INFINITY;
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        double total = label_total(&s->pricer, &g_array_index(last, Label, i));
+        if (total < least_s) {
+            least_s = total;
+            least = i;
+        }
+    }
+    return least;
+}
+
 bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
-                 double *bound_s, GError **error)
+                 SynthBound *bound, GError **error)
 {
     enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
-    Search s = {.upper_s = box->upper_s};
-    pricer_init_box(&s.pricer, graph, view, box->lo, box->hi);
+    *bound = (SynthBound){0};
+    double free_s = 0; /* the charge for all memory that there is */
+    for (uint32_t i = 0; box->memory_s && i < SYNTH_POINTS * view->n_devices; i++)
+        free_s +=
+            box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
+    Search s = {.upper_s = box->upper_s + free_s};
+    pricer_init_box(&s.pricer, graph, view, box->lo, box->hi, box->memory_s);
     s.pricer.pins = box->pins;
     bool done = search_start(&s, box->deadline_us, error);
     if (done) {
         walk_widening(&s, MAX_LABELS);
-        *bound_s = s.proved_s;
+        bound->bound_s = s.proved_s - free_s;
+        uint32_t least = least_label(&s);
+        if (s.pricer.charges && least != LABEL_NONE)
+            count_bytes(&s, least, bound->bytes);
     }
     search_clear(&s);
     return done;

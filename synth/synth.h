@@ -69,13 +69,27 @@ char *synth_pins_text(const char *text, GError **error);
 /* Whether a program keeps them; without pins (NULL) every program does. */
 bool synth_pins_hold(const SynthPins *pins, const Graph *graph, const Program *program);
 
+/* Points of an iteration at which memory is charged for. What is counted of a program is alive at once: never more than its
+ * peak (sim/sim.h, "Memory").
+ *
+ *     FORWARD    the loss is there: parameters and optimizer states at rest, the other forms of parameters that the backward
+ *                reads, saved activations
+ *     BACKWARD   all gradients are there: parameters and optimizer states at rest, parameters' gradients as they are made */
+typedef enum { SYNTH_POINT_FORWARD, SYNTH_POINT_BACKWARD, SYNTH_POINTS } SynthPoint;
+
+/* Bytes of tensors that every GPU of a machine holds and of those that its GPUs divide, whole and for the sharded part
+ * (as in SimMemory); or a weight of each. */
+typedef struct {
+    double held, held_sharded, divided, divided_sharded;
+} SynthBytes;
+
 typedef struct {
     const SynthPins *pins; /* NULL: none */
     uint32_t beam;         /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
-    /* Seconds charged for every byte that a GPU keeps, summed over the view's devices: raise it until the program fits.
-     * 0: memory is free. With a charge the program is not the fastest one. */
-    double memory_s;
+    /* [SYNTH_POINTS * n_devices], or NULL: seconds charged for every byte that a GPU of the device keeps at that point.
+     * Raise it until the program fits. With a charge the program is not the fastest one. */
+    const double *memory_s;
     gint64
         deadline_us; /* when to stop with what there is, by g_get_monotonic_time(); 0: never */
 } SynthOptions;
@@ -158,12 +172,21 @@ typedef struct {
     const double *lo, *hi;
     double upper_s;        /* time of a plan */
     const SynthPins *pins; /* NULL: none */
-    gint64 deadline_us;    /* as in SynthOptions */
+    /* As in SynthOptions: any multipliers >= 0 of the memory constraint (Lagrange). The bound is then one on what fits. */
+    const double *memory_s;
+    gint64 deadline_us; /* as in SynthOptions */
 } SynthBox;
 
+typedef struct {
+    double bound_s;
+    SynthBytes bytes
+        [SYNTH_POINTS]; /* with multipliers: of the program that attains the bound, or nearly */
+} SynthBound;
+
 /* A lower bound on the time of every program of the space that keeps the pins at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
- * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks. */
+ * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks, but for what the
+ * multipliers leave open. */
 bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
-                 double *bound_s, GError **error);
+                 SynthBound *bound, GError **error);
 
 #endif

@@ -271,7 +271,7 @@ static void choose_plans(const Along *s, uint32_t p, const Choice *choice,
     uint32_t input = c->view.parameter[p];
     const PlanSet *set =
         op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
-                      choice->made[input]);
+                      choice->kept[input], choice->made[input]);
     for (uint32_t k = 0; k < set->plans->len; k++) {
         const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
         Transition next = *t;
@@ -384,6 +384,36 @@ const GArray *choices_along(Choices *c, uint32_t in, const Arc *arc, const Times
     return found->transitions = find_along(c, in, arc, &found->slack);
 }
 
+static const ParameterPlan *plan_of(Choices *c, uint32_t p, const Choice *choice,
+                                    const Transition *transition)
+{
+    uint32_t input = c->view.parameter[p];
+    const PlanSet *set =
+        op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
+                      choice->kept[input], choice->made[input]);
+    return &g_array_index(set->plans, ParameterPlan, transition->plan[p]);
+}
+
+double transition_memory(Choices *c, const Transition *transition)
+{
+    const OpView *view = &c->view;
+    const Rule *rule = &view->forward.rule[transition->forward_rule].rule;
+    Choice choice = choice_of(view, transition->forward_rule, transition->backward_rule);
+    Needs needs = {0};
+    for (uint32_t i = 0; i < view->n_in; i++)
+        needs.reads[i] = rule->form[view->input[i]];
+    for (uint32_t o = 0; o < c->op->n_out; o++)
+        needs.out[o] = rule->form[c->op->n_in + o];
+    double charge = choices_saved_memory(c, &needs, &choice);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        uint32_t input = view->parameter[p];
+        charge +=
+            parameter_plan_memory(c->pricer, c->op->in[input], choice.kept[input],
+                                  choice.made[input], plan_of(c, p, &choice, transition));
+    }
+    return charge;
+}
+
 void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transition,
                       Assignment *assignment)
 {
@@ -399,15 +429,9 @@ void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transi
             view->backward[k].rule[transition->backward_rule[k]].rule;
     for (uint32_t o = 0; o < op->n_out; o++)
         assignment->gradient[op->out[o]] = transition->gradient[o];
-    for (uint32_t p = 0; p < view->n_parameters; p++) {
-        uint32_t input = view->parameter[p];
-        const PlanSet *set =
-            op_view_plans(c->pricer, view, p, choice.wanted[SLOT_PARAMETER + input],
-                          choice.made[input]);
-        parameter_plan_apply(
-            graph, op->in[input],
-            &g_array_index(set->plans, ParameterPlan, transition->plan[p]), assignment);
-    }
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        parameter_plan_apply(graph, op->in[view->parameter[p]],
+                             plan_of(c, p, &choice, transition), assignment);
     Held held[TRANSITION_IN];
     choices_inputs(c, in, held);
     for (uint32_t i = 0; i < view->n_in; i++) {

@@ -126,6 +126,9 @@ const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
 void transition_apply(Choices *choices, OpId id, uint32_t in,
                       const Transition *transition, Assignment *assignment);
 
+/* The charge for memory in a transition's cost, at the pricer's present rates. */
+double transition_memory(Choices *choices, const Transition *transition);
+
 /* --- between the files of this header --- */
 
 static inline FormSet form_bit(Form form)
@@ -135,15 +138,17 @@ static inline FormSet form_bit(Form form)
 
 /* What chosen rules read and make. */
 typedef struct {
-    FormSet wanted[SLOTS]; /* forms that the rules read, by slot */
-    Form made[OP_MAX_IN];  /* forms of contributions, by forward input */
+    FormSet wanted[SLOTS];   /* forms that the rules read, by slot */
+    FormSet kept[OP_MAX_IN]; /* of parameters, those that backward rules read */
+    Form made[OP_MAX_IN];    /* forms of contributions, by forward input */
 } Choice;
 
 /* The forward's own reads of activations are left out. */
 Choice choice_of_forward(const OpView *view, const Rule *rule);
+/* Adds a backward op's rule. */
 void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
 
-/* Charge for the activations that the backward reads. */
+/* Charge for the activations that the backward reads, where the op is the one that pays. */
 double choices_saved_memory(const Choices *choices, const Needs *needs,
                             const Choice *choice);
 

@@ -182,7 +182,7 @@ static double brute_force(const Graph *graph, const ClusterView *view,
                           const double *ratio, uint32_t max_steps)
 {
     Pricer pricer;
-    pricer_init(&pricer, graph, view, ratio, 0);
+    pricer_init(&pricer, graph, view, ratio, NULL);
     Brute b = {.pricer = &pricer,
                .graph = graph,
                .ratio = ratio,

@@ -235,7 +235,7 @@ static void attack_one(uint32_t seed, uint32_t blocks, uint32_t starts, uint32_t
     program_check(result.program, graph, &error);
     assert_no_error(error);
     Pricer pricer;
-    pricer_init(&pricer, graph, view, ratio, 0);
+    pricer_init(&pricer, graph, view, ratio, NULL);
     g_autofree Attack *a = g_new0(Attack, 1);
     a->graph = graph;
     a->pricer = &pricer;

@@ -1,0 +1,187 @@
+/* synth_bound() under memory: for every program of the space, every ratios in the box and all multipliers,
+ *
+ *     bound  <=  t + sum over points and devices of  lambda (peak - memory)                                     (1)
+ *
+ * so that no plan that fits is faster than the bound. Programs come from the search with many charges for memory, and from
+ * known strategies; ratios from a grid. */
+#include "tests/test.h"
+
+#include "synth/synth.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/random_plan.h"
+
+typedef struct {
+    const Graph *graph;
+    ClusterView view;
+    Device device[64];
+    double lo[64], hi[64];
+    double charge[2 * 64];
+    SynthBound bound;
+    uint32_t checked, fitting, tight;
+} Case;
+
+/* Ratios in the box: from lo, the rest in random order, as much as hi allows. */
+static void random_in_box(const Case *c, GRand *rand, double *ratio)
+{
+    double rest = 1;
+    for (uint32_t j = 0; j < c->view.n_devices; j++)
+        rest -= ratio[j] = c->lo[j];
+    uint32_t first = (uint32_t)g_rand_int_range(rand, 0, (gint32)c->view.n_devices);
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < c->view.n_devices; i++) {
+            uint32_t j = (first + i) % c->view.n_devices;
+            double room = MIN(rest, c->hi[j] - ratio[j]);
+            double more = pass == 0 ? room * g_rand_double(rand) : room;
+            ratio[j] += more;
+            rest -= more;
+        }
+}
+
+/* Inequality (1) for one program. */
+static void check_program(Case *c, const Program *program, const double *ratio)
+{
+    g_autoptr(SimLinear) linear = sim_linear(program, c->graph, &c->view, NULL, 0);
+    g_autoptr(SimMemory) memory = sim_memory(program, c->graph, linear, NULL);
+    g_autofree double *share = sim_shares(linear, &c->view, ratio);
+    double time_s = sim_linear_time(linear, &c->view, share, NULL, NULL),
+           charged = time_s;
+    bool fits = true;
+    for (uint32_t j = 0; j < c->view.n_devices; j++) {
+        double over = sim_memory_peak(memory, &c->view, share, j, NULL) -
+                      (double)c->view.device[j].memory_bytes;
+        charged += (c->charge[j] + c->charge[c->view.n_devices + j]) * over;
+        fits &= over <= 0;
+    }
+    assert_true(c->bound.bound_s <= charged + 1e-9 * (fabs(charged) + time_s));
+    if (fits)
+        assert_true(c->bound.bound_s <= time_s * (1 + 1e-9));
+    c->checked++;
+    c->fitting += fits;
+    c->tight += c->bound.bound_s > charged - 0.1 * time_s;
+}
+
+static void check_searched(Case *c, const double *ratio, double charge_s)
+{
+    double charge[2 * 64];
+    for (uint32_t i = 0; i < SYNTH_POINTS * c->view.n_devices; i++)
+        charge[i] = charge_s;
+    SynthOptions options = {.beam = 200, .memory_s = charge_s > 0 ? charge : NULL};
+    SynthResult result;
+    g_autoptr(GError) error = NULL;
+    bool done = synth_search(c->graph, &c->view, ratio, &options, &result, &error);
+    assert_no_error(error);
+    assert_true(done);
+    check_program(c, result.program, ratio);
+    synth_result_clear(&result);
+}
+
+static void check_ratios(Case *c, const double *ratio, double scale_s)
+{
+    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline <= BASELINE_ZERO_EXPERT;
+         baseline++) {
+        SynthResult known;
+        if (!synth_baseline(c->graph, &c->view, ratio, baseline, &known, NULL))
+            continue;
+        check_program(c, known.program, ratio);
+        synth_result_clear(&known);
+    }
+    check_searched(c, ratio, 0);
+    for (double charge_s = 0.03 * scale_s; charge_s < 100 * scale_s; charge_s *= 30)
+        check_searched(c, ratio, charge_s);
+}
+
+/* Memory that is some part of what data parallelism needs; *time_s: its time. False where that is none. */
+static bool set_memory(Case *c, GRand *rand, double *time_s, double *bytes)
+{
+    double even[64];
+    for (uint32_t j = 0; j < c->view.n_devices; j++)
+        even[j] = 1.0 / c->view.n_devices;
+    SynthResult known;
+    if (!synth_baseline(c->graph, &c->view, even, BASELINE_DATA_PARALLEL, &known, NULL))
+        return false;
+    g_autoptr(SimLinear) linear = sim_linear(known.program, c->graph, &c->view, NULL, 0);
+    g_autoptr(SimMemory) memory = sim_memory(known.program, c->graph, linear, NULL);
+    g_autofree double *share = sim_shares(linear, &c->view, even);
+    *time_s = known.time_s;
+    *bytes = 0;
+    double part = g_rand_double_range(rand, 0.6, 1.5);
+    for (uint32_t j = 0; j < c->view.n_devices; j++) {
+        double peak = sim_memory_peak(memory, &c->view, share, j, NULL);
+        c->device[j].memory_bytes = (uint64_t)(part * peak);
+        *bytes += peak;
+    }
+    synth_result_clear(&known);
+    return true;
+}
+
+/* All ratios, a part of them, or the even ones alone. */
+static void random_box(Case *c, GRand *rand)
+{
+    enum { ALL, PART, POINT } how = (uint32_t)g_rand_int_range(rand, 0, 3);
+    for (uint32_t j = 0; j < c->view.n_devices; j++) {
+        double even = 1.0 / c->view.n_devices;
+        double down = how == PART ? g_rand_double_range(rand, 0.2, 1) : 1;
+        double up = how == PART ? g_rand_double_range(rand, 1, 2) : 1;
+        c->lo[j] = how == ALL ? 0 : even * down;
+        c->hi[j] = how == ALL ? 1 : MIN(1, even * up);
+    }
+}
+
+/* False for graphs outside the space. */
+static bool check_case(Case *c, GRand *rand)
+{
+    enum { RATIOS = 2 };
+    double time_s, bytes, ratio[64];
+    if (!set_memory(c, rand, &time_s, &bytes))
+        return false;
+    random_box(c, rand);
+    for (uint32_t i = 0; i < SYNTH_POINTS * c->view.n_devices; i++)
+        c->charge[i] =
+            g_rand_boolean(rand) ? g_rand_double_range(rand, 0, 0.3) * time_s / bytes : 0;
+    SynthBox box = {
+        .lo = c->lo, .hi = c->hi, .upper_s = 1e3 * time_s, .memory_s = c->charge};
+    g_autoptr(GError) error = NULL;
+    if (!synth_bound(c->graph, &c->view, &box, &c->bound, &error)) {
+        assert_error(error, KILTER_ERROR_FAILED, "");
+        return false;
+    }
+    for (uint32_t i = 0; i < RATIOS; i++) {
+        random_in_box(c, rand, ratio);
+        check_ratios(c, ratio, time_s / bytes);
+    }
+    return true;
+}
+
+static void test_nothing_beats_the_bound(void **state)
+{
+    (void)state;
+    const char *rounds = g_getenv("KILTER_ROUNDS");
+    uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 16, cases = 0;
+    uint32_t checked = 0, fitting = 0, tight = 0;
+    for (uint32_t seed = 1; seed <= n; seed++) {
+        GRand *rand = g_rand_new_with_seed(seed);
+        g_autoptr(Graph) graph = random_graph(rand, 1 + seed % 2);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view =
+            cluster_view(cluster, seed % 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+        Case c = {.graph = graph, .view = *view};
+        memcpy(c.device, view->device, view->n_devices * sizeof *view->device);
+        c.view.device = c.device;
+        cases += check_case(&c, rand);
+        checked += c.checked;
+        fitting += c.fitting;
+        tight += c.tight;
+        g_rand_free(rand);
+    }
+    print_message("%u cases, %u programs, %u of them fit, %u are within a tenth of their "
+                  "time of the bound\n",
+                  cases, checked, fitting, tight);
+    assert_true(2 * cases > n && 5 * fitting > checked &&
+                10 * tight > checked); /* else nothing was tested */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_bound)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
