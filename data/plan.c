@@ -23,6 +23,7 @@ void plan_free(Plan *plan)
         g_free(plan->split[i].count);
     g_free(plan->split);
     g_free(plan->memory_bytes);
+    g_free(plan->misfit);
     g_free(plan);
 }
 

@@ -69,6 +69,8 @@ typedef struct {
     bool optimal; /* no program of the planner's space is faster at these ratios */
     uint64_t *memory_bytes; /* peak of one GPU of each device */
     bool feasible;
+    char *
+        misfit; /* proof that nothing in the planner's space fits, NULL without one; not in the file */
     double search_time_s, balance_time_s;
     uint32_t stages;
 } Plan;

@@ -121,6 +121,15 @@ bool command_check_fits(const Evaluation *evaluation, GError **error)
     if (evaluation->report->feasible)
         return true;
     g_autofree char *misfit = evaluation_misfit(evaluation);
+    if (evaluation->plan->misfit)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "no plan fits, proved: %s; the best one found: %s",
+                           evaluation->plan->misfit, misfit);
+    if (evaluation->searched)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "no plan that fits was found, and it is not proved that there "
+                           "is none; the best one: %s",
+                           misfit);
     return kilter_fail(error, KILTER_ERROR_INFEASIBLE, "the plan does not fit: %s",
                        misfit);
 }

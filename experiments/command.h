@@ -81,7 +81,8 @@ void command_print_evaluation(const Evaluation *evaluation, bool verbose);
 /* The same keys and, if it has a timeline, where each device's time goes and (on demand) the critical path. */
 json_t *command_simulation_json(const Evaluation *evaluation, bool path);
 
-/* Fails with KILTER_ERROR_INFEASIBLE, naming device and bytes missing, if the plan does not fit. */
+/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE where no other one does (a
+ * strategy's only plan; a search's, with a proof), else KILTER_ERROR_FAILED. */
 bool command_check_fits(const Evaluation *evaluation, GError **error);
 
 /* A progress line on a terminal, and a stop after the first Ctrl-C, while sweeps run. */

@@ -227,6 +227,7 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     evaluation->plan =
         planner_plan(c->planner, c->canonical_model, c->cluster_name, evaluation->view,
                      &c->options, &evaluation->graph, error);
+    evaluation->searched = planner_searches(c->planner);
     SimOptions sim = c->options.sim;
     sim.seed = c->options.seed;
     if (evaluation->plan)

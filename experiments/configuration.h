@@ -61,6 +61,8 @@ typedef struct {
     ClusterView *view;
     Plan *plan;
     SimReport *report;
+    bool
+        searched; /* the plan is the best of those that a search found, not read or a fixed strategy's */
 } Evaluation;
 
 /* Plans and simulates. A plan that does not fit is no error: see report->feasible. KILTER_ERROR_INFEASIBLE when the

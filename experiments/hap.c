@@ -176,6 +176,22 @@ static double *even_charge(const ClusterView *view, double charge)
     return memory_s;
 }
 
+/* The programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: one at which memory already decides. */
+static bool spare(Alternation *a, double charge, GError **error)
+{
+    static const double all = 1e6; /* times more: nothing else counts */
+    g_autofree double *memory_s = even_charge(a->view, all * charge);
+    for (uint32_t i = 0; i < 3; i++) {
+        g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
+                                   : i == 1 ? ratios_even(a->view)
+                                            : ratios_by_memory(a->view);
+        bool feasible;
+        if (!a->pinned && !round_of(a, ratio, memory_s, &feasible, error))
+            return false;
+    }
+    return true;
+}
+
 /* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
  * memory of the GPUs costs as much as the fastest iteration. */
 static bool save_memory(Alternation *a, const double *start, GError **error)
@@ -202,6 +218,8 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
             i = RAISES;
         charge = high > 0 ? (low + high) / 2 : 4 * charge;
     }
+    if (high == 0 && !planner_is_late(a->options))
+        return spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
     return high == 0 || alternate(a, start, memory_s, error);
 }

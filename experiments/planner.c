@@ -32,6 +32,11 @@ const Planner *planner_at(uint32_t index)
     return &planner[index];
 }
 
+bool planner_searches(const Planner *method)
+{
+    return method->make == plan_make_hap;
+}
+
 const Planner *planner_find(const char *name, GError **error)
 {
     g_autoptr(GString) known = g_string_new("");
@@ -328,7 +333,9 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     if (!method->make(built, &seen, &given, plan, error) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
-        !certify(method, plan, built, &seen, &given, error))
+        !certify(method, plan, built, &seen, &given, error) ||
+        (!plan->feasible && planner_searches(method) &&
+         !plan_disprove(plan, built, &seen, &given, error)))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

@@ -73,6 +73,8 @@ struct Planner {
 
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
+/* Whether it takes the best of many programs: if its plan does not fit, another one may. */
+bool planner_searches(const Planner *planner);
 const Planner *planner_find(const char *name,
                             GError **error); /* KILTER_ERROR_INPUT lists the known ones */
 

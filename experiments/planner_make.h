@@ -18,8 +18,9 @@ bool plan_make_gshard(const Graph *graph, const ClusterView *view,
 bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
                                const PlannerOptions *options, Plan *plan, GError **error);
 
-/* Ratios by number of GPUs, and by speed. Caller frees. */
+/* Ratios by number of GPUs, by a GPU's memory, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);
+double *ratios_by_memory(const ClusterView *view);
 double *ratios_proportional(const ClusterView *view);
 /* Those that the option `ratios` pins, NULL if it pins none. Caller frees. */
 double *ratios_pinned(const ClusterView *view, uint32_t choice);
@@ -42,6 +43,10 @@ bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
 bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, const double *start,
                   const double *memory_s, GError **error);
+
+/* Of a plan that does not fit: sets plan->misfit if no program and ratios fit, and that can be proved. */
+bool plan_disprove(Plan *plan, const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, GError **error);
 
 /* The bound of one box that holds all ratios: cheap enough for every plan. Left alone where nothing is proved. */
 bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,

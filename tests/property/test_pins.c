@@ -106,13 +106,13 @@ static const double shared = 1.05;
 
 static void check_bound(const Case *c, const SynthPins *pins, double time_s)
 {
-    double bound_s = 0;
+    SynthBound bound;
     g_autoptr(GError) error = NULL;
     const SynthBox box = {
         .lo = c->ratio, .hi = c->ratio, .upper_s = INFINITY, .pins = pins};
-    synth_bound(c->graph, c->view, &box, &bound_s, &error);
+    synth_bound(c->graph, c->view, &box, &bound, &error);
     assert_no_error(error);
-    assert_at_most(bound_s, time_s * shared);
+    assert_at_most(bound.bound_s, time_s * shared);
 }
 
 /* Searches under pins; the result's time, or NaN where they cannot hold. */

@@ -56,8 +56,61 @@ static void test_hap_is_never_slower(void **state)
     compare("bert-moe:layers=2,hidden=96,ffn=192,vocab=640", "hap-16");
 }
 
+/* What a planner makes of it with so much memory on every GPU. */
+static Plan *plan_with(const char *planner, const char *model, uint64_t memory_bytes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        view->device[j].memory_bytes = memory_bytes;
+    PlannerOptions options;
+    planner_options_init(&options);
+    const Planner *method = planner_find(planner, &error);
+    assert_no_error(error);
+    Plan *plan = planner_plan(method, model, "hap-8", view, &options, NULL, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* As memory shrinks, hap finds plans that fit long after data parallelism does not: it shards optimizer states, parameters and
+ * layers. Once none is found none is found with less; and in the end there is a proof that there is none. */
+static void test_memory_pressure(void **state)
+{
+    (void)state;
+    static const char *const model =
+        "bert-base:layers=1,hidden=128,heads=4,ffn=512,vocab=1024,batch=1,seq=8";
+    static const double part = 0.7;
+    uint64_t memory = 0, least_replicated = 0, least = 0;
+    bool fits = true, proved = false;
+    {
+        g_autoptr(Plan) plan = plan_with("hap", model, UINT64_C(1) << 40);
+        assert_true(plan->feasible);
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            memory = MAX(memory, plan->memory_bytes[j]);
+    }
+    for (; memory > 10000; memory = (uint64_t)(part * (double)memory)) {
+        g_autoptr(Plan) plan = plan_with("hap", model, memory);
+        g_autoptr(Plan) replicated = plan_with("dp-ev", model, memory);
+        assert_true(fits || !plan->feasible);
+        assert_true(plan->feasible || !replicated->feasible);
+        assert_true(!proved || plan->misfit);
+        assert_true(!plan->feasible || !plan->misfit);
+        fits = plan->feasible;
+        proved = plan->misfit != NULL;
+        least_replicated = replicated->feasible ? memory : least_replicated;
+        least = plan->feasible ? memory : least;
+    }
+    print_message("data parallelism fits in %" G_GUINT64_FORMAT " bytes, hap in %" G_GUINT64_FORMAT "\n",
+                  least_replicated, least);
+    assert_true(proved);
+    assert_true(3 * least < least_replicated);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hap_is_never_slower)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hap_is_never_slower),
+                                       cmocka_unit_test(test_memory_pressure)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
