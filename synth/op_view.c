@@ -165,7 +165,7 @@ static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
     for (uint32_t p = 0; p < view->n_parameters; p++) {
         TensorId parameter = op->in[view->parameter[p]];
         g_autoptr(GArray) plans =
-            parameter_plans(pricer, parameter, 1u << FORM_IDENTITY, FORM_IDENTITY);
+            parameter_plans(pricer, parameter, 1u << FORM_IDENTITY, 0, FORM_IDENTITY);
         OpId update = graph_tensor(pricer->graph, graph_updated(pricer->graph, parameter))
                           ->producer;
         if (plans->len == 0)
