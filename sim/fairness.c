@@ -217,6 +217,27 @@ double share_next_end_s(const SimShare *share)
     return share->n_ends > 0 ? share->end[0].key : INFINITY;
 }
 
+static void end_remove(SimShare *share, SimFlowId id)
+{
+    const uint32_t place = share->flow[id].place;
+    const HeapItem last = share->end[--share->n_ends];
+
+    if (last.item == id)
+        return;
+    if (last.key < share->end[place].key)
+        end_up(share, place, last);
+    else
+        end_down(share, place, last);
+}
+
+double share_take_back(SimShare *share, SimFlowId id, double now_s)
+{
+    const Sharer *f = &share->flow[id];
+
+    end_remove(share, id);
+    return fmax(0, f->remaining - f->rate * (now_s - f->since_s));
+}
+
 static int by_number(const void *a, const void *b)
 {
     const SimFlowId x = *(const SimFlowId *)a, y = *(const SimFlowId *)b;
@@ -259,17 +280,8 @@ void share_take_due(SimShare *share, double until_s, GArray *due)
         for (uint32_t i = (n + 2) / 4; i-- > 0;)
             end_down(share, i, share->end[i]);
     } else {
-        for (uint32_t i = 0; i < due->len; i++) {
-            const SimFlowId id = g_array_index(due, SimFlowId, i);
-            const uint32_t place = share->flow[id].place;
-            const HeapItem last = share->end[--share->n_ends];
-            if (last.item == id)
-                continue;
-            if (last.key < share->end[place].key)
-                end_up(share, place, last);
-            else
-                end_down(share, place, last);
-        }
+        for (uint32_t i = 0; i < due->len; i++)
+            end_remove(share, g_array_index(due, SimFlowId, i));
         if (due->len > 1)
             qsort(due->data, due->len, sizeof(SimFlowId), by_number);
     }

@@ -22,8 +22,8 @@ enum { NEAR_USES = 6 }; /* whose places a flow holds without more memory */
 /* What solving reads: one line of the cache. */
 typedef struct {
     const SimUse *use;
-    uint32_t n_uses : 30;
-    bool fixed : 1, active : 1;
+    uint32_t n_uses : 29;
+    bool fixed : 1, active : 1, waiting : 1;
     uint32_t epoch;                  /* solve that has met it */
     double next_rate;                /* while solving */
     double stretch;                  /* 1 / efficiency */
@@ -102,6 +102,10 @@ void share_add(SimShare *share, SimFlowId id, double now_s);
 void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *emptied);
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth);
 void share_solve(SimShare *share, double now_s);
+
+/* Takes an active flow out of the heap of ends, before its time; share_remove is still to be
+ * called. Returns the bytes that it has left. */
+double share_take_back(SimShare *share, SimFlowId id, double now_s);
 
 double share_next_end_s(const SimShare *share); /* INFINITY if none ends */
 

@@ -33,7 +33,7 @@ static void schedule_ranks(SimEngine *engine, Lone *lone, const ClusterView *vie
         SimRandom random;
         sim_random_start(&random,
                          sim_random_mix(seed, sim_random_name(view->device[j].name)));
-        const double at_s = skew_s > 0 ? skew_s * gsl_rng_uniform(&random.rng) : 0;
+        const double at_s = skew_s * gsl_rng_uniform(&random.rng);
         sim_engine_schedule(engine, at_s, 0, rank_arrives, lone, j);
     }
 }
@@ -167,7 +167,10 @@ SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError
     Lone lone = {.lone = report};
     g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &lone, 0);
     lone.run = run;
-    schedule_ranks(engine, &lone, view, options->skew_s, options->seed);
+    if (options->skew_s > 0)
+        schedule_ranks(engine, &lone, view, options->skew_s, options->seed);
+    else
+        sim_run_arrive_all(run);
     sim_engine_run(engine);
     g_assert(lone.n_done == view->n_devices);
     finish(report, lowered);

@@ -20,6 +20,13 @@ typedef struct {
     double bytes, payload, latency_s;
 } LoweredPhase;
 
+/* Messages that have the same rate while nothing else shares their links: sim/bundle.c. */
+typedef struct {
+    uint32_t first, n;          /* members: messages */
+    uint32_t first_use, n_uses; /* of all together, in bundle_use */
+    double bytes, latency_s;    /* of each */
+} LoweredBundle;
+
 struct SimLowered {
     uint32_t n_ranks; /* of all groups */
     Algorithm algorithm;
@@ -27,14 +34,21 @@ struct SimLowered {
     GArray *use, *phase, *message;   /* either phases or messages */
     uint32_t *first_of, *message_of; /* messages of rank r, whichever end it is:
                                       * message_of[first_of[r]...first_of[r + 1]] */
+    uint32_t n_bundles;              /* 0: messages are too different */
+    LoweredBundle *bundle;
+    uint32_t *member; /* messages, bundle by bundle */
+    GArray *bundle_use;
 };
+
+/* Finds the bundles of the messages, if any. */
+void lower_bundles(SimLowered *lowered, const Topology *topology);
 
 typedef struct {
     SimNetwork *network;
     const SimCollective *collective;
     SimLowered *lowered;
     uint32_t n, n_groups;
-    uint32_t *ring; /* [group * n + position]: rank */
+    uint32_t *ring;     /* [group * n + position]: rank */
     uint32_t *position; /* [group * n + rank] */
     /* the round that is being filled */
     double *weight;  /* [link] */

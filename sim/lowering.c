@@ -255,6 +255,7 @@ static SimLowered *lowered_new(const SimCollective *collective, const Topology *
     lowered->efficiency = topology->efficiency[FITTED[collective->traffic]];
     lowered->use = g_array_new(FALSE, FALSE, sizeof(SimUse));
     lowered->phase = g_array_new(FALSE, FALSE, sizeof(LoweredPhase));
+    lowered->bundle_use = g_array_new(FALSE, FALSE, sizeof(SimUse));
     lowered->message = g_array_new(FALSE, FALSE, sizeof(LoweredMessage));
     return lowered;
 }
@@ -288,6 +289,7 @@ SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
     if (!good)
         return NULL;
     index_messages(lowered);
+    lower_bundles(lowered, topology);
     return g_steal_pointer(&lowered);
 }
 
@@ -298,6 +300,9 @@ void sim_lowered_free(SimLowered *lowered)
     g_array_unref(lowered->use);
     g_array_unref(lowered->phase);
     g_array_unref(lowered->message);
+    g_array_unref(lowered->bundle_use);
+    g_free(lowered->bundle);
+    g_free(lowered->member);
     g_free(lowered->first_of);
     g_free(lowered->message_of);
     g_free(lowered);

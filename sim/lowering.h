@@ -7,7 +7,9 @@
  *              rounds of a ring see the same active flows, so they advance together and
  *              cost one event. It starts when every rank has arrived and the phase before
  *              it is done. Its latency is steps * the longest route's;
- *   free       a flow a message, each of which starts when its two ranks have arrived.
+ *   free       a flow a message, each of which starts when its two ranks have arrived. When
+ *              all arrive at once on a network that carries nothing else, messages that
+ *              cannot be told apart are one flow, until something else comes (sim/bundle.c).
  *
  * Bytes are those of the whole tensor, as in sim/sim.h; shares say which part of it a rank
  * has (NULL: 1/n each). What each rank sends, with B = shares:

@@ -27,6 +27,8 @@ struct SimNetwork {
     GArray *batch;      /* all ever made */
     GArray *free_batches;
     uint32_t open[OPEN_BATCHES], next_open; /* made last, to be joined */
+    SharerDone guard;                       /* sim_network_guard */
+    bool changed;                           /* any bandwidth, ever */
     bool settling;                          /* an event to solve for rates is scheduled */
     uint64_t tick; /* number of the valid event for the next end of a flow; others are
                      * out of date */
@@ -193,6 +195,20 @@ static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
 
 /* --- starts --- */
 
+void sim_network_guard(SimNetwork *network, SimHandler handler, void *context)
+{
+    g_assert(!handler || !network->guard.handler);
+    network->guard = (SharerDone){handler, context, 0};
+}
+
+static void call_guard(SimNetwork *network)
+{
+    const SharerDone guard = network->guard;
+    network->guard.handler = NULL;
+    if (guard.handler)
+        guard.handler(network->engine, guard.context, guard.argument);
+}
+
 static void activate(SimNetwork *network, SimFlowId id)
 {
     const double now_s = sim_engine_now(network->engine);
@@ -222,6 +238,7 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
     network->n_waiting -= batch.n;
     for (uint32_t i = 0; i < batch.n; i++) {
         const SimFlowId id = batch.flow[i];
+        network->share.flow[id].waiting = false;
         if (is_empty(network->share.flow[id].n_uses, network->share.rest[id].bytes))
             finish(network, &id, 1);
         else
@@ -264,6 +281,7 @@ static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *o
     SimFlowId id = UINT32_MAX;
 
     g_assert(flow->bytes >= 0 && flow->payload >= 0 && flow->efficiency > 0);
+    call_guard(network);
     if (network->free_flows->len > 0) {
         id = g_array_index(network->free_flows, SimFlowId, network->free_flows->len - 1);
         g_array_set_size(network->free_flows, network->free_flows->len - 1);
@@ -276,6 +294,8 @@ static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *o
             batch->flow = g_renew(SimFlowId, batch->flow, batch->capacity);
         }
         batch->flow[batch->n++] = id;
+        network->share.flow[id].waiting = true;
+        network->share.flow[id].since_s = batch->due_s;
         network->n_waiting++;
     } else {
         activate(network, id);
@@ -312,11 +332,44 @@ SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, doub
 void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwidth)
 {
     g_assert(bandwidth >= 0);
+    call_guard(network);
+    network->changed = true;
     share_set_bandwidth(&network->share, link, bandwidth);
     settle(network);
 }
 
+bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
+                        double *latency_s)
+{
+    const double now_s = sim_engine_now(network->engine);
+    const Sharer *sharer = &network->share.flow[flow];
+    SharerRest *rest = &network->share.rest[flow];
+
+    *bytes = rest->bytes;
+    *latency_s = 0;
+    if (sharer->waiting) { /* it ends with its batch, as nothing */
+        *latency_s = sharer->since_s - now_s;
+        rest->bytes = 0;
+        rest->done.handler = NULL;
+        return true;
+    }
+    if (!sharer->active)
+        return false;
+    *bytes = share_take_back(&network->share, flow, now_s);
+    rest->bytes -= *bytes;
+    deactivate(network, &flow, 1);
+    share_release(&network->share, flow);
+    g_array_append_val(network->free_flows, flow);
+    settle(network);
+    return true;
+}
+
 /* --- state --- */
+
+bool sim_network_is_idle(const SimNetwork *network)
+{
+    return network->n_waiting + network->share.n_active == 0 && !network->changed;
+}
 
 uint32_t sim_network_active(const SimNetwork *network)
 {

@@ -65,6 +65,18 @@ SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow);
 SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
                            SimHandler done, void *context, uint64_t argument);
 
+/* Takes a flow back that is not done: its handler will not be called. What it has left to
+ * move and to wait for, or false if it has ended at this instant. */
+bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
+                        double *latency_s);
+
+/* Nothing moves or waits, and no bandwidth was ever changed. */
+bool sim_network_is_idle(const SimNetwork *network);
+
+/* `handler` is called once, before the next flow starts or bandwidth changes. One at a time;
+ * NULL takes it back. */
+void sim_network_guard(SimNetwork *network, SimHandler handler, void *context);
+
 /* From now on; 0 is a failed link, whose flows stand still. */
 void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwidth);
 

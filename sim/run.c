@@ -1,6 +1,13 @@
 /* Executions of lowered collectives. */
 #include "sim/lower.h"
 
+/* A bundle under way. */
+typedef struct {
+    SimFlowId flow;
+    bool done;
+    double bytes, latency_s; /* left, once it is split */
+} Flying;
+
 struct SimRun {
     SimNetwork *network;
     const SimLowered *lowered;
@@ -11,6 +18,8 @@ struct SimRun {
     uint32_t phase;             /* the next one */
     bool *arrived;
     uint32_t *left; /* messages that a rank still has; NULL with phases */
+    Flying *flying; /* [bundle]; NULL: messages fly one by one */
+    uint32_t n_flying;
 };
 
 SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler rank_done,
@@ -36,8 +45,11 @@ void sim_run_free(SimRun *run)
 {
     if (!run)
         return;
+    if (run->n_flying > 0)
+        sim_network_guard(run->network, NULL, NULL);
     g_free(run->arrived);
     g_free(run->left);
+    g_free(run->flying);
     g_free(run);
 }
 
@@ -52,12 +64,12 @@ static void finish_rank(SimRun *run, uint32_t rank)
         run->done(engine, run->context, run->argument);
 }
 
-static void start_flow(SimRun *run, uint32_t first_use, uint32_t n_uses, double bytes,
-                       double payload, double latency_s, SimHandler done,
-                       uint64_t argument)
+static SimFlowId start_flow(SimRun *run, const SimUse *use, uint32_t n_uses, double bytes,
+                            double payload, double latency_s, SimHandler done,
+                            uint64_t argument)
 {
     const SimFlow flow = {
-        .use = &g_array_index(run->lowered->use, SimUse, first_use),
+        .use = use,
         .n_uses = n_uses,
         .bytes = bytes,
         .payload = payload,
@@ -67,7 +79,7 @@ static void start_flow(SimRun *run, uint32_t first_use, uint32_t n_uses, double 
         .context = run,
         .argument = argument,
     };
-    sim_network_start(run->network, &flow);
+    return sim_network_start(run->network, &flow);
 }
 
 /* --- phases in lockstep --- */
@@ -85,8 +97,9 @@ static void next_phase(SimEngine *engine, void *context, uint64_t argument)
     }
     const LoweredPhase *phase =
         &g_array_index(run->lowered->phase, LoweredPhase, run->phase++);
-    start_flow(run, phase->first_use, phase->n_uses, phase->bytes, phase->payload,
-               phase->latency_s, next_phase, 0);
+    start_flow(run, &g_array_index(run->lowered->use, SimUse, phase->first_use),
+               phase->n_uses, phase->bytes, phase->payload, phase->latency_s, next_phase,
+               0);
 }
 
 /* --- free messages --- */
@@ -106,6 +119,14 @@ static void message_done(SimEngine *engine, void *context, uint64_t argument)
         finish_rank(run, to);
 }
 
+static void start_message(SimRun *run, uint32_t i, double bytes, double latency_s)
+{
+    const LoweredMessage *message =
+        &g_array_index(run->lowered->message, LoweredMessage, i);
+    start_flow(run, &g_array_index(run->lowered->use, SimUse, message->first_use),
+               message->n_uses, bytes, 1, latency_s, message_done, i);
+}
+
 static void start_messages(SimRun *run, uint32_t rank)
 {
     const SimLowered *lowered = run->lowered;
@@ -114,10 +135,77 @@ static void start_messages(SimRun *run, uint32_t rank)
         const LoweredMessage *message =
             &g_array_index(lowered->message, LoweredMessage, i);
         if (run->arrived[message->from] && run->arrived[message->to])
-            start_flow(run, message->first_use, message->n_uses, message->bytes, 1,
-                       message->latency_s, message_done, i);
+            start_message(run, i, message->bytes, message->latency_s);
     }
 }
+
+/* --- bundles of messages --- */
+
+static void bundle_done(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimRun *run = context;
+    const SimLowered *lowered = run->lowered;
+    const LoweredBundle *bundle = &lowered->bundle[argument];
+
+    run->flying[argument].done = true;
+    if (run->n_flying > 0 && --run->n_flying == 0)
+        sim_network_guard(run->network, NULL, NULL);
+    for (uint32_t i = 0; i < bundle->n; i++) /* the last one may free the run */
+        message_done(engine, run, lowered->member[bundle->first + i]);
+}
+
+/* Something else comes to the network: messages go on one by one. */
+static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimRun *run = context;
+    const SimLowered *lowered = run->lowered;
+    (void)engine, (void)argument;
+
+    run->n_flying = 0;
+    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
+        Flying *flying = &run->flying[b];
+        if (!flying->done) /* ended at this instant: its handler is still to be called */
+            flying->done = !sim_network_cancel(run->network, flying->flow, &flying->bytes,
+                                               &flying->latency_s);
+    }
+    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
+        const LoweredBundle *bundle = &lowered->bundle[b];
+        for (uint32_t i = 0; i < bundle->n && !run->flying[b].done; i++)
+            start_message(run, lowered->member[bundle->first + i], run->flying[b].bytes,
+                          run->flying[b].latency_s);
+    }
+}
+
+static bool can_bundle(const SimRun *run)
+{
+    return run->left && run->n_arrived == 0 && run->lowered->n_bundles > 0 &&
+           sim_network_is_idle(run->network);
+}
+
+/* All ranks are there, now. */
+static void start_bundles(SimRun *run)
+{
+    const SimLowered *lowered = run->lowered;
+    const uint32_t n_ranks = lowered->n_ranks;
+
+    run->flying = g_new0(Flying, lowered->n_bundles);
+    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
+        const LoweredBundle *bundle = &lowered->bundle[b];
+        run->flying[b].flow = start_flow(
+            run, &g_array_index(lowered->bundle_use, SimUse, bundle->first_use),
+            bundle->n_uses, bundle->bytes, 1, bundle->latency_s, bundle_done, b);
+    }
+    run->n_flying = lowered->n_bundles;
+    sim_network_guard(run->network, split_bundles, run);
+    run->n_arrived = n_ranks;
+    for (uint32_t rank = 0; rank < n_ranks; rank++)
+        run->arrived[rank] = true;
+    for (uint32_t rank = 0; rank < n_ranks; rank++) /* who has no message */
+        if (lowered->first_of[rank + 1] == lowered->first_of[rank])
+            finish_rank(run, rank);
+}
+
+/* --- ranks --- */
 
 void sim_run_arrive(SimRun *run, uint32_t rank)
 {
@@ -135,6 +223,10 @@ void sim_run_arrive(SimRun *run, uint32_t rank)
 void sim_run_arrive_all(SimRun *run)
 {
     const uint32_t n = run->lowered->n_ranks;
+    if (can_bundle(run)) {
+        start_bundles(run);
+        return;
+    }
     for (uint32_t rank = 0; rank < n; rank++)
         sim_run_arrive(run, rank);
 }
