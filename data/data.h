@@ -7,6 +7,7 @@
  *     planner     ------------->     Program    instructions every device runs          data/program.h
  *                                    Plan       program + ratios + rounded sizes + cost data/plan.h
  *     sweep       ------------->     Store      SQLite rows                             data/store.h
+ *     CSV         --measurements_read-->  GArray of Measurement  times of ops, links    data/measurement.h
  *
  * Other modules include this header only. Failures are reported through GError (data/error.h); the code is
  * the exit status. */
@@ -18,6 +19,7 @@
 #include "data/error.h"
 #include "data/graph.h"
 #include "data/layer_profile.h"
+#include "data/measurement.h"
 #include "data/model.h"
 #include "data/op.h"
 #include "data/path.h"

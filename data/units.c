@@ -159,7 +159,8 @@ char *units_exact(double value, Quantity quantity)
     g_assert(isfinite(value) && value >= 0);
     char *best = NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(UNIT); i++) {
-        if (UNIT[i].quantity != quantity)
+        const bool in_bits = quantity == QUANTITY_BANDWIDTH && UNIT[i].per != 1;
+        if (UNIT[i].quantity != quantity || in_bits)
             continue;
         char *text = exact_in(value, &UNIT[i], quantity);
         if (text && (!best || strlen(text) < strlen(best))) {

@@ -6,6 +6,7 @@
  *     ExecReplay          a plan's program on a backend                                               exec/replay.h
  *     exec_verify         a plan against the single-device graph                                      exec/verify.h
  *     exec_measure        how long a plan takes on a backend                                            exec/measure.h
+ *     exec_profile_ops    ops and collectives alone, to calibrate                              exec/profile.h
  *     exec_shrink         a model of the same structure with small dims                               exec/shrink.h
  */
 #ifndef KILTER_EXEC_EXEC_H
@@ -13,6 +14,7 @@
 
 #include "exec/backend.h"
 #include "exec/measure.h"
+#include "exec/profile.h"
 #include "exec/replay.h"
 #include "exec/shrink.h"
 #include "exec/tensor.h"

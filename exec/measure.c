@@ -1,6 +1,5 @@
 #include "exec/measure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* One row a repeat. */
@@ -19,22 +18,6 @@ static bool is_priced(const Instr *instr)
            instr->collective < (Collective)COLLECTIVES_PRICED;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts `value`. */
-static ExecSpread spread_of(double *value, uint32_t n)
-{
-    qsort(value, n, sizeof *value, compare_doubles);
-    return (ExecSpread){.median_s =
-                            n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2,
-                        .low_s = value[n / 4],
-                        .high_s = value[n - 1 - n / 4]};
-}
-
 static Samples samples_new(const Program *program, uint32_t repeats)
 {
     Samples s = {.n_instr = program->n, .repeats = repeats, .program = program};
@@ -42,16 +25,16 @@ static Samples samples_new(const Program *program, uint32_t repeats)
     s.seconds = g_new0(double, (size_t)repeats * program->n + 1);
     s.stage = g_new0(uint32_t, program->n + 1);
     s.first = g_new0(uint32_t, program->n + 1);
-    bool communicates = false, any = false;
+    bool computed = false, any = false;
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         if (instr->kind == INSTR_LOAD)
             continue;
         const bool priced = is_priced(instr);
-        if (!any || (priced && !communicates))
+        if (!any || (priced && computed))
             s.first[s.n_stages++] = i;
         any = true;
-        communicates = priced;
+        computed = instr->kind == INSTR_COMPUTE || (computed && !priced);
         s.stage[i] = s.n_stages - 1;
     }
     return s;
@@ -121,7 +104,7 @@ static ExecSpread sum_of(const Samples *s, const Graph *graph, Filter filter, ui
         for (uint32_t r = 0; r < s->repeats; r++)
             sum[r] += s->seconds[(size_t)r * s->n_instr + i];
     }
-    return spread_of(sum, s->repeats);
+    return exec_spread_of(sum, s->repeats);
 }
 
 static void summarise(const Samples *s, const Graph *graph, ExecMeasurement *m)
@@ -129,7 +112,7 @@ static void summarise(const Samples *s, const Graph *graph, ExecMeasurement *m)
     uint32_t n;
     m->repeats = s->repeats;
     m->n_stages = s->n_stages;
-    m->iteration = spread_of(s->iteration, s->repeats);
+    m->iteration = exec_spread_of(s->iteration, s->repeats);
     m->stage = g_new0(ExecStage, s->n_stages + 1);
     for (uint32_t k = 0; k < s->n_stages; k++) {
         Filter filter = {.stage = k, .priced = 1, .op_kind = -1, .collective = -1};

@@ -3,13 +3,10 @@
 #define KILTER_EXEC_MEASURE_H
 
 #include "exec/replay.h"
+#include "exec/spread.h"
 
-/* Of repeats, in seconds. */
-typedef struct {
-    double median_s, low_s, high_s; /* low, high: quartiles */
-} ExecSpread;
-
-/* A stage opens with consecutive priced collectives; the computation up to the next one belongs to it (data/program.h). Its
+/* A stage opens with the first priced collective after a computation, as in sim/sim.h: conversions that need no other rank
+ * neither open nor end one. Its
  * communication is what the rank that waits least spends in them, its computation that of the slowest rank. */
 typedef struct {
     uint32_t first; /* instruction */
@@ -18,7 +15,8 @@ typedef struct {
 
 typedef struct {
     uint32_t n; /* instructions of the kind */
-    double median_s; /* of all of them together, of the slowest (collectives: the least waiting) rank each */
+    double
+        median_s; /* of all of them together, of the slowest (collectives: the least waiting) rank each */
 } ExecKind;
 
 typedef struct {

@@ -8,6 +8,7 @@
 #include "exec/exec.h"
 #include "experiments/exec_launch.h"
 #include "experiments/exec_plan.h"
+#include "experiments/exec_report.h"
 
 /* float32 is compared with a float64 run. */
 #define SINGLE_TOLERANCE 1e-4
@@ -18,6 +19,7 @@ enum { RANK_GRACE_S = 10 };
 typedef struct {
     ExecPlan source;
     char *backend, *dtype;
+    char *db, *command; /* store for what is measured, and the line that asked for it */
     char **slowdown;
     int ranks, warm_up, repeats, timeout_s;
     gboolean shrink, check;
@@ -28,6 +30,8 @@ static void own_clear(Own *own)
     exec_plan_clear(&own->source);
     g_free(own->backend);
     g_free(own->dtype);
+    g_free(own->db);
+    g_free(own->command);
     g_strfreev(own->slowdown);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
@@ -49,33 +53,13 @@ static bool is_single(const Own *own)
 
 /* --- options --- */
 
-/* Stretches one rank's computation: "2=1.5". */
-static bool parse_slowdown(const char *text, uint32_t n_ranks, uint32_t *rank,
-                           double *factor, GError **error)
-{
-    char *end = NULL;
-    const guint64 number = g_ascii_strtoull(text, &end, 10);
-    const bool has_rank = end != text && *end == '=';
-    const char *value = has_rank ? end + 1 : text;
-    *factor = g_ascii_strtod(value, &end);
-    if (!has_rank || number >= n_ranks || end == value || *end || !(*factor >= 1) ||
-        *factor > 1000)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
-            "from 1 to 1000, got '%s'",
-            n_ranks, text);
-    *rank = (uint32_t)number;
-    return true;
-}
-
 static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
 {
     double result = 1;
     for (char **text = own->slowdown; text && *text; text++) {
         uint32_t of;
         double factor;
-        if (parse_slowdown(*text, n_ranks, &of, &factor, NULL) && of == rank)
+        if (stretch_parse(*text, n_ranks, &of, &factor, NULL) && of == rank)
             result = factor;
     }
     return result;
@@ -119,97 +103,6 @@ static bool check_options(Own *own, GError **error)
     return true;
 }
 
-/* --- what was measured --- */
-
-static void print_spread(const char *what, const ExecSpread *spread)
-{
-    g_autofree char *median = units_format(spread->median_s, QUANTITY_TIME);
-    g_autofree char *low = units_format(spread->low_s, QUANTITY_TIME);
-    g_autofree char *high = units_format(spread->high_s, QUANTITY_TIME);
-    printf("  %-12s %s, quartiles %s and %s\n", what, median, low, high);
-}
-
-static void print_kind(const char *name, const ExecKind *kind)
-{
-    g_autofree char *time = units_format(kind->median_s, QUANTITY_TIME);
-    if (kind->n > 0)
-        printf("  %-24s %6u %12s\n", name, kind->n, time);
-}
-
-static void print_stages(const Own *own, const ExecMeasurement *m)
-{
-    printf("  %5s %13s %13s   %s\n", "stage", "communication", "computation", "first");
-    for (uint32_t k = 0; k < m->n_stages; k++) {
-        g_autofree char *comm = units_format(m->stage[k].comm.median_s, QUANTITY_TIME);
-        g_autofree char *comp = units_format(m->stage[k].comp.median_s, QUANTITY_TIME);
-        g_autofree char *first = instr_text(
-            &own->source.plan->program->instr[m->stage[k].first], own->source.graph);
-        printf("  %5u %13s %13s   %s\n", k, comm, comp, first);
-    }
-}
-
-static void print_text(const Own *own, const ExecMeasurement *m, bool verbose)
-{
-    const Plan *plan = own->source.plan;
-    g_autofree char *memory = units_format((double)m->bytes, QUANTITY_BYTES);
-    printf("%s on %u ranks, %s backend, %s, %u repeats\n", plan->model, plan->n_devices,
-           own->backend, own->dtype, m->repeats);
-    print_spread("iteration", &m->iteration);
-    printf("  %-12s %s on the rank that holds most\n", "memory", memory);
-    printf("  %-24s %6s %12s\n", "op or collective", "calls", "together");
-    for (uint32_t k = 0; k < OP_KINDS; k++)
-        print_kind(op_kind_name((OpKind)k), &m->op[k]);
-    for (uint32_t k = 0; k < COLLECTIVES; k++)
-        print_kind(collective_name((Collective)k), &m->collective[k]);
-    if (verbose)
-        print_stages(own, m);
-}
-
-static json_t *spread_json(const ExecSpread *spread)
-{
-    return json_pack("{s:f, s:f, s:f}", "median_s", spread->median_s, "low_s",
-                     spread->low_s, "high_s", spread->high_s);
-}
-
-static void append_kind(json_t *list, const char *name, const ExecKind *kind)
-{
-    if (kind->n > 0)
-        json_array_append_new(list, json_pack("{s:s, s:i, s:f}", "kind", name, "calls",
-                                              (int)kind->n, "median_s", kind->median_s));
-}
-
-static void print_json(const Own *own, const ExecMeasurement *m, uint64_t seed)
-{
-    const Plan *plan = own->source.plan;
-    json_t *stages = json_array(), *kinds = json_array();
-    double comm = 0, comp = 0;
-    for (uint32_t k = 0; k < m->n_stages; k++) {
-        comm += m->stage[k].comm.median_s;
-        comp += m->stage[k].comp.median_s;
-        g_autofree char *first =
-            instr_text(&plan->program->instr[m->stage[k].first], own->source.graph);
-        json_array_append_new(stages,
-                              json_pack("{s:s, s:o, s:o}", "first", first,
-                                        "communication", spread_json(&m->stage[k].comm),
-                                        "computation", spread_json(&m->stage[k].comp)));
-    }
-    for (uint32_t k = 0; k < OP_KINDS; k++)
-        append_kind(kinds, op_kind_name((OpKind)k), &m->op[k]);
-    for (uint32_t k = 0; k < COLLECTIVES; k++)
-        append_kind(kinds, collective_name((Collective)k), &m->collective[k]);
-    command_print_json(json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:o, s:f, s:f, s:f, s:o, s:o, "
-        "s:I, "
-        "s:I, s:s}",
-        "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
-        "fidelity", "exec", "backend", own->backend, "dtype", own->dtype, "ranks",
-        (int)plan->n_devices, "repeats", (int)m->repeats, "iteration_time_s",
-        m->iteration.median_s, "iteration", spread_json(&m->iteration), "planned_time_s",
-        plan->iteration_time_s, "communication_s", comm, "computation_s", comp, "stages",
-        stages, "kinds", kinds, "bytes", (json_int_t)m->bytes, "seed", (json_int_t)seed,
-        "version", KILTER_VERSION));
-}
-
 /* Puts the shrunk model in place of the plan's. */
 static bool shrink_source(ExecPlan *source, GError **error)
 {
@@ -246,7 +139,33 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* Times the plan; the process that holds rank 0 prints. */
+/* Prints and stores what was measured, beside what was predicted. */
+static bool report(const Own *own, const ExecMeasurement *measurement,
+                   const CommandOptions *options, GError **error)
+{
+    g_auto(ExecReport) report = {.plan = own->source.plan,
+                                 .graph = own->source.graph,
+                                 .measured = measurement,
+                                 .backend = own->backend,
+                                 .dtype = own->dtype,
+                                 .slowdown = own->slowdown,
+                                 .warm_up = (uint32_t)own->warm_up,
+                                 .seed = options->planner.seed};
+    bool kept = false;
+    exec_report_predict(&report);
+    if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
+        return false;
+    if (options->json)
+        command_print_json(exec_report_json(&report));
+    else if (!options->quiet)
+        exec_report_print(&report, options->verbose);
+    if (own->db && !options->json && !options->quiet)
+        printf("  %s %s\n", own->db,
+               kept ? "has it now" : "keeps an earlier measurement of the same");
+    return true;
+}
+
+/* Times the plan; the process that holds rank 0 reports. */
 static bool measure(Own *own, ExecBackend *backend, const CommandOptions *options,
                     GError **error)
 {
@@ -263,13 +182,7 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
                       (uint32_t)own->warm_up, (uint32_t)own->repeats, &measurement,
                       error))
         return false;
-    if (backend->first > 0 || options->quiet)
-        return true;
-    if (options->json)
-        print_json(own, &measurement, seed);
-    else
-        print_text(own, &measurement, options->verbose);
-    return true;
+    return backend->first > 0 || report(own, &measurement, options, error);
 }
 
 static size_t element_bytes(const Own *own)
@@ -366,6 +279,8 @@ static char **rank_arguments(const Own *own, const char *file,
         g_autofree char *option = g_strdup_printf("--slowdown=%s", *text);
         g_strv_builder_add(list, option);
     }
+    if (own->db)
+        g_strv_builder_add_many(list, "--db", own->db, "--asked", own->command, NULL);
     return g_strv_builder_end(list);
 }
 
@@ -402,17 +317,29 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
     return good;
 }
 
+/* Refuses a file that is no store before anything is run. */
+static bool prepare_store(Own *own, const char *line, GError **error)
+{
+    if (!own->db)
+        return true;
+    own->command = own->command ? own->command : g_strdup(line);
+    if (exec_is_rank() || !g_file_test(own->db, G_FILE_TEST_EXISTS))
+        return exec_is_rank() || command_check_output(own->db, error);
+    g_autoptr(Store) store = store_open_read(own->db, error);
+    return store != NULL;
+}
+
 static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
                 GError **error)
 {
     uint32_t rank;
     double factor;
     const bool starts = is_mpi(own) && !exec_is_rank();
-    if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
+    if (!exec_plan_obtain(&own->source, argc, argv, own->slowdown, options, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
     for (char **text = own->slowdown; text && *text; text++)
-        if (!parse_slowdown(*text, own->source.plan->n_devices, &rank, &factor, error))
+        if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;
     if (is_mpi(own))
         return starts ? start_ranks(own, options, error)
@@ -446,6 +373,10 @@ bool cmd_exec(int argc, char **argv, GError **error)
          "Verify the plan on these ranks first", NULL},
         {"timeout", 0, 0, G_OPTION_ARG_INT, &own.timeout_s,
          "Give up after that many seconds (default 600)", "S"},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.db,
+         "Add the measurement, beside the prediction, to this results file", "FILE"},
+        {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
+         "The command line that started these ranks", "LINE"},
         EXEC_PLAN_OPTIONS(own.source),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
@@ -464,8 +395,9 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
+    g_autofree char *line = command_line(argc, argv);
     const bool good = command_parse(&syntax, &argc, argv, &options, error) &&
-                      check_options(&own, error) &&
+                      check_options(&own, error) && prepare_store(&own, line, error) &&
                       run(&own, argc, argv, &options, error);
     /* What is wrong on all ranks is said by the first, whose end ends the others. */
     if (!good && exec_is_rank() && !exec_is_first_rank())

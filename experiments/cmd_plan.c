@@ -5,11 +5,13 @@
 
 typedef struct {
     char *planner, *granularity, *output, *certify, *budget;
+    char **slowdown;
     gboolean explain;
 } Own;
 
 static void own_clear(Own *own)
 {
+    g_strfreev(own->slowdown);
     g_free(own->planner);
     g_free(own->granularity);
     g_free(own->output);
@@ -76,7 +78,7 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
         (own->output && !command_check_output(own->output, error)))
         return false;
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster)
+    if (!cluster || !command_stretch(cluster, granularity, own->slowdown, error))
         return false;
     g_autoptr(Configuration) configuration =
         configuration_new(model, cluster_name, cluster, granularity, planner, "analytic",
@@ -106,9 +108,11 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
     Graph *graph;
     g_autoptr(Cluster) cluster = NULL;
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
-    if (!plan)
+    g_autoptr(Graph) owned = plan ? graph : NULL;
+    if (!plan || !command_stretch(cluster, plan->granularity, own->slowdown, error))
         return false;
     g_auto(Evaluation) evaluation = {0};
+    owned = NULL;
     return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, "analytic",
                               &options->planner.sim, &evaluation, error) &&
            report(&evaluation, own, options, error);
@@ -125,6 +129,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "What a device is: machine (default) or gpu", "LEVEL"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
          "FILE"},
+        COMMAND_SLOWDOWN(own),
         {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
          "Prove how far the plan can be from the best program and ratios, until that is "
          "less than GAP (0.01: 1 %)",

@@ -5,12 +5,14 @@
 
 typedef struct {
     char *planner, *granularity, *fidelity, *trace;
+    char **slowdown;
     gboolean explain;
     int samples, jobs;
 } Own;
 
 static void own_clear(Own *own)
 {
+    g_strfreev(own->slowdown);
     g_free(own->planner);
     g_free(own->granularity);
     g_free(own->fidelity);
@@ -151,9 +153,11 @@ static bool simulate_file(const char *file, const Own *own, const char *fidelity
     Graph *graph;
     g_autoptr(Cluster) cluster = NULL;
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
-    if (!plan)
+    g_autoptr(Graph) owned = plan ? graph : NULL;
+    if (!plan || !command_stretch(cluster, plan->granularity, own->slowdown, error))
         return false;
     g_auto(Evaluation) evaluation = {0};
+    owned = NULL;
     SimOptions sim = options->planner.sim;
     sim.seed = options->planner.seed;
     return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity, &sim,
@@ -171,7 +175,7 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
         (own->granularity && !granularity_find(own->granularity, &granularity, error)))
         return false;
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster)
+    if (!cluster || !command_stretch(cluster, granularity, own->slowdown, error))
         return false;
     g_autoptr(Configuration) configuration =
         configuration_new(model, cluster_name, cluster, granularity, planner, fidelity,
@@ -204,6 +208,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "How to plan (default hap; see kilter planners)", "NAME"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "What a device is: machine (default) or gpu", "LEVEL"},
+        COMMAND_SLOWDOWN(own),
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
          "How to evaluate: stage (default), flow or analytic", "NAME"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,

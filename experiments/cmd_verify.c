@@ -155,7 +155,7 @@ static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
 static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *options,
                         GError **error)
 {
-    if (!exec_plan_obtain(&own->source, argc, argv, options, error))
+    if (!exec_plan_obtain(&own->source, argc, argv, NULL, options, error))
         return false;
     g_autofree char *spec = NULL;
     g_auto(ExecVerdict) verdict = {0};

@@ -101,6 +101,15 @@ void command_print_json(json_t *value)
     json_decref(value);
 }
 
+bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
+                     GError **error)
+{
+    for (; slowdown && *slowdown; slowdown++)
+        if (!cluster_stretch(cluster, granularity, *slowdown, error))
+            return false;
+    return true;
+}
+
 bool command_check_output(const char *file, GError **error)
 {
     g_autofree char *folder = g_path_get_dirname(file);

@@ -20,6 +20,9 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(theory, "print the sharding theory of a model")              \
     X(verify, "prove a plan, or the sharding rules, by running")   \
     X(exec, "run a plan for real, and time it")                    \
+    X(profile, "measure ops and collectives on this machine")      \
+    X(calibrate, "fit a cluster's costs to measurements")          \
+    X(validate, "compare predicted with measured times of plans")  \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(figure, "draw a figure from stored results")                 \
     X(reproduce, "sweep, figure and table of claims of a published experiment")
@@ -71,6 +74,18 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
 
 /* Prints one JSON value to stdout and releases it. */
 void command_print_json(json_t *value);
+
+/* --slowdown RANK=FACTOR of a command that plans or simulates; may be repeated. */
+#define COMMAND_SLOWDOWN(own)                                                       \
+    {                                                                               \
+        "slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(own).slowdown,               \
+            "Stretch a device's computation by a factor, as kilter exec does; may " \
+            "be repeated",                                                          \
+            "RANK=FACTOR"                                                           \
+    }
+/* Applies them (NULL: none) to a cluster. */
+bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
+                     GError **error);
 
 /* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if not. */
 bool command_check_output(const char *file, GError **error);

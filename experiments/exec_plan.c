@@ -21,7 +21,7 @@ static bool read_file(ExecPlan *source, const char *file, const CommandOptions *
 }
 
 static bool plan_model(ExecPlan *source, const char *model, const char *cluster_name,
-                       const CommandOptions *options, GError **error)
+                       char **slowdown, const CommandOptions *options, GError **error)
 {
     Granularity granularity = GRANULARITY_MACHINE;
     const Planner *planner =
@@ -30,7 +30,7 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
                      !granularity_find(source->granularity, &granularity, error)))
         return false;
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster)
+    if (!cluster || !command_stretch(cluster, granularity, slowdown, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
     source->plan = planner_plan(planner, model, cluster_name, view, &options->planner,
@@ -38,9 +38,9 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
     return source->plan != NULL;
 }
 
-bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
+bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
                       const CommandOptions *options, GError **error)
 {
     return argc == 2 ? read_file(source, argv[1], options, error)
-                     : plan_model(source, argv[1], argv[2], options, error);
+                     : plan_model(source, argv[1], argv[2], slowdown, options, error);
 }

@@ -1,0 +1,18 @@
+#include "exec/spread.h"
+
+#include <stdlib.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+ExecSpread exec_spread_of(double *value, uint32_t n)
+{
+    qsort(value, n, sizeof *value, compare_doubles);
+    return (ExecSpread){.median_s =
+                            n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2,
+                        .low_s = value[n / 4],
+                        .high_s = value[n - 1 - n / 4]};
+}

@@ -1,0 +1,28 @@
+# Estimated against actual iteration times (HAP, Fig. 18): points on the diagonal are predicted right, the band is 15 %.
+# Data: measured_s, predicted_s.
+set terminal @ARG3 size 720,680 font "DejaVu Sans,12" background rgb "white"
+set output ARG2
+set datafile separator tab
+set datafile commentschars "#"
+
+stats ARG1 using ($1 < $2 ? $1 : $2) nooutput name "LOW"
+stats ARG1 using ($1 > $2 ? $1 : $2) nooutput name "HIGH"
+low = LOW_min / 1.3
+high = HIGH_max * 1.3
+
+set title "Estimated and actual iteration time" font "DejaVu Sans,16"
+set logscale xy
+set xrange [low:high]
+set yrange [low:high]
+set format xy "%.2s %cs"
+set xlabel "actual"
+set ylabel "estimated"
+set size square
+set border 3 linecolor rgb "#444444"
+set tics nomirror out textcolor rgb "#222222"
+set grid linecolor rgb "#e4e4e4"
+unset key
+plot [low:high] x * 0.85 with lines linecolor rgb "#bbbbbb" dashtype 2, \
+    x * 1.15 with lines linecolor rgb "#bbbbbb" dashtype 2, \
+    x with lines linecolor rgb "#444444" linewidth 1, \
+    ARG1 using 1:2 with points pointtype 7 pointsize 0.9 linecolor rgb "#14375e"

@@ -1,0 +1,338 @@
+/* Calibration: known numbers are recovered from synthetic measurements, breakpoints are found, real ones leave small
+ * residuals. */
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <stdlib.h>
+
+#include "experiments/calibrate.h"
+#include "sim/sim.h"
+#include "tests/test.h"
+
+/* --- statistics --- */
+
+static void test_agreement(void **state)
+{
+    (void)state;
+    const double measured[] = {1, 2, 4, 8}, predicted[] = {1.1, 1.8, 4, 10};
+    const Agreement a = statistics_agreement(predicted, measured, 4);
+    assert_close(a.mape, (0.1 + 0.1 + 0 + 0.25) / 4, 1e-12);
+    assert_close(a.bias, (0.1 - 0.1 + 0.25) / 4, 1e-12);
+    assert_close(a.worst, 0.25, 1e-12);
+    assert_close(a.spearman, 1, 1e-12);
+    assert_at_most(0.98, a.pearson);
+    const double reversed[] = {8, 4, 4, 1};
+    /* Ranks 4, 2.5, 2.5, 1 against 1, 2, 3, 4. */
+    assert_close(statistics_agreement(reversed, measured, 4).spearman,
+                 -0.9486832980505138, 1e-12);
+    assert_true(isnan(statistics_agreement(predicted, measured, 1).pearson));
+    assert_true(isnan(statistics_agreement((double[]){1, 1}, measured, 2).spearman));
+    assert_close(statistics_regret((double[]){3, 1, 2}, (double[]){1, 1.5, 2}, 3), 0.5,
+                 1e-12);
+    assert_true(statistics_regret(measured, measured, 4) == 0);
+}
+
+/* --- fits --- */
+
+/* The best of x >= 0 by a grid of active sets is what the definition says: no step along an axis improves it. */
+static void test_nnls_is_optimal(void **state)
+{
+    (void)state;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    uint32_t bounded = 0;
+    for (uint32_t trial = 0; trial < 200; trial++) {
+        enum { N = 12, K = 3 };
+        double a[N * K], y[N], weight[N], x[K];
+        for (uint32_t i = 0; i < N; i++) {
+            for (uint32_t j = 0; j < K; j++)
+                a[i * K + j] = gsl_ran_gaussian(random, 1);
+            y[i] = gsl_ran_gaussian(random, 1);
+            weight[i] = gsl_rng_uniform_pos(random);
+        }
+        fit_nnls(&(FitData){N, K, a, y}, weight, x);
+        for (uint32_t j = 0; j < K; j++) {
+            /* Karush-Kuhn-Tucker: the gradient is 0 where x > 0, and not negative where x is 0. */
+            double gradient = 0;
+            for (uint32_t i = 0; i < N; i++) {
+                double residual = -y[i];
+                for (uint32_t l = 0; l < K; l++)
+                    residual += a[i * K + l] * x[l];
+                gradient += weight[i] * residual * a[i * K + j];
+            }
+            assert_true(x[j] >= 0);
+            assert_at_most(-1e-9, gradient);
+            assert_at_most(x[j] > 0 ? fabs(gradient) : 0, 1e-9);
+            bounded += x[j] == 0;
+        }
+    }
+    assert_true(bounded > 50); /* else nothing was tested of the bound */
+    gsl_rng_free(random);
+}
+
+/* One op in a hundred and one message in twenty took three times as long. */
+static double disturbed(gsl_rng *random, double seconds, double outliers)
+{
+    const double factor = exp(gsl_ran_gaussian(random, 0.02));
+    return seconds * factor * (gsl_rng_uniform(random) < outliers ? 3 : 1);
+}
+
+static void add_op(GArray *list, gsl_rng *random, OpKind kind, double overhead_s,
+                   double rate, double bandwidth)
+{
+    for (uint32_t i = 0; i < 60; i++) {
+        Measurement m = {.device = g_strdup("cpu"),
+                         .shape = g_strdup(""),
+                         .op = kind,
+                         .collective = COLLECTIVES,
+                         .ranks = 2,
+                         .repeats = 1,
+                         .share = 0.5};
+        m.bytes = 1e3 * pow(1e4, gsl_rng_uniform(random));
+        m.flops = m.bytes * pow(1e3, gsl_rng_uniform(random));
+        m.median_s =
+            disturbed(random, overhead_s + m.flops / rate + m.bytes / bandwidth, 0.05);
+        m.low_s = m.high_s = m.median_s;
+        g_array_append_val(list, m);
+    }
+}
+
+static const double BREAK = 65536;
+
+/* Seconds of a collective of the made-up network: a line below and one above BREAK. */
+static double network_s(Collective kind, double bytes, double share)
+{
+    ClusterView view = {.n_devices = 2};
+    view.collective[kind] =
+        bytes <= BREAK ? (LinkCost){5e-6, 1e9} : (LinkCost){60e-6, 4e9};
+    return sim_collective_s(&view, kind, bytes, share, share);
+}
+
+static void add_collectives(GArray *list, gsl_rng *random)
+{
+    static const double share[] = {0.5, 0.75, 0.9};
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        for (double bytes = 1024; bytes < 3e7; bytes *= 2)
+            for (uint32_t s = 0; s < G_N_ELEMENTS(share); s++) {
+                Measurement m = {.device = g_strdup("cpu"),
+                                 .shape = g_strdup(""),
+                                 .op = OP_KINDS,
+                                 .collective = (Collective)kind,
+                                 .ranks = 2,
+                                 .repeats = 1,
+                                 .share = share[s],
+                                 .bytes = bytes};
+                m.median_s =
+                    disturbed(random, network_s((Collective)kind, bytes, share[s]), 0.05);
+                m.low_s = m.high_s = m.median_s;
+                g_array_append_val(list, m);
+            }
+}
+
+static const CalibrateOptions OPTIONS = {
+    .name = "made-up", .source = "a test", .memory_bytes = 1 << 30, .seed = 1};
+
+static const CalibrationFit *fit_of(const Calibration *c, OpKind op, Collective kind)
+{
+    for (uint32_t i = 0; i < c->n_fits; i++)
+        if (c->fit[i].op == op && c->fit[i].collective == kind)
+            return &c->fit[i];
+    fail_msg("no such fit");
+    return NULL;
+}
+
+static void assert_inside(double low, double value, double high)
+{
+    assert_at_most(low, value);
+    assert_at_most(value, high);
+}
+
+static void test_recovers(void **state)
+{
+    (void)state;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    g_autoptr(GArray) list = measurements_new();
+    g_autoptr(GError) error = NULL;
+    add_op(list, random, OP_LINEAR, 2e-6, 5e10, 1e10);
+    add_op(list, random, OP_RELU, 1e-6, INFINITY, 4e9);
+    add_collectives(list, random);
+    g_autoptr(Calibration) c = calibrate(list, &OPTIONS, &error);
+    assert_no_error(error);
+    const CalibrationLine *linear = fit_of(c, OP_LINEAR, COLLECTIVES)->line;
+    assert_close(linear->x[0], 2e-6, 0.1);
+    assert_close(linear->x[1], 1 / 5e10, 0.05);
+    assert_close(linear->x[2], 1 / 1e10, 0.15);
+    assert_inside(linear->low[1], linear->x[1], linear->high[1]);
+    assert_close(linear->low[1], 1 / 5e10, 0.05);
+    assert_close(linear->high[1], 1 / 5e10, 0.05);
+    const OpCost *relu = &c->cluster->type[0].op[OP_RELU];
+    assert_close(relu->bandwidth, 4e9, 0.1);
+    assert_at_most(1e13, relu->rate);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        const CalibrationFit *fit = fit_of(c, OP_KINDS, (Collective)kind);
+        assert_int_equal(fit->n_lines, 2);
+        assert_inside(BREAK, fit->line[0].up_to, 2 * BREAK);
+        assert_close(fit->line[0].x[0], 5e-6, 0.1);
+        assert_close(fit->line[1].x[1], 1 / 4e9, 0.1);
+        assert_at_most(fit->agreement.mape, 0.15);
+    }
+    /* The cluster's file prices as the network does. */
+    g_autofree char *text = cluster_write(c->cluster);
+    g_autoptr(Cluster) cluster = cluster_parse("made-up", text, strlen(text), &error);
+    assert_no_error(error);
+    assert_int_equal(cluster->n_machines, 2);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    for (double bytes = 1500; bytes < 3e7; bytes *= 3)
+        assert_close(sim_collective_s(view, COLLECTIVE_ALL_GATHER, bytes, 0.6, 0.6),
+                     network_s(COLLECTIVE_ALL_GATHER, bytes, 0.6), 0.1);
+    gsl_rng_free(random);
+}
+
+/* A network without a break gets one line. */
+static void test_one_piece(void **state)
+{
+    (void)state;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    enum { N = 90 };
+    double a[2 * N], y[N], size[N];
+    uint32_t single = 0;
+    for (uint32_t trial = 0; trial < 10; trial++) {
+        for (uint32_t i = 0; i < N; i++) {
+            size[i] = 1024 * pow(2, i / 6); /* NOLINT: whole steps */
+            a[2 * i] = 1;
+            a[2 * i + 1] = size[i];
+            y[i] = disturbed(random, 1e-5 + size[i] / 1e9, 0.05);
+        }
+        single += fit_pieces(&(FitData){N, 2, a, y}, size).n == 1;
+    }
+    assert_true(single >= 8);
+    gsl_rng_free(random);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    const struct {
+        bool ops, collectives;
+        const char *part;
+    } cases[] = {{false, true, "no op was measured"},
+                 {true, false, "no all_reduce among 2 ranks was measured"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GArray) list = measurements_new();
+        g_autoptr(GError) error = NULL;
+        if (cases[i].ops)
+            add_op(list, random, OP_LINEAR, 1e-6, 1e10, 1e10);
+        if (cases[i].collectives)
+            add_collectives(list, random);
+        g_autoptr(Calibration) c = calibrate(list, &OPTIONS, &error);
+        assert_null(c);
+        assert_error(error, KILTER_ERROR_INPUT, cases[i].part);
+    }
+    g_autoptr(GArray) list = measurements_new();
+    g_autoptr(GError) error = NULL;
+    add_op(list, random, OP_LINEAR, 1e-6, 1e10, 1e10);
+    g_autoptr(Cluster) base = cluster_load("hap-8", NULL);
+    CalibrateOptions options = OPTIONS;
+    options.base = base;
+    g_autoptr(Calibration) c = calibrate(list, &options, &error);
+    assert_null(c);
+    assert_error(error, KILTER_ERROR_INPUT, "no device type cpu");
+    gsl_rng_free(random);
+}
+
+/* --- measured by others --- */
+
+/* Cells of the columns of a CSV. */
+typedef struct {
+    char **line;
+    char **header;
+} Table;
+
+static const char *cell(const Table *table, char **row, const char *name)
+{
+    for (uint32_t i = 0; table->header[i]; i++)
+        if (strcmp(table->header[i], name) == 0)
+            return row[i];
+    fail_msg("no column %s", name);
+    return NULL;
+}
+
+/* All-reduces among `ranks` of the file. */
+static GArray *read_all_reduces(const char *path, const char *kind, const char *ranks,
+                                uint32_t n, double smallest)
+{
+    char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(g_strstrip(text), "\n", -1);
+    g_auto(GStrv) header = g_strsplit(g_strstrip(lines[0]), ",", -1);
+    Table table = {lines, header};
+    GArray *list = measurements_new();
+    for (char **line = lines + 1; *line; line++) {
+        g_auto(GStrv) row = g_strsplit(g_strstrip(*line), ",", -1);
+        const bool nccl = kind != NULL;
+        const double bytes = g_ascii_strtod(cell(&table, row, "size_bytes"), NULL);
+        if ((nccl && strcmp(cell(&table, row, "collective"), kind) != 0) ||
+            strcmp(cell(&table, row, nccl ? "n_ranks" : "n_gpus"), ranks) != 0 ||
+            (!nccl && strcmp(cell(&table, row, "gpu"), "a100") != 0) || bytes < smallest)
+            continue;
+        const double us = g_ascii_strtod(
+            cell(&table, row, nccl ? "time_us_oop" : "time_us_outplace"), NULL);
+        Measurement m = {.device = g_strdup("gpu"),
+                         .shape = g_strdup(""),
+                         .op = OP_KINDS,
+                         .collective = COLLECTIVE_ALL_REDUCE,
+                         .ranks = n,
+                         .repeats = 1,
+                         .share = 1.0 / n,
+                         .bytes = bytes,
+                         .median_s = us * 1e-6};
+        m.low_s = m.high_s = m.median_s;
+        g_array_append_val(list, m);
+    }
+    g_free(text);
+    return list;
+}
+
+static void check_file(const char *path, const char *kind, const char *ranks, uint32_t n,
+                       double smallest, double mape)
+{
+    g_autoptr(GArray) list = read_all_reduces(path, kind, ranks, n, smallest);
+    g_autoptr(GError) error = NULL;
+    assert_true(list->len > 10);
+    g_autofree char *base_text = g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s", n);
+    g_autoptr(Cluster) base = cluster_load(base_text, &error);
+    assert_no_error(error);
+    network_spec_free(base->network);
+    base->network = NULL;
+    CalibrateOptions options = OPTIONS;
+    options.base = base;
+    g_autoptr(Calibration) c = calibrate(list, &options, &error);
+    assert_no_error(error);
+    print_message("%s, %u ranks: %u rows in %u lines, MAPE %.2f %%, p95 %.2f %%\n", path,
+                  n, c->fit[0].agreement.n, c->fit[0].n_lines,
+                  100 * c->fit[0].agreement.mape, 100 * c->fit[0].agreement.p95);
+    assert_at_most(c->fit[0].agreement.mape, mape);
+}
+
+static void test_measured(void **state)
+{
+    (void)state;
+    const char *nccl = test_shared("measured/nccl_tests/h100_2x8_efa_allreduce.csv");
+    const char *vtrain = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
+    if (!nccl || !vtrain)
+        skip();
+    check_file(nccl, "all_reduce_perf", "16", 16, 1, 0.10);
+    nccl = test_shared("measured/nccl_tests/h100_single_node.csv");
+    check_file(nccl, "all_reduce_perf", "8", 8, 1, 0.10);
+    vtrain = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
+    check_file(vtrain, NULL, "8", 8, 1, 0.03);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agreement), cmocka_unit_test(test_nnls_is_optimal),
+        cmocka_unit_test(test_recovers),  cmocka_unit_test(test_one_piece),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* Measurement files, and the output of nccl-tests: what is read, what is refused and how. */
+#include "data/data.h"
+#include "tests/test.h"
+
+#define HEADER "device,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n"
+#define ROW    "cpu,linear,4x8;8x8,2,0.75,1e6,4096,10,1e-3,9e-4,1.1e-3\n"
+
+static GArray *parse(const char *file, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    GArray *list = measurements_new();
+    measurements_parse(file, text, strlen(text), list, &error);
+    assert_no_error(error);
+    return list;
+}
+
+static void refuse(const char *file, const char *text, const char *part)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) list = measurements_new();
+    assert_false(measurements_parse(file, text, strlen(text), list, &error));
+    assert_error(error, KILTER_ERROR_INPUT, part);
+    assert_int_equal(list->len, 0);
+}
+
+static const Measurement *at(const GArray *list, uint32_t i)
+{
+    return &g_array_index(list, Measurement, i);
+}
+
+static void test_csv(void **state)
+{
+    (void)state;
+    g_autoptr(GArray) list =
+        parse("m.csv", "# from somewhere\r\n" HEADER ROW
+                       "\ncpu,all_to_all,,4,0.25,0,1024,1,1e-5,1e-5,1e-5\n");
+    assert_int_equal(list->len, 2);
+    assert_int_equal(at(list, 0)->op, OP_LINEAR);
+    assert_int_equal(at(list, 0)->ranks, 2);
+    assert_close(at(list, 0)->share, 0.75, 1e-15);
+    assert_close(at(list, 0)->flops, 1e6, 1e-15);
+    assert_close(at(list, 0)->high_s, 1.1e-3, 1e-15);
+    assert_int_equal(at(list, 1)->op, OP_KINDS);
+    assert_int_equal(at(list, 1)->collective, COLLECTIVE_ALL_TO_ALL);
+}
+
+/* read(write(x)) == x for random rows, and the order of the columns does not matter. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    GRand *rand = g_rand_new_with_seed(3);
+    g_autoptr(GArray) list = measurements_new();
+    for (uint32_t i = 0; i < 300; i++) {
+        const bool op = g_rand_boolean(rand);
+        Measurement m = {
+            .device = g_strdup_printf("type %u", i % 3),
+            .shape = g_strdup(i % 2 ? "3x4;5" : ""),
+            .op = op ? (OpKind)g_rand_int_range(rand, 0, OP_KINDS) : OP_KINDS,
+            .collective = op ? COLLECTIVES
+                             : (Collective)g_rand_int_range(rand, 0, COLLECTIVES_PRICED),
+            .ranks = (uint32_t)g_rand_int_range(rand, 1, 100),
+            .repeats = (uint32_t)g_rand_int_range(rand, 1, 100),
+            .share = g_rand_double(rand),
+            .flops = op ? g_rand_double_range(rand, 0, 1e15) : 0,
+            .bytes = g_rand_double_range(rand, 0, 1e12),
+            .median_s = exp(g_rand_double_range(rand, -15, 3))};
+        m.low_s = m.median_s * g_rand_double(rand);
+        m.high_s = m.median_s * (1 + g_rand_double(rand));
+        g_array_append_val(list, m);
+    }
+    g_rand_free(rand);
+    g_autofree char *text = measurements_write(list, "made up");
+    g_autoptr(GArray) again = parse("m.csv", text);
+    g_autofree char *second = measurements_write(again, "made up");
+    assert_string_equal(text, second);
+    assert_int_equal(again->len, list->len);
+    for (uint32_t i = 0; i < list->len; i++)
+        assert_true(at(again, i)->median_s == at(list, i)->median_s &&
+                    at(again, i)->bytes == at(list, i)->bytes &&
+                    at(again, i)->op == at(list, i)->op &&
+                    at(again, i)->collective == at(list, i)->collective);
+}
+
+static void test_bad_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *row, *part;
+    } bad[] = {
+        {"cpu,linear,s,2,0.75,1e6,4096,10,1e-3,9e-4\n", "m.csv:2: expected 11 columns"},
+        {"cpu,linaer,s,2,0.75,1e6,4096,10,1e-3,9e-4,1\n", "kind: expected an op kind"},
+        {"cpu,slice,s,2,0.75,1e6,4096,10,1e-3,9e-4,1\n", "kind: expected an op kind"},
+        {"cpu,linear,s,0,0.75,1e6,4096,10,1e-3,9e-4,1\n", "ranks: expected a number"},
+        {"cpu,linear,s,1.5,0.75,1e6,4096,10,1e-3,9e-4,1\n", "whole numbers"},
+        {"cpu,linear,s,2,1.75,1e6,4096,10,1e-3,9e-4,1\n", "share: expected a number"},
+        {"cpu,linear,s,2,0.75,x,4096,10,1e-3,9e-4,1\n", "flops: expected a number"},
+        {"cpu,linear,s,2,0.75,nan,4096,10,1e-3,9e-4,1\n", "flops: expected a number"},
+        {"cpu,linear,s,2,0.75,1,-1,10,1e-3,9e-4,1\n", "bytes: expected a number"},
+        {"cpu,linear,s,2,0.75,1,1,10,0,0,1\n", "median_s: expected a number"},
+        {"cpu,linear,s,2,0.75,1,1,10,1e-3,2e-3,1\n", "low_s: expected a number"},
+        {"cpu,linear,s,2,0.75,1,1,10,1e-3,1e-3,1e-4\n", "high_s: expected a number"},
+        {",linear,s,2,0.75,1,1,10,1e-3,1e-3,1\n", "device: expected a name"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *text = g_strconcat(HEADER, bad[i].row, NULL);
+        refuse("m.csv", text, bad[i].part);
+    }
+    refuse("m.csv", HEADER, "holds no measurement");
+    refuse("m.csv", "device,kind,median_s,colour\n", "column 'colour'");
+    refuse("m.csv", "device,kind,median_s\n", "expected a column shape");
+    refuse("m.csv", "something else\n", "expected a measurement file");
+    refuse("m.csv", "", "expected a measurement file");
+}
+
+#define NCCL_HEAD                                                                        \
+    "# nThread 1 nGpus 2 minBytes 0 maxBytes 1024 step: 2(factor) iters: 20\n"           \
+    "# Using devices\n"                                                                  \
+    "#  Rank  0 Group  0 Pid  1 on  host device  0 [0000:04:00] NVIDIA H100 80GB HBM3\n" \
+    "#  Rank  1 Group  0 Pid  1 on  host device  1 [0000:05:00] NVIDIA H100 80GB HBM3\n" \
+    "#       size         count      type   redop    root     time   algbw   busbw "     \
+    "#wrong"
+#define NCCL_ROWS                                                                        \
+    "\n#        (B)    (elements)                               (us)  (GB/s)\n"          \
+    "           0             0     float     sum      -1     5.00    0.00    0.00     " \
+    " 0\n"                                                                               \
+    "host:1:1 [0] NCCL INFO something\n"                                                 \
+    "        1024           256     float     sum      -1    20.00    0.05    0.05     " \
+    " 0\n"                                                                               \
+    "# Out of bounds values : 0 OK\n"
+
+static void test_nccl_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *test;
+        Collective kind;
+        double bytes, seconds;
+    } cases[] = {{"all_reduce", COLLECTIVE_ALL_REDUCE, 1024, 20e-6},
+                 {"all_gather", COLLECTIVE_ALL_GATHER, 1024, 20e-6},
+                 {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, 1024, 20e-6},
+                 {"alltoall", COLLECTIVE_ALL_TO_ALL, 2048, 20e-6},
+                 {"broadcast", COLLECTIVE_GROUPED_ALL_GATHER, 2048, 40e-6},
+                 {"reduce", COLLECTIVE_GROUPED_REDUCE_SCATTER, 2048, 40e-6}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "# Collective test starting: %s_perf\n" NCCL_HEAD NCCL_ROWS, cases[i].test);
+        g_autofree char *file = g_strdup_printf("%s.log", cases[i].test);
+        g_autoptr(GArray) named = parse("x.log", text);
+        g_autoptr(GArray) unnamed = parse(file, NCCL_HEAD NCCL_ROWS);
+        g_autofree char *a = measurements_write(named, NULL),
+                        *b = measurements_write(unnamed, NULL);
+        assert_string_equal(a, b);
+        assert_int_equal(named->len, 1);
+        assert_int_equal(at(named, 0)->collective, cases[i].kind);
+        assert_int_equal(at(named, 0)->ranks, 2);
+        assert_string_equal(at(named, 0)->device, "NVIDIA H100 80GB HBM3");
+        assert_close(at(named, 0)->bytes, cases[i].bytes, 1e-15);
+        assert_close(at(named, 0)->median_s, cases[i].seconds, 1e-12);
+    }
+    refuse("x.log", NCCL_HEAD NCCL_ROWS, "x.log:7: expected '# Collective test starting");
+    refuse("x.log", "# Collective test starting: sendrecv_perf\n" NCCL_HEAD NCCL_ROWS,
+           "got ' sendrecv_perf'");
+    refuse("all_reduce.log", NCCL_HEAD "\n 1024 256 float\n", "as wide as the header");
+    refuse("all_reduce.log", NCCL_HEAD "\n 1024 256 float sum -1 N/A 0 0 0\n",
+           "a time in us");
+    refuse("all_reduce.log", "# algbw busbw\n 1024 256 float sum -1 9 0 0 0\n",
+           "the devices and the header");
+}
+
+#define JSON(program, rows)                                                         \
+    "{\"version\": 2, \"args\": [\"/x/" program "_perf\", \"-b\"], \"config\": "    \
+    "{\"nthreads\": 1, \"ngpus\": 2, \"devices\": [{\"rank\": 0, \"device_info\": " \
+    "\"H100\"}, {\"rank\": 2}]}, \"results\": [" rows "]}"
+
+static void test_nccl_json(void **state)
+{
+    (void)state;
+    g_autoptr(GArray) list = parse(
+        "x.json", JSON("all_gather", "{\"size\": 4096, \"out_of_place\": {\"time\": "
+                                     "12.5}, \"in_place\": {\"time\": 99.0}}"));
+    assert_int_equal(list->len, 1);
+    assert_int_equal(at(list, 0)->ranks, 4);
+    assert_int_equal(at(list, 0)->collective, COLLECTIVE_ALL_GATHER);
+    assert_string_equal(at(list, 0)->device, "H100");
+    assert_close(at(list, 0)->median_s, 12.5e-6, 1e-12);
+    refuse("x.json", JSON("all_gather", ""), "holds no measurement");
+    refuse("x.json", JSON("hypercube", ""), "expected output of all_reduce");
+    refuse("x.json", JSON("all_gather", "{\"size\": 4096}"), "results[0]: expected size");
+    refuse("x.json", "{}", "expected the JSON of nccl-tests");
+    refuse("x.json", "{", "not JSON");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_csv),       cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad_rows),  cmocka_unit_test(test_nccl_text),
+        cmocka_unit_test(test_nccl_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
