@@ -126,7 +126,7 @@ static const double SMALLEST_SCALE = 1e-6;
 
 void fit_robust(const FitData *data, double *x)
 {
-    enum { ROUNDS = 15 };
+    enum { ROUNDS = 8 };
     g_autofree double *weight = g_new(double, data->n + 1);
     g_autofree double *error = g_new(double, data->n + 1);
     for (uint32_t i = 0; i < data->n; i++)
@@ -181,7 +181,7 @@ void fit_bootstrap(const FitData *data, uint32_t rounds, uint64_t seed, double *
 
 /* --- in pieces --- */
 
-enum { MAX_CUTS = 20, FOLDS = 5, MIN_ROWS = 3 };
+enum { MAX_CUTS = 32, FOLDS = 5, MIN_ROWS = 3 };
 
 /* Rows in the order of size, and places where a piece may end: cut[c] is the first row of the next one. */
 typedef struct {

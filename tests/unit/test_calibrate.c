@@ -102,7 +102,7 @@ static double network_s(Collective kind, double bytes, double share)
 {
     ClusterView view = {.n_devices = 2};
     view.collective[kind] =
-        bytes <= BREAK ? (LinkCost){5e-6, 1e9} : (LinkCost){60e-6, 4e9};
+        bytes <= BREAK ? (LinkCost){5e-6, 1e9} : (LinkCost){200e-6, 4e9};
     return sim_collective_s(&view, kind, bytes, share, share);
 }
 
