@@ -26,6 +26,17 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     return cut;
 }
 
+/* Most splits are those of the instruction before. */
+static void add_split(GArray *splits, const Split *split)
+{
+    enum { LATEST = 8 };
+    for (uint32_t i = 0; i < splits->len && i < LATEST; i++)
+        if (plan_compare_splits(&g_array_index(splits, Split, splits->len - 1 - i),
+                                split) == 0)
+            return;
+    g_array_append_vals(splits, split, 1);
+}
+
 static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batch,
                     uint32_t group, uint32_t segment, TensorId tensor, Form form,
                     GArray *splits)
@@ -33,9 +44,9 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
     const PlanCut cut =
         plan_cut(plan->program, graph, batch, group, segment, tensor, form);
     if (cut.has_parts)
-        g_array_append_val(splits, cut.batch);
+        add_split(splits, &cut.batch);
     if (cut.is_cut)
-        g_array_append_val(splits, cut.inner);
+        add_split(splits, &cut.inner);
 }
 
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,

@@ -15,11 +15,19 @@
 #include <math.h>
 #include <string.h>
 
+/* A program that was considered with ratios, and what its plan was; or balanced, and its ratios then. */
+typedef struct {
+    Program *program;
+    double *ratio;
+    bool feasible;
+} Known;
+
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
     const PlannerOptions *options;
-    Plan *best;  /* NULL until there is a candidate */
+    GArray *considered, *balanced; /* Known: rounds and baselines meet the same again */
+    Plan *best;                    /* NULL until there is a candidate */
     bool pinned; /* the ratios stay what they are */
     double search_s, balance_s;
     const double
@@ -43,17 +51,59 @@ static bool better(const Plan *a, const Plan *b)
     return a->iteration_time_s < b->iteration_time_s;
 }
 
+static bool same_program(const Program *a, const Program *b)
+{
+    return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
+}
+
+static void known_clear(gpointer data)
+{
+    Known *known = data;
+    program_free(known->program);
+    g_free(known->ratio);
+}
+
+/* What is known of a program, with these ratios if they are given; NULL if nothing is. */
+static const Known *find_known(const Alternation *a, const GArray *all,
+                               const Program *program, const double *ratio)
+{
+    for (uint32_t i = 0; i < all->len; i++) {
+        const Known *known = &g_array_index(all, Known, i);
+        if (same_program(known->program, program) &&
+            (!ratio || same_ratios(known->ratio, ratio, a->view->n_devices)))
+            return known;
+    }
+    return NULL;
+}
+
+static void note(const Alternation *a, GArray *all, const Program *program,
+                 const double *ratio, bool feasible)
+{
+    Known known = {program_copy(program),
+                   g_memdup2(ratio, a->view->n_devices * sizeof *ratio), feasible};
+    g_array_append_val(all, known);
+}
+
 /* *feasible is set if the plan fits the memory, and left alone otherwise. */
 static bool consider(Alternation *a, const Program *program, const double *ratio,
                      bool *feasible, GError **error)
 {
+    const bool proved = a->proved && same_ratios(a->proved, ratio, a->view->n_devices);
+    const Known *known = find_known(a, a->considered, program, ratio);
+    if (known && a->best) {
+        *feasible |= known->feasible;
+        a->best->optimal |= proved && same_program(a->best->program, program) &&
+                            same_ratios(a->best->ratio, ratio, a->view->n_devices);
+        return true;
+    }
     g_autoptr(Plan) candidate = plan_new();
     candidate->bucket_bytes = a->options->bucket_bytes;
     plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
     if (!plan_complete(candidate, a->graph, a->view, error))
         return false;
-    candidate->optimal = a->proved && same_ratios(a->proved, ratio, a->view->n_devices);
+    candidate->optimal = proved;
     *feasible |= candidate->feasible;
+    note(a, a->considered, program, ratio, candidate->feasible);
     if (better(candidate, a->best)) {
         g_clear_pointer(&a->best, plan_free);
         a->best = g_steal_pointer(&candidate);
@@ -90,6 +140,11 @@ static bool balance(Alternation *a, const Program *program, double *ratio, bool 
     static const double part[] = {1, 0.98, 0.95, 0.9};
     if (a->pinned)
         return true;
+    const Known *known = find_known(a, a->balanced, program, NULL);
+    if (known) {
+        memcpy(ratio, known->ratio, a->view->n_devices * sizeof *ratio);
+        return consider(a, program, ratio, feasible, error);
+    }
     g_autoptr(SimLinear) linear =
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
@@ -106,8 +161,11 @@ static bool balance(Alternation *a, const Program *program, double *ratio, bool 
             return false;
     }
     *feasible |= fits;
-    return fits || (solve_ratios(a, linear, NULL, 1, ratio, error) &&
-                    consider(a, program, ratio, feasible, error));
+    if (!fits && (!solve_ratios(a, linear, NULL, 1, ratio, error) ||
+                  !consider(a, program, ratio, feasible, error)))
+        return false;
+    note(a, a->balanced, program, ratio, fits);
+    return true;
 }
 
 /* Whether the ratios occurred before: convergence, or an oscillation. */
@@ -224,6 +282,22 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
     return high == 0 || alternate(a, start, memory_s, error);
 }
 
+/* Whether a program is slower than the best plan by more than rounding could make up for, at these ratios and at its best. */
+static bool hopeless(Alternation *a, const Program *program, const double *ratio)
+{
+    static const double rounding = 1.1;
+    if (!fits(a))
+        return false;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    g_autofree double *best = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    if (!a->pinned && !solve_ratios(a, linear, NULL, 1, best, NULL))
+        return false;
+    g_autofree double *share = sim_shares(linear, a->view, best);
+    return sim_linear_time(linear, a->view, share, NULL, NULL) >
+           a->best->iteration_time_s * rounding;
+}
+
 static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
 {
     for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline < BASELINES; baseline++) {
@@ -231,7 +305,8 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
-        if (!synth_pins_hold(a->options->held, a->graph, program))
+        if (!synth_pins_hold(a->options->held, a->graph, program) ||
+            hopeless(a, program, ratio))
             continue;
         g_autofree double *balanced =
             g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
@@ -246,7 +321,13 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
 bool plan_make_hap(const Graph *graph, const ClusterView *view,
                    const PlannerOptions *options, Plan *plan, GError **error)
 {
-    Alternation a = {.graph = graph, .view = view, .options = options};
+    Alternation a = {.graph = graph,
+                     .view = view,
+                     .options = options,
+                     .considered = g_array_new(FALSE, FALSE, sizeof(Known)),
+                     .balanced = g_array_new(FALSE, FALSE, sizeof(Known))};
+    g_array_set_clear_func(a.considered, known_clear);
+    g_array_set_clear_func(a.balanced, known_clear);
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
                       *pinned = ratios_pinned(view, options->ratios);
@@ -273,6 +354,8 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     plan->search_time_s = a.search_s;
     plan->balance_time_s = a.balance_s;
     plan_free(a.best);
+    g_array_unref(a.considered);
+    g_array_unref(a.balanced);
     return done;
 }
 

@@ -21,14 +21,24 @@ static int compare(const void *a, const void *b)
     return (x->units > y->units) - (x->units < y->units);
 }
 
+/* Most splits are those of the instruction before. */
+static void collect(GArray *splits, SimSplit split)
+{
+    enum { LATEST = 8 };
+
+    for (uint32_t i = 0; i < splits->len && i < LATEST; i++)
+        if (compare(&g_array_index(splits, SimSplit, splits->len - 1 - i), &split) == 0)
+            return;
+    g_array_append_val(splits, split);
+}
+
 static void collect_form(GArray *splits, const Graph *graph,
                          const uint16_t *tensor_segment, TensorId tensor, Form form)
 {
     if (!form_is_gather(form))
         return;
-    SimSplit split = {tensor_segment[tensor],
-                      graph_tensor(graph, tensor)->units[form_dim(form)]};
-    g_array_append_val(splits, split);
+    collect(splits, (SimSplit){tensor_segment[tensor],
+                               graph_tensor(graph, tensor)->units[form_dim(form)]});
 }
 
 static void collect_instr(GArray *splits, const Graph *graph, const uint16_t *segment,
@@ -42,10 +52,8 @@ static void collect_instr(GArray *splits, const Graph *graph, const uint16_t *se
     }
     const Op *op = graph_get_op(graph, instr->op);
     const Rule rule = sim_split_rule(graph, instr);
-    if (rule.loop >= 0) {
-        SimSplit split = {op_segment(segment, instr->op), rule.units};
-        g_array_append_val(splits, split);
-    }
+    if (rule.loop >= 0)
+        collect(splits, (SimSplit){op_segment(segment, instr->op), rule.units});
     for (uint32_t i = 0; i < op->n_in; i++)
         collect_form(splits, graph, tensor_segment, op->in[i], instr->form[i]);
     for (uint32_t i = 0; i < op->n_out; i++)

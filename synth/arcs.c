@@ -45,7 +45,9 @@ typedef struct {
     GArray *first;  /* Part: one of them */
     /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
     double *first_s;
-    double *row; /* [to] */
+    uint32_t *first_to; /* [first * n_dy + dy]: the outputs' part of `to` */
+    double *zeros;      /* [n_dy] */
+    double *row;        /* [to] */
 } Table;
 
 static double step_s(const Step *step, uint32_t h)
@@ -214,7 +216,8 @@ static void drop_dy(Table *t)
         const double *dy_s = price_dy(t, group->needs.wanted_dy);
         double *s = &g_array_index(t->part_s, double, at * t->n_dy);
         for (uint32_t dy = 0; dy < t->n_dy; dy++)
-            s[dy] = fmin(s[dy], group->least.s[t->h] + dy_s[dy]);
+            if (group->least.s[t->h] + dy_s[dy] < s[dy])
+                s[dy] = group->least.s[t->h] + dy_s[dy];
     }
 }
 
@@ -258,7 +261,7 @@ static void drop_second(Table *t)
             double *to =
                 first_at(t, first_of[p], state, c->survives[1] ? ask->after[f] : 0);
             for (uint32_t dy = 0; dy < t->n_dy; dy++)
-                to[dy] = fmin(to[dy], from[dy] + s);
+                to[dy] = from[dy] + s < to[dy] ? from[dy] + s : to[dy];
         }
     }
 }
@@ -276,46 +279,53 @@ static uint32_t output_to(const Table *t, const Part *part, uint32_t dy)
     return to;
 }
 
+/* Conversions of dy by arrival, see price_aliases; zeros if no input gets dy itself. */
+static const double *alias_at(Table *t, const Part *part, const uint32_t *g)
+{
+    const Choices *c = t->c;
+    if (!t->alias_s)
+        return t->zeros;
+    uint32_t shared =
+        index_add(&t->shared, part->shared[0] | (uint64_t)part->shared[1] << 8);
+    size_t row = (shared * c->in[0].n_gradients + g[0]) * c->in[1].n_gradients + g[1];
+    return t->alias_s + row * t->n_dy;
+}
+
+static void least_of(double *to, const uint32_t *at, const double *from,
+                     const double *alias_s, double s, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double sum = from[i] + alias_s[i] + s;
+        if (sum < to[at[i]])
+            to[at[i]] = sum;
+    }
+}
+
 /* The least cost from states of both inputs to all states after. */
 static void fill_row(Table *t, uint32_t state0, uint32_t state1)
 {
     const Choices *c = t->c;
-    const uint32_t state[] = {state0, state1};
-    uint32_t f[TRANSITION_IN], g[TRANSITION_IN];
-    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-        f[i] = state[i] / c->in[i].n_gradients;
-        g[i] = state[i] % c->in[i].n_gradients;
-    }
+    const uint32_t f0 = state0 / c->in[0].n_gradients;
+    const uint32_t g[] = {state0 % c->in[0].n_gradients, state1 % c->in[1].n_gradients};
+    const uint32_t afters = n_afters(c);
     for (uint32_t to = 0; to < c->n_to; to++)
         t->row[to] = INFINITY;
     uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
     for (uint32_t k = 0; k < t->first->len; k++) {
         const Part *part = &g_array_index(t->first, Part, k);
         const Ask *ask = &g_array_index(t->input[0].asks, Ask, part->ask[0]);
-        double s = ask->s[f[0]] + t->input[0].contribution[part->makes[0]][g[0]];
+        double s = ask->s[f0] + t->input[0].contribution[part->makes[0]][g[0]];
         if (!isfinite(s))
             continue;
-        const double *alias_s = NULL;
-        if (t->alias_s) {
-            uint32_t shared =
-                index_add(&t->shared, part->shared[0] | (uint64_t)part->shared[1] << 8);
-            alias_s = t->alias_s + (size_t)((shared * c->in[0].n_gradients + g[0]) *
-                                                c->in[1].n_gradients +
-                                            g[1]) *
-                                       t->n_dy;
-        }
-        uint32_t base =
-            c->survives[0] ? ask->after[f[0]] * c->in[0].n_gradients + g[0] : 0;
-        for (uint32_t after = 0; after < n_afters(c); after++) {
-            const double *from = first_at(t, k, state1, after);
-            uint32_t inputs =
-                c->survives[1] ? base * c->in[1].n + after * c->in[1].n_gradients + g[1]
-                               : base;
-            for (uint32_t dy = 0; dy < t->n_dy; dy++) {
-                double *to = &t->row[inputs * n_out + output_to(t, part, dy)];
-                double cost = s + from[dy] + (alias_s ? alias_s[dy] : 0);
-                *to = fmin(*to, cost);
-            }
+        const double *alias_s = alias_at(t, part, g);
+        const double *from = first_at(t, k, state1, 0);
+        uint32_t inputs = c->survives[0] ? ask->after[f0] * c->in[0].n_gradients + g[0] : 0;
+        for (uint32_t after = 0; after < afters; after++, from += t->n_dy) {
+            uint32_t both = c->survives[1] ? inputs * c->in[1].n +
+                                                 after * c->in[1].n_gradients + g[1]
+                                           : inputs;
+            least_of(t->row + both * n_out, t->first_to + k * t->n_dy, from, alias_s, s,
+                     t->n_dy);
         }
     }
 }
@@ -354,6 +364,8 @@ static void table_clear(Table *t)
     g_array_unref(t->first);
     g_free(t->first_s);
     g_free(t->alias_s);
+    g_free(t->first_to);
+    g_free(t->zeros);
     g_free(t->row);
 }
 
@@ -374,6 +386,12 @@ static void find_arcs(Choices *c, uint32_t h)
     drop_dy(&t);
     drop_second(&t);
     price_aliases(&t);
+    t.zeros = g_new0(double, t.n_dy);
+    t.first_to = g_new(uint32_t, t.first->len * t.n_dy);
+    for (uint32_t k = 0; k < t.first->len; k++)
+        for (uint32_t dy = 0; dy < t.n_dy; dy++)
+            t.first_to[k * t.n_dy + dy] =
+                output_to(&t, &g_array_index(t.first, Part, k), dy);
     for (uint32_t in = 0; in < c->n_in; in++) {
         fill_row(&t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
         keep_row(&t, c, in);
