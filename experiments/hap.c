@@ -28,7 +28,7 @@ typedef struct {
     const PlannerOptions *options;
     GArray *considered, *balanced; /* Known: rounds and baselines meet the same again */
     Plan *best;                    /* NULL until there is a candidate */
-    bool pinned; /* the ratios stay what they are */
+    bool pinned;                   /* the ratios stay what they are */
     double search_s, balance_s;
     const double
         *proved; /* ratios that the program at hand is proved best for, or NULL */

@@ -209,9 +209,9 @@ static void drop_dy(Table *t)
         uint32_t at = index_add(&t->parts, first_key(&part) << 15 | input_key(&part, 1));
         if (at == t->part->len) {
             g_array_append_val(t->part, part);
-            double none = INFINITY;
+            g_array_set_size(t->part_s, (at + 1) * t->n_dy);
             for (uint32_t dy = 0; dy < t->n_dy; dy++)
-                g_array_append_val(t->part_s, none);
+                g_array_index(t->part_s, double, at * t->n_dy + dy) = INFINITY;
         }
         const double *dy_s = price_dy(t, group->needs.wanted_dy);
         double *s = &g_array_index(t->part_s, double, at * t->n_dy);
@@ -319,11 +319,12 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
             continue;
         const double *alias_s = alias_at(t, part, g);
         const double *from = first_at(t, k, state1, 0);
-        uint32_t inputs = c->survives[0] ? ask->after[f0] * c->in[0].n_gradients + g[0] : 0;
+        uint32_t inputs =
+            c->survives[0] ? ask->after[f0] * c->in[0].n_gradients + g[0] : 0;
         for (uint32_t after = 0; after < afters; after++, from += t->n_dy) {
-            uint32_t both = c->survives[1] ? inputs * c->in[1].n +
-                                                 after * c->in[1].n_gradients + g[1]
-                                           : inputs;
+            uint32_t both =
+                c->survives[1] ? inputs * c->in[1].n + after * c->in[1].n_gradients + g[1]
+                               : inputs;
             least_of(t->row + both * n_out, t->first_to + k * t->n_dy, from, alias_s, s,
                      t->n_dy);
         }
@@ -334,12 +335,16 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
 static void keep_row(Table *t, Choices *choices, uint32_t in)
 {
     if (t->h == 0) {
+        uint32_t n = choices->arcs->len;
+        g_array_set_size(choices->arcs, n + choices->n_to);
+        Arc *arc = &g_array_index(choices->arcs, Arc, 0);
         for (uint32_t to = 0; to < choices->n_to; to++)
             if (isfinite(t->row[to])) {
-                Arc arc = {.to = to, .least.s[0] = t->row[to]};
-                g_array_append_val(choices->arcs, arc);
+                arc[n].to = to;
+                arc[n++].least.s[0] = t->row[to];
             }
-        choices->first_arc[in + 1] = choices->arcs->len;
+        g_array_set_size(choices->arcs, n);
+        choices->first_arc[in + 1] = n;
         return;
     }
     for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {

@@ -161,7 +161,8 @@ static double best_of(const Search *s, bool least)
 /* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster than the known one. */
 static void walk_widening(Search *s, uint32_t beam)
 {
-    static const double first = 1e-4, factor = 5;
+    /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly worse. */
+    static const double first = 1e-9, second = 1e-5, factor = 5;
     double width = first;
     if (s->states->late)
         return;
@@ -170,7 +171,7 @@ static void walk_widening(Search *s, uint32_t beam)
         return;
     do {
         s->limit_s = fmin(relaxed_bound(s) * (1 + width), s->upper_s);
-        width *= factor;
+        width = width == first ? second : factor * width;
         walk_labels(s, beam);
         double best = best_of(s, false);
         s->upper_s = fmin(s->upper_s, best);

@@ -85,6 +85,12 @@ void choices_inputs(const Choices *c, uint32_t in, Held held[TRANSITION_IN])
 
 /* --- choices --- */
 
+/* Transitions along an arc, and how much dearer than the arc they may be. */
+typedef struct {
+    Times slack;
+    GArray *transitions;
+} Found;
+
 static const Range nothing = {.n = 1, .n_forms = 1, .n_gradients = 1};
 
 Choices *choices_new(const Pricer *pricer, const OpView *view,
@@ -116,7 +122,7 @@ Choices *choices_new(const Pricer *pricer, const OpView *view,
     c->n_in = c->same ? c->in[0].n : c->in[0].n * c->in[1].n;
     c->halves = g_array_new(FALSE, FALSE, sizeof(Half));
     c->groups = g_array_new(FALSE, FALSE, sizeof(Group));
-    c->found = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    c->found = g_array_new(FALSE, TRUE, sizeof(Found));
     c->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     choices_enumerate(c);
     choices_find_arcs(c);
@@ -130,7 +136,8 @@ void choices_free(Choices *c)
     g_array_unref(c->groups);
     g_array_unref(c->arcs);
     g_free(c->first_arc);
-    g_hash_table_destroy(c->found);
+    index_clear(&c->asked);
+    g_array_unref(c->found);
     g_ptr_array_unref(c->lists);
     g_free(c);
 }
@@ -341,12 +348,6 @@ static void try_group(const Along *s, const Group *group)
     }
 }
 
-/* Transitions along an arc, and how much dearer than the arc they may be. */
-typedef struct {
-    Times slack;
-    GArray *transitions;
-} Found;
-
 static bool covers(const Pricer *pricer, const Times *a, const Times *b)
 {
     for (uint32_t h = 0; h < pricer->n_classes; h++)
@@ -371,14 +372,12 @@ static GArray *find_along(Choices *c, uint32_t in, const Arc *arc, const Times *
 
 const GArray *choices_along(Choices *c, uint32_t in, const Arc *arc, const Times *slack)
 {
-    gint64 key = (gint64)((guint64)in << 32 | arc->to);
-    Found *found = g_hash_table_lookup(c->found, &key);
-    if (found && covers(c->pricer, &found->slack, slack))
+    uint32_t at = index_add(&c->asked, (uint64_t)in << 32 | arc->to);
+    if (at == c->found->len)
+        g_array_set_size(c->found, at + 1);
+    Found *found = &g_array_index(c->found, Found, at);
+    if (found->transitions && covers(c->pricer, &found->slack, slack))
         return found->transitions;
-    if (!found) {
-        found = g_new0(Found, 1);
-        g_hash_table_insert(c->found, g_memdup2(&key, sizeof key), found);
-    }
     for (uint32_t h = 0; h < c->pricer->n_classes; h++)
         found->slack.s[h] = fmax(slack->s[h], 2 * found->slack.s[h]);
     return found->transitions = find_along(c, in, arc, &found->slack);

@@ -103,8 +103,9 @@ typedef struct {
     GArray *halves, *groups;      /* Half, Group */
     GArray *arcs;                 /* Arc, by `in` */
     uint32_t *first_arc;          /* [n_in + 1] */
-    GHashTable *found;            /* in and to -> transitions found so far */
-    GPtrArray *lists;             /* of transitions */
+    Index asked;      /* in and to of arcs whose transitions were asked for -> */
+    GArray *found;    /* Found */
+    GPtrArray *lists; /* of transitions */
 } Choices;
 
 /* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. NULL: the errors of
