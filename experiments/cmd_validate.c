@@ -21,14 +21,17 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static void print_rows(const Validation *v)
 {
+    const char *group = "";
     printf("%12s %12s %8s   %s\n", "predicted", "measured", "error", "plan");
     for (uint32_t i = 0; i < v->row->len; i++) {
         const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
         g_autofree char *predicted = units_format(row->predicted_s, QUANTITY_TIME);
         g_autofree char *measured = units_format(row->measured_s, QUANTITY_TIME);
-        printf("%12s %12s %+6.1f %%   %s%s%s", predicted, measured,
-               100 * (row->predicted_s / row->measured_s - 1), row->group,
-               *row->group ? ": " : "", row->plan);
+        if (strcmp(group, row->group) != 0)
+            printf("%s\n", row->group);
+        group = row->group;
+        printf("%12s %12s %+6.1f %%   %s", predicted, measured,
+               100 * (row->predicted_s / row->measured_s - 1), row->plan);
         if (row->unmeasured > 0)
             printf(" (%u instructions outside of what was calibrated)", row->unmeasured);
         printf("\n");
@@ -100,7 +103,7 @@ static void print_json(const Validation *v)
         groups, "version", KILTER_VERSION));
 }
 
-/* Rows of the figure: measured, predicted, index of the group. */
+/* Rows of the figure: measured, predicted. */
 static bool draw(const Validation *v, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\n");

@@ -256,7 +256,8 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
 Validation *validate_store(const char *file, GError **error)
 {
     static const char sql[] =
-        "SELECT planner, ratios, model || ' ' || (config ->> '$.slowdown'),"
+        "SELECT planner, substr(config ->> '$.program', 1, 8), model || ' ' || (config "
+        "->> '$.slowdown'),"
         " iteration_time_s, detail ->> '$.predicted_time_s', detail ->> '$.unmeasured'"
         " FROM result WHERE fidelity = 'exec' AND status = 'ok' AND"
         " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> '$.slowdown',"

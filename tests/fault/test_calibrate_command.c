@@ -1,0 +1,161 @@
+/* kilter profile, calibrate, exec --db and validate as people call them: the loop closes, and bad input says so in one line
+ * and leaves nothing behind. */
+#include <jansson.h>
+
+#include "exec/exec.h"
+#include "tests/support/program.h"
+
+#define TINY "vit:layers=1,hidden=12,heads=2,ffn=24,patch=16,global_batch=8"
+
+static json_t *json_of(const Sandbox *sandbox, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(sandbox, line);
+    json_t *root = json_loads(ran.out, 0, NULL);
+    if (!root)
+        fail_msg("%s: no JSON: %s", line, ran.out);
+    return root;
+}
+
+static double number(const json_t *root, const char *key)
+{
+    const json_t *value = json_object_get(root, key);
+    if (!json_is_number(value))
+        fail_msg("no number %s", key);
+    return json_number_value(value);
+}
+
+static void test_loop(void **state)
+{
+    (void)state;
+    if (!exec_mpi_built())
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    json_t *root = json_of(sandbox, "profile " TINY " --ranks 2 --repeats 2 --warm-up 1 "
+                                    "--largest 2KiB -o measured.csv --json");
+    assert_true(number(root, "ops") > 40);
+    assert_int_equal(number(root, "collectives"), 2 * (1 + 5 * 3));
+    json_decref(root);
+    root = json_of(sandbox, "calibrate measured.csv -o mine.yaml --json");
+    assert_true(json_array_size(json_object_get(root, "fits")) > 20);
+    json_decref(root);
+    static const char *const planner[] = {"dp-ev", "hap"};
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *line = g_strdup_printf(
+            "exec " TINY " mine.yaml -p %s --slowdown 1=2 --repeats 2 --db r.db --json",
+            planner[i]);
+        for (uint32_t again = 0; again < 2;
+             again++) { /* the second is not stored twice */
+            root = json_of(sandbox, line);
+            assert_true(number(root, "predicted_time_s") > 0);
+            assert_true(json_is_object(json_object_get(
+                json_array_get(json_object_get(root, "stages"), 0), "predicted")));
+            json_decref(root);
+        }
+    }
+    root = json_of(sandbox, "validate r.db --json");
+    assert_int_equal(number(root, "plans"), 2);
+    assert_true(number(root, "mape") > 0);
+    assert_int_equal(json_array_size(json_object_get(root, "groups")), 1);
+    json_decref(root);
+}
+
+/* Nothing is stored of a run that fails. */
+static void test_failed_run(void **state)
+{
+    (void)state;
+    if (!exec_mpi_built())
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    program_refuses(sandbox,
+                    "exec vit:layers=1 hap-a100-4 -p dp-ev --shrink --repeats "
+                    "1000000 --timeout 1 --db r.db",
+                    1, "more than the 1 s");
+    sandbox_write(sandbox, "r.db", "not a store");
+    program_refuses(sandbox, "exec vit:layers=1 hap-a100-4 -p dp-ev --shrink --db r.db",
+                    2, "r.db");
+}
+
+static void test_profile_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    program_refuses(sandbox, "profile vit", 2, "expected --output");
+    program_refuses(sandbox, "profile vit -o m.csv --backend gpu", 2, "--backend");
+    program_refuses(sandbox, "profile vit -o m.csv --backend cuda", 1, "cuda");
+    program_refuses(sandbox, "profile vit -o m.csv --ranks 0", 2, "--ranks");
+    program_refuses(sandbox, "profile vit -o m.csv --device a,b", 2, "--device");
+    program_refuses(sandbox, "profile vit -o m.csv --largest big", 2, "--largest");
+    if (exec_mpi_built())
+        program_refuses(sandbox, "profile nothing -o m.csv", 2, "nothing");
+}
+
+#define HEADER "device,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n"
+
+static void test_calibrate_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "m.csv", HEADER "cpu,linear,,2,1,9,9,1,1e-3,1e-3,1e-3\n");
+    sandbox_write(sandbox, "bad.csv", HEADER "cpu,liner,,2,1,9,9,1,1e-3,1e-3,1e-3\n");
+    program_refuses(sandbox, "calibrate m.csv", 2, "expected --output");
+    program_refuses(sandbox, "calibrate none.csv -o c.yaml", 2, "none.csv");
+    program_refuses(sandbox, "calibrate bad.csv -o c.yaml", 2, "bad.csv:2: kind");
+    program_refuses(sandbox, "calibrate m.csv -o c.yaml", 2, "no all_reduce among 2");
+    program_refuses(sandbox, "calibrate m.csv -o c.yaml --base hap-8", 2,
+                    "no device type cpu");
+    program_refuses(sandbox, "calibrate m.csv -o c.yaml --memory much", 2, "--memory");
+    program_refuses(sandbox, "calibrate m.csv -o nowhere/c.yaml", 2, "nowhere");
+    program_run_good(sandbox, "calibrate m.csv -o c.yaml --ranks 1 -q");
+}
+
+static void test_validate_csv(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "v.csv",
+                  "# measured elsewhere\n"
+                  "group,plan,predicted_s,measured_s\n"
+                  "a,x,1,1.1\na,y,2,1.0\nb,x,3,3\nb,y,4,5\n");
+    json_t *root = json_of(sandbox, "validate v.csv --json");
+    assert_int_equal(number(root, "plans"), 4);
+    assert_close(number(root, "mape"), (0.1 / 1.1 + 1 + 0 + 0.2) / 4, 1e-12);
+    assert_close(number(root, "regret_worst"), 0.1, 1e-9);
+    assert_close(number(root, "regret_mean"), 0.05, 1e-9);
+    assert_close(number(root, "within_5_percent"), 0.5, 1e-12);
+    json_decref(root);
+    program_run_good(sandbox, "plan vit:layers=1 hap-8 -p dp-ev -o p.json -q");
+    sandbox_write(sandbox, "p.csv",
+                  "plan,measured_s,slowdown\np.json,1,\np.json,2,0=2\n");
+    root = json_of(sandbox, "validate p.csv --json");
+    const json_t *rows = json_object_get(root, "rows");
+    assert_true(number(json_array_get(rows, 1), "predicted_s") >
+                number(json_array_get(rows, 0), "predicted_s"));
+    json_decref(root);
+    static const struct {
+        const char *text, *part;
+    } bad[] = {{"plan,seconds\n", "column 'seconds'"},
+               {"plan\n", "expected the columns plan and measured_s"},
+               {"plan,measured_s,predicted_s\nx,0,1\n", "b.csv:2: measured_s"},
+               {"plan,measured_s,predicted_s\nx,1,nan\n", "b.csv:2: predicted_s"},
+               {"plan,measured_s,predicted_s\nx,1\n", "b.csv:2: expected 3 columns"},
+               {"plan,measured_s\nnone.json,1\n", "b.csv:2: "},
+               {"plan,measured_s,slowdown\np.json,1,9=2\n", "b.csv:2: --slowdown"},
+               {"plan,measured_s\n", "expected rows"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        sandbox_write(sandbox, "b.csv", bad[i].text);
+        program_refuses(sandbox, "validate b.csv", 2, bad[i].part);
+    }
+    program_refuses(sandbox, "validate none.csv", 2, "none.csv");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_failed_run),
+        cmocka_unit_test(test_profile_refusals),
+        cmocka_unit_test(test_calibrate_refusals),
+        cmocka_unit_test(test_validate_csv),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
