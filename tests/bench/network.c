@@ -72,7 +72,7 @@ static void bench_case(Case *c)
 enum { DRAWS = 1 << 16, HELD = 3000000, RUNS = 3 };
 
 /* Every event that comes out puts one in: so many a second. `heap_only`: without the
- * calendar. Time of the processor, as others may use the machine. */
+ * ladder. Time of the processor, as others may use the machine. */
 static double hold(uint32_t pending, const double *draw_s, bool heap_only)
 {
     SimQueue queue;
@@ -80,7 +80,7 @@ static double hold(uint32_t pending, const double *draw_s, bool heap_only)
 
     sim_queue_init(&queue);
     if (heap_only)
-        queue.retry = UINT32_MAX;
+        queue.most = UINT32_MAX;
     for (; sequence < pending; sequence++)
         sim_queue_push(&queue, &(SimEvent){.time_s = draw_s[sequence % DRAWS],
                                            .sequence = sequence});
@@ -104,14 +104,14 @@ static void bench_hold(void)
     for (uint32_t i = 0; i < DRAWS; i++)
         draw_s[i] = -log(1 - g_rand_double(rand));
     printf("%-36s %10s %10s   M events/s\n", "hold model, pending", "heap alone",
-           "calendar");
+           "ladder");
     for (uint32_t pending = 100; pending <= 1000000; pending *= 10) {
-        double heap = 0, calendar = 0;
+        double heap = 0, ladder = 0;
         for (uint32_t i = 0; i < RUNS; i++) {
             heap = fmax(heap, hold(pending, draw_s, true));
-            calendar = fmax(calendar, hold(pending, draw_s, false));
+            ladder = fmax(ladder, hold(pending, draw_s, false));
         }
-        printf("%36u %10.1f %10.1f\n", pending, heap / 1e6, calendar / 1e6);
+        printf("%36u %10.1f %10.1f\n", pending, heap / 1e6, ladder / 1e6);
     }
 }
 

@@ -144,7 +144,7 @@ static void test_random_against_sort(void **state)
     assert_int_equal(check.next, MANY);
 }
 
-/* --- the calendar: many pending events, uneven in time --- */
+/* --- the ladder: many pending events, uneven in time --- */
 
 enum { PENDING = 20000, HELD = 100000 };
 
@@ -157,7 +157,7 @@ typedef struct {
     uint32_t spread; /* which distribution */
 } Hold;
 
-/* Waiting times that no single width of a calendar's days fits. */
+/* Waiting times that no single width of months fits. */
 static double draw(Hold *h)
 {
     switch (h->spread) {
