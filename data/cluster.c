@@ -177,13 +177,15 @@ static void view_devices(ClusterView *view)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         if (whole) {
-            *device++ =
+            *device =
                 make_device(view, machine, g_strdup(machine->name), machine->gpus);
+            device++->machine = i;
             continue;
         }
         for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
             char *name = g_strdup_printf("%s:%u", machine->name, gpu);
-            *device++ = make_device(view, machine, name, 1);
+            *device = make_device(view, machine, name, 1);
+            device++->machine = i;
         }
     }
 }

@@ -135,6 +135,7 @@ typedef struct {
     const char *name;      /* borrowed from the view */
     const char *type_name; /* borrowed from the cluster */
     uint32_t type;
+    uint32_t machine;      /* index in Cluster.machine */
     double rate;           /* FLOP/s of all its GPUs together */
     uint32_t gpus;         /* GPUs inside; 1 for a plain device */
     uint64_t memory_bytes; /* of ONE of its GPUs */

@@ -110,10 +110,8 @@ static void normalise(double *value, uint32_t n)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
 }
 
-/* Ratios of a group's devices: [replica * n_devices + position], in each replica summing to 1. replica: out, shares of
- * the replicas. */
-static double *group_ratios(const Plan *plan, const DeviceGroup *group, uint32_t segment,
-                            double *replica)
+double *plan_group_shares(const Plan *plan, const DeviceGroup *group, uint32_t segment,
+                          double *replica)
 {
     const uint32_t n = group->n_devices;
     double *ratio = g_new(double, (size_t)group->n_replicas *n);
@@ -131,7 +129,7 @@ static void round_split(const Plan *plan, const DeviceGroup *group, Split *split
 {
     const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
     g_autofree double *replica = g_new(double, n_replicas);
-    g_autofree double *ratio = group_ratios(plan, group, split->segment, replica);
+    g_autofree double *ratio = plan_group_shares(plan, group, split->segment, replica);
     g_autofree uint32_t *units = g_new(uint32_t, n_replicas);
     if (split->batch)
         split_round(replica, n_replicas, split->units, units);

@@ -4,12 +4,6 @@
 
 #include "data/plan.h"
 
-/* Order of a plan's splits. */
-int plan_compare_splits(const void *a, const void *b);
-
-/* Every split that the program needs, sorted, without counts. Caller frees. */
-GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch);
-
 /* The splits of one instruction, appended to an array of Split. */
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
                        const uint16_t *tensor_segment, const Instr *instr,

@@ -1,4 +1,4 @@
-#include "data/cut.h"
+#include "data/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

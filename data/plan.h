@@ -107,6 +107,17 @@ typedef struct {
 PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
                  uint32_t group, uint32_t segment, TensorId tensor, Form form);
 
+/* Order of a plan's splits, for qsort. */
+int plan_compare_splits(const void *a, const void *b);
+
+/* Every split that the program needs, sorted, without counts (Split). Free with g_array_unref. */
+GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch);
+
+/* Shares under the ratios of a segment: of the group's devices, [replica * n_devices + position], in each replica summing to
+ * 1; replica: out, of its replicas, summing to 1. Caller frees. */
+double *plan_group_shares(const Plan *plan, const DeviceGroup *group, uint32_t segment,
+                          double *replica);
+
 /* Rounds the ratios for every cut that the program needs: fills split, in place of what there was. Errors as
  * batch_forms_new, and plan_check_groups. */
 bool plan_round(Plan *plan, const Graph *graph, GError **error);

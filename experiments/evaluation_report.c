@@ -61,14 +61,14 @@ static json_t *path_json(const Evaluation *evaluation)
     for (uint32_t i = 0; i < n; i++) {
         const SimSpan *span = &timeline->span[path[i]];
         uint32_t device = 0;
-        while (span->lane != SIM_ALL_LANES && timeline->lane[device] != span->lane)
+        while (span->lane != SIM_TEAM && timeline->lane[device] != span->lane)
             device++;
         g_autofree char *what = sim_span_text(
             timeline, path[i], evaluation->plan->program, evaluation->graph);
         json_array_append_new(
             spans, json_pack("{s:s, s:i, s:o, s:o, s:o}", "what", what, "stage",
                              (int)span->stage, "device",
-                             span->lane == SIM_ALL_LANES
+                             span->lane == SIM_TEAM
                                  ? json_null()
                                  : json_string(evaluation->view->device[device].name),
                              "start_s", json_number(span->start_s), "end_s",

@@ -260,24 +260,52 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
     plan->segment = g_new0(uint16_t, plan->n_ops);
 }
 
-bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
-                   GError **error)
+static void take_report(Plan *plan, const SimReport *report)
 {
-    g_autoptr(SimLinear) linear =
-        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-    if (!plan_round(plan, graph, error))
-        return false;
-    g_autofree double *share = sim_shares(linear, view, plan->ratio);
-    plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "analytic", error);
-    if (!report)
-        return false;
     plan->iteration_time_s = report->iteration_time_s;
     plan->stages = report->n_stages;
     plan->feasible = report->feasible;
     g_free(plan->memory_bytes);
     plan->memory_bytes =
         g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
+}
+
+static void drop_splits(Plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+}
+
+/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at the plan's ratios. */
+static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterView *view,
+                                GError **error)
+{
+    if (program_is_spmd(plan->program)) {
+        g_autoptr(SimLinear) linear =
+            sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+        g_autofree double *share = sim_shares(linear, view, plan->ratio);
+        plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
+        return true;
+    }
+    drop_splits(plan);
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", error);
+    if (report)
+        plan->fractional_time_s = report->iteration_time_s;
+    return report != NULL;
+}
+
+bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
+                   GError **error)
+{
+    const char *fidelity = program_is_spmd(plan->program) ? "analytic" : "stage";
+    if (!complete_fractional(plan, graph, view, error) || !plan_round(plan, graph, error))
+        return false;
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, fidelity, error);
+    if (!report)
+        return false;
+    take_report(plan, report);
     return true;
 }
 

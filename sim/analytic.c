@@ -28,5 +28,6 @@ static bool run(const SimCase *sim, SimReport *report, GError **error)
 
 const SimEvaluator sim_analytic = {
     {"analytic", "the stage-synchronized formula (HAP Sec. 3.2)"},
+    true,
     run,
 };

@@ -3,15 +3,18 @@
 #ifndef KILTER_SIM_BUFFERS_H
 #define KILTER_SIM_BUFFERS_H
 
-#include "sim/sim.h"
+#include "sim/evaluate.h"
 
 typedef struct {
-    uint32_t birth;    /* the instruction that makes its first value */
-    bool at_rest;      /* a parameter or optimizer state: alive all the time */
-    bool stays;        /* the next iteration starts from it: alive to the end */
-    bool held;         /* every GPU of a machine has all of it */
-    uint32_t split;    /* SPLIT_NONE: whole on every device */
-    double bytes;      /* at share 1 */
+    uint32_t birth; /* the instruction that makes its first value */
+    uint32_t
+        busy_until; /* the one that uses the last value in it last, in program order */
+    bool at_rest;   /* a parameter or optimizer state: alive all the time */
+    bool stays;     /* the next iteration starts from it: alive to the end */
+    bool held;      /* every GPU of a machine has all of it */
+    uint16_t group;
+    TensorId tensor; /* whose part in that form is as large, */
+    Form form;
     uint32_t first, n; /* in SimBuffers.use */
 } SimBuffer;
 
@@ -22,19 +25,41 @@ typedef struct {
 } SimBuffers;
 
 SimBuffers *sim_buffers(const Program *program, const Graph *graph,
-                        const SimLinear *linear, const uint16_t *segment);
+                        const Instances *instances, const uint16_t *segment);
 void sim_buffers_free(SimBuffers *buffers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimBuffers, sim_buffers_free)
 
-/* The instances that an instruction reads (at most OP_MAX_IN) and makes (OP_MAX_OUT). */
+/* Where a device is in each group: [group], replica * n_devices + position. Caller frees. */
+#define SIM_NOT_THERE UINT32_MAX
+uint32_t *sim_group_places(const SimCase *sim, uint32_t device);
+
+/* Bytes of a buffer in one GPU of device i (replica * n_devices + position) of its group. */
+double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i);
+
+/* Peak bytes of one GPU of device `device`, whose instructions run in program order, and the instruction there. */
+double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
+                        uint32_t *instr);
+
+/* The instances that an instruction reads (at most OP_MAX_IN) and makes (at most OP_MAX_OUT). A load makes those of all
+ * microbatches: the first one is given here. */
 typedef struct {
     TensorId tensor;
     Form form;
+    uint16_t group;
+    uint32_t place; /* of data/batch.h */
 } SimInstance;
 
-uint32_t sim_instr_uses(const Graph *graph, const Instr *instr,
-                        SimInstance use[OP_MAX_IN]);
-uint32_t sim_instr_makes(const Graph *graph, const Instr *instr,
-                         SimInstance make[OP_MAX_OUT]);
+uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,
+                        const Instr *instr, SimInstance use[OP_MAX_IN]);
+uint32_t sim_instr_makes(const Graph *graph, const Instances *instances,
+                         const Instr *instr, SimInstance make[OP_MAX_OUT]);
+
+/* How many instances with rising places a load makes of each. */
+uint32_t sim_instr_parts(const Instances *instances, const Instr *instr);
+
+static inline size_t sim_instance_cell(const SimInstance *instance)
+{
+    return (size_t)instance->place * FORM_MAX + instance->form;
+}
 
 #endif

@@ -3,13 +3,12 @@
 
 #include "sim/step.h"
 
-double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
-                        double max_share_from, double max_share_to)
+double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
+                           double bytes, double max_share_from, double max_share_to)
 {
-    if (view->n_devices == 1 || !sim_is_priced(kind))
+    if (n_devices == 1 || !sim_is_priced(kind))
         return 0;
-    const double n = view->n_devices;
-    const LinkCost line = cluster_view_line(view, kind, bytes);
+    const double n = n_devices;
     const double latency_s = line.latency_s, whole_s = bytes / line.bandwidth;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
@@ -26,4 +25,13 @@ double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
     default:
         g_assert_not_reached();
     }
+}
+
+double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
+                        double max_share_from, double max_share_to)
+{
+    if (!sim_is_priced(kind))
+        return 0;
+    return sim_collective_over(cluster_view_line(view, kind, bytes), view->n_devices,
+                               kind, bytes, max_share_from, max_share_to);
 }

@@ -1,4 +1,5 @@
 #include "sim/evaluate.h"
+#include "sim/buffers.h"
 
 #include <math.h>
 #include <string.h>
@@ -56,28 +57,61 @@ static double peak_of(const SimCase *sim, const SimReport *report,
         timeline ? sim_timeline_memory_peak(timeline, timeline->lane[device]) : NULL;
     uint32_t point;
 
-    if (step) {
-        *instr = step->instr;
-        return step->bytes;
+    if (step || !memory) {
+        *instr = step ? step->instr : 0;
+        return step ? step->bytes : 0;
     }
     const double peak = sim_memory_peak(memory, sim->view, sim->share, device, &point);
     *instr = memory->n_points ? memory->instr[point] : 0;
     return peak;
 }
 
+/* Peaks of the devices of a program with groups; those of a lane have the same. */
+static void report_group_memory(const SimCase *sim, SimReport *report)
+{
+    const SimTimeline *timeline = report->timeline;
+    g_autoptr(SimBuffers) buffers =
+        timeline->memory ? NULL
+                         : sim_buffers(sim->plan->program, sim->graph,
+                                       sim->parts->instances, sim->plan->segment);
+    g_autofree double *peak = g_new(double, timeline->n_lanes);
+    g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
+    g_autofree bool *known = g_new0(bool, timeline->n_lanes);
+
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const uint32_t l = timeline->lane[j];
+        if (!known[l])
+            peak[l] = buffers ? sim_buffers_peak(sim, buffers, j, &instr[l])
+                              : peak_of(sim, report, NULL, j, &instr[l]);
+        known[l] = true;
+        report->memory_bytes[j] = (uint64_t)ceil(peak[l]);
+        report->memory_instr[j] = instr[l];
+    }
+}
+
+static void report_spmd_memory(const SimCase *sim, SimReport *report)
+{
+    g_autoptr(SimMemory) memory =
+        sim_memory(sim->plan->program, sim->graph, sim->linear, sim->plan->segment);
+
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        report->memory_bytes[j] =
+            (uint64_t)ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
+}
+
 /* Peaks of all devices, whether they fit, and the worst device. */
 static void report_memory(const SimCase *sim, SimReport *report)
 {
-    const Plan *plan = sim->plan;
-    g_autoptr(SimMemory) memory =
-        sim_memory(plan->program, sim->graph, sim->linear, plan->segment);
+    const Program *program = sim->plan->program;
     double worst = -INFINITY;
 
+    if (sim->linear)
+        report_spmd_memory(sim, report);
+    else
+        report_group_memory(sim, report);
     for (uint32_t j = 0; j < report->n_devices; j++) {
-        const double peak =
-            ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
-        const double over = peak - (double)sim->view->device[j].memory_bytes;
-        report->memory_bytes[j] = (uint64_t)peak;
+        const double over =
+            (double)report->memory_bytes[j] - (double)sim->view->device[j].memory_bytes;
         if (over > worst) {
             worst = over;
             report->worst_device = j;
@@ -85,31 +119,31 @@ static void report_memory(const SimCase *sim, SimReport *report)
     }
     report->feasible = worst <= 0;
     report->missing_bytes = report->feasible ? 0 : (uint64_t)worst;
-    if (plan->program->n > 0)
-        report->worst_instr =
-            instr_text(&plan->program->instr[report->memory_instr[report->worst_device]],
-                       sim->graph);
+    if (program->n > 0)
+        report->worst_instr = instr_text(
+            &program->instr[report->memory_instr[report->worst_device]], sim->graph);
 }
 
 static SimReport *new_report(const SimCase *sim, const char *fidelity)
 {
     const SimLinear *linear = sim->linear;
     const uint32_t n = sim->view->n_devices;
+    const uint32_t n_stages = linear ? linear->n_stages : sim->parts->n_groups;
     SimReport *report = g_new0(SimReport, 1);
 
     report->fidelity = fidelity;
     report->n_devices = n;
-    report->n_stages = linear->n_stages;
+    report->n_stages = n_stages;
     report->busy_s = g_new0(double, n);
     report->comm_busy_s = g_new0(double, n);
     report->idle_s = g_new0(double, n);
     report->hidden_s = g_new0(double, n);
     report->memory_bytes = g_new0(uint64_t, n);
     report->memory_instr = g_new0(uint32_t, n);
-    report->stage = g_new0(SimStageReport, linear->n_stages);
-    for (uint32_t i = 0; i < linear->n_stages; i++) {
-        report->stage[i].first = linear->stage[i].first;
-        report->stage[i].n = linear->stage[i].n;
+    report->stage = g_new0(SimStageReport, n_stages);
+    for (uint32_t i = 0; i < n_stages; i++) {
+        report->stage[i].first = linear ? linear->stage[i].first : 0;
+        report->stage[i].n = linear ? linear->stage[i].n : sim->plan->program->n;
     }
     return report;
 }
@@ -121,10 +155,8 @@ bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *vie
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the plan is for %u devices, the cluster has %u",
                            plan->n_devices, view->n_devices);
-    if (!program_is_spmd(plan->program))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "only programs of one group and one microbatch can be simulated");
+    if (!plan_check_groups(plan, error))
+        return false;
     return program_check(plan->program, graph, error);
 }
 
@@ -147,7 +179,7 @@ static void report_times(SimReport *report)
     report->comm_s = report->comp_s = 0;
     for (uint32_t i = 0; i < n_path; i++) {
         const SimSpan *span = &timeline->span[path[i]];
-        *(span->lane == SIM_ALL_LANES ? &report->comm_s : &report->comp_s) +=
+        *(span->lane == SIM_TEAM ? &report->comm_s : &report->comp_s) +=
             span->end_s - span->start_s;
     }
 }
@@ -160,10 +192,22 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     if (!evaluator || !sim_check_plan(plan, graph, view, error))
         return NULL;
 
+    const bool spmd = program_is_spmd(plan->program);
+    if (evaluator->spmd && !spmd) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the %s fidelity is for programs of one group and one microbatch; "
+                    "expected stage or flow",
+                    fidelity);
+        return NULL;
+    }
+    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
+    if (!parts)
+        return NULL;
     g_autoptr(SimLinear) linear =
-        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-    g_autofree double *share = sim_plan_shares(plan, linear);
-    const SimCase sim = {plan, graph, view, linear, share, options};
+        spmd ? sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes)
+             : NULL;
+    g_autofree double *share = spmd ? sim_plan_shares(plan, linear) : NULL;
+    const SimCase sim = {plan, graph, view, parts, linear, share, options};
     g_autoptr(SimReport) report = new_report(&sim, evaluator->fidelity.name);
 
     if (!evaluator->run(&sim, report, error))

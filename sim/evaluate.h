@@ -3,19 +3,21 @@
 #ifndef KILTER_SIM_EVALUATE_H
 #define KILTER_SIM_EVALUATE_H
 
-#include "sim/sim.h"
+#include "sim/parts.h"
 
 typedef struct {
     const Plan *plan;
     const Graph *graph;
     const ClusterView *view;
-    const SimLinear *linear; /* of the plan's program */
-    const double *share; /* [split * n_devices + device], of the plan's rounded splits */
+    const SimParts *parts;
+    const SimLinear *linear; /* of an SPMD program; NULL */
+    const double *share; /* [split * n_devices + device] of it, of the rounded splits */
     const SimOptions *options;
 } SimCase;
 
 typedef struct {
     SimFidelity fidelity;
+    bool spmd; /* only SPMD programs */
     /* Fills stages and either the times and busy times or the timeline, from which they
      * follow. The report's arrays are allocated, zero, and each stage's instructions are
      * set. */

@@ -3,11 +3,12 @@
 
 #include "sim/timeline.h"
 
-enum { LONGEST_SHOWN = 5 };
+/* Keys of kinds: collectives, transfers, then lanes. */
+enum { LONGEST_SHOWN = 5, TRANSFERS = COLLECTIVES, LANES };
 
 /* Spans of the critical path that have something in common. */
 typedef struct {
-    uint32_t key;      /* Collective, COLLECTIVES + lane; or stage; or layer */
+    uint32_t key;      /* Collective, TRANSFERS, LANES + lane; or stage; or layer */
     uint32_t n, first; /* spans, and the first of them */
     double seconds, comm_s;
 } Part;
@@ -41,13 +42,16 @@ static double percent(const Explain *e, double s)
 
 static bool is_collective(const SimSpan *span)
 {
-    return span->lane == SIM_ALL_LANES;
+    return span->lane == SIM_TEAM;
 }
 
 static uint32_t kind_of(const Explain *e, const SimSpan *span)
 {
-    return is_collective(span) ? (uint32_t)e->program->instr[span->instr].collective
-                               : COLLECTIVES + span->lane;
+    const Instr *instr = &e->program->instr[span->instr];
+
+    if (!is_collective(span))
+        return LANES + span->lane;
+    return instr->kind == INSTR_TRANSFER ? TRANSFERS : (uint32_t)instr->collective;
 }
 
 static uint32_t stage_of(const Explain *e, const SimSpan *span)
@@ -117,6 +121,13 @@ static GArray *collect_parts(const Explain *e, KeyOf key_of)
 
 /* --- in words --- */
 
+static const char *kind_text(const Part *part)
+{
+    if (part->key >= LANES)
+        return "computation";
+    return part->key == TRANSFERS ? "transfer" : collective_name((Collective)part->key);
+}
+
 /* "fast-0 (v100)", "fast-0 (v100) and 3 alike". Caller frees. */
 static char *lane_text(const Explain *e, uint32_t lane)
 {
@@ -139,12 +150,12 @@ static void say_kinds(const Explain *e)
 {
     for (uint32_t i = 0; i < e->kinds->len; i++) {
         const Part *part = &g_array_index(e->kinds, Part, i);
-        const bool collective = part->key < COLLECTIVES;
+        const bool collective = part->key < LANES;
         g_autofree char *time = units_format(part->seconds, QUANTITY_TIME);
-        g_autofree char *lane = collective ? NULL : lane_text(e, part->key - COLLECTIVES);
+        g_autofree char *lane = collective ? NULL : lane_text(e, part->key - LANES);
         g_string_append_printf(
             e->text, "  %9s  %5.1f %%  %u %s%s%s%s\n", time, percent(e, part->seconds),
-            part->n, collective ? collective_name((Collective)part->key) : "computation",
+            part->n, kind_text(part),
             !collective && part->n > 1 ? "s" : "", lane ? " on " : "", lane ? lane : "");
     }
 }
@@ -184,10 +195,10 @@ static void say_bound(const Explain *e)
         comm_s += g_array_index(e->kinds, Part, i).comm_s;
     g_autofree char *time = units_format(e->end_s, QUANTITY_TIME);
     g_autofree char *lane =
-        kind->key < COLLECTIVES ? NULL : lane_text(e, kind->key - COLLECTIVES);
+        kind->key < LANES ? NULL : lane_text(e, kind->key - LANES);
     g_string_append_printf(e->text, "The iteration (%s) is bound by %s %s: %.1f %%.\n",
                            time, lane ? "computation on" : "communication, mostly",
-                           lane ? lane : collective_name((Collective)kind->key),
+                           lane ? lane : kind_text(kind),
                            percent(e, kind->seconds));
     g_string_append_printf(
         e->text,

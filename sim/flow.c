@@ -9,7 +9,8 @@ typedef struct {
     uint32_t version; /* of its end event: others are out of date */
     double left_s;    /* nominal time left at `since_s` */
     double since_s;
-    double slowdown; /* while the lane communicates */
+    double slowdown;          /* while it communicates */
+    uint32_t n_communicating; /* collectives and transfers in progress */
 } Lane;
 
 typedef struct {
@@ -19,7 +20,7 @@ typedef struct {
     SimTransport *transport; /* NULL: an ideal crossbar */
     double *duration_s;
     uint32_t *waiting;
-    uint32_t n_done, n_communicating;
+    uint32_t n_done;
     bool any_slowdown;
     Lane *lane;
     GError *error;
@@ -30,35 +31,38 @@ static void end_collective(SimEngine *engine, void *context, uint64_t argument);
 
 /* --- computations --- */
 
-static double pace(const Run *run, const Lane *lane)
+static double pace(const Lane *lane)
 {
-    return run->n_communicating > 0 && lane->slowdown > 1 ? lane->slowdown : 1;
+    return lane->n_communicating > 0 && lane->slowdown > 1 ? lane->slowdown : 1;
 }
 
 static void schedule_end(Run *run, Lane *lane)
 {
     lane->since_s = sim_engine_now(run->engine);
-    sim_engine_schedule(run->engine, lane->since_s + lane->left_s * pace(run, lane), 0,
+    sim_engine_schedule(run->engine, lane->since_s + lane->left_s * pace(lane), 0,
                         end_compute, run, (uint64_t)++lane->version << 32 | lane->task);
 }
 
-/* The number of collectives in progress becomes `n`. */
-static void communicate(Run *run, uint32_t n)
+/* One collective or transfer more (or less) is in progress on the lanes of a task. */
+static void communicate(Run *run, uint32_t id, int more)
 {
-    const bool changes = (n > 0) != (run->n_communicating > 0);
+    const SimTasks *tasks = run->flow->tasks;
     const double now_s = sim_engine_now(run->engine);
-    const uint32_t n_lanes = changes && run->any_slowdown ? run->flow->tasks->n_lanes : 0;
+    uint32_t n;
+    const uint32_t *lanes = sim_task_lanes(tasks, &tasks->task[id], &n);
 
-    for (uint32_t l = 0; l < n_lanes; l++) {
-        Lane *lane = &run->lane[l];
-        lane->left_s -= (now_s - lane->since_s) / pace(run, lane);
+    for (uint32_t k = 0; run->any_slowdown && k < n; k++) {
+        Lane *lane = &run->lane[lanes[k]];
+        const double before = pace(lane);
+        lane->n_communicating = (uint32_t)((int64_t)lane->n_communicating + more);
+        if (pace(lane) == before)
+            continue;
+        lane->left_s -= (now_s - lane->since_s) / before;
         lane->left_s = MAX(lane->left_s, 0);
         lane->since_s = now_s;
+        if (lane->task != SIM_NO_TASK)
+            schedule_end(run, lane);
     }
-    run->n_communicating = n;
-    for (uint32_t l = 0; l < n_lanes; l++)
-        if (run->lane[l].task != SIM_NO_TASK && run->lane[l].slowdown > 1)
-            schedule_end(run, &run->lane[l]);
 }
 
 /* --- tasks --- */
@@ -80,7 +84,7 @@ static void start(Run *run, uint32_t id, uint32_t cause)
         schedule_end(run, lane);
         return;
     }
-    communicate(run, run->n_communicating + 1);
+    communicate(run, id, 1);
     if (run->transport)
         sim_transport_start(run->transport, id, end_collective, run, id, &run->error);
     else
@@ -117,7 +121,7 @@ static void end_collective(SimEngine *engine, void *context, uint64_t argument)
     Run *run = context;
 
     (void)engine;
-    communicate(run, run->n_communicating - 1);
+    communicate(run, (uint32_t)argument, -1);
     end_task(run, (uint32_t)argument);
 }
 
@@ -127,11 +131,13 @@ static void init_lanes(Run *run)
 {
     const SimFlowCase *flow = run->flow;
 
-    run->lane = g_new0(Lane, flow->tasks->n_lanes);
-    for (uint32_t l = 0; l < flow->tasks->n_lanes; l++) {
+    const SimTeams *teams = flow->tasks->teams;
+
+    run->lane = g_new0(Lane, teams->n_lanes);
+    for (uint32_t l = 0; l < teams->n_lanes; l++) {
         Lane *lane = &run->lane[l];
         lane->task = SIM_NO_TASK;
-        lane->slowdown = flow->sim->view->device[flow->tasks->device[l]].slowdown;
+        lane->slowdown = flow->sim->view->device[teams->device[l]].slowdown;
         run->any_slowdown = run->any_slowdown || lane->slowdown > 1;
     }
 }
@@ -271,32 +277,6 @@ void sim_flow_clear(SimFlowCase *flow)
 
 /* --- the fidelity --- */
 
-/* A stage's part of the timeline: when its first task starts, what its collectives take
- * together, and its computations on the lane where they take longest. */
-static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
-                          SimReport *report)
-{
-    const double end_s = sim_timeline_end_s(timeline);
-    g_autofree double *lane_s = g_new0(double, (size_t)report->n_stages * tasks->n_lanes);
-
-    for (uint32_t i = 0; i < report->n_stages; i++)
-        report->stage[i].start_s = end_s;
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimTask *task = &tasks->task[i];
-        const SimSpan *span = &timeline->span[i];
-        const double span_s = span->end_s - span->start_s;
-        SimStageReport *stage = &report->stage[task->stage];
-        stage->start_s = MIN(stage->start_s, span->start_s);
-        if (task->kind == TASK_COLLECTIVE) {
-            stage->comm_s += span_s;
-            continue;
-        }
-        double *sum_s = &lane_s[(size_t)task->stage * tasks->n_lanes + task->lane];
-        *sum_s += span_s;
-        stage->comp_s = MAX(stage->comp_s, *sum_s);
-    }
-}
-
 static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
 {
     g_auto(SimFlowCase) flow = {0};
@@ -306,12 +286,13 @@ static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
     report->timeline->n_streams = flow.streams->n_streams;
     if (!sim_flow_run(&flow, 0, true, report->timeline, error))
         return false;
-    report_stages(flow.tasks, report->timeline, report);
+    sim_tasks_report(flow.tasks, report->timeline, report);
     sim_memory_record(sim, report->timeline);
     return true;
 }
 
 const SimEvaluator sim_flow = {
     {"flow", "discrete events; streams, overlap, and collectives that share links"},
+    false,
     run_flow,
 };

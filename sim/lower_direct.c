@@ -69,6 +69,12 @@ bool lower_direct_root(Lower *lower, GError **error)
 {
     const SimCollective *collective = lower->collective;
     (void)error;
+    for (uint32_t g = 0; collective->weight && g < lower->n_groups; g++)
+        lower_message(lower, g, 0, 1, collective->weight[g]);
+    if (collective->weight) {
+        lower_rounds(lower, 1, collective->bytes, 0);
+        return true;
+    }
     for (uint32_t g = 0; g < lower->n_groups; g++) {
         if (collective->traffic == TRAFFIC_SEND) {
             lower_free(lower, g, 0, 1, collective->bytes);

@@ -20,7 +20,7 @@
  *     reduce_scatter, grouped_reduce_scatter   likewise
  *     all_to_all            from i to j: from_i to_j V
  *     broadcast, reduce     V from or to the root
- *     send                  V from rank 0 to rank 1
+ *     send                  V from rank 0 to rank 1; with weights in lockstep, and a group may be of devices of others
  *     push, pull            to or from the servers: the root has the whole V or, without
  *                           one (root = n), rank i is server of to_i V
  *
@@ -57,6 +57,7 @@ typedef struct {
     const uint32_t *device;              /* [group * n + rank], all different */
     const double *share_from, *share_to; /* [rank], of the tensor; NULL: 1/n */
     uint32_t root;                       /* rank */
+    const double *weight; /* [group]: sends at once, so many times `bytes` each; NULL */
 } SimCollective;
 
 /* The flows of a collective; can be run any number of times, also at once.

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "sim/buffers.h"
-#include "sim/split.h"
 
 /* When an instruction runs on a lane. */
 typedef struct {
@@ -17,8 +16,10 @@ typedef struct {
     SimTimeline *timeline;
     const SimBuffers *buffers;
     uint32_t *maker; /* [instr * OP_MAX_IN + operand]: the instruction that made it */
-    uint32_t *first_span, *span; /* of each lane: its spans, collectives too */
-    When *when;                  /* [instr], of the lane in hand */
+    uint32_t *first_span,
+        *span; /* of each lane: its spans, collectives too; and transfers, in lane n_lanes */
+    uint32_t *place; /* [group], of the lane in hand: where its first device is */
+    When *when;      /* [instr], of the lane in hand */
 } Record;
 
 /* --- who made what --- */
@@ -27,18 +28,20 @@ static void find_makers(Record *r)
 {
     const Program *program = r->sim->plan->program;
     const Graph *graph = r->sim->graph;
-    g_autofree uint32_t *last =
-        g_new0(uint32_t, (size_t)graph_n_tensors(graph) * FORM_MAX);
+    const Instances *instances = r->sim->parts->instances;
+    g_autofree uint32_t *last = g_new0(uint32_t, (size_t)instances->n_places * FORM_MAX);
 
     for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
         SimInstance use[OP_MAX_IN], make[OP_MAX_OUT];
-        const uint32_t n_used = sim_instr_uses(graph, &program->instr[i], use);
-        const uint32_t n_made = sim_instr_makes(graph, &program->instr[i], make);
+        const uint32_t n_used = sim_instr_uses(graph, instances, instr, use);
+        const uint32_t n_made = sim_instr_makes(graph, instances, instr, make);
+        const uint32_t n_parts = sim_instr_parts(instances, instr);
         for (uint32_t k = 0; k < n_used; k++)
-            r->maker[i * OP_MAX_IN + k] =
-                last[(size_t)use[k].tensor * FORM_MAX + use[k].form];
+            r->maker[i * OP_MAX_IN + k] = last[sim_instance_cell(&use[k])];
         for (uint32_t k = 0; k < n_made; k++)
-            last[(size_t)make[k].tensor * FORM_MAX + make[k].form] = i;
+            for (uint32_t part = 0; part < n_parts; part++)
+                last[sim_instance_cell(&make[k]) + part * FORM_MAX] = i;
     }
 }
 
@@ -46,7 +49,17 @@ static uint32_t n_operands(const Record *r, uint32_t instr)
 {
     SimInstance use[OP_MAX_IN];
 
-    return sim_instr_uses(r->sim->graph, &r->sim->plan->program->instr[instr], use);
+    return sim_instr_uses(r->sim->graph, r->sim->parts->instances,
+                          &r->sim->plan->program->instr[instr], use);
+}
+
+/* Whether the lane in hand runs the instruction, sends or receives by it. */
+static bool concerns(const Record *r, uint32_t i)
+{
+    const Instr *instr = &r->sim->plan->program->instr[i];
+
+    return r->place[instr->group] != SIM_NOT_THERE ||
+           (instr->kind == INSTR_TRANSFER && r->place[instr->to_group] != SIM_NOT_THERE);
 }
 
 /* --- when instructions run --- */
@@ -68,6 +81,8 @@ static void place_free(Record *r)
 
     for (uint32_t i = n; i-- > 0;) {
         When *when = &r->when[i];
+        if (!concerns(r, i))
+            continue;
         if (!when->takes_time)
             when->start_s = fmin(when->start_s, next_s);
         for (uint32_t k = 0; k < n_operands(r, i); k++) {
@@ -80,12 +95,22 @@ static void place_free(Record *r)
     }
     for (uint32_t i = 0; i < n; i++) {
         When *when = &r->when[i];
-        if (when->takes_time)
+        if (when->takes_time || !concerns(r, i))
             continue;
         for (uint32_t k = 0; k < n_operands(r, i); k++)
             when->start_s =
                 fmax(when->start_s, r->when[r->maker[i * OP_MAX_IN + k]].end_s);
         when->end_s = when->start_s;
+    }
+}
+
+/* Spans of the lane, and those of transfers that concern it. */
+static void see_spans(Record *r, uint32_t lane)
+{
+    for (uint32_t s = r->first_span[lane]; s < r->first_span[lane + 1]; s++) {
+        const SimSpan *span = &r->timeline->span[r->span[s]];
+        if (span->n_fused == 1 && concerns(r, span->instr))
+            see_span(&r->when[span->instr], span);
     }
 }
 
@@ -96,11 +121,8 @@ static void find_times(Record *r, uint32_t lane)
 
     for (uint32_t i = 0; i < n; i++)
         r->when[i] = (When){INFINITY, 0, false};
-    for (uint32_t s = r->first_span[lane]; s < r->first_span[lane + 1]; s++) {
-        const SimSpan *span = &timeline->span[r->span[s]];
-        if (span->n_fused == 1)
-            see_span(&r->when[span->instr], span);
-    }
+    see_spans(r, lane);
+    see_spans(r, timeline->n_lanes);
     for (uint32_t i = 0; i < n; i++)
         if (timeline->bucket[i] != SIM_NO_SPAN)
             see_span(&r->when[i], &timeline->span[timeline->bucket[i]]);
@@ -127,16 +149,6 @@ static int compare(const void *a, const void *b)
     return x->release - y->release;
 }
 
-/* Bytes of a buffer in one GPU of a device. */
-static double bytes_on(const SimCase *sim, const SimBuffer *buffer, uint32_t device)
-{
-    const uint32_t n = sim->view->n_devices;
-    const double share =
-        buffer->split == SPLIT_NONE ? 1 : sim->share[(size_t)buffer->split * n + device];
-
-    return buffer->bytes * share / (buffer->held ? 1 : sim->view->device[device].gpus);
-}
-
 static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
                        GArray *changes)
 {
@@ -159,15 +171,18 @@ static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
 }
 
 /* The steps of a lane, one for all changes at the same instruction and time. */
-static GArray *lane_steps(const Record *r, uint32_t device)
+static GArray *lane_steps(const Record *r)
 {
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
     GArray *steps = g_array_new(false, false, sizeof(SimMemoryStep));
     double bytes = 0;
 
-    for (uint32_t b = 0; b < r->buffers->n; b++)
-        add_buffer(r, &r->buffers->buffer[b],
-                   bytes_on(r->sim, &r->buffers->buffer[b], device), changes);
+    for (uint32_t b = 0; b < r->buffers->n; b++) {
+        const SimBuffer *buffer = &r->buffers->buffer[b];
+        const uint32_t place = r->place[buffer->group];
+        if (place != SIM_NOT_THERE)
+            add_buffer(r, buffer, sim_buffer_bytes(r->sim, buffer, place), changes);
+    }
     g_array_sort(changes, compare);
     for (uint32_t i = 0; i < changes->len; i++) {
         const Change *change = &g_array_index(changes, Change, i);
@@ -182,40 +197,49 @@ static GArray *lane_steps(const Record *r, uint32_t device)
 
 /* --- all lanes --- */
 
-/* The lanes of a span: all for a collective, else one. */
-static void lanes_of(const SimTimeline *timeline, uint32_t span, uint32_t *first,
-                     uint32_t *end)
+/* Whether a span is of a transfer, which concerns lanes that are not in its team, too. */
+static bool is_transfer(const Record *r, const SimSpan *span)
 {
-    const uint32_t lane = timeline->span[span].lane;
+    return r->sim->plan->program->instr[span->instr].kind == INSTR_TRANSFER;
+}
 
-    *first = lane == SIM_ALL_LANES ? 0 : lane;
-    *end = lane == SIM_ALL_LANES ? timeline->n_lanes : lane + 1;
+static const uint32_t *lanes_of(const Record *r, uint32_t s, uint32_t *n)
+{
+    const SimSpan *span = &r->timeline->span[s];
+
+    *n = 1;
+    return is_transfer(r, span) ? &r->timeline->n_lanes
+                                : sim_span_lanes(r->timeline, span, n);
 }
 
 static void sort_spans(Record *r)
 {
     const SimTimeline *timeline = r->timeline;
-    const uint32_t n = timeline->n_lanes;
+    const uint32_t n = timeline->n_lanes + 1;
     g_autofree uint32_t *fill = g_new0(uint32_t, n + 1);
-    uint32_t lane, end;
+    uint32_t n_own;
 
-    for (uint32_t s = 0; s < timeline->n_spans; s++)
-        for (lanes_of(timeline, s, &lane, &end); lane < end; lane++)
-            fill[lane + 1]++;
+    for (uint32_t s = 0; s < timeline->n_spans; s++) {
+        const uint32_t *lane = lanes_of(r, s, &n_own);
+        for (uint32_t k = 0; k < n_own; k++)
+            fill[lane[k] + 1]++;
+    }
     for (uint32_t l = 0; l < n; l++)
         fill[l + 1] += fill[l];
     r->first_span = g_memdup2(fill, (n + 1) * sizeof *fill);
     r->span = g_new(uint32_t, fill[n]);
-    for (uint32_t s = 0; s < timeline->n_spans; s++)
-        for (lanes_of(timeline, s, &lane, &end); lane < end; lane++)
-            r->span[fill[lane]++] = s;
+    for (uint32_t s = 0; s < timeline->n_spans; s++) {
+        const uint32_t *lane = lanes_of(r, s, &n_own);
+        for (uint32_t k = 0; k < n_own; k++)
+            r->span[fill[lane[k]]++] = s;
+    }
 }
 
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
     g_autoptr(SimBuffers) buffers =
-        sim_buffers(program, sim->graph, sim->linear, sim->plan->segment);
+        sim_buffers(program, sim->graph, sim->parts->instances, sim->plan->segment);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
 
@@ -227,8 +251,10 @@ void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
     sort_spans(&r);
     timeline->memory = g_new(GArray *, timeline->n_lanes);
     for (uint32_t l = 0; l < timeline->n_lanes; l++) {
+        r.place = sim_group_places(sim, device[l]);
         find_times(&r, l);
-        timeline->memory[l] = lane_steps(&r, device[l]);
+        timeline->memory[l] = lane_steps(&r);
+        g_free(r.place);
     }
     g_free(r.maker);
     g_free(r.when);

@@ -125,7 +125,7 @@ void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duratio
         duration_s[i] = task->duration_s;
         if (task->kind != TASK_COMPUTE)
             continue;
-        const uint32_t device = tasks->device[task->lane];
+        const uint32_t device = tasks->teams->device[task->lane];
         const uint64_t entity =
             sim_random_mix(noise->device_name[device],
                            noise->instr_name[task->instr] + task->microbatch);

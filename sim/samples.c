@@ -104,10 +104,11 @@ SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView 
     g_assert(n > 0);
     if (!sim_check_plan(plan, graph, view, error))
         return NULL;
-    g_autoptr(SimLinear) linear =
-        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-    g_autofree double *share = sim_plan_shares(plan, linear);
-    const SimCase sim = {plan, graph, view, linear, share, options};
+    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
+    if (!parts)
+        return NULL;
+    const SimCase sim = {
+        .plan = plan, .graph = graph, .view = view, .parts = parts, .options = options};
 
     return run_samples(&sim, n, jobs, error);
 }

@@ -1,115 +1,69 @@
-/* The `stage` fidelity: the task graph on the event engine, with a global barrier at each
- * collective step.
- *
- * A stage is two phases: its collectives, one after another; then its computations, each
- * device in program order. A phase begins when every stream of the phase before has
- * ended. */
-#include "sim/engine.h"
+/* The `stage` fidelity: each device has a clock. A computation advances its device's, a collective waits for those of all
+ * its devices and advances them; what is transferred starts when its sender has it, one after the other between two
+ * groups, and only who uses it waits for it. In an SPMD program a collective is a barrier of all devices, and the time
+ * that of `analytic`. */
+#include <math.h>
+
 #include "sim/task.h"
 
 typedef struct {
     const SimTasks *tasks;
-    SimReport *report;
-    SimEngine *engine;
     SimTimeline *timeline;
-    uint32_t n_streams; /* one a lane, and the last one for collectives */
-    uint32_t *head;     /* [stage * n_streams + stream]: its first task there */
-    uint32_t *next;     /* [task]: the one after it in its stream and stage */
-    bool *done;         /* [task] */
-    uint32_t phase;     /* 2 stage: collectives, 2 stage + 1: computations */
-    uint32_t running;   /* streams that have not ended this phase */
-    double phase_start_s;
-} Run;
+    uint32_t *last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK */
+} Clocks;
 
-static uint32_t stream_of(const Run *run, const SimTask *task)
+/* The later one of two spans to wait for. */
+static void wait_for(const Clocks *c, uint32_t id, SimSpan *span)
 {
-    return task->kind == TASK_COLLECTIVE ? run->n_streams - 1 : task->lane;
+    if (id == SIM_NO_TASK)
+        return;
+    const SimSpan *other = &c->timeline->span[id];
+    if (span->cause != SIM_NO_SPAN && other->end_s <= span->start_s)
+        return;
+    span->start_s = other->end_s;
+    span->cause = id;
 }
 
-/* Chains the tasks of each (stage, stream); walking backwards keeps program order. */
-static void build_streams(Run *run)
+static void run_task(Clocks *c, uint32_t id)
 {
-    const SimTasks *tasks = run->tasks;
-    const size_t heads = (size_t)run->report->n_stages * run->n_streams;
+    const SimTask *task = &c->tasks->task[id];
+    SimSpan *span = &c->timeline->span[id];
+    const bool advances = task->kind != TASK_TRANSFER;
+    uint32_t n;
+    const uint32_t *lane = sim_task_lanes(c->tasks, task, &n);
 
-    run->head = g_new(uint32_t, heads);
-    run->next = g_new(uint32_t, tasks->n_tasks);
-    run->done = g_new0(bool, tasks->n_tasks);
-    for (size_t i = 0; i < heads; i++)
-        run->head[i] = SIM_NO_TASK;
-    for (uint32_t i = tasks->n_tasks; i-- > 0;) {
-        const SimTask *task = &tasks->task[i];
-        uint32_t *head =
-            &run->head[(size_t)task->stage * run->n_streams + stream_of(run, task)];
-        run->next[i] = *head;
-        *head = i;
+    span->start_s = 0;
+    for (uint32_t k = 0; advances && k < n; k++)
+        wait_for(c, c->last[lane[k]], span);
+    for (uint32_t k = 0; k < task->n_deps; k++)
+        wait_for(c, c->tasks->dep[task->first_dep + k], span);
+    span->end_s = span->start_s + task->duration_s;
+    for (uint32_t k = 0; advances && k < n; k++)
+        c->last[lane[k]] = id;
+}
+
+/* The collectives of a stage end when its computations begin. */
+static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
+                          SimReport *report)
+{
+    g_autofree double *comm_end_s = g_new0(double, report->n_stages);
+    g_autofree double *end_s = g_new0(double, report->n_stages);
+
+    for (uint32_t i = 0; i < report->n_stages; i++)
+        report->stage[i].start_s = INFINITY;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const SimSpan *span = &timeline->span[i];
+        const uint32_t k = tasks->task[i].stage;
+        report->stage[k].start_s = fmin(report->stage[k].start_s, span->start_s);
+        end_s[k] = fmax(end_s[k], span->end_s);
+        if (tasks->task[i].kind == TASK_COLLECTIVE)
+            comm_end_s[k] = fmax(comm_end_s[k], span->end_s);
     }
-}
-
-static void finish(SimEngine *engine, void *context, uint64_t argument);
-
-static void start(Run *run, uint32_t id, uint32_t cause)
-{
-    const SimTask *task = &run->tasks->task[id];
-    SimSpan *span = &run->timeline->span[id];
-
-    for (uint32_t i = 0; i < task->n_deps; i++)
-        g_assert(run->done[run->tasks->dep[task->first_dep + i]]);
-    span->start_s = sim_engine_now(run->engine);
-    span->cause = cause;
-    sim_engine_schedule(run->engine, span->start_s + task->duration_s, 0, finish, run,
-                        id);
-}
-
-static void end_phase(Run *run)
-{
-    const double now_s = sim_engine_now(run->engine);
-    SimStageReport *stage = &run->report->stage[run->phase / 2];
-
-    if (run->phase % 2 == 0) {
-        stage->start_s = run->phase_start_s;
-        stage->comm_s = now_s - run->phase_start_s;
-        run->report->comm_s += stage->comm_s;
-    } else {
-        stage->comp_s = now_s - run->phase_start_s;
-        run->report->comp_s += stage->comp_s;
-    }
-    run->phase_start_s = now_s;
-    run->phase++;
-}
-
-/* Opens the next phase that has tasks, after task `cause`; phases without any end at
- * once. */
-static void open_phase(Run *run, uint32_t cause)
-{
-    for (; run->phase < 2 * run->report->n_stages; end_phase(run)) {
-        const uint32_t *head = &run->head[(size_t)(run->phase / 2) * run->n_streams];
-        const bool collectives = run->phase % 2 == 0;
-        const uint32_t first = collectives ? run->n_streams - 1 : 0;
-        const uint32_t end = collectives ? run->n_streams : run->n_streams - 1;
-        for (uint32_t s = first; s < end; s++) {
-            if (head[s] == SIM_NO_TASK)
-                continue;
-            run->running++;
-            start(run, head[s], cause);
-        }
-        if (run->running > 0)
-            return;
-    }
-}
-
-static void finish(SimEngine *engine, void *context, uint64_t argument)
-{
-    Run *run = context;
-    const uint32_t id = (uint32_t)argument;
-
-    run->timeline->span[id].end_s = sim_engine_now(engine);
-    run->done[id] = true;
-    if (run->next[id] != SIM_NO_TASK) {
-        start(run, run->next[id], id);
-    } else if (--run->running == 0) {
-        end_phase(run);
-        open_phase(run, id);
+    for (uint32_t i = 0; i < report->n_stages; i++) {
+        SimStageReport *stage = &report->stage[i];
+        stage->start_s = isfinite(stage->start_s) ? stage->start_s : 0;
+        stage->comm_s = fmax(comm_end_s[i] - stage->start_s, 0);
+        stage->comp_s = fmax(end_s[i] - stage->start_s - stage->comm_s, 0);
     }
 }
 
@@ -117,26 +71,25 @@ static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
 {
     const SimLowering how = {.overlap = false};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
-    g_autoptr(SimEngine) engine = sim_engine_new();
-    Run run = {.tasks = tasks,
-               .report = report,
-               .engine = engine,
-               .timeline = sim_tasks_timeline(tasks, sim->plan->program->n),
-               .n_streams = tasks->n_lanes + 1};
+    g_autofree uint32_t *last = g_new(uint32_t, tasks->teams->n_lanes);
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, sim->plan->program->n), last};
 
     (void)error;
-    build_streams(&run);
-    open_phase(&run, SIM_NO_SPAN);
-    sim_engine_run(engine);
-    g_free(run.head);
-    g_free(run.next);
-    g_free(run.done);
-    report->timeline = run.timeline;
+    for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)
+        last[l] = SIM_NO_TASK;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++)
+        run_task(&clocks, i);
+    report->timeline = clocks.timeline;
+    if (program_is_spmd(sim->plan->program))
+        report_stages(tasks, report->timeline, report);
+    else
+        sim_tasks_report(tasks, report->timeline, report);
     return true;
 }
 
 const SimEvaluator sim_stage = {
     {"stage",
-     "discrete events with a global barrier at each collective; equals analytic"},
+     "each device has a clock that collectives advance together; equals analytic"},
+    false,
     run_stage,
 };

@@ -26,8 +26,9 @@ bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
     step->computed = false;
     const bool fuse = step->bucket_bytes > 0 && fusible(graph, instr);
     const uint64_t bytes = tensor_bytes(graph_tensor(graph, instr->tensor));
-    const bool joins =
-        fuse && step->bucket_open && step->bucket_fill + bytes <= step->bucket_bytes;
+    const bool joins = fuse && step->bucket_open && step->across == instr->across &&
+                       step->bucket_fill + bytes <= step->bucket_bytes;
+    step->across = instr->across;
     step->bucket_fill = joins ? step->bucket_fill + bytes : bytes;
     step->bucket_open = fuse;
     return !joins;

@@ -13,6 +13,7 @@ typedef struct {
     uint32_t stage;        /* of the instruction last passed to sim_step_next */
     bool computed;         /* the stage has computations */
     bool bucket_open;      /* the last priced collective may be fused with the next, */
+    bool across;           /* it was one over the replicas, */
     uint64_t bucket_fill;  /* its bucket has so many bytes */
 } SimStep;
 
@@ -20,6 +21,15 @@ static inline bool sim_is_priced(Collective kind)
 {
     return kind < COLLECTIVE_SLICE;
 }
+
+/* sim_work_op on a part of the batch, where `form` says which operands have parts (data/batch.h; NULL: none has, `part` is
+ * not used). */
+void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                   const Form *form, double part, SimWork *work);
+
+/* sim_collective_s among n devices with that line (sim/collective.c). */
+double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
+                           double bytes, double max_share_from, double max_share_to);
 
 /* Passes to the next instruction. False if it is a priced collective that joins the open
  * bucket, so that it pays no latency. */

@@ -4,17 +4,13 @@
 
 /* Where a task stands in its stream: lower first. */
 typedef struct {
-    uint32_t stage, phase, place, task;
+    uint32_t place, task;
 } Place;
 
 static int compare(const void *a, const void *b)
 {
     const Place *x = a, *y = b;
 
-    if (x->stage != y->stage)
-        return x->stage < y->stage ? -1 : 1;
-    if (x->phase != y->phase)
-        return x->phase < y->phase ? -1 : 1;
     if (x->place != y->place)
         return x->place < y->place ? -1 : 1;
     return (x->task > y->task) - (x->task < y->task);
@@ -25,10 +21,7 @@ static Place place_of(const SimStreams *s, uint32_t id)
     const SimTask *task = &s->tasks->task[id];
     Place place = {.place = id, .task = id};
 
-    if (!s->overlap) {
-        place.stage = task->stage;
-        place.phase = task->kind == TASK_COMPUTE;
-    } else if (task->kind == TASK_COLLECTIVE && task->gradient) {
+    if (s->overlap && task->kind == TASK_COLLECTIVE && task->gradient) {
         place.place = 0;
         for (uint32_t i = 0; i < task->n_deps; i++)
             place.place = MAX(place.place, s->tasks->dep[task->first_dep + i]);
@@ -85,11 +78,11 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
 }
 
 /* Every task waits for the one before it in its stream, a collective in that of every
- * lane. last: [stream * n_lanes + lane]. */
+ * lane of its team; a transfer is in no stream. last: [stream * n_lanes + lane]. */
 static void add_stream_edges(const SimStreams *s, const Place *place, GArray *edges)
 {
     const SimTasks *tasks = s->tasks;
-    const uint32_t n_lanes = tasks->n_lanes, n = s->n_streams * n_lanes;
+    const uint32_t n_lanes = tasks->teams->n_lanes, n = s->n_streams * n_lanes;
     g_autofree uint32_t *last = g_new(uint32_t, n);
 
     for (uint32_t i = 0; i < n; i++)
@@ -97,19 +90,17 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &tasks->task[id];
-        const uint32_t stream = s->overlap ? s->stream[id] : 0;
-        uint32_t *of_lane = &last[stream * n_lanes];
-        if (task->kind == TASK_COMPUTE) {
-            add_edge(edges, of_lane[task->lane], id);
-            of_lane[task->lane] = id;
+        uint32_t *of_lane = &last[(s->overlap ? s->stream[id] : 0) * n_lanes];
+        uint32_t n_own, before = SIM_NO_TASK;
+        const uint32_t *lane = sim_task_lanes(tasks, task, &n_own);
+        if (task->kind == TASK_TRANSFER)
             continue;
+        for (uint32_t k = 0; k < n_own; k++) {
+            if (of_lane[lane[k]] != before)
+                add_edge(edges, of_lane[lane[k]], id);
+            before = of_lane[lane[k]];
+            of_lane[lane[k]] = id;
         }
-        for (uint32_t l = 0; l < n_lanes; l++) {
-            if (l == 0 || of_lane[l] != of_lane[l - 1])
-                add_edge(edges, of_lane[l], id);
-        }
-        for (uint32_t l = 0; l < n_lanes; l++)
-            of_lane[l] = id;
     }
 }
 

@@ -9,9 +9,11 @@
  *                    A collective stands where the program has it, one that reduces a
  *                    parameter's gradient right after what makes its operand. With more
  *                    streams the latter take turns on streams 2 and up.
- *     overlap off    one stream for both; in a stage the collectives come first. With the
+ *     overlap off    one stream for both, in the order of the tasks. With the
  *                    cost model's times that is equation (1) of sim/sim.h: a collective
- *                    is a barrier, and between two of them the slowest device decides. */
+ *                    is a barrier, and between two of them the slowest device decides.
+ *
+ * Transfers are in no stream: one between two groups waits for the one before it. */
 #ifndef KILTER_SIM_STREAMS_H
 #define KILTER_SIM_STREAMS_H
 

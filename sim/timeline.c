@@ -3,13 +3,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_spans,
-                              uint32_t n_instrs)
+SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
+                              uint32_t n_spans, uint32_t n_instrs)
 {
     SimTimeline *timeline = g_new0(SimTimeline, 1);
 
     timeline->n_devices = n_devices;
     timeline->n_lanes = n_lanes;
+    timeline->n_teams = n_teams;
+    timeline->team = g_new0(SimTimelineTeam, n_teams);
     timeline->n_streams = 2;
     timeline->n_spans = n_spans;
     timeline->lane = g_new0(uint32_t, n_devices);
@@ -29,12 +31,22 @@ void sim_timeline_free(SimTimeline *timeline)
         g_array_free(timeline->memory[l], true);
     for (uint32_t i = 0; i < timeline->n_links; i++)
         g_free(timeline->link[i].name);
+    for (uint32_t t = 0; t < timeline->n_teams; t++)
+        g_free(timeline->team[t].lane);
+    g_free(timeline->team);
     g_free(timeline->memory);
     g_free(timeline->link);
     g_free(timeline->lane);
     g_free(timeline->span);
     g_free(timeline->bucket);
     g_free(timeline);
+}
+
+const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
+                               uint32_t *n)
+{
+    *n = span->lane == SIM_TEAM ? timeline->team[span->team].n : 1;
+    return span->lane == SIM_TEAM ? timeline->team[span->team].lane : &span->lane;
 }
 
 /* Index of the span that ends last, of equal ones the first; SIM_NO_SPAN if there is
@@ -128,25 +140,27 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
 {
     const uint32_t n = timeline->n_lanes;
     const double end_s = sim_timeline_end_s(timeline);
-    GArray **compute = g_new(GArray *, n);
-    g_autoptr(GArray) collective = g_array_new(false, false, sizeof(Interval));
+    g_autofree GArray **list = g_new(GArray *, 2 * n); /* computes, communicates */
 
-    for (uint32_t l = 0; l < n; l++)
-        compute[l] = g_array_new(false, false, sizeof(Interval));
+    for (uint32_t l = 0; l < 2 * n; l++)
+        list[l] = g_array_new(false, false, sizeof(Interval));
     for (uint32_t i = 0; i < timeline->n_spans; i++) {
         const SimSpan *span = &timeline->span[i];
-        append(span->lane == SIM_ALL_LANES ? collective : compute[span->lane], span);
+        uint32_t n_lanes;
+        const uint32_t *lane = sim_span_lanes(timeline, span, &n_lanes);
+        for (uint32_t k = 0; k < n_lanes; k++)
+            append(list[2 * lane[k] + (span->lane == SIM_TEAM)], span);
     }
-    const Interval *comm = merged(collective);
     for (uint32_t l = 0; l < n; l++) {
-        const Interval *comp = merged(compute[l]);
-        of[l].compute_s = length(comp, compute[l]->len);
-        of[l].hidden_s = common(comp, compute[l]->len, comm, collective->len);
-        of[l].exposed_s = length(comm, collective->len) - of[l].hidden_s;
+        GArray *compute = list[2 * l], *communicate = list[2 * l + 1];
+        const Interval *comp = merged(compute), *comm = merged(communicate);
+        of[l].compute_s = length(comp, compute->len);
+        of[l].hidden_s = common(comp, compute->len, comm, communicate->len);
+        of[l].exposed_s = length(comm, communicate->len) - of[l].hidden_s;
         of[l].idle_s = end_s - of[l].compute_s - of[l].exposed_s;
-        g_array_free(compute[l], true);
+        g_array_free(compute, true);
+        g_array_free(communicate, true);
     }
-    g_free(compute);
 }
 
 /* --- memory --- */
@@ -188,8 +202,10 @@ char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *p
     if (instr->kind == INSTR_COMPUTE)
         return g_strdup(graph_get_op(graph, instr->op)->name);
     const char *tensor = graph_tensor(graph, instr->tensor)->name;
-    if (s->lane != SIM_ALL_LANES)
+    if (s->lane != SIM_TEAM)
         return g_strdup_printf("%s inside the machine", tensor);
+    if (instr->kind == INSTR_TRANSFER)
+        return g_strdup_printf("transfer of %s", tensor);
     const char *kind = collective_name(instr->collective);
     if (s->n_fused == 1)
         return g_strdup_printf("%s of %s", kind, tensor);

@@ -1,22 +1,24 @@
 /* What an event-driven simulation did when: part of sim's public interface, included by
  * sim/sim.h.
  *
- * A span is one computation on a lane, or one collective on all devices. A lane is a set
- * of devices that do the same at the same time. Stream 0 of a device computes, the others
- * communicate; spans of one lane and stream do not overlap. */
+ * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to
+ * one. A lane is a set of devices that do the same at the same time. Stream 0 of a device
+ * computes, the others communicate; spans of one lane and stream do not overlap, but for
+ * transfers. */
 #ifndef KILTER_SIM_TIMELINE_H
 #define KILTER_SIM_TIMELINE_H
 
 #include "data/data.h"
 
-#define SIM_ALL_LANES UINT32_MAX
-#define SIM_NO_SPAN   UINT32_MAX
+#define SIM_TEAM    UINT32_MAX
+#define SIM_NO_SPAN UINT32_MAX
 
 typedef struct {
     uint32_t instr;   /* of the program; of a bucket the first one */
     uint32_t n_fused; /* instructions: 1 but for buckets */
-    uint32_t stage;   /* sim/sim.h */
-    uint32_t lane;    /* SIM_ALL_LANES: a collective */
+    uint32_t stage;   /* sim/sim.h; of a program with groups the group */
+    uint32_t lane;    /* SIM_TEAM: communication, */
+    uint32_t team;    /* on the lanes of that team */
     uint8_t stream;
     uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:
                        it started at 0 */
@@ -38,8 +40,13 @@ typedef struct {
 } SimLinkUse;
 
 typedef struct {
-    uint32_t n_devices, n_lanes, n_streams, n_spans;
+    uint32_t n, *lane;
+} SimTimelineTeam;
+
+typedef struct {
+    uint32_t n_devices, n_lanes, n_teams, n_streams, n_spans;
     uint32_t *lane; /* of each device */
+    SimTimelineTeam *team;
     SimSpan *span;
     GArray **memory;  /* [lane]: SimMemoryStep, of one GPU of each of its devices; in time
                         order. NULL: not recorded */
@@ -50,8 +57,12 @@ typedef struct {
     uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
 } SimTimeline;
 
-SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_spans,
-                              uint32_t n_instrs);
+SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
+                              uint32_t n_spans, uint32_t n_instrs);
+
+/* The lanes of a span; *n gets how many. */
+const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
+                               uint32_t *n);
 void sim_timeline_free(SimTimeline *timeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
 

@@ -46,7 +46,7 @@ static const char *category_of(const SimSpan *span, const Program *program,
                                        [PASS_UPDATE] = "update"};
     const Instr *instr = &program->instr[span->instr];
 
-    if (span->lane == SIM_ALL_LANES)
+    if (span->lane == SIM_TEAM)
         return "communication";
     return instr->kind == INSTR_COMPUTE ? pass[graph_get_op(graph, instr->op)->pass]
                                         : "inside";
@@ -96,8 +96,13 @@ char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
             continue;
         g_autofree char *name = sim_span_text(timeline, i, program, graph);
         g_autofree char *detail = instr_text(&program->instr[span->instr], graph);
+        g_autofree bool *on = g_new0(bool, timeline->n_lanes);
+        uint32_t n;
+        const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+        for (uint32_t k = 0; k < n; k++)
+            on[lane[k]] = true;
         for (uint32_t j = 0; j < timeline->n_devices; j++)
-            if (span->lane == SIM_ALL_LANES || span->lane == timeline->lane[j])
+            if (on[timeline->lane[j]])
                 add_span(text, timeline, i, j, category_of(span, program, graph), name,
                          detail);
     }

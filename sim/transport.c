@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "sim/lowering.h"
-#include "sim/split.h"
 
 /* What two tasks must have in common to be the same flows. */
 typedef struct {
     double bytes;
-    uint32_t collective, from, to, group;
+    const SimTransfer *transfer;
+    uint32_t collective, from, to, team;
 } Key;
 
 struct SimTransport {
@@ -31,7 +31,7 @@ static gboolean key_equal(gconstpointer a, gconstpointer b)
     const Key *x = a, *y = b;
 
     return x->bytes == y->bytes && x->collective == y->collective && x->from == y->from &&
-           x->to == y->to && x->group == y->group;
+           x->to == y->to && x->team == y->team && x->transfer == y->transfer;
 }
 
 SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
@@ -64,35 +64,77 @@ SimNetwork *sim_transport_network(SimTransport *transport)
     return transport->network;
 }
 
-/* Shares of the ranks, which are the devices; NULL where the tensor is not cut. */
-static const double *shares(const SimFlowCase *flow, uint32_t split)
+static const double *shares(const SimTasks *tasks, uint32_t first)
 {
-    return split == SPLIT_NONE
-               ? NULL
-               : &flow->sim->share[(size_t)split * flow->tasks->n_devices];
+    return first == SIM_NO_SHARE ? NULL : &g_array_index(tasks->share, double, first);
 }
 
-static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
+static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
+                                    GError **error)
 {
-    const SimFlowCase *flow = transport->flow;
-    const Key key = {task->bytes, (uint32_t)task->collective, task->from, task->to,
-                     task->group};
-    SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
-    if (lowered)
-        return lowered;
-
-    const SimGroup *group = &flow->tasks->group[task->group];
+    const SimTasks *tasks = transport->flow->tasks;
+    const SimTeam *team = &tasks->teams->team[task->team];
     const Traffic traffic = (Traffic)task->collective; /* data/tuning.h: the same order */
     const SimCollective collective = {
         .traffic = traffic,
         .algorithm = transport->algorithm[traffic],
         .bytes = task->bytes,
-        .n = group->n,
-        .device = &flow->tasks->member[group->first],
-        .share_from = shares(flow, task->from),
-        .share_to = shares(flow, task->to),
+        .n = team->n,
+        .n_groups = team->n_sets,
+        .device = team->device,
+        .share_from = shares(tasks, task->from),
+        .share_to = shares(tasks, task->to),
     };
-    lowered = sim_lower(transport->network, &collective, error);
+
+    return sim_lower(transport->network, &collective, error);
+}
+
+/* All messages to a team at once, each as large as its piece. */
+static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
+                                  GError **error)
+{
+    const SimTasks *tasks = transport->flow->tasks;
+    const SimTeam *team = &tasks->teams->team[task->team];
+    const uint32_t *team_of = tasks->teams->group[team->group].team_of;
+    const GArray *pieces = task->transfer->pieces;
+    g_autofree uint32_t *device = g_new(uint32_t, 2 * (size_t)pieces->len);
+    g_autofree double *weight = g_new(double, pieces->len);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < pieces->len; i++) {
+        const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
+        if (&tasks->teams->team[tasks->teams->group[team->group].first_inside +
+                                team_of[piece->replica]] != team)
+            continue;
+        device[2 * n] = piece->from;
+        device[2 * n + 1] = piece->to;
+        weight[n++] = piece->part;
+    }
+    const SimCollective collective = {.traffic = TRAFFIC_SEND,
+                                      .bytes = n > 0 ? task->bytes : 0,
+                                      .n = n > 0 ? 2 : 1,
+                                      .n_groups = n,
+                                      .device = n > 0 ? device : team->device,
+                                      .weight = weight};
+
+    return sim_lower(transport->network, &collective, error);
+}
+
+static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
+{
+    const Key key = {task->bytes,
+                     task->transfer,
+                     task->kind == TASK_TRANSFER ? COLLECTIVES
+                                                 : (uint32_t)task->collective,
+                     task->from,
+                     task->to,
+                     task->team};
+    SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
+    if (lowered)
+        return lowered;
+
+    lowered = task->kind == TASK_TRANSFER ? lower_transfer(transport, task, error)
+                                          : lower_collective(transport, task, error);
     if (lowered)
         g_hash_table_insert(transport->lowered, g_memdup2(&key, sizeof key), lowered);
     return lowered;

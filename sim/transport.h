@@ -12,7 +12,7 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine);
 void sim_transport_free(SimTransport *transport);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTransport, sim_transport_free)
 
-/* Starts a collective now, on all devices; `done` is called when it has ended.
+/* Starts a collective or a transfer now, on all its devices; `done` is called when it has ended.
  * KILTER_ERROR_INPUT if it cannot be lowered. */
 bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
                          void *context, uint64_t argument, GError **error);

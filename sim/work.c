@@ -20,25 +20,27 @@ static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-/* Bytes of the op's operands in their forms. */
+/* Bytes of the op's operands in their forms, of those that `batch` gives parts only a part. */
 static void operand_bytes(const Graph *graph, const Op *op, const Rule *rule,
-                          double *whole, double *sharded)
+                          const Form *batch, double part, double *whole, double *sharded)
 {
     *whole = *sharded = 0;
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
         const TensorId id = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
-        const double bytes = (double)tensor_bytes(graph_tensor(graph, id));
+        const bool has_parts = batch && form_is_gather(batch[id]);
+        const double bytes =
+            (double)tensor_bytes(graph_tensor(graph, id)) * (has_parts ? part : 1);
         *(form_is_gather(rule->form[i]) ? sharded : whole) += bytes;
     }
 }
 
 /* What each fitted device type takes. */
 static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
-                     const Rule *rule, SimWork *work)
+                     const Rule *rule, const Form *batch, double part, SimWork *work)
 {
     double whole, sharded;
 
-    operand_bytes(graph, op, rule, &whole, &sharded);
+    operand_bytes(graph, op, rule, batch, part, &whole, &sharded);
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = &type->op[op->kind];
@@ -57,15 +59,22 @@ static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
 void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                  SimWork *work)
 {
+    sim_work_part(graph, view, op, rule, NULL, 1, work);
+}
+
+void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                   const Form *batch, double part, SimWork *work)
+{
     const Op *o = graph_get_op(graph, op);
 
     if (graph_is_timed(graph)) {
         *work = (SimWork){.seconds = o->seconds};
     } else {
-        *work = (SimWork){.flops = rule->flops_replicated,
-                          .flops_sharded = rule->flops_sharded};
+        const double all = batch ? part : 1;
+        *work = (SimWork){.flops = rule->flops_replicated * all,
+                          .flops_sharded = rule->flops_sharded * all};
         if (view->n_fitted > 0)
-            fit_work(graph, view, o, rule, work);
+            fit_work(graph, view, o, rule, batch, part, work);
     }
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);

@@ -114,6 +114,24 @@ static void add_collectives(Build *build, GArray *kernels)
     }
 }
 
+static SimTeams *one_team(uint32_t n_devices)
+{
+    SimTeams *teams = g_new0(SimTeams, 1);
+    teams->n_devices = n_devices;
+    teams->n_lanes = teams->n_teams = 1;
+    teams->lane = g_new0(uint32_t, n_devices);
+    teams->device = g_new0(uint32_t, 1);
+    teams->team = g_new0(SimTeam, 1);
+    teams->team[0] = (SimTeam){.n_lanes = 1,
+                               .lane = g_new0(uint32_t, 1),
+                               .n_sets = 1,
+                               .n = n_devices,
+                               .device = g_new(uint32_t, n_devices)};
+    for (uint32_t j = 0; j < n_devices; j++)
+        teams->team[0].device[j] = j;
+    return teams;
+}
+
 /* Four devices that do the same: one lane. */
 static SimTasks *make_tasks(GArray *kernels, uint32_t n_devices)
 {
@@ -128,15 +146,9 @@ static SimTasks *make_tasks(GArray *kernels, uint32_t n_devices)
     tasks->n_deps = build.dep->len;
     tasks->task = (SimTask *)(void *)g_array_free(build.task, false);
     tasks->dep = (uint32_t *)(void *)g_array_free(build.dep, false);
-    tasks->n_devices = n_devices;
-    tasks->n_lanes = tasks->n_groups = 1;
-    tasks->lane = g_new0(uint32_t, n_devices);
-    tasks->device = g_new0(uint32_t, 1);
-    tasks->group = g_new0(SimGroup, 1);
-    tasks->group[0].n = n_devices;
-    tasks->member = g_new(uint32_t, n_devices);
-    for (uint32_t j = 0; j < n_devices; j++)
-        tasks->member[j] = j;
+    tasks->teams = one_team(n_devices);
+    tasks->transfers = g_ptr_array_new();
+    tasks->share = g_array_new(false, false, sizeof(double));
     tasks->bucket = g_new(uint32_t, tasks->n_tasks);
     for (uint32_t i = 0; i < tasks->n_tasks; i++)
         tasks->bucket[i] = SIM_NO_TASK;

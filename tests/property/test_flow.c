@@ -110,7 +110,7 @@ static void check_stream(const SimTimeline *timeline, uint32_t lane, uint32_t st
         const SimSpan *span = &timeline->span[i];
         const Interval interval = {span->start_s, span->end_s};
         assert_at_most(span->start_s, span->end_s);
-        if (span->stream == stream && (span->lane == lane || span->lane == SIM_ALL_LANES))
+        if (span->stream == stream && (span->lane == lane || span->lane == SIM_TEAM))
             g_array_append_val(list, interval);
     }
     g_array_sort(list, compare);

@@ -194,7 +194,7 @@ static void test_buckets(void **state)
     g_autoptr(SimReport) report = evaluate(&c);
     uint32_t fused[12] = {0}, n = 0;
     for (uint32_t i = 0; i < report->timeline->n_spans; i++)
-        if (report->timeline->span[i].lane == SIM_ALL_LANES)
+        if (report->timeline->span[i].lane == SIM_TEAM)
             fused[n++] = report->timeline->span[i].n_fused;
     assert_int_equal(n, 4);
     assert_int_equal(fused[0], 1);

@@ -1,0 +1,52 @@
+/* Pipelines: the program of one replica becomes one of pipeline stages, replicas and microbatches.
+ *
+ *     inner program + stage of each op + groups + schedule  --synth_pipeline-->  program
+ *
+ * A stage is a part of the forward ops with all that belongs to them: their backward ops, the parameters that they are the
+ * first to use, and the updates of these. Stage s runs on group s mod n_groups, so that several stages of a group are the
+ * chunks of an interleaved schedule. Conversions keep the forms of the inner program: partial sums are summed where they are
+ * made, other conversions are made where their result is used. What another group made is transferred to it as soon as it is
+ * made. Gradients and updates come after all microbatches; gradients are all-reduced over the replicas right before the
+ * first update.
+ *
+ * Schedules (Narayanan et al., SC 2021, doi:10.1145/3458817.3476209, Sec. 2.2). With P groups, V stages a group, M
+ * microbatches, group p works off its forward steps in order, from its first backward step on alternately with its
+ * backward steps. It runs before that:
+ *
+ *     gpipe          all M V of them (Huang et al. 2019)
+ *     1f1b           P - 1 - p, and V = 1
+ *     interleaved    2 (P - 1 - p) + (V - 1) P, all of them if M = P; M is a multiple of P
+ */
+#ifndef KILTER_SYNTH_PIPELINE_H
+#define KILTER_SYNTH_PIPELINE_H
+
+#include "data/data.h"
+
+typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } SynthSchedule;
+
+typedef struct {
+    uint32_t stage, microbatch;
+    bool backward;
+} SynthStep;
+
+/* The steps of group `group` (SynthStep), each stage forward and backward on each microbatch once. Free with
+ * g_array_unref. KILTER_ERROR_INPUT if the schedule does not do these numbers; n_stages is a multiple of n_groups. */
+GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                       uint32_t n_microbatches, uint32_t group, GError **error);
+
+typedef struct {
+    uint32_t n_stages, n_microbatches;
+    const uint16_t
+        *stage; /* [op]; of forward ops, not falling along the edges of the graph */
+    uint32_t n_groups;
+    const DeviceGroup *group;
+    SynthSchedule schedule;
+    bool recompute; /* run a stage's forward again right before its backward */
+} SynthPipeline;
+
+/* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the stages do not fit; the
+ * result has passed program_check. */
+Program *synth_pipeline(const Program *inner, const Graph *graph,
+                        const SynthPipeline *pipeline, GError **error);
+
+#endif

@@ -1,0 +1,71 @@
+/* Schedules of pipelines. */
+#include "synth/pipeline.h"
+
+/* Steps that a group runs forward before its first backward one. */
+static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_groups,
+                        uint32_t n_microbatches, uint32_t group)
+{
+    const uint32_t all = n_chunks * n_microbatches, after = n_groups - 1 - group;
+    switch (schedule) {
+    case SCHEDULE_GPIPE:
+        return all;
+    case SCHEDULE_1F1B:
+        return MIN(all, after);
+    case SCHEDULE_INTERLEAVED:
+        return n_microbatches == n_groups
+                   ? all
+                   : MIN(all, 2 * after + (n_chunks - 1) * n_groups);
+    }
+    g_assert_not_reached();
+}
+
+/* The k-th step of a direction: n_groups microbatches of a chunk after the other. */
+static SynthStep step_at(uint32_t k, bool backward, uint32_t n_chunks, uint32_t n_groups,
+                         uint32_t group)
+{
+    const uint32_t round = n_chunks == 1 ? 1 : n_groups;
+    const uint32_t chunk = k / round % n_chunks;
+    return (SynthStep){.stage =
+                           (backward ? n_chunks - 1 - chunk : chunk) * n_groups + group,
+                       .microbatch = k / (round * n_chunks) * round + k % round,
+                       .backward = backward};
+}
+
+static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                  uint32_t n_microbatches, GError **error)
+{
+    if (n_groups == 0 || n_stages == 0 || n_stages % n_groups != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%u stages cannot be dealt to %u groups", n_stages, n_groups);
+    if (schedule == SCHEDULE_1F1B && n_stages != n_groups)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "1f1b: expected a stage a group, got %u stages for %u groups",
+                           n_stages, n_groups);
+    if (n_stages != n_groups && n_microbatches % n_groups != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "several stages a group: expected a multiple of %u "
+                           "microbatches, got %u",
+                           n_groups, n_microbatches);
+    return true;
+}
+
+GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
+                       uint32_t n_microbatches, uint32_t group, GError **error)
+{
+    if (!check(schedule, n_stages, n_groups, n_microbatches, error))
+        return NULL;
+    const uint32_t n_chunks = n_stages / n_groups, n = n_chunks * n_microbatches;
+    const uint32_t first = warm_up(schedule, n_chunks, n_groups, n_microbatches, group);
+    GArray *steps = g_array_new(false, false, sizeof(SynthStep));
+    for (uint32_t k = 0; k < n + first; k++) {
+        if (k < n) {
+            const SynthStep forward = step_at(k, false, n_chunks, n_groups, group);
+            g_array_append_val(steps, forward);
+        }
+        if (k < first)
+            continue;
+        const SynthStep backward = step_at(k - first, true, n_chunks, n_groups, group);
+        g_array_append_val(steps, backward);
+    }
+    return steps;
+}
