@@ -218,10 +218,11 @@ static void count_port(const ClusterView *view, const DeviceGroup *group, bool a
                     spans |= machine != view->device[group->device[first]].machine;
                     continue;
                 }
-                *n_devices = MAX(*n_devices, ++behind[machine]);
-                if (seen[machine] != s + 1)
-                    *n_sets = MAX(*n_sets, ++through[machine]);
+                behind[machine]++;
+                through[machine] += seen[machine] != s + 1;
                 seen[machine] = s + 1;
+                *n_devices = MAX(*n_devices, behind[machine]);
+                *n_sets = MAX(*n_sets, through[machine]);
             }
     }
 }

@@ -13,6 +13,7 @@
 
 #include "sim/sim.h"
 #include "synth/amp.h"
+#include "synth/pipeline.h"
 
 typedef struct {
     Program *program;

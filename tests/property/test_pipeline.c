@@ -1,0 +1,404 @@
+/* Pipelines of stages, replicas and microbatches: what the builder makes passes the checker and no deletion does, and
+ * takes the time that is worked out by hand. */
+#include "sim/sim.h"
+#include "synth/pipeline.h"
+#include "synth/synth.h"
+#include "tests/support/random_plan.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+/* --- cases --- */
+
+typedef struct {
+    Graph *graph;
+    Cluster *cluster;
+    ClusterView *view;
+    Plan *plan;
+} Case;
+
+static void case_clear(Case *c)
+{
+    plan_free(c->plan);
+    cluster_view_free(c->view);
+    cluster_free(c->cluster);
+    graph_free(c->graph);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
+
+/* The forward ops in runs of equally many, but for the last two, which belong to the last stage; stage[op]. */
+static uint16_t *stages_of(const Graph *graph, uint32_t n_stages)
+{
+    uint16_t *stage = g_new0(uint16_t, graph_n_ops(graph));
+    uint32_t n = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        n += graph_get_op(graph, id)->pass == PASS_FORWARD;
+    for (OpId id = 0, k = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->pass == PASS_FORWARD) {
+            stage[id] = (uint16_t)MIN(n_stages - 1, k * n_stages / (n - 2));
+            k++;
+        }
+    return stage;
+}
+
+/* Groups of n_replicas x n_devices in the order of `device` (NULL: 0, 1, ...). */
+static DeviceGroup *groups_new(uint32_t n_groups, uint32_t n_replicas, uint32_t n_devices,
+                               const uint32_t *device)
+{
+    DeviceGroup *group = g_new(DeviceGroup, n_groups);
+    for (uint32_t g = 0; g < n_groups; g++) {
+        const uint32_t n = n_replicas * n_devices;
+        group[g] = (DeviceGroup){n_replicas, n_devices, g_new(uint32_t, n)};
+        for (uint32_t i = 0; i < n; i++)
+            group[g].device[i] = device ? device[g * n + i] : g * n + i;
+    }
+    return group;
+}
+
+static Program *inner_program(const Graph *graph, const ClusterView *view,
+                              Baseline baseline)
+{
+    g_autofree double *ratio = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] = 1.0 / view->n_devices;
+    SynthResult result = {0};
+    g_autoptr(GError) error = NULL;
+    synth_baseline(graph, view, ratio, baseline, &result, &error);
+    assert_no_error(error);
+    Program *program = g_steal_pointer(&result.program);
+    synth_result_clear(&result);
+    return program;
+}
+
+/* A plan with even ratios that takes the program over. */
+static Plan *plan_of(const Graph *graph, uint32_t n_devices, Program *program)
+{
+    Plan *plan = plan_new();
+    g_autoptr(GError) error = NULL;
+    plan->program = program;
+    plan->n_devices = n_devices;
+    plan->n_segments = 1;
+    plan->ratio = g_new(double, n_devices);
+    for (uint32_t j = 0; j < n_devices; j++)
+        plan->ratio[j] = 1.0 / n_devices;
+    plan->n_ops = graph_n_ops(graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+    plan_round(plan, graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* A chain of `n_layers` linears that take 10 ms forward and 20 ms backward on the whole batch: the gradient of the input,
+ * which the first one has none of; there it is that of the weight. */
+static Graph *chain(uint32_t n_layers)
+{
+    enum { BATCH = 64, WIDTH = 4 };
+    Graph *graph = graph_new("chain");
+    TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){BATCH, WIDTH});
+    TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){BATCH});
+    for (uint32_t i = 0; i < n_layers; i++) {
+        g_autofree char *name = g_strdup_printf("fc%u", i);
+        g_autofree char *weight = g_strdup_printf("w%u", i);
+        const TensorId w = graph_parameter(graph, weight, 2, (uint32_t[]){WIDTH, WIDTH});
+        x = graph_op(graph, OP_LINEAR, name, (OpAttr){0}, 2, (TensorId[]){x, w}, NULL);
+    }
+    x = graph_op(graph, OP_LOG_SOFTMAX, "log_p", (OpAttr){0}, 1, &x, NULL);
+    x = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){x, labels},
+                 NULL);
+    graph_differentiate(graph, x, OPTIMIZER_SGD);
+    graph_set_timed(graph);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->kind == OP_LINEAR)
+            graph_set_seconds(graph, id, 10e-3);
+        if (op->kind == OP_LINEAR_DX || (op->kind == OP_LINEAR_DW && op->of == 0))
+            graph_set_seconds(graph, id, 20e-3);
+    }
+    graph_seal(graph);
+    return graph;
+}
+
+typedef struct {
+    const char *model; /* NULL: a chain of 8 layers */
+    const char *cluster;
+    Baseline baseline; /* inside of a replica */
+    uint32_t n_stages, n_groups, n_replicas, n_devices, n_microbatches;
+    SynthSchedule schedule;
+    bool recompute;
+} Setting;
+
+static Case case_new(const Setting *s)
+{
+    Case c = {0};
+    g_autoptr(GError) error = NULL;
+    c.graph = s->model ? model_build(s->model, 1, NULL, &error) : chain(8);
+    assert_no_error(error);
+    c.cluster = cluster_load(s->cluster, &error);
+    assert_no_error(error);
+    c.view = cluster_view(c.cluster, GRANULARITY_GPU);
+    g_autoptr(Program) inner = inner_program(c.graph, c.view, s->baseline);
+    g_autofree uint16_t *stage = stages_of(c.graph, s->n_stages);
+    DeviceGroup *group = groups_new(s->n_groups, s->n_replicas, s->n_devices, NULL);
+    const SynthPipeline pipeline = {
+        s->n_stages, s->n_microbatches, stage,       s->n_groups,
+        group,       s->schedule,       s->recompute};
+    Program *program = synth_pipeline(inner, c.graph, &pipeline, &error);
+    assert_no_error(error);
+    program_groups_free(group, s->n_groups);
+    c.plan = plan_of(c.graph, c.view->n_devices, program);
+    return c;
+}
+
+static double time_of(const Case *c, const char *fidelity, const char *set)
+{
+    g_autoptr(GError) error = NULL;
+    SimOptions options;
+    sim_options_init(&options);
+    g_auto(GStrv) pairs = g_strsplit(set, ",", -1);
+    for (uint32_t i = 0; pairs[i]; i++) {
+        g_auto(GStrv) pair = g_strsplit(pairs[i], "=", 2);
+        sim_options_set(&options, pair[0], pair[1], &error);
+        assert_no_error(error);
+    }
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(c->plan, c->graph, c->view, fidelity, &options, &error);
+    assert_no_error(error);
+    return report->iteration_time_s;
+}
+
+/* --- times by hand --- */
+
+/* P stages of equal times f and b, M microbatches, no communication to speak of: (M + P - 1) (f + b) under GPipe and 1F1B.
+ * Each of the 8 layers takes 10 and 20 ms on the whole batch. */
+static void test_bubbles(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p <= 8; p *= 2)
+        for (uint32_t m = 1; m <= 16; m *= 2)
+            for (int kind = 0; kind <= 1; kind++) {
+                g_autofree char *cluster =
+                    g_strdup_printf("star:hosts=%u,bandwidth=1e15B/s,latency=0us", p);
+                const Setting s = {.cluster = cluster,
+                                   .n_stages = p,
+                                   .n_groups = p,
+                                   .n_replicas = 1,
+                                   .n_devices = 1,
+                                   .n_microbatches = m,
+                                   .schedule = kind ? SCHEDULE_1F1B : SCHEDULE_GPIPE};
+                g_auto(Case) c = case_new(&s);
+                const double each_s = 8 * 30e-3 / p / m;
+                assert_close(time_of(&c, "stage", ""), (m + p - 1) * each_s, 1e-6);
+                assert_close(time_of(&c, "flow", "network=crossbar"),
+                             (m + p - 1) * each_s, 1e-6);
+            }
+}
+
+/* With V stages a group the bubble is V times shorter (Narayanan et al. 2021, Sec. 2.2): M (f + b) + (P - 1)(f + b) / V. */
+static void test_interleaved_bubbles(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= 4; p *= 2)
+        for (uint32_t v = 2; v * p <= 8; v *= 2)
+            for (uint32_t m = p; m <= 16; m *= 2) {
+                g_autofree char *cluster =
+                    g_strdup_printf("star:hosts=%u,bandwidth=1e15B/s,latency=0us", p);
+                const Setting s = {.cluster = cluster,
+                                   .n_stages = p * v,
+                                   .n_groups = p,
+                                   .n_replicas = 1,
+                                   .n_devices = 1,
+                                   .n_microbatches = m,
+                                   .schedule = SCHEDULE_INTERLEAVED};
+                g_auto(Case) c = case_new(&s);
+                const double each_s = 8 * 30e-3 / p / m;
+                assert_close(time_of(&c, "stage", ""), m * each_s + (p - 1) * each_s / v,
+                             1e-6);
+            }
+}
+
+/* --- settings of all kinds --- */
+
+#define VIT "vit:layers=2,hidden=8,heads=2,ffn=12,image=8,global_batch=24,optimizer=sgd"
+#define MOE \
+    "bert-moe:layers=2,hidden=4,heads=2,ffn=6,seq=4,vocab=10,global_batch=24,experts=4"
+#define STAR "star:hosts=12,bandwidth=1Gb/s,latency=5us"
+
+static const Setting SETTINGS[] = {
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 1, 12, 2, SCHEDULE_GPIPE, false},
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 4, 3, 1, SCHEDULE_GPIPE, false},
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 2, 2, 3, 2, 4, SCHEDULE_1F1B, false},
+    {VIT, STAR, BASELINE_MEGATRON, 2, 2, 3, 2, 2, SCHEDULE_GPIPE, false},
+    {VIT, STAR, BASELINE_MEGATRON, 3, 3, 2, 2, 3, SCHEDULE_1F1B, false},
+    {VIT, STAR, BASELINE_MEGATRON, 4, 2, 3, 2, 4, SCHEDULE_INTERLEAVED, false},
+    {MOE, STAR, BASELINE_ZERO_EXPERT, 2, 2, 2, 2, 2, SCHEDULE_1F1B, false},
+    {MOE, STAR, BASELINE_DATA_PARALLEL, 3, 3, 1, 3, 3, SCHEDULE_GPIPE, false},
+    {MOE, STAR, BASELINE_DATA_PARALLEL, 2, 2, 6, 1, 2, SCHEDULE_1F1B, true},
+};
+
+static Program *without(const Program *program, uint32_t skip)
+{
+    Program *copy = program_copy(program);
+    copy->n--;
+    memmove(&copy->instr[skip], &copy->instr[skip + 1],
+            (copy->n - skip) * sizeof *copy->instr);
+    return copy;
+}
+
+/* What is computed a second time could be left out. */
+static void test_deletions_are_found(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SETTINGS); i++) {
+        g_auto(Case) c = case_new(&SETTINGS[i]);
+        for (uint32_t skip = i; !SETTINGS[i].recompute && skip < c.plan->program->n;
+             skip += 7) {
+            g_autoptr(Program) less = without(c.plan->program, skip);
+            if (program_check(less, c.graph, NULL)) {
+                g_autofree char *text =
+                    instr_text(&c.plan->program->instr[skip], c.graph);
+                fail_msg("setting %u passes without instruction %u: %s", i, skip, text);
+            }
+        }
+    }
+}
+
+static void swap(void *a, void *b, size_t size)
+{
+    g_autofree void *kept = g_memdup2(a, size);
+    memcpy(a, b, size);
+    memcpy(b, kept, size);
+}
+
+/* Another order of the devices is the same cluster. */
+static void test_names_of_devices_do_not_matter(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SETTINGS); i++) {
+        g_auto(Case) c = case_new(&SETTINGS[i]);
+        const uint32_t n = c.view->n_devices;
+        for (uint32_t j = 0; j < n; j++)
+            c.view->device[j].rate *= 1 + 0.1 * (j % 5);
+        const double stage_s = time_of(&c, "stage", "");
+        const double flow_s = time_of(&c, "flow", "network=crossbar");
+        for (uint32_t g = 0; g < c.plan->program->n_groups; g++) {
+            const DeviceGroup *group = &c.plan->program->group[g];
+            for (uint32_t k = 0; k < group->n_replicas * group->n_devices; k++)
+                group->device[k] = n - 1 - group->device[k];
+        }
+        for (uint32_t j = 0; j < n / 2; j++)
+            swap(&c.view->device[j], &c.view->device[n - 1 - j], sizeof(Device));
+        assert_close(time_of(&c, "stage", ""), stage_s, 1e-9);
+        assert_close(time_of(&c, "flow", "network=crossbar"), flow_s, 1e-9);
+    }
+}
+
+/* A program that names its one group of all devices takes the time of one that names none. */
+static void test_one_group_is_spmd(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    g_autoptr(GError) error = NULL;
+    for (int round = 0; round < 20; round++) {
+        g_autoptr(Graph) graph = model_build(round % 2 ? MOE : VIT, 1, NULL, &error);
+        g_autoptr(Cluster) cluster = random_cluster(rand, 4);
+        g_autoptr(ClusterView) view =
+            cluster_view(cluster, round % 4 < 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+        g_autoptr(Plan) plan = plan_of(
+            graph, view->n_devices,
+            inner_program(graph, view,
+                          round % 3 ? BASELINE_DATA_PARALLEL : BASELINE_ZERO_EXPERT));
+        g_autoptr(SimReport) analytic =
+            sim_evaluate(plan, graph, view, "analytic", &error);
+        assert_no_error(error);
+        g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
+        for (uint32_t j = 0; j < view->n_devices; j++)
+            device[j] = j;
+        program_add_group(plan->program, 1, view->n_devices, device);
+        g_autoptr(SimReport) stage = sim_evaluate(plan, graph, view, "stage", &error);
+        assert_no_error(error);
+        assert_close(stage->iteration_time_s, analytic->iteration_time_s, 1e-9);
+        for (uint32_t j = 0; j < view->n_devices; j++)
+            assert_at_most(
+                fabs((double)stage->memory_bytes[j] - (double)analytic->memory_bytes[j]),
+                1); /* fractions add up in another order */
+        assert_null(sim_evaluate(plan, graph, view, "analytic", &error));
+        assert_error(error, KILTER_ERROR_INPUT, "for programs of one group");
+        g_clear_error(&error);
+    }
+}
+
+/* On a star every byte that is sent passes two links; with a device a stage only transfers send. */
+static void test_transfers_are_conserved(void **state)
+{
+    (void)state;
+    const Setting s = {VIT,
+                       "star:hosts=3,bandwidth=1Gb/s,latency=5us",
+                       BASELINE_DATA_PARALLEL,
+                       3,
+                       3,
+                       1,
+                       1,
+                       4,
+                       SCHEDULE_1F1B,
+                       false};
+    g_auto(Case) c = case_new(&s);
+    g_autoptr(GError) error = NULL;
+    double sent = 0, carried = 0;
+    for (uint32_t i = 0; i < c.plan->program->n; i++) {
+        const Instr *instr = &c.plan->program->instr[i];
+        if (instr->kind == INSTR_TRANSFER)
+            sent += (double)tensor_bytes(graph_tensor(c.graph, instr->tensor)) /
+                    s.n_microbatches;
+    }
+    g_autoptr(SimReport) report = sim_evaluate(c.plan, c.graph, c.view, "flow", &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < report->timeline->n_links; i++)
+        carried += report->timeline->link[i].bytes;
+    assert_true(sent > 0);
+    assert_close(carried, 2 * sent, 1e-9);
+}
+
+/* 1f1b keeps the activations of fewer microbatches than gpipe; recomputation keeps fewer still. */
+static void test_memory_of_schedules(void **state)
+{
+    (void)state;
+    Setting s = {VIT,
+                 "star:hosts=4,bandwidth=1Gb/s,latency=5us",
+                 BASELINE_DATA_PARALLEL,
+                 2,
+                 2,
+                 2,
+                 1,
+                 12,
+                 SCHEDULE_GPIPE,
+                 false};
+    uint64_t peak[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        s.schedule = i ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
+        s.recompute = i == 2;
+        g_auto(Case) c = case_new(&s);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SimReport) report =
+            sim_evaluate(c.plan, c.graph, c.view, "stage", &error);
+        g_autoptr(SimReport) flow = sim_evaluate(c.plan, c.graph, c.view, "flow", &error);
+        assert_no_error(error);
+        peak[i] = report->memory_bytes[0];
+        assert_close((double)flow->memory_bytes[0], (double)peak[i], 0.3);
+    }
+    assert_true(peak[1] < peak[0]);
+    assert_true(peak[2] < peak[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bubbles),
+        cmocka_unit_test(test_interleaved_bubbles),
+        cmocka_unit_test(test_deletions_are_found),
+        cmocka_unit_test(test_names_of_devices_do_not_matter),
+        cmocka_unit_test(test_one_group_is_spmd),
+        cmocka_unit_test(test_transfers_are_conserved),
+        cmocka_unit_test(test_memory_of_schedules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
