@@ -152,6 +152,26 @@ bool plan_check_groups(const Plan *plan, GError **error)
     return true;
 }
 
+GArray *plan_rounded_splits(const Plan *plan, const Graph *graph, const BatchForms *batch)
+{
+    uint32_t n_groups;
+    DeviceGroup *group = program_groups(plan->program, plan->n_devices, &n_groups);
+    GArray *splits = plan_needed_splits(plan, graph, batch);
+    for (uint32_t i = 0; i < splits->len; i++) {
+        Split *split = &g_array_index(splits, Split, i);
+        const DeviceGroup *of = &group[split->group];
+        const Split *known = plan_find_split(plan, split);
+        if (known)
+            split->count =
+                g_memdup2(known->count,
+                          (size_t)of->n_replicas * of->n_devices * sizeof *known->count);
+        else
+            round_split(plan, of, split);
+    }
+    program_groups_free(group, n_groups);
+    return splits;
+}
+
 bool plan_round(Plan *plan, const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = NULL;
@@ -160,14 +180,10 @@ bool plan_round(Plan *plan, const Graph *graph, GError **error)
         return false;
     for (uint32_t i = 0; i < plan->n_splits; i++)
         g_free(plan->split[i].count);
-    g_free(plan->split);
-    uint32_t n_groups;
-    DeviceGroup *group = program_groups(plan->program, plan->n_devices, &n_groups);
-    GArray *splits = plan_needed_splits(plan, graph, batch);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+    GArray *splits = plan_rounded_splits(plan, graph, batch);
     plan->n_splits = splits->len;
     plan->split = (Split *)(void *)g_array_free(splits, false);
-    for (uint32_t i = 0; i < plan->n_splits; i++)
-        round_split(plan, &group[plan->split[i].group], &plan->split[i]);
-    program_groups_free(group, n_groups);
     return true;
 }

@@ -113,6 +113,11 @@ int plan_compare_splits(const void *a, const void *b);
 /* Every split that the program needs, sorted, without counts (Split). Free with g_array_unref. */
 GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch);
 
+/* The same with counts: the plan's, or, where it has no such split, its ratios rounded. Free the counts, too. The plan's
+ * groups have been checked. */
+GArray *plan_rounded_splits(const Plan *plan, const Graph *graph,
+                            const BatchForms *batch);
+
 /* Shares under the ratios of a segment: of the group's devices, [replica * n_devices + position], in each replica summing to
  * 1; replica: out, of its replicas, summing to 1. Caller frees. */
 double *plan_group_shares(const Plan *plan, const DeviceGroup *group, uint32_t segment,

@@ -37,7 +37,19 @@ typedef struct {
     Collective kind;       /* a priced one */
     const ExecShard *from; /* [n_ranks]: shapes of all; data of the local ones */
     ExecShard *to;         /* [n_ranks]: the same, allocated */
+    uint32_t n_members;    /* only these ranks take part, in that order; 0: all do */
+    const uint32_t *member;
 } ExecExchange;
+
+/* How many ranks take part, and the i-th of them. */
+static inline uint32_t exec_exchange_size(const ExecExchange *e, uint32_t n_ranks)
+{
+    return e->n_members ? e->n_members : n_ranks;
+}
+static inline uint32_t exec_exchange_rank(const ExecExchange *e, uint32_t i)
+{
+    return e->n_members ? e->member[i] : i;
+}
 
 typedef struct ExecBackend ExecBackend;
 
@@ -98,6 +110,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
 void exec_backend_synchronise(ExecBackend *backend);
 double exec_backend_seconds(ExecBackend *backend);
 bool exec_backend_check(ExecBackend *backend, GError **error);
+/* Adds a local rank's shard to another of its shape. */
+void exec_backend_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                      const ExecShard *to);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
 /* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */

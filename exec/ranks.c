@@ -66,34 +66,36 @@ static void ranks_run_op(ExecBackend *backend, uint32_t local, const Graph *grap
     exec_run_op(graph, id, inputs, outputs);
 }
 
-/* The sum of all ranks' shards, which are whole; caller frees its data. */
-static ExecShard sum_ranks(const ExecBackend *backend, const ExecShard *from)
+/* The sum of the shards of all who take part, which are of one shape; caller frees its data. */
+static ExecShard sum_ranks(const ExecExchange *e, uint32_t n)
 {
-    const uint64_t n = exec_shard_elements(&from[0]);
-    ExecShard sum = from[0];
-    double *total = g_new0(double, n + 1);
-    for (uint32_t r = 0; r < backend->n_ranks; r++)
-        for (uint64_t i = 0; i < n; i++)
-            total[i] += ((const double *)from[r].data)[i];
+    const ExecShard *first = &e->from[exec_exchange_rank(e, 0)];
+    const uint64_t n_elements = exec_shard_elements(first);
+    ExecShard sum = *first;
+    double *total = g_new0(double, n_elements + 1);
+    for (uint32_t r = 0; r < n; r++)
+        for (uint64_t i = 0; i < n_elements; i++)
+            total[i] += ((const double *)e->from[exec_exchange_rank(e, r)].data)[i];
     sum.data = total;
     return sum;
 }
 
-static bool ranks_exchange(ExecBackend *backend, const ExecExchange *exchange,
-                           GError **error)
+static bool ranks_exchange(ExecBackend *backend, const ExecExchange *e, GError **error)
 {
     (void)error;
-    const bool sums = exchange->kind == COLLECTIVE_ALL_REDUCE ||
-                      exchange->kind == COLLECTIVE_REDUCE_SCATTER ||
-                      exchange->kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
+    const bool sums = e->kind == COLLECTIVE_ALL_REDUCE ||
+                      e->kind == COLLECTIVE_REDUCE_SCATTER ||
+                      e->kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
+    const uint32_t n = exec_exchange_size(e, backend->n_ranks);
     ExecShard sum = {0};
     if (sums)
-        sum = sum_ranks(backend, exchange->from);
-    for (uint32_t r = 0; r < backend->n_ranks; r++) {
+        sum = sum_ranks(e, n);
+    for (uint32_t r = 0; r < n; r++) {
+        const ExecShard *to = &e->to[exec_exchange_rank(e, r)];
         if (sums)
-            exec_overlap_copy(&sum, &exchange->to[r], sizeof(double));
-        for (uint32_t s = 0; !sums && s < backend->n_ranks; s++)
-            exec_overlap_copy(&exchange->from[s], &exchange->to[r], sizeof(double));
+            exec_overlap_copy(&sum, to, sizeof(double));
+        for (uint32_t s = 0; !sums && s < n; s++)
+            exec_overlap_copy(&e->from[exec_exchange_rank(e, s)], to, sizeof(double));
     }
     g_free(sum.data);
     return true;

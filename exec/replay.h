@@ -4,13 +4,14 @@
  *     exec_replay_load(replay, seed, &error);      the LOAD instructions: inputs, parameters, optimizer states
  *     exec_replay_run(replay, &error);             the others, once an iteration
  *
- * A dimension in form Gather is cut by the plan's split of (segment, units), or, where the plan has none, by its ratios
+ * A dimension in form Gather is cut by the plan's split, or, where the plan has none, by its ratios
  * rounded for those units. An op that goes by another segment than an input of it gets that input cut anew. Every
- * instance (tensor, form) keeps its memory until the replay is freed. Programs of one group and one microbatch. */
+ * instance (group, microbatch, tensor, form) keeps its memory until the replay is freed. What adds to a sum over the batch is
+ * computed apart and then added. */
 #ifndef KILTER_EXEC_REPLAY_H
 #define KILTER_EXEC_REPLAY_H
 
-#include "exec/backend.h"
+#include "exec/cuts.h"
 
 typedef struct ExecReplay ExecReplay;
 
@@ -30,14 +31,23 @@ bool exec_replay_run(ExecReplay *replay, GError **error);
 void exec_replay_slow(ExecReplay *replay, double factor);
 
 /* The shards of an instance, [n_ranks] (data of the local ones), or NULL if it was never made. */
-const ExecShard *exec_replay_shards(const ExecReplay *replay, TensorId tensor, Form form);
+const ExecShard *exec_replay_shards(const ExecReplay *replay, uint32_t group,
+                                    uint32_t microbatch, TensorId tensor, Form form);
 
-/* The form that a tensor was loaded in. */
-Form exec_replay_rest(const ExecReplay *replay, TensorId tensor);
+/* Whether the replicas' instances are still to be summed. */
+bool exec_replay_is_partial(const ExecReplay *replay, uint32_t group, TensorId tensor,
+                            Form form);
 
-/* Shards [n_ranks] of a tensor in that form as an op or tensor of `segment` is cut, without memory. */
-void exec_replay_cut(ExecReplay *replay, TensorId tensor, Form form, uint32_t segment,
-                     ExecShard *shard);
+/* The form that a group loaded a tensor in; FORM_MAX if it did not. */
+Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor);
+
+const ExecCuts *exec_replay_cuts(const ExecReplay *replay);
+
+/* Makes an exchange among the devices of each replica of a group, of each position (`across`), or of all of it at once. */
+typedef enum { EXEC_INSIDE, EXEC_ACROSS, EXEC_TOGETHER } ExecMembers;
+bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                          Collective kind, const ExecShard *from, ExecShard *to,
+                          GError **error);
 
 /* What the local ranks spent on each instruction of the program in the last run, in seconds. */
 const double *exec_replay_seconds(const ExecReplay *replay);

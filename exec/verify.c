@@ -24,71 +24,87 @@ static double scale_of(const Verify *v, TensorId id)
                SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
 }
 
-/* The sum of a Reduce, where the local ranks have it. */
-static bool sum_error(const Verify *v, TensorId id, const ExecShard *from, double *error,
-                      GError **failure)
+/* Shards of what is compared: the instance's own, or, of partial sums, their sums, which the caller drops. NULL on failure. */
+static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
+                             bool partial, const ExecShard *from, GError **failure)
 {
     const ExecBackendOps *ops = v->backend->ops;
-    const uint32_t n_local = v->backend->n_local, first = v->backend->first;
-    const uint64_t n = exec_shard_elements(&from[0]);
     g_autofree ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
-    g_autofree double *host = g_new(double, n + 1);
     bool good = true;
-    for (uint32_t local = 0; local < n_local; local++)
-        good &= (sum[first + local].data = ops->allocate(v->backend, local, n)) != NULL;
+    for (uint32_t local = 0; local < v->backend->n_local; local++) {
+        ExecShard *own = &sum[v->backend->first + local];
+        if (own->data)
+            good &= (own->data = ops->allocate(v->backend, local,
+                                               exec_shard_elements(own))) != NULL;
+    }
     if (!good)
         kilter_fail(failure, KILTER_ERROR_FAILED, "no memory to sum %s",
                     graph_tensor(v->graph, id)->name);
-    const ExecExchange exchange = {COLLECTIVE_ALL_REDUCE, from, sum};
-    good = good && ops->exchange(v->backend, &exchange, failure);
-    if (good) {
-        ops->read(v->backend, 0, &sum[first], host);
-        *error = exec_difference(host, v->want[id].data, n, scale_of(v, id));
-    }
-    for (uint32_t local = 0; local < n_local; local++)
-        if (sum[first + local].data)
-            ops->release(v->backend, local, sum[first + local].data);
-    return good;
+    const ExecMembers members = form != FORM_REDUCE ? EXEC_ACROSS
+                                : partial           ? EXEC_TOGETHER
+                                                    : EXEC_INSIDE;
+    if (good && exec_replay_exchange(v->replay, group, members, COLLECTIVE_ALL_REDUCE,
+                                     from, sum, failure))
+        return g_steal_pointer(&sum);
+    return NULL;
 }
 
-/* Error of a local rank's replica or slice. */
-static double part_error(const Verify *v, TensorId id, Form form, uint32_t local,
+static void drop_shards(const Verify *v, ExecShard *shard)
+{
+    for (uint32_t local = 0; local < v->backend->n_local; local++)
+        if (shard[v->backend->first + local].data)
+            v->backend->ops->release(v->backend, local,
+                                     shard[v->backend->first + local].data);
+    g_free(shard);
+}
+
+/* Error of a local rank's part. */
+static double part_error(const Verify *v, TensorId id, uint32_t local,
                          const ExecShard *shard)
 {
     const uint64_t n = exec_shard_elements(shard);
     g_autofree double *host = g_new(double, n + 1);
     v->backend->ops->read(v->backend, local, shard, host);
     const ExecTensor *whole = &v->want[id];
-    if (!form_is_gather(form))
-        return exec_difference(host, whole->data, n, scale_of(v, id));
-    const uint32_t d = form_dim(form);
-    ExecTensor want =
-        exec_tensor_slice(whole, d, shard->offset[d], shard->offset[d] + shard->dim[d]);
+    ExecTensor want = *whole;
+    for (uint32_t d = 0; d < shard->rank; d++) {
+        if (shard->dim[d] == want.dim[d])
+            continue;
+        ExecTensor less = exec_tensor_slice(&want, d, shard->offset[d],
+                                            shard->offset[d] + shard->dim[d]);
+        if (want.data != whole->data)
+            exec_tensor_clear(&want);
+        want = less;
+    }
     const double error = exec_difference(host, want.data, n, scale_of(v, id));
-    exec_tensor_clear(&want);
+    if (want.data != whole->data)
+        exec_tensor_clear(&want);
     return error;
 }
 
 /* Largest error of an instance over all ranks of all processes, and the first rank that has it. */
-static bool instance_error(const Verify *v, TensorId id, Form form, double *error,
-                           uint32_t *rank, GError **failure)
+static bool instance_error(const Verify *v, uint32_t group, uint32_t microbatch,
+                           TensorId id, Form form, double *error, uint32_t *rank,
+                           GError **failure)
 {
-    const ExecShard *shard = exec_replay_shards(v->replay, id, form);
-    *rank = 0;
-    *error = 0;
-    if (form == FORM_REDUCE) {
-        if (!sum_error(v, id, shard, error, failure))
-            return false;
-        exec_backend_maximum(v->backend, error, 1);
-        return true;
-    }
     const uint32_t n_ranks = v->backend->n_ranks;
+    const ExecShard *shard = exec_replay_shards(v->replay, group, microbatch, id, form);
+    const bool partial = exec_replay_is_partial(v->replay, group, id, form);
+    ExecShard *sum = NULL;
+    if (form == FORM_REDUCE || partial)
+        if (!(sum = sum_shards(v, group, id, form, partial, shard, failure)))
+            return false;
     g_autofree double *each = g_new0(double, n_ranks);
     for (uint32_t local = 0; local < v->backend->n_local; local++) {
         const uint32_t r = v->backend->first + local;
-        each[r] = part_error(v, id, form, local, &shard[r]);
+        if (shard[r].data)
+            each[r] = part_error(v, id, local, sum ? &sum[r] : &shard[r]);
     }
+    if (sum)
+        drop_shards(v, sum);
     exec_backend_maximum(v->backend, each, n_ranks);
+    *rank = 0;
+    *error = 0;
     for (uint32_t r = 0; r < n_ranks; r++)
         if (each[r] > *error) {
             *error = each[r];
@@ -105,12 +121,13 @@ static char *instance_name(const Verify *v, TensorId id, Form form)
 }
 
 /* Compares one result in one form. */
-static bool compare(const Verify *v, TensorId id, Form form, GError **failure)
+static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, TensorId id,
+                    Form form, GError **failure)
 {
     ExecVerdict *verdict = v->verdict;
     double error;
     uint32_t rank;
-    if (!instance_error(v, id, form, &error, &rank, failure))
+    if (!instance_error(v, group, microbatch, id, form, &error, &rank, failure))
         return false;
     if (!verdict->where || error > verdict->error) {
         verdict->error = error;
@@ -121,17 +138,27 @@ static bool compare(const Verify *v, TensorId id, Form form, GError **failure)
     return true;
 }
 
+/* How many microbatches have an instance of their own. */
+static uint32_t parts_of(const Verify *v, TensorId id)
+{
+    return instances_has_parts(exec_replay_cuts(v->replay)->instances, id)
+               ? v->plan->program->n_microbatches
+               : 1;
+}
+
 /* A result, in every form in which the ranks hold it. */
 static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 {
     uint32_t forms = 0;
-    for (Form form = 0; form < FORM_MAX; form++) {
-        if (!exec_replay_shards(v->replay, id, form))
-            continue;
-        forms++;
-        if (!compare(v, id, form, failure))
-            return false;
-    }
+    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->n_groups; g++)
+        for (uint32_t m = 0; m < parts_of(v, id); m++)
+            for (Form form = 0; form < FORM_MAX; form++) {
+                if (!exec_replay_shards(v->replay, g, m, id, form))
+                    continue;
+                forms++;
+                if (!compare(v, g, m, id, form, failure))
+                    return false;
+            }
     if (forms == 0)
         return kilter_fail(failure, KILTER_ERROR_FAILED, "the program never makes %s",
                            graph_tensor(v->graph, id)->name);
@@ -144,8 +171,10 @@ static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 static bool compare_updated(const Verify *v, TensorId old, TensorId next,
                             GError **failure)
 {
-    const Form rest = exec_replay_rest(v->replay, old);
-    if (!exec_replay_shards(v->replay, next, rest)) {
+    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->n_groups; g++) {
+        const Form rest = exec_replay_rest(v->replay, g, old);
+        if (rest == FORM_MAX || exec_replay_shards(v->replay, g, 0, next, rest))
+            continue;
         g_autofree char *name = instance_name(v, next, rest);
         return kilter_fail(failure, KILTER_ERROR_FAILED,
                            "the program never makes %s, the form in which %s rests", name,
@@ -183,7 +212,10 @@ static bool find_first_wrong(const Verify *v, GError **failure)
             const Form form = computes ? instr->form[op->n_in + o] : instr->to;
             double error;
             uint32_t rank;
-            if (!instance_error(v, id, form, &error, &rank, failure))
+            const uint32_t group =
+                instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
+            const uint32_t part = instr->kind == INSTR_LOAD ? 0 : instr->microbatch;
+            if (!instance_error(v, group, part, id, form, &error, &rank, failure))
                 return false;
             if (error <= v->tolerance)
                 continue;

@@ -124,13 +124,15 @@ static bool is_sum(Collective kind)
 static void exchange_together(Cuda *cuda, const ExecExchange *e)
 {
     CudaQueue *queue = &place_of(&cuda->base, 0)->compute;
-    for (uint32_t r = 0; r < cuda->base.n_ranks; r++) {
-        cuda_queue_zero(queue, e->to[r].data, exec_shard_elements(&e->to[r]));
-        for (uint32_t s = 0; s < cuda->base.n_ranks; s++)
+    const uint32_t n = exec_exchange_size(e, cuda->base.n_ranks);
+    for (uint32_t r = 0; r < n; r++) {
+        const ExecShard *to = &e->to[exec_exchange_rank(e, r)];
+        cuda_queue_zero(queue, to->data, exec_shard_elements(to));
+        for (uint32_t s = 0; s < n; s++)
             if (is_sum(e->kind))
-                cuda_add_overlap(queue, &e->from[s], &e->to[r]);
+                cuda_add_overlap(queue, &e->from[exec_exchange_rank(e, s)], to);
             else
-                cuda_copy_overlap(queue, &e->from[s], &e->to[r]);
+                cuda_copy_overlap(queue, &e->from[exec_exchange_rank(e, s)], to);
     }
 }
 
@@ -289,6 +291,10 @@ static bool cuda_exchange(ExecBackend *backend, const ExecExchange *exchange,
         exchange_together(cuda, exchange);
         return cuda_check(backend, error);
     }
+    if (exchange->n_members)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "cuda: expected exchanges among all ranks: programs with "
+                           "groups run on one GPU");
     g_autofree Part *part = g_new0(Part, backend->n_local);
     for (uint32_t local = 0; local < backend->n_local; local++)
         part_begin(cuda, exchange, local, &part[local]);

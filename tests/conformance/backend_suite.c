@@ -104,7 +104,7 @@ static void check_exchange(ExecBackend *backend, const Case *c)
                          *to = g_new0(ExecShard, n_ranks);
     fill(backend, c, from, to);
     g_autoptr(GError) error = NULL;
-    const ExecExchange exchange = {c->kind, from, to};
+    const ExecExchange exchange = {.kind = c->kind, .from = from, .to = to};
     backend->ops->exchange(backend, &exchange, &error);
     assert_no_error(error);
     for (uint32_t local = 0; local < backend->n_local; local++) {
