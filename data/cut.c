@@ -3,6 +3,7 @@
 #include "data/error.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --- which splits cut an instance --- */
 
@@ -110,26 +111,35 @@ static void normalise(double *value, uint32_t n)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
 }
 
-double *plan_group_shares(const Plan *plan, const DeviceGroup *group, uint32_t segment,
+double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
                           double *replica)
 {
     const uint32_t n = group->n_devices;
-    double *ratio = g_new(double, (size_t)group->n_replicas *n);
-    for (size_t i = 0; i < (size_t)group->n_replicas * n; i++)
-        ratio[i] = plan->ratio[(size_t)segment * plan->n_devices + group->device[i]];
+    const double *row = &plan->ratio[(size_t)split->segment * plan->n_devices];
+    double *share = g_new0(double, (size_t)group->n_replicas *n);
     for (uint32_t r = 0; r < group->n_replicas; r++) {
-        replica[r] = sum(&ratio[(size_t)r * n], n);
-        normalise(&ratio[(size_t)r * n], n);
+        double *own = &share[split->batch ? (size_t)r * n : 0];
+        replica[r] = 0;
+        for (uint32_t p = 0; p < n; p++) {
+            own[p] += row[group->device[(size_t)r * n + p]];
+            replica[r] += row[group->device[(size_t)r * n + p]];
+        }
     }
     normalise(replica, group->n_replicas);
-    return ratio;
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
+        if (split->batch || r == 0)
+            normalise(&share[(size_t)r * n], n);
+        else
+            memcpy(&share[(size_t)r * n], share, n * sizeof *share);
+    }
+    return share;
 }
 
 static void round_split(const Plan *plan, const DeviceGroup *group, Split *split)
 {
     const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
     g_autofree double *replica = g_new(double, n_replicas);
-    g_autofree double *ratio = plan_group_shares(plan, group, split->segment, replica);
+    g_autofree double *ratio = plan_group_shares(plan, group, split, replica);
     g_autofree uint32_t *units = g_new(uint32_t, n_replicas);
     if (split->batch)
         split_round(replica, n_replicas, split->units, units);

@@ -11,7 +11,7 @@
 /* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of one segment. Dims with
  * as many units are cut alike; a dim of extent e gives device j count[j] * (e / units) elements. With `batch` it is the
  * cut of a microbatch of a program that cuts the batch: over all devices of the group, a replica having what its
- * devices have; without, every replica is cut by itself. */
+ * devices have; without, all replicas are cut alike, as gradients are summed position by position. */
 typedef struct {
     uint32_t segment;
     uint32_t units;
@@ -118,9 +118,10 @@ GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForm
 GArray *plan_rounded_splits(const Plan *plan, const Graph *graph,
                             const BatchForms *batch);
 
-/* Shares under the ratios of a segment: of the group's devices, [replica * n_devices + position], in each replica summing to
- * 1; replica: out, of its replicas, summing to 1. Caller frees. */
-double *plan_group_shares(const Plan *plan, const DeviceGroup *group, uint32_t segment,
+/* Shares of a split (its group is given) under the ratios of its segment: of the devices in their replica,
+ * [replica * n_devices + position]. They are the same in every replica, by the sum of the ratios at each position, but for
+ * a batch split. replica: out, of the replicas in the group. Both sum to 1. Caller frees. */
+double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
                           double *replica);
 
 /* Rounds the ratios for every cut that the program needs: fills split, in place of what there was. Errors as

@@ -207,6 +207,9 @@ static bool check_sums(const Reader *r, size_t i, const Split *split)
                 r, "splits", i,
                 "expected counts that sum to %u units, got %" G_GUINT64_FORMAT,
                 split->units, sum);
+        if (memcmp(&split->count[first], split->count, each * sizeof *split->count) != 0)
+            return reader_fail(r, "splits", i,
+                               "expected the same counts in every replica");
     }
     return true;
 }

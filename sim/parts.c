@@ -31,8 +31,7 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     const uint32_t n = group->n_devices;
 
     split->replica = g_new0(double, group->n_replicas);
-    split->share =
-        plan_group_shares(parts->plan, group, split->key.segment, split->replica);
+    split->share = plan_group_shares(parts->plan, group, &split->key, split->replica);
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
         if (rounded)
             split->share[i] = (double)rounded->count[i] / rounded->units;
