@@ -115,7 +115,7 @@ static Measurement describe_op(const ExecProfile *profile, const ExecReplay *rep
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
         const TensorId tensor = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
         const Tensor *t = graph_tensor(graph, tensor);
-        const ExecShard *shard = exec_replay_shards(replay, tensor, rule->form[i]);
+        const ExecShard *shard = exec_replay_shards(replay, 0, 0, tensor, rule->form[i]);
         const double elements = (double)exec_shard_elements(&shard[r]);
         m.bytes += elements * dtype_bytes(t->dtype);
         if (form_is_gather(rule->form[i]))
@@ -270,7 +270,7 @@ static bool sample_cases(ExecBackend *backend, const ExecProfile *profile,
     for (uint32_t run = 0; run < profile->warm_up + profile->repeats; run++)
         for (uint32_t i = 0; i < cases->len; i++) {
             const Case *c = &g_array_index(cases, Case, i);
-            const ExecExchange exchange = {c->kind, c->from, c->to};
+            const ExecExchange exchange = {.kind = c->kind, .from = c->from, .to = c->to};
             double start = 0;
             exec_backend_maximum(backend, &start, 1); /* a common start */
             start = exec_backend_seconds(backend);
