@@ -25,7 +25,7 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-/* Shares of the first rank, among n ranks as a multiple of an even share where it fits. */
+/* Of the first rank; the first of them stands for an even share. */
 static const double SHARE[] = {0.5, 0.75, 0.9};
 
 /* Smaller messages cost their latency only. */
