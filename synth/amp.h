@@ -9,6 +9,9 @@
  *     synth_amp_cost()     what a strategy costs, Eq. 3 to 5
  *     synth_amp_assign()   the best cuts of given stages, exactly
  *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
+ *     synth_amp_program()  a strategy's program: stages are device groups, dp their replicas (synth/pipeline.h)
+ *
+ * With V chunks a device has the stages i, i + pp, ... of V pp; t_i is their sum, and filling the pipeline takes a V-th.
  *
  * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: of what it passes to the next stage;
  * s_i: of the all-reduce of its gradients among replicas.
@@ -28,6 +31,7 @@
 #define KILTER_SYNTH_AMP_H
 
 #include "sim/sim.h"
+#include "synth/pipeline.h"
 
 /* --- layers and devices --- */
 
@@ -83,7 +87,8 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
 
 typedef struct {
     uint32_t pp, dp, tmp, mbs;
-    uint32_t *first; /* [pp + 1]: first layer of each stage; the last entry is n_layers */
+    uint32_t chunks; /* stages of each device: 1 but for interleaved schedules */
+    uint32_t *first; /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
@@ -94,24 +99,29 @@ typedef struct {
     bool fits; /* every stage the memory of its devices */
 } AmpCost;
 
-typedef enum { AMP_GPIPE, AMP_1F1B } AmpSchedule;
-
 typedef struct {
     bool faithful;
-    AmpSchedule
-        schedule; /* how many micro-batches a stage keeps: all, or as many as stages follow and itself */
-    uint64_t seed; /* of annealing and random strategies */
+    SynthSchedule schedule; /* says how many micro-batches a stage keeps until their backward */
+    uint32_t chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    uint64_t seed;   /* of annealing and random strategies */
     /* Degrees and micro-batch size that a strategy must have; 0: any. */
     uint32_t pp, dp, tmp, mbs;
 } AmpOptions;
 
 /* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers, micro-batches that do not
- * divide a replica's batch, a degree without times. */
-bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster, uint32_t pp,
-                     uint32_t dp, uint32_t tmp, uint32_t mbs, GError **error);
+ * divide a replica's batch or do not suit the schedule, a degree without times. */
+bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
+                     const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
+                     uint32_t mbs, GError **error);
 
 AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
                        const AmpOptions *options, const AmpStrategy *strategy);
+
+/* The program of a strategy on a graph; the layers are the graph's. KILTER_ERROR_INPUT if the schedule does not do these
+ * numbers, or the batch or a tensor cannot be cut so. */
+Program *synth_amp_program(const Graph *graph, const ClusterView *view,
+                           const AmpOptions *options, const AmpStrategy *strategy,
+                           GError **error);
 
 /* --- layer assignment (Sec. 3.5) --- */
 

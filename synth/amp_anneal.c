@@ -33,7 +33,7 @@ static double energy(void *data)
     const State *state = data;
     const AmpSearch *search = state->annealing->search;
     const AmpChoice *c = &g_array_index(search->choices, AmpChoice, state->choice);
-    AmpStrategy strategy = amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs);
+    AmpStrategy strategy = amp_strategy_of(search, c);
     AmpCost cost;
     amp_place_stages(&strategy, state->order);
     AmpCandidate *best = &state->annealing->best[state->choice];

@@ -7,29 +7,27 @@
 
 /* --- strategies --- */
 
-AmpStrategy amp_strategy_new(uint32_t pp, uint32_t dp, uint32_t tmp, uint32_t mbs)
+AmpStrategy amp_strategy_new(uint32_t pp, uint32_t dp, uint32_t tmp, uint32_t mbs,
+                             uint32_t chunks)
 {
-    return (AmpStrategy){pp,
-                         dp,
-                         tmp,
-                         mbs,
-                         g_new0(uint32_t, pp + 1),
-                         g_new0(uint32_t, (size_t)pp * dp * tmp)};
-}
-
-AmpStrategy amp_strategy_copy(const AmpStrategy *strategy)
-{
-    AmpStrategy copy = *strategy;
-    const size_t n = (size_t)copy.pp * copy.dp * copy.tmp;
-    copy.first = g_memdup2(strategy->first, (copy.pp + 1) * sizeof *copy.first);
-    copy.device = g_memdup2(strategy->device, n * sizeof *copy.device);
-    return copy;
+    return (AmpStrategy){.pp = pp,
+                         .dp = dp,
+                         .tmp = tmp,
+                         .mbs = mbs,
+                         .chunks = chunks,
+                         .first = g_new0(uint32_t, pp * chunks + 1),
+                         .device = g_new0(uint32_t, (size_t)pp * dp * tmp)};
 }
 
 void amp_strategy_clear(AmpStrategy *strategy)
 {
     g_free(strategy->first);
     g_free(strategy->device);
+}
+
+uint32_t amp_chunks(const AmpOptions *options)
+{
+    return options->schedule == SCHEDULE_INTERLEAVED ? MAX(options->chunks, 1) : 1;
 }
 
 uint32_t amp_degree(const AmpModel *model, uint32_t tmp)
@@ -48,19 +46,21 @@ static bool has_degree(const AmpModel *model, uint32_t tmp)
     return false;
 }
 
-bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster, uint32_t pp,
-                     uint32_t dp, uint32_t tmp, uint32_t mbs, GError **error)
+bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
+                     const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
+                     uint32_t mbs, GError **error)
 {
+    const uint32_t stages = pp * amp_chunks(options);
     if ((uint64_t)pp * dp * tmp != cluster->n_devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "degrees pp=%u, dp=%u, tmp=%u: expected a product of %u, the "
                            "cluster's GPUs",
                            pp, dp, tmp, cluster->n_devices);
-    if (pp > model->n_layers)
+    if (stages > model->n_layers)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u: expected at most as many stages as the model has "
+                           "pp=%u, %u stages: expected at most as many as the model has "
                            "layers, %u",
-                           pp, model->n_layers);
+                           pp, stages, model->n_layers);
     if (!has_degree(model, tmp))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "tmp=%u: expected a degree that the profile has times for",
@@ -73,6 +73,12 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster, uint32_t 
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "mbs=%u: expected a divisor of a replica's batch, %u", mbs,
                            model->global_batch / dp);
+    const uint32_t gas = model->global_batch / dp / mbs;
+    if (options->schedule == SCHEDULE_INTERLEAVED && gas % pp != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "mbs=%u: expected a multiple of %u micro-batches for an "
+                           "interleaved schedule, got %u",
+                           mbs, pp, gas);
     return true;
 }
 
@@ -174,7 +180,8 @@ typedef struct {
 
 static const uint32_t *group_at(const Costing *c, uint32_t stage, uint32_t replica)
 {
-    return c->s->device + ((size_t)stage * c->s->dp + replica) * c->s->tmp;
+    return c->s->device +
+           ((size_t)(stage % c->s->pp) * c->s->dp + replica) * c->s->tmp;
 }
 
 static void count_transfer(Costing *c, uint32_t stage, uint32_t replica)
@@ -192,11 +199,12 @@ static void share_ports(Costing *c)
     c->exchange_ports = g_new0(uint32_t, c->cluster->n_machines);
     c->sync_ports = g_new0(uint32_t, c->cluster->n_machines);
     c->transfer_ports = g_new0(uint32_t, c->cluster->n_machines);
+    const uint32_t n_stages = s->pp * s->chunks;
     for (uint32_t stage = 0; stage < s->pp; stage++) {
         for (uint32_t r = 0; r < s->dp; r++) {
             count_group(c->cluster, group_at(c, stage, r), s->tmp, 1, c->member,
                         c->exchange_ports);
-            if (stage + 1 < s->pp)
+            if (stage + 1 < n_stages)
                 count_transfer(c, stage, r);
         }
         for (uint32_t t = 0; t < s->tmp; t++)
@@ -292,17 +300,28 @@ static void sync_path(const Costing *c, uint32_t stage, double *s_per_byte,
     }
 }
 
+/* How many micro-batches a stage of the p-th group keeps until their backward (synth/pipeline.h); with chunks an average of
+ * the group's. */
+static uint32_t kept_microbatches(const Costing *c, uint32_t p)
+{
+    const uint32_t pp = c->s->pp, chunks = c->s->chunks;
+    if (c->options->schedule == SCHEDULE_GPIPE)
+        return c->gas;
+    const uint32_t ahead =
+        chunks == 1 ? pp - p : 2 * (pp - 1 - p) + (chunks - 1) * pp + 1;
+    return MIN(c->gas, (ahead + chunks - 1) / chunks);
+}
+
 static void fill_stage(const Costing *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
     const size_t at = (size_t)stage * model->n_layers;
-    const uint32_t kept =
-        c->options->schedule == AMP_GPIPE ? c->gas : MIN(c->gas, c->s->pp - stage);
+    const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
     double transfer = 0, transfer_latency_s = 0, sync = 0, sync_latency_s = 0;
     rows->capacity[stage] = INFINITY;
     for (uint32_t r = 0; r < c->s->dp; r++) {
         stage_times(c, stage, r, rows->time + at);
-        if (stage + 1 < c->s->pp)
+        if (stage + 1 < c->s->pp * c->s->chunks)
             transfer_path(c, stage, r, &transfer, &transfer_latency_s);
         for (uint32_t t = 0; t < c->s->tmp; t++)
             rows->capacity[stage] =
@@ -322,19 +341,21 @@ static void fill_stage(const Costing *c, AmpRows *rows, uint32_t stage)
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
                       const AmpOptions *options, const AmpStrategy *strategy)
 {
-    const size_t n = (size_t)strategy->pp * model->n_layers;
+    const uint32_t n_stages = strategy->pp * strategy->chunks;
+    const size_t n = (size_t)n_stages * model->n_layers;
     AmpRows *rows = g_new(AmpRows, 1);
     *rows = (AmpRows){.time = g_new0(double, n),
                       .transfer = g_new0(double, n),
                       .sync = g_new0(double, n),
                       .memory = g_new0(double, n),
-                      .capacity = g_new0(double, strategy->pp)};
+                      .capacity = g_new0(double, n_stages),
+                      .chunks = strategy->chunks};
     Costing c = costing_new(model, cluster, options, strategy);
-    for (uint32_t stage = 0; stage < strategy->pp; stage++)
+    for (uint32_t stage = 0; stage < n_stages; stage++)
         fill_stage(&c, rows, stage);
     rows->problem = (AmpAssignment){.n_layers = model->n_layers,
-                                    .n_stages = strategy->pp,
-                                    .repeats = c.gas - 1,
+                                    .n_stages = n_stages,
+                                    .repeats = (double)(c.gas - 1) * strategy->chunks,
                                     .time = rows->time,
                                     .transfer = rows->transfer,
                                     .sync = options->faithful ? NULL : rows->sync,
@@ -356,28 +377,45 @@ void amp_rows_free(AmpRows *rows)
     g_free(rows);
 }
 
+/* Of one device group, all of its stages. */
+typedef struct {
+    double time, sync, memory;
+} GroupSum;
+
+static GroupSum group_sum(const AmpRows *rows, const uint32_t *first, uint32_t p)
+{
+    const uint32_t n_layers = rows->problem.n_layers;
+    GroupSum sum = {0};
+    for (uint32_t stage = p; stage < rows->problem.n_stages;
+         stage += rows->problem.n_stages / rows->chunks)
+        for (uint32_t l = first[stage]; l < first[stage + 1]; l++) {
+            const size_t at = (size_t)stage * n_layers + l;
+            sum.time += rows->time[at];
+            sum.sync += rows->sync[at];
+            sum.memory += rows->memory[at];
+        }
+    return sum;
+}
+
 AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first)
 {
     const AmpAssignment *p = &rows->problem;
-    AmpCost cost = {.fits = true};
-    double most = 0;
-    for (uint32_t stage = 0; stage < p->n_stages; stage++) {
-        const size_t at = (size_t)stage * p->n_layers;
-        double time = 0, sync = 0, memory = 0;
-        for (uint32_t l = first[stage]; l < first[stage + 1]; l++) {
-            time += rows->time[at + l];
-            sync += rows->sync[at + l];
-            memory += rows->memory[at + l];
-        }
-        most = fmax(most, time);
-        cost.stages_s += time;
-        cost.sync_s = fmax(cost.sync_s, sync);
-        cost.fits &= memory <= rows->capacity[stage];
-        if (stage + 1 < p->n_stages)
-            cost.transfers_s += rows->transfer[at + first[stage + 1] - 1];
+    const uint32_t groups = p->n_stages / rows->chunks;
+    AmpCost cost = {.fits = true, .transfers_s = rows->fixed_s};
+    double most = 0, all = 0;
+    for (uint32_t g = 0; g < groups; g++) {
+        const GroupSum sum = group_sum(rows, first, g);
+        most = fmax(most, sum.time);
+        all += sum.time;
+        cost.sync_s = fmax(cost.sync_s, sum.sync);
+        cost.fits &= sum.memory <= rows->capacity[g];
     }
-    cost.bubble_s = p->repeats * most;
-    cost.transfers_s += rows->fixed_s;
+    for (uint32_t stage = 0; stage + 1 < p->n_stages; stage++)
+        cost.transfers_s +=
+            rows->transfer[(size_t)stage * p->n_layers + first[stage + 1] - 1];
+    /* gas max t + (sum t - max t) / V */
+    cost.bubble_s = p->repeats / rows->chunks * most;
+    cost.stages_s = rows->chunks == 1 ? all : most + (all - most) / rows->chunks;
     cost.total_s = cost.bubble_s + cost.stages_s + cost.transfers_s + cost.sync_s;
     return cost;
 }

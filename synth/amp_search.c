@@ -18,6 +18,11 @@ bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *
     return true;
 }
 
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *c)
+{
+    return amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs, amp_chunks(search->options));
+}
+
 /* --- choices --- */
 
 static bool is_wanted(uint32_t fixed, uint32_t value)
@@ -30,8 +35,8 @@ static void add_sizes(const AmpSearch *search, AmpChoice choice)
     const uint32_t batch = search->model->global_batch / MAX(choice.dp, 1);
     for (choice.mbs = 1; choice.mbs <= batch; choice.mbs++)
         if (is_wanted(search->options->mbs, choice.mbs) &&
-            synth_amp_check(search->model, search->cluster, choice.pp, choice.dp,
-                            choice.tmp, choice.mbs, NULL))
+            synth_amp_check(search->model, search->cluster, search->options, choice.pp,
+                            choice.dp, choice.tmp, choice.mbs, NULL))
             g_array_append_val(search->choices, choice);
 }
 
@@ -60,7 +65,7 @@ static bool explain_none(const AmpSearch *search, GError **error)
     const uint32_t dp = o->dp ? o->dp : rest;
     const uint32_t pp = o->pp ? o->pp : o->dp ? rest : 1;
     const uint32_t tmp = o->tmp ? o->tmp : o->dp && o->pp ? rest : 1;
-    if (!synth_amp_check(search->model, search->cluster, pp, dp, tmp, MAX(o->mbs, 1),
+    if (!synth_amp_check(search->model, search->cluster, o, pp, dp, tmp, MAX(o->mbs, 1),
                          error))
         return false;
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -98,7 +103,7 @@ static void add_best(const AmpSearch *search, const AmpChoice *c,
     AmpStrategy best = {0};
     AmpCost best_cost = {.total_s = INFINITY};
     for (uint32_t i = 0; i < placements; i++) {
-        AmpStrategy strategy = amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs);
+        AmpStrategy strategy = amp_strategy_of(search, c);
         AmpCost cost;
         place[i % 2](&strategy, order[i / 2]);
         if (amp_assign_layers(search, &strategy, &cost) &&
@@ -138,7 +143,7 @@ static uint32_t smallest_machine(const AmpCluster *cluster)
 /* Cuts into equal numbers of layers, or such that the largest number of parameters is the least possible. */
 static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *strategy)
 {
-    const uint32_t n = model->n_layers, k = strategy->pp;
+    const uint32_t n = model->n_layers, k = strategy->pp * strategy->chunks;
     for (uint32_t stage = 0; stage <= k; stage++)
         strategy->first[stage] = (uint32_t)((uint64_t)stage * n / k);
     if (!by_parameters)
@@ -166,7 +171,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
         const AmpChoice *c = &g_array_index(search->choices, AmpChoice, i);
         if (c->tmp > limit || c->tmp * c->pp > least[c->mbs])
             continue;
-        AmpStrategy strategy = amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs);
+        AmpStrategy strategy = amp_strategy_of(search, c);
         amp_place_stages(&strategy, order);
         cut_evenly(search->model, by_parameters, &strategy);
         const AmpCost cost =
@@ -194,10 +199,10 @@ static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy
     g_autofree uint32_t *cut = g_new(uint32_t, n_layers);
     for (uint32_t l = 1; l < n_layers; l++)
         cut[l - 1] = l;
-    if (strategy->pp > 1)
-        gsl_ran_choose(rng, strategy->first + 1, strategy->pp - 1, cut, n_layers - 1,
-                       sizeof *cut);
-    strategy->first[strategy->pp] = n_layers;
+    const uint32_t k = strategy->pp * strategy->chunks;
+    if (k > 1)
+        gsl_ran_choose(rng, strategy->first + 1, k - 1, cut, n_layers - 1, sizeof *cut);
+    strategy->first[k] = n_layers;
 }
 
 static void search_random(const AmpSearch *search, GArray *candidates)
@@ -209,7 +214,7 @@ static void search_random(const AmpSearch *search, GArray *candidates)
     for (uint32_t i = 0; i < TRIES && candidates->len == 0; i++) {
         const AmpChoice *c = &g_array_index(
             search->choices, AmpChoice, gsl_rng_uniform_int(rng, search->choices->len));
-        AmpStrategy strategy = amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs);
+        AmpStrategy strategy = amp_strategy_of(search, c);
         gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
         amp_place_stages(&strategy, order);
         cut_at_random(rng, search->model->n_layers, &strategy);

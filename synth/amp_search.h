@@ -16,6 +16,9 @@ typedef struct {
         choices; /* AmpChoice: all degrees and micro-batch sizes that the options leave */
 } AmpSearch;
 
+/* With devices and cuts to be set. */
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *choice);
+
 /* Assigns the layers of a strategy whose devices are set. False if it does not fit. */
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost);
 

@@ -46,7 +46,7 @@ static void search(uint32_t side)
     for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {
         Job job = {model,
                    devices,
-                   {.faithful = i == 2, .schedule = AMP_1F1B, .seed = 1},
+                   {.faithful = i == 2, .schedule = SCHEDULE_1F1B, .seed = 1},
                    method[i],
                    0};
         g_autofree char *line = g_strdup_printf("%ux%u %s", side, side, name[i]);

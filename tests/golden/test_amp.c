@@ -118,12 +118,13 @@ static void check_row(const Setup *setup, const AmpOptions *options, char **fiel
     uint32_t first[DEVICES + 1], device[DEVICES];
     for (uint32_t d = 0; d < DEVICES; d++)
         device[d] = d;
-    const AmpStrategy strategy = {count_in(field, COL_PP),
-                                  count_in(field, COL_DP),
-                                  count_in(field, COL_TMP),
-                                  count_in(field, COL_MBS),
-                                  first,
-                                  device};
+    const AmpStrategy strategy = {.pp = count_in(field, COL_PP),
+                                  .dp = count_in(field, COL_DP),
+                                  .tmp = count_in(field, COL_TMP),
+                                  .mbs = count_in(field, COL_MBS),
+                                  .chunks = 1,
+                                  .first = first,
+                                  .device = device};
     read_cuts(setup, field[COL_CUTS], first);
     assert_int_equal(first[strategy.pp], setup->model->n_layers);
     const AmpCost cost = synth_amp_cost(setup->model, setup->cluster, options, &strategy);

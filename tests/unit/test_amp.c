@@ -90,7 +90,7 @@ static void test_methods(void **state)
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_auto(Setup) s = setup_new(cases[i].model, cases[i].cluster);
         for (uint64_t seed = 0; seed < 3; seed++) {
-            const AmpOptions options = {.schedule = AMP_1F1B, .seed = seed};
+            const AmpOptions options = {.schedule = SCHEDULE_1F1B, .seed = seed};
             const double best = best_s(&s, &options, AMP_SEARCH);
             assert_at_most(best, best_s(&s, &options, AMP_MEGATRON_LAYERS));
             assert_at_most(best, best_s(&s, &options, AMP_MEGATRON_PARAMETERS));
@@ -100,7 +100,7 @@ static void test_methods(void **state)
             assert_close(annealed, best_s(&s, &options, AMP_ANNEAL), 0); /* same seed */
         }
         /* GPipe keeps all micro-batches: no 16 GiB hold TransGAN's. */
-        const AmpOptions options = {.schedule = i == 0 ? AMP_GPIPE : AMP_1F1B, .seed = 7};
+        const AmpOptions options = {.schedule = i == 0 ? SCHEDULE_GPIPE : SCHEDULE_1F1B, .seed = 7};
         for (AmpMethod method = AMP_SEARCH; method <= AMP_RANDOM; method++) {
             g_autoptr(GArray) found = search(&s, &options, method);
             for (guint c = 0; c < found->len; c++) {
@@ -127,7 +127,7 @@ static void test_memory(void **state)
 {
     (void)state;
     g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
-    const AmpOptions options = {.schedule = AMP_1F1B};
+    const AmpOptions options = {.schedule = SCHEDULE_1F1B};
     guint before = G_MAXUINT;
     double cost = 0;
     for (double gib = 16; gib >= 2; gib /= 2) {
@@ -160,7 +160,7 @@ static void test_refusals(void **state)
     g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
     refused(&s, (AmpOptions){.pp = 3}, "expected a product of 16");
     refused(&s, (AmpOptions){.pp = 4, .dp = 2, .tmp = 4}, "expected a product of 16");
-    refused(&s, (AmpOptions){.pp = 8}, "as many stages as the model has layers, 6");
+    refused(&s, (AmpOptions){.pp = 8}, "as many as the model has layers, 6");
     refused(&s, (AmpOptions){.mbs = 3}, "expected a divisor of a replica's batch");
     refused(&s, (AmpOptions){.dp = 16, .mbs = 4}, "a replica's batch, 2");
     g_autoptr(GError) error = NULL;
