@@ -81,7 +81,7 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
     if (!cluster || !command_stretch(cluster, granularity, own->slowdown, error))
         return false;
     g_autoptr(Configuration) configuration =
-        configuration_new(model, cluster_name, cluster, granularity, planner, "analytic",
+        configuration_new(model, cluster_name, cluster, granularity, planner, NULL,
                           &options->planner, error);
     g_auto(Evaluation) evaluation = {0};
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
@@ -113,7 +113,7 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
         return false;
     g_auto(Evaluation) evaluation = {0};
     owned = NULL;
-    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, "analytic",
+    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, NULL,
                               &options->planner.sim, &evaluation, error) &&
            report(&evaluation, own, options, error);
 }

@@ -77,12 +77,12 @@ static json_t *options_json(const PlannerOptions *options)
 
 static void seal(Configuration *c)
 {
-    json_t *object =
-        json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:I, s:s}", "model", c->canonical_model,
-                  "cluster", cluster_json(c->cluster), "granularity",
-                  granularity_name(c->granularity), "planner", c->planner->name,
-                  "fidelity", c->fidelity, "options", options_json(&c->options), "seed",
-                  (json_int_t)c->options.seed, "version", KILTER_VERSION);
+    json_t *object = json_pack(
+        "{s:s, s:o, s:s, s:s, s:s, s:o, s:I, s:s}", "model", c->canonical_model,
+        "cluster", cluster_json(c->cluster), "granularity",
+        granularity_name(c->granularity), "planner", c->planner->name, "fidelity",
+        c->fidelity ? c->fidelity : "planned", "options", options_json(&c->options),
+        "seed", (json_int_t)c->options.seed, "version", KILTER_VERSION);
     c->json = json_canonical(object);
     c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
 }
@@ -92,8 +92,8 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Planner *planner, const char *fidelity,
                                  const PlannerOptions *options, GError **error)
 {
-    const char *known = fidelity_find(fidelity, error);
-    if (!known)
+    const char *known = fidelity ? fidelity_find(fidelity, error) : NULL;
+    if (fidelity && !known)
         return NULL;
     /* Building the graph is the one check that knows which parameters fit together. */
     char *canonical = NULL;
@@ -220,6 +220,11 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
     return planner_options_set(options, key, equals + 1, error);
 }
 
+static const char *fidelity_of(const char *fidelity, const Plan *plan)
+{
+    return fidelity ? fidelity : plan_fidelity(plan);
+}
+
 bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
                             GError **error)
 {
@@ -233,7 +238,7 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     if (evaluation->plan)
         evaluation->report =
             sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
-                              c->fidelity, &sim, error);
+                              fidelity_of(c->fidelity, evaluation->plan), &sim, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     return evaluation->report != NULL;
@@ -265,8 +270,8 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                     "the plan is for %u devices, cluster %s has %u at this granularity",
                     plan->n_devices, plan->cluster, evaluation->view->n_devices);
     else
-        evaluation->report =
-            sim_evaluate_with(plan, graph, evaluation->view, fidelity, options, error);
+        evaluation->report = sim_evaluate_with(
+            plan, graph, evaluation->view, fidelity_of(fidelity, plan), options, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     return evaluation->report != NULL;

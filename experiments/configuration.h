@@ -24,7 +24,8 @@ typedef struct {
     Granularity granularity;
     const Planner *planner; /* NULL: no plan of a model but the exchange, priced */
     Exchange exchange;
-    const char *fidelity;
+    const char
+        *fidelity; /* NULL: the one that plans of its kind are made by (plan_fidelity) */
     PlannerOptions options;
     char *json;
     char *hash; /* hex */

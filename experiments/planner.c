@@ -20,6 +20,15 @@ static const Planner planner[] = {
      "GShard (ICLR'21)", plan_make_gshard},
     {"tensor-parallel", "every device in one tensor parallel group, equal shares a GPU",
      "Megatron-LM (2019), Sec. 3", plan_make_tensor_parallel},
+    {"amp", "pipelines, replicas and tensor parallelism, layers assigned exactly",
+     "AMP (NeurIPS'22), Algorithm 1", plan_make_amp},
+    {"amp-sa", "the same with the devices placed by simulated annealing", "AMP Sec. 4.2",
+     plan_make_amp_annealed},
+    {"megatron",
+     "Megatron's heuristics: least tensor and pipeline parallelism, even cuts",
+     "AMP Sec. 4.1; Megatron-LM (SC'21)", plan_make_megatron},
+    {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
+     plan_make_amp_random},
 };
 
 uint32_t planner_count(void)
@@ -55,6 +64,7 @@ const Planner *planner_find(const char *name, GError **error)
 void planner_options_init(PlannerOptions *options)
 {
     *options = (PlannerOptions){.seed = 1, .beam = 500, .max_rounds = 8};
+    amp_options_init(&options->amp);
     sim_options_init(&options->sim);
 }
 
@@ -172,11 +182,15 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         options->bucket_bytes = (uint64_t)bytes;
         return true;
     }
+    if (amp_options_has(key))
+        return amp_options_set(&options->amp, key, value, error);
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
     g_autoptr(GString) known = g_string_new(
         "beam, bucket, budget_s, certify, collectives, max_rounds, pin, pins, ratios, "
         "search");
+    for (uint32_t i = 0; i < amp_option_count(); i++)
+        g_string_append_printf(known, ", %s", amp_option_key(i));
     for (uint32_t i = 0; i < sim_option_count(); i++)
         g_string_append_printf(known, ", %s", sim_option_info(i)->key);
     return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -204,6 +218,7 @@ char **planner_options_list(const PlannerOptions *options)
     g_strv_builder_add_many(list, "certify", gap, "budget_s", budget, NULL);
     if (options->pins)
         g_strv_builder_add_many(list, "pin", options->pins, NULL);
+    amp_options_list(&options->amp, list);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -296,13 +311,18 @@ static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterVie
     return report != NULL;
 }
 
+const char *plan_fidelity(const Plan *plan)
+{
+    return program_is_spmd(plan->program) ? "analytic" : "stage";
+}
+
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error)
 {
-    const char *fidelity = program_is_spmd(plan->program) ? "analytic" : "stage";
     if (!complete_fractional(plan, graph, view, error) || !plan_round(plan, graph, error))
         return false;
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, fidelity, error);
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
     if (!report)
         return false;
     take_report(plan, report);

@@ -3,6 +3,7 @@
 #define KILTER_EXPERIMENTS_PLANNER_H
 
 #include "data/data.h"
+#include "experiments/amp_options.h"
 #include "sim/sim.h"
 #include "synth/synth.h"
 
@@ -58,6 +59,7 @@ typedef struct {
     uint32_t search;      /* SearchOption, of hap */
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
     const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
+    AmpPlanOptions amp;    /* of the planners of pipelines */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 
@@ -89,6 +91,9 @@ bool planner_check(const Planner *planner, const PlannerOptions *options,
 /* The options as `key`, `value` pairs for the effective configuration, those of the simulation where they are not at
  * their defaults. Free with g_strfreev. */
 char **planner_options_list(const PlannerOptions *options);
+
+/* How plan_complete() evaluates: by the formula, or, what it does not know (groups, microbatches), by `stage`. */
+const char *plan_fidelity(const Plan *plan);
 
 /* Builds the graph, runs the planner, rounds, evaluates (analytic) and checks memory. A plan that does not fit has feasible ==
  * false; it is not an error here. *graph, if not NULL, gets the graph. */

@@ -11,6 +11,14 @@ bool plan_make_dp_even(const Graph *graph, const ClusterView *view,
                        const PlannerOptions *options, Plan *plan, GError **error);
 bool plan_make_dp_proportional(const Graph *graph, const ClusterView *view,
                                const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_amp(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_amp_annealed(const Graph *graph, const ClusterView *view,
+                            const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_megatron(const Graph *graph, const ClusterView *view,
+                        const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_amp_random(const Graph *graph, const ClusterView *view,
+                          const PlannerOptions *options, Plan *plan, GError **error);
 bool plan_make_deepspeed(const Graph *graph, const ClusterView *view,
                          const PlannerOptions *options, Plan *plan, GError **error);
 bool plan_make_gshard(const Graph *graph, const ClusterView *view,

@@ -88,7 +88,8 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
 typedef struct {
     uint32_t pp, dp, tmp, mbs;
     uint32_t chunks; /* stages of each device: 1 but for interleaved schedules */
-    uint32_t *first; /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
+    uint32_t
+        *first; /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
@@ -101,9 +102,11 @@ typedef struct {
 
 typedef struct {
     bool faithful;
-    SynthSchedule schedule; /* says how many micro-batches a stage keeps until their backward */
-    uint32_t chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
-    uint64_t seed;   /* of annealing and random strategies */
+    SynthSchedule
+        schedule; /* says how many micro-batches a stage keeps until their backward */
+    uint32_t
+        chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    uint64_t seed; /* of annealing and random strategies */
     /* Degrees and micro-batch size that a strategy must have; 0: any. */
     uint32_t pp, dp, tmp, mbs;
 } AmpOptions;

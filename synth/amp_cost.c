@@ -180,8 +180,7 @@ typedef struct {
 
 static const uint32_t *group_at(const Costing *c, uint32_t stage, uint32_t replica)
 {
-    return c->s->device +
-           ((size_t)(stage % c->s->pp) * c->s->dp + replica) * c->s->tmp;
+    return c->s->device + ((size_t)(stage % c->s->pp) * c->s->dp + replica) * c->s->tmp;
 }
 
 static void count_transfer(Costing *c, uint32_t stage, uint32_t replica)

@@ -53,9 +53,9 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
             stage[id]++;
     g_autofree DeviceGroup *group = g_new(DeviceGroup, strategy->pp);
     for (uint32_t p = 0; p < strategy->pp; p++)
-        group[p] = (DeviceGroup){strategy->dp, strategy->tmp,
-                                 strategy->device +
-                                     (size_t)p * strategy->dp * strategy->tmp};
+        group[p] =
+            (DeviceGroup){strategy->dp, strategy->tmp,
+                          strategy->device + (size_t)p * strategy->dp * strategy->tmp};
     const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
     const SynthPipeline pipeline = {
         .n_stages = n_stages,

@@ -100,7 +100,8 @@ static void test_methods(void **state)
             assert_close(annealed, best_s(&s, &options, AMP_ANNEAL), 0); /* same seed */
         }
         /* GPipe keeps all micro-batches: no 16 GiB hold TransGAN's. */
-        const AmpOptions options = {.schedule = i == 0 ? SCHEDULE_GPIPE : SCHEDULE_1F1B, .seed = 7};
+        const AmpOptions options = {.schedule = i == 0 ? SCHEDULE_GPIPE : SCHEDULE_1F1B,
+                                    .seed = 7};
         for (AmpMethod method = AMP_SEARCH; method <= AMP_RANDOM; method++) {
             g_autoptr(GArray) found = search(&s, &options, method);
             for (guint c = 0; c < found->len; c++) {
