@@ -24,6 +24,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .schedule = (SynthSchedule)amp->schedule,
                         .chunks = amp->chunks,
                         .seed = options->seed,
+                        .draws = amp->rank,
                         .pp = amp->pp,
                         .dp = amp->dp,
                         .tmp = amp->tmp,
@@ -77,10 +78,10 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                            "option 'rank': %u candidates fit, got %u", candidates->len,
                            amp->rank);
-    const guint first = amp->rank ? amp->rank - 1 : 0;
-    const guint end = amp->rank ? amp->rank : candidates->len;
-    for (guint i = first; i < end && (i < MAX(amp->trials, 1) || !t->fits || amp->rank);
-         i++)
+    if (amp->rank)
+        return try_candidate(
+            t, &g_array_index(candidates, AmpCandidate, amp->rank - 1), error);
+    for (guint i = 0; i < candidates->len && (i < MAX(amp->trials, 1) || !t->fits); i++)
         if (!try_candidate(t, &g_array_index(candidates, AmpCandidate, i), error))
             return false;
     return true;

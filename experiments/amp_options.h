@@ -24,7 +24,7 @@
     X(COUNT, trials, "trials", "5",                                           \
       "candidates of least predicted time that are simulated")                \
     X(COUNT, rank, "rank", "0",                                               \
-      "take the n-th candidate by predicted time; 0: the best by trials")
+      "the n-th candidate by predicted time, or at random; 0: by trials")
 
 #define AMP_OPTION_TYPE_CHOICE uint32_t
 #define AMP_OPTION_TYPE_COUNT  uint32_t

@@ -106,7 +106,8 @@ typedef struct {
         schedule; /* says how many micro-batches a stage keeps until their backward */
     uint32_t
         chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
-    uint64_t seed; /* of annealing and random strategies */
+    uint64_t seed;  /* of annealing and random strategies */
+    uint32_t draws; /* of random strategies that fit; 0: one */
     /* Degrees and micro-batch size that a strategy must have; 0: any. */
     uint32_t pp, dp, tmp, mbs;
 } AmpOptions;
@@ -159,10 +160,10 @@ typedef enum {
     AMP_ANNEAL, /* the same degrees, placements by simulated annealing (Sec. 4.2) */
     AMP_MEGATRON_LAYERS, /* Megatron's heuristics (Sec. 4.1): tensor parallelism inside machines, least tmp x pp */
     AMP_MEGATRON_PARAMETERS, /* that fits, equal layers or parameters a stage */
-    AMP_RANDOM               /* one strategy at random that fits */
+    AMP_RANDOM               /* strategies at random that fit */
 } AmpMethod;
 
-/* AmpCandidates that fit, cheapest first; free with g_array_unref. KILTER_ERROR_INPUT as synth_amp_check for degrees that
+/* AmpCandidates that fit, cheapest first (random ones as they are drawn); free with g_array_unref. KILTER_ERROR_INPUT as synth_amp_check for degrees that
  * the options fix; KILTER_ERROR_INFEASIBLE if no strategy fits. */
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                          const AmpOptions *options, AmpMethod method, GError **error);

@@ -207,11 +207,12 @@ static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy
 
 static void search_random(const AmpSearch *search, GArray *candidates)
 {
-    enum { TRIES = 10000 };
+    enum { TRIES = 1000 };
     gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(rng, (unsigned long)search->options->seed);
     g_autofree uint32_t *order = machine_order(search->cluster, false);
-    for (uint32_t i = 0; i < TRIES && candidates->len == 0; i++) {
+    const uint32_t draws = MAX(search->options->draws, 1);
+    for (uint32_t i = 0; i < TRIES * draws && candidates->len < draws; i++) {
         const AmpChoice *c = &g_array_index(
             search->choices, AmpChoice, gsl_rng_uniform_int(rng, search->choices->len));
         AmpStrategy strategy = amp_strategy_of(search, c);
@@ -282,6 +283,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                     choices->len);
         return NULL;
     }
-    g_array_sort(candidates, by_cost);
+    if (method != AMP_RANDOM)
+        g_array_sort(candidates, by_cost);
     return g_steal_pointer(&candidates);
 }

@@ -1,0 +1,19 @@
+-- AMP, Table 3: one row a method. Columns: seat, name, the best and the average of its strategies over AMP's best: ours, then the
+-- paper's; how many strategies there are.
+WITH
+paper (seat, name, best, mean) AS (
+    VALUES (0, 'Megatron', 1.32, 2.41), (1, 'AMP', 1.2, 1.43), (2, 'SA', 1.57, 1.82)),
+strategy AS (
+    SELECT CASE
+             WHEN rank IS NOT NULL AND planner = 'megatron' THEN 0
+             WHEN rank IS NOT NULL AND planner = 'amp' THEN 1
+             WHEN rank IS NOT NULL AND planner = 'amp-sa' THEN 2
+           END AS seat, iteration_time_s AS s, max(rowid)
+    FROM (SELECT *, json_extract(config, '$.options.rank') AS rank, json_extract(config, '$.options.balance') AS balance
+          FROM result WHERE experiment = 'amp-tab3' AND status = 'ok')
+    GROUP BY config),
+method AS (SELECT seat, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy WHERE seat IS NOT NULL GROUP BY seat),
+unit AS (SELECT method.best AS ours, paper.best AS theirs FROM method JOIN paper USING (seat) WHERE seat = 1)
+SELECT seat, name, method.best / ours, method.mean / ours, paper.best / theirs, paper.mean / theirs, n
+FROM method JOIN paper USING (seat), unit
+ORDER BY seat;

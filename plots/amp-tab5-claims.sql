@@ -1,0 +1,21 @@
+-- AMP, Table 5: our side of the claims in data/paper/amp.csv. Columns: claim, ours, note, reason (shown if it does not hold).
+WITH
+strategy AS (
+    SELECT planner, json_extract(config, '$.options.rank') AS rank, json_extract(config, '$.options.balance') AS balance,
+           iteration_time_s AS s, max(rowid)
+    FROM result WHERE experiment = 'amp-tab5' AND status = 'ok' GROUP BY config),
+method AS (SELECT planner, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy WHERE rank IS NOT NULL GROUP BY planner),
+amp AS (SELECT * FROM method WHERE planner = 'amp'),
+one AS (SELECT balance, planner, s FROM strategy WHERE rank IS NULL),
+same AS (SELECT s FROM one WHERE planner = 'amp')
+SELECT 'megatron' AS claim, m.best / amp.best AS ours, printf('best strategies: %.3f s and %.3f s', m.best, amp.best) AS note,
+       'by FLOPs the layers take a fraction of what they took: what Megatron''s choice loses, the all-reduce of gradients, weighs more' AS reason
+FROM method AS m, amp WHERE m.planner = 'megatron'
+UNION ALL
+SELECT 'layers', one.s / same.s, printf('4 stages, 4 replicas: %.3f s with even layers, %.3f s', one.s, same.s),
+       'by FLOPs a narrow layer takes as long as a wide one, in the paper twice as long'
+FROM one, same WHERE one.planner = 'megatron' AND one.balance IS NULL
+UNION ALL
+SELECT 'parameters', one.s / same.s, printf('4 stages, 4 replicas: %.3f s with even parameters, %.3f s', one.s, same.s),
+       'by FLOPs a narrow layer takes as long as a wide one, in the paper twice as long'
+FROM one, same WHERE one.planner = 'megatron' AND one.balance = 'parameters';
