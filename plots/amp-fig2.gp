@@ -18,13 +18,13 @@ set tics nomirror out textcolor rgb "#222222"
 set grid ytics linetype 1 linecolor rgb "#dddddd" back
 unset key
 set xlabel "rank by predicted time" offset 0, 0.4
-set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3.5
+set lmargin 9; set rmargin 2; set tmargin 3; set bmargin 3.5
 do for [panel = 0:panels - 1] {
     set size 1.0 / panels, 0.9
     set origin panel / real(panels), 0
     set yrange [0:1.15 * top[panel + 1]]
     set ylabel panel == 0 ? "simulated iteration time (s)" : ""
-    set title sprintf("%s (Spearman %.2f)", title[panel + 1], rho[panel + 1]) font "DejaVu Sans,14" offset 0, -0.4
+    set title sprintf("%s\nSpearman %.2f", title[panel + 1], rho[panel + 1]) font "DejaVu Sans,14" offset 0, -0.4
     plot ARG1 using ($1 == panel && $5 > 1 ? $3 : NaN):4 with points pointtype 7 pointsize 1.2 linecolor rgb "#14375e", \
          ARG1 using ($1 == panel && $5 == 1 ? $3 : NaN):4 with points pointtype 9 pointsize 2 linecolor rgb "#a6500f"
 }

@@ -2,7 +2,7 @@
 -- paper's; how many strategies there are.
 WITH
 paper (seat, name, best, mean) AS (
-    VALUES (0, 'Megatron', 1.89, 1.94), (1, 'AMP''s, even parameters', 2.19, 2.19), (2, 'AMP''s, even layers', 1.25, 1.25), (3, 'AMP', 1.07, 1.66)),
+    VALUES (0, 'Megatron', 1.89, 1.94), (1, 'even parameters', 2.19, 2.19), (2, 'even layers', 1.25, 1.25), (3, 'AMP', 1.07, 1.66)),
 strategy AS (
     SELECT CASE
              WHEN rank IS NOT NULL AND planner = 'megatron' THEN 0

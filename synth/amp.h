@@ -25,7 +25,7 @@
  *                proportion to the samples; a message has its link to itself and goes one way; latencies are 0; the
  *                assignment does not see s_i
  *     default    a stage is as slow as the slowest of its devices in any replica; times between profiled micro-batch
- *                sizes are interpolated; messages that pass one machine's port at the same time share it; activations
+ *                sizes are interpolated; a link that is busier than every stage limits in the place of max t; messages that pass one machine's port at the same time share it; activations
  *                and their gradients are both sent; the assignment minimizes T */
 #ifndef KILTER_SYNTH_AMP_H
 #define KILTER_SYNTH_AMP_H
@@ -131,10 +131,13 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
 
 /* Stages of consecutive layers, at least one each. Arrays [stage * n_layers + layer], not negative:
  *
- *     minimize repeats * max_i t_i + sum_i t_i + sum_i e_i + max_i s_i    subject to    memory_i <= capacity_i */
+ *     minimize repeats * max_i (t_i, link * e_i) + sum_i t_i + sum_i e_i + max_i s_i
+ *     subject to memory_i <= capacity_i */
 typedef struct {
     uint32_t n_layers, n_stages;
     double repeats;
+    double
+        link; /* part of e_i that a link is busy with in one direction; 0: links are never what limits */
     const double *time; /* t_i is the sum over the stage's layers */
     const double
         *transfer; /* e_i is that of the stage's last layer; of the last stage unused */

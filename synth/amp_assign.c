@@ -60,13 +60,20 @@ static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
             between(c, c->memory, stage, a, b) <= c->problem->capacity[stage]);
 }
 
-/* What a path that reaches cut a before `stage` adds to T_stage(b). */
+/* What the stage before `stage` sends if that starts with layer a > 0. */
+static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
+{
+    return c->problem->transfer[(size_t)(stage - 1) * c->problem->n_layers + a - 1];
+}
+
+/* What a path that reaches cut a before `stage` adds to T_stage(b); infinite if the link would take too long. */
 static double entry(const Cuts *c, uint32_t stage, uint32_t a)
 {
-    const AmpAssignment *p = c->problem;
-    const size_t row = (size_t)(stage - 1) * (p->n_layers + 1);
-    return c->value[row + a] + p->transfer[(size_t)(stage - 1) * p->n_layers + a - 1] -
-           between(c, c->time.sum, stage, 0, a);
+    const size_t row = (size_t)(stage - 1) * (c->problem->n_layers + 1);
+    const double transfer = transfer_at(c, stage, a);
+    return c->problem->link * transfer < c->time.bound
+               ? c->value[row + a] + transfer - between(c, c->time.sum, stage, 0, a)
+               : INFINITY;
 }
 
 /* One stage more, by a window of cuts with growing entries. */
@@ -85,7 +92,7 @@ static void add_stage(Cuts *c, uint32_t stage)
         c->queue[tail++] = b - 1;
         while (head < tail && !is_allowed(c, stage, c->queue[head], b))
             head++;
-        if (head == tail)
+        if (head == tail || isinf(entry(c, stage, c->queue[head])))
             continue;
         c->from[row + b] = c->queue[head];
         c->value[row + b] =
@@ -110,16 +117,18 @@ static double least_sum(Cuts *c)
     return sum;
 }
 
-static double largest(const Cuts *c, const double *sum, const uint32_t *first)
+static double largest(const Cuts *c, const double *sum, double link,
+                      const uint32_t *first)
 {
     double most = 0;
     for (uint32_t j = 0; j < c->problem->n_stages; j++)
-        most = fmax(most, between(c, sum, j, first[j], first[j + 1]));
+        most = fmax(fmax(most, between(c, sum, j, first[j], first[j + 1])),
+                    j > 0 ? link * transfer_at(c, j, first[j]) : 0);
     return most;
 }
 
 /* The least that the largest of a row can be within the bounds. */
-static double least_largest(Cuts *c, const double *sum)
+static double least_largest(Cuts *c, const double *sum, double link)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;
     for (uint32_t stage = 0; stage < k; stage++) {
@@ -131,25 +140,28 @@ static double least_largest(Cuts *c, const double *sum)
                 const double own = between(c, sum, stage, a, b);
                 if (own >= to[b] || !is_allowed(c, stage, a, b))
                     break;
-                to[b] = fmin(to[b], fmax(own, stage ? to[(gssize)a - (gssize)n - 1] : 0));
+                const double before = stage > 0 ? fmax(link * transfer_at(c, stage, a),
+                                                       to[(gssize)a - (gssize)n - 1])
+                                                : 0;
+                to[b] = fmin(to[b], fmax(own, before));
             }
         }
     }
     return c->value[(size_t)(k - 1) * (n + 1) + n];
 }
 
-/* Without all-reduces. `first` changes only if the cost is below *best. */
+/* The least cost without all-reduces, within the bound on them, and its cuts. */
 static double within_sync(Cuts *c, uint32_t *first)
 {
     const AmpAssignment *p = c->problem;
     double best = INFINITY, sum;
     c->time.bound = INFINITY;
-    const double lowest = least_largest(c, c->time.sum);
+    const double lowest = least_largest(c, c->time.sum, p->link);
     if (!isfinite(lowest))
         return INFINITY;
     c->time.bound = nextafter(lowest, INFINITY); /* first the most even one */
     for (bool even = true; isfinite(sum = least_sum(c)); even = false) {
-        const double most = largest(c, c->time.sum, c->found);
+        const double most = largest(c, c->time.sum, p->link, c->found);
         if (sum + p->repeats * most < best) {
             best = sum + p->repeats * most;
             memcpy(first, c->found, (p->n_stages + 1) * sizeof *first);
@@ -181,10 +193,10 @@ bool synth_amp_assign(const AmpAssignment *p, uint32_t *first, double *cost)
     *cost = INFINITY;
     if (p->n_stages > p->n_layers)
         return false;
-    const double lowest = sync ? least_largest(&c, sync) : 0;
+    const double lowest = sync ? least_largest(&c, sync, 0) : 0;
     double rest;
     while (isfinite(rest = within_sync(&c, inner))) {
-        const double most = largest(&c, sync, inner);
+        const double most = largest(&c, sync, 0, inner);
         if (rest + most < *cost) {
             *cost = rest + most;
             memcpy(first, inner, (p->n_stages + 1) * sizeof *first);

@@ -270,6 +270,9 @@ static void stage_times(const Costing *c, uint32_t stage, uint32_t replica, doub
     }
 }
 
+/* Of what passes a link forward and backward, the part that keeps one direction of it busy. */
+static const double ONE_WAY = 0.5;
+
 /* From a replica's stage to its next one: seconds a byte of the output, and seconds of latency. */
 static void transfer_path(const Costing *c, uint32_t stage, uint32_t replica,
                           double *s_per_byte, double *latency_s)
@@ -355,6 +358,7 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
     rows->problem = (AmpAssignment){.n_layers = model->n_layers,
                                     .n_stages = n_stages,
                                     .repeats = (double)(c.gas - 1) * strategy->chunks,
+                                    .link = options->faithful ? 0 : ONE_WAY,
                                     .time = rows->time,
                                     .transfer = rows->transfer,
                                     .sync = options->faithful ? NULL : rows->sync,
@@ -401,20 +405,24 @@ AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first)
     const AmpAssignment *p = &rows->problem;
     const uint32_t groups = p->n_stages / rows->chunks;
     AmpCost cost = {.fits = true, .transfers_s = rows->fixed_s};
-    double most = 0, all = 0;
+    double slowest = 0, all = 0;
     for (uint32_t g = 0; g < groups; g++) {
         const GroupSum sum = group_sum(rows, first, g);
-        most = fmax(most, sum.time);
+        slowest = fmax(slowest, sum.time);
         all += sum.time;
         cost.sync_s = fmax(cost.sync_s, sum.sync);
         cost.fits &= sum.memory <= rows->capacity[g];
     }
-    for (uint32_t stage = 0; stage + 1 < p->n_stages; stage++)
-        cost.transfers_s +=
+    double most = slowest;
+    for (uint32_t stage = 0; stage + 1 < p->n_stages; stage++) {
+        const double transfer =
             rows->transfer[(size_t)stage * p->n_layers + first[stage + 1] - 1];
+        cost.transfers_s += transfer;
+        most = fmax(most, p->link * transfer);
+    }
     /* gas max t + (sum t - max t) / V */
     cost.bubble_s = p->repeats / rows->chunks * most;
-    cost.stages_s = rows->chunks == 1 ? all : most + (all - most) / rows->chunks;
+    cost.stages_s = rows->chunks == 1 ? all : slowest + (all - slowest) / rows->chunks;
     cost.total_s = cost.bubble_s + cost.stages_s + cost.transfers_s + cost.sync_s;
     return cost;
 }

@@ -36,6 +36,7 @@ static void make(Instance *it, GRand *random)
         .n_layers = n,
         .n_stages = k,
         .repeats = g_rand_int_range(random, 0, 16),
+        .link = g_rand_boolean(random) ? g_rand_double_range(random, 0, 4) : 0,
         .time = it->time,
         .transfer = it->transfer,
         .sync = g_rand_boolean(random) ? it->sync : NULL,
@@ -60,8 +61,11 @@ static double cost_of(const AmpAssignment *p, const uint32_t *first)
         most = fmax(most, time);
         sync = fmax(sync, all_reduce);
         sum += time;
-        if (j + 1 < p->n_stages)
-            sum += p->transfer[j * p->n_layers + first[j + 1] - 1];
+        if (j + 1 < p->n_stages) {
+            const double transfer = p->transfer[j * p->n_layers + first[j + 1] - 1];
+            sum += transfer;
+            most = fmax(most, p->link * transfer);
+        }
     }
     return p->repeats * most + sum + sync;
 }
