@@ -60,7 +60,14 @@ static void append_pair(GString *text, const char *key, uint64_t value)
     g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT, key, value);
 }
 
-char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
+/* What a batch has to be a multiple of, and is if the whole one is. */
+static uint64_t round_up(uint64_t size, uint64_t multiple)
+{
+    return (size + multiple - 1) / multiple * multiple;
+}
+
+char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
+                  GRand *random)
 {
     const char *colon = strchr(canonical, ':');
     if (!colon)
@@ -93,6 +100,10 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random)
         else if (number && strcmp(key, "gradient") == 0)
             g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT "B", key,
                                    ELEMENT_BYTES * vary(random, 1 + 2 * n_devices));
+        else if (number && strcmp(key, "global_batch") == 0)
+            append_pair(
+                text, key,
+                MIN(round_up(small_size(key, n_devices, random), n_microbatches), value));
         else if (number && small_size(key, n_devices, NULL) > 0)
             append_pair(
                 text, key,

@@ -6,8 +6,9 @@
 
 /* The spec of `canonical` (a model with every parameter) with small sizes, large enough that uneven ratios over
  * `n_devices` cut them unevenly where that is affordable; `random`, if not NULL, varies them. Sizes that are small
- * already stay. Caller frees. */
-char *exec_shrink(const char *canonical, uint32_t n_devices, GRand *random);
+ * already stay. The batch stays a multiple of `n_microbatches`. Caller frees. */
+char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
+                  GRand *random);
 
 /* Whether two graphs have the same ops on the same tensors, but for extents: a program of one is a program of the
  * other. KILTER_ERROR_INPUT names the first difference. */

@@ -270,7 +270,8 @@ void exec_verdict_clear(ExecVerdict *verdict)
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error)
 {
-    g_autofree char *spec = exec_shrink(plan->model, plan->n_devices, random);
+    g_autofree char *spec =
+        exec_shrink(plan->model, plan->n_devices, plan->program->n_microbatches, random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built = model_build(spec, plan->n_devices, &canonical, error);
     if (!built || !exec_same_structure(graph, built, error))

@@ -51,7 +51,7 @@ static void test_shrunk_models_keep_their_structure(void **state)
             g_autofree char *canonical = NULL, *unused = NULL;
             g_autoptr(Graph) graph =
                 model_build(model_info(m)->name, 8, &canonical, &error);
-            g_autofree char *spec = exec_shrink(canonical, 2 + seed, random);
+            g_autofree char *spec = exec_shrink(canonical, 2 + seed, 1, random);
             g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
             assert_no_error(error);
             assert_true(exec_same_structure(graph, small, &error));

@@ -91,7 +91,7 @@ static void test_bundled(void **state)
     g_auto(GStrv) names = path_list("experiments", ".yaml");
     assert_true(g_strv_length(names) >= 7);
     for (char **name = names; *name; name++) {
-        if (!g_str_has_prefix(*name, "hap-"))
+        if (!g_str_has_prefix(*name, "hap-") && !g_str_has_prefix(*name, "amp-"))
             continue;
         g_autoptr(Experiment) experiment = load(*name);
         g_autoptr(Store) store = open_store(box, *name);
@@ -110,7 +110,7 @@ static void test_no_results(void **state)
     g_auto(GStrv) names = path_list("experiments", ".yaml");
     for (char **name = names; *name; name++) {
         GError *error = NULL;
-        if (!g_str_has_prefix(*name, "hap-"))
+        if (!g_str_has_prefix(*name, "hap-") && !g_str_has_prefix(*name, "amp-"))
             continue;
         g_autoptr(Claims) claims = claims_judge(*name, store, &error);
         assert_no_error(error);
