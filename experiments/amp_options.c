@@ -31,6 +31,12 @@ const char *amp_option_key(uint32_t index)
     return entry[index].key;
 }
 
+char *amp_option_text(uint32_t index)
+{
+    const Entry *option = &entry[index];
+    return g_strdup_printf("%s=%s: %s", option->key, option->value, option->help);
+}
+
 static const Entry *find(const char *key)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(entry); i++)

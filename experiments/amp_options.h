@@ -42,6 +42,8 @@ enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
 
 uint32_t amp_option_count(void);
 const char *amp_option_key(uint32_t index);
+/* "pp=0: pipeline stages; 0: any number", with the default. Caller frees. */
+char *amp_option_text(uint32_t index);
 
 void amp_options_init(AmpPlanOptions *options);
 bool amp_options_has(const char *key);

@@ -34,5 +34,9 @@ bool cmd_planners(int argc, char **argv, GError **error)
     for (char **pair = pairs; !options.quiet && pair[0] && pair[1]; pair += 2)
         printf("%s%s=%s%s", pair == pairs ? "options: " : "", pair[0], pair[1],
                pair[2] ? ", " : "\n");
+    for (uint32_t i = 0; !options.quiet && i < amp_option_count(); i++) {
+        g_autofree char *text = amp_option_text(i);
+        printf("%s%s\n", i == 0 ? "of pipelines: " : "              ", text);
+    }
     return true;
 }

@@ -71,7 +71,7 @@ static void assert_drawable(const char *name, Store *store)
     assert_no_error(error);
     store_query(store, sql, count, &rows, &error);
     assert_no_error(error);
-    if (rows < 4)
+    if (rows < 3)
         TEST_FAIL_AT(__FILE__, __LINE__, "%s: %u rows to draw", name, rows);
     g_autoptr(Claims) claims = claims_judge(name, store, &error);
     assert_no_error(error);
