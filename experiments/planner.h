@@ -68,6 +68,7 @@ struct Planner {
     const char *name;
     const char *description;
     const char *source; /* paper and section */
+    bool single;        /* plans single GPUs: granularity gpu only */
     /* Fills program, ratios, search/balance times, bound; planner_plan() rounds, evaluates and completes the plan. */
     bool (*make)(const Graph *graph, const ClusterView *view,
                  const PlannerOptions *options, Plan *plan, GError **error);

@@ -51,7 +51,7 @@ typedef struct {
     const Graph *graph;
     const Program *program;
     AmpModel *model;
-    double *flops; /* [degree * n_layers + layer], a sample */
+    const ClusterView *view;
     double batch;
 } Reading;
 
@@ -100,14 +100,36 @@ static void read_load(Reading *r, const Instr *instr)
     r->model->parameters[layer] += (double)tensor_elements(tensor);
 }
 
+/* What the op takes on a device, of the whole batch, for a part of it. */
+static double part_s(const SimWork *work, const Device *device, uint32_t degree,
+                     double part)
+{
+    const double overhead_s =
+        device->fitted ? work->fitted[device->fitted - 1].overhead_s * device->stretch
+                       : 0;
+    return overhead_s + part * (sim_work_s(work, device, 1.0 / degree) - overhead_s);
+}
+
 static void read_compute(Reading *r, const Instr *instr)
 {
+    const AmpModel *model = r->model;
     const Op *op = graph_get_op(r->graph, instr->op);
     Rule rule;
     if (op->pass == PASS_UPDATE || !op_rule_find(r->graph, instr->op, instr->form, &rule))
         return;
-    add(r->model, r->flops, op->layer, rule.flops_replicated / r->batch,
-        rule.flops_sharded / r->batch);
+    SimWork work;
+    sim_work_op(r->graph, r->view, instr->op, &rule, &work);
+    g_autofree bool *known = g_new0(bool, model->n_types);
+    for (uint32_t d = 0; d < r->view->n_devices; d++) {
+        const Device *device = &r->view->device[d];
+        if (known[device->type])
+            continue;
+        known[device->type] = true;
+        for (uint32_t g = 0; g < model->n_degrees; g++)
+            for (uint32_t s = 0; s < model->n_sizes; s++)
+                synth_amp_times(model, device->type, g, s)[op->layer] +=
+                    part_s(&work, device, model->degree[g], model->size[s] / r->batch);
+    }
 }
 
 /* Bytes that each of n devices with equal shares sends of a tensor of one byte. */
@@ -215,18 +237,6 @@ static void read_program(Reading *r)
 
 /* --- times --- */
 
-static void time_by_rate(const Reading *r, const ClusterView *view)
-{
-    AmpModel *model = r->model;
-    for (uint32_t type = 0; type < model->n_types; type++)
-        for (uint32_t g = 0; g < model->n_degrees; g++) {
-            double *time_s = synth_amp_times(model, type, g, 0);
-            for (uint32_t l = 0; l < model->n_layers; l++)
-                time_s[l] = r->flops[(size_t)g * model->n_layers + l] /
-                            view->cluster->type[type].rate;
-        }
-}
-
 /* Layers of the graph with attention, in order. */
 static GArray *transformer_layers(const Graph *graph)
 {
@@ -291,6 +301,8 @@ static void profiled_values(const LayerProfile *profile, const char *model,
 static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterView *view,
                             const LayerProfile *profile, GError **error)
 {
+    const size_t n = (size_t)model->n_degrees * model->n_layers;
+    memset(model->time_s, 0, n * model->n_types * model->n_sizes * sizeof *model->time_s);
     for (uint32_t type = 0; type < model->n_types; type++)
         for (uint32_t g = 0; g < model->n_degrees; g++)
             for (uint32_t s = 0; s < model->n_sizes; s++) {
@@ -309,10 +321,8 @@ static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterVi
                 if (!add_times(profile, graph, times, model->size[s], row, error))
                     return false;
             }
-    memset(model->exchange, 0,
-           (size_t)model->n_degrees * model->n_layers * sizeof *model->exchange);
-    memset(model->messages, 0,
-           (size_t)model->n_degrees * model->n_layers * sizeof *model->messages);
+    memset(model->exchange, 0, n * sizeof *model->exchange);
+    memset(model->messages, 0, n * sizeof *model->messages);
     return true;
 }
 
@@ -322,6 +332,11 @@ double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
     return model->time_s +
            (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) *
                model->n_layers;
+}
+
+static uint32_t batch_of(const Graph *graph)
+{
+    return graph_tensor(graph, graph_get_op(graph, 0)->in[0])->dim[0];
 }
 
 /* The degrees and sizes that there will be times for. */
@@ -336,7 +351,9 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
         for (uint32_t t = 1; t <= view->n_devices; t++)
             if (view->n_devices % t == 0)
                 add_value(degrees, t);
+        /* Overheads aside times grow with the samples: two sizes say all. */
         add_value(sizes, 1);
+        add_value(sizes, batch_of(graph));
     }
     if (degrees->len == 0) {
         kilter_fail(error, KILTER_ERROR_INPUT, "profile %s: expected rows of model %s",
@@ -364,15 +381,10 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     g_autoptr(AmpModel) model = empty_model(graph, view, profile, error);
     if (!model)
         return NULL;
-    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
-    model->global_batch = input->dim[0];
-    g_autofree double *flops = g_new0(double, (size_t)model->n_degrees * model->n_layers);
-    Reading reading = {graph, shared.program, model, flops, input->dim[0]};
+    model->global_batch = batch_of(graph);
+    Reading reading = {graph, shared.program, model, view, model->global_batch};
     read_program(&reading);
-    if (profile)
-        return time_by_profile(model, graph, view, profile, error)
-                   ? g_steal_pointer(&model)
-                   : NULL;
-    time_by_rate(&reading, view);
+    if (profile && !time_by_profile(model, graph, view, profile, error))
+        return NULL;
     return g_steal_pointer(&model);
 }

@@ -79,7 +79,8 @@ int main(void)
         bench_run(name, build, &job);
         for (uint32_t p = 0; p < planner_count(); p++) {
             job.planner = planner_at(p);
-            bench_planner(&job);
+            if (!job.planner->single)
+                bench_planner(&job);
         }
     }
     g_clear_pointer(&job.plan, plan_free);

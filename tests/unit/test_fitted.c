@@ -188,6 +188,8 @@ static void test_table_of_rates(void **state)
 {
     (void)state;
     for (uint32_t p = 0; p < planner_count(); p++) {
+        if (planner_at(p)->single)
+            continue;
         double time_s[2];
         for (uint32_t i = 0; i < 2; i++) {
             g_autoptr(Cluster) cluster = cluster_load("hap-8", NULL);
@@ -230,6 +232,8 @@ static void test_bound_holds(void **state)
     planner_options_init(&options);
     double best_s = INFINITY, bound_s = 0;
     for (uint32_t p = 0; p < planner_count(); p++) {
+        if (planner_at(p)->single)
+            continue;
         g_autoptr(GError) error = NULL;
         g_autoptr(Plan) plan = planner_plan(
             planner_at(p), "vit:layers=1,hidden=12,heads=2,ffn=24,global_batch=16",
