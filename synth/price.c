@@ -328,8 +328,33 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
                                        pricer->max_share);
         double total_s = step.comm_s + times_max(pricer, &step.inner);
         if (!best->can || total_s < best->total_s)
-            *best =
-                (Conversion){.can = true, .kind = kind, .step = step, .total_s = total_s};
+            *best = (Conversion){.can = true,
+                                 .via = FORM_MAX,
+                                 .kind = kind,
+                                 .step = step,
+                                 .total_s = total_s};
+    }
+}
+
+/* Two collectives where they are cheaper than one. */
+static void find_detours(const Pricer *pricer, Conversions *all)
+{
+    const Conversions direct = *all;
+    for (uint32_t i = 0; i < FORM_MAX * FORM_MAX * FORM_MAX; i++) {
+        Form from = i % FORM_MAX, via = i / FORM_MAX % FORM_MAX,
+             to = (Form)(i / FORM_MAX / FORM_MAX);
+        const Conversion *a = &direct.from_to[from][via], *b = &direct.from_to[via][to];
+        Conversion *best = &all->from_to[from][to];
+        if (!a->can || !b->can || from == to)
+            continue;
+        Conversion two = {
+            .can = true, .via = via, .kind = a->kind, .then = b->kind, .step = a->step};
+        two.step.closes |= b->step.closes;
+        two.step.comm_s += b->step.comm_s;
+        times_add(pricer, &two.step.inner, &b->step.inner);
+        two.total_s = two.step.comm_s + times_max(pricer, &two.step.inner);
+        if (!best->can || two.total_s < best->total_s)
+            *best = two;
     }
 }
 
@@ -356,6 +381,7 @@ static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
             for (Form to = 0; to < FORM_MAX; to++)
                 if ((forms >> from & 1u) && (forms >> to & 1u) && from != to)
                     find_conversion(pricer, tensor, from, to, &all->from_to[from][to]);
+        find_detours(pricer, all);
         g_hash_table_insert(pricer->alike, g_steal_pointer(&key), all);
     }
     g_free(key);
@@ -394,8 +420,10 @@ bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet w
         step->comm_s += one->step.comm_s;
         times_add(pricer, &step->inner, &one->step.inner);
         if (each)
-            each(one->kind, tensor, from, to, data);
-        *held |= (FormSet)(1u << to);
+            each(one->kind, tensor, from, one->via == FORM_MAX ? to : one->via, data);
+        if (each && one->via != FORM_MAX)
+            each(one->then, tensor, one->via, to, data);
+        *held |= (FormSet)(1u << to | (one->via == FORM_MAX ? 0 : 1u << one->via));
     }
     return true;
 }

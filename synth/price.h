@@ -31,10 +31,12 @@ typedef struct {
     double c[COEFFICIENTS];
 } Coefficients;
 
-/* Cheapest conversions between all forms of a tensor. */
+/* Cheapest conversions between all forms of a tensor: one collective, or two, as where a shard is padded with zeros (free) to
+ * be all-reduced, or partial sums are reduce-scattered and gathered. */
 typedef struct {
     bool can;
-    Collective kind;
+    Form via;              /* between two collectives; FORM_MAX: there is one */
+    Collective kind, then; /* `then`: the second one */
     Step step;
     double total_s; /* communication and the largest inner time */
 } Conversion;
@@ -116,7 +118,8 @@ bool price_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* All forms that it may be held in. */
 FormSet price_forms(const Graph *graph, TensorId tensor);
 
-/* Conversions until all of `wanted` are held, Identity first (from it the others are free): calls `each`, if not NULL, for
+/* Conversions until all of `wanted` are held, Identity first (from it the others are free), each from the form it is cheapest
+ * from; what lies between two collectives is held too. Calls `each`, if not NULL, for
  * every conversion in order; adds their price to `step`. False if some form cannot be reached. */
 typedef void (*PriceEach)(Collective kind, TensorId tensor, Form from, Form to,
                           void *data);

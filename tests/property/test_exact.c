@@ -1,0 +1,213 @@
+/* The exact search and the bound against brute force over the space that synth/synth.h states (support/brute_force.h), with and
+ * without pins.
+ *
+ *     KILTER_ROUNDS=N    cases to check (default 60; the test exact_long: 2000) */
+#include "tests/test.h"
+
+#include "synth/synth.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/random_plan.h"
+
+#include <stdlib.h>
+
+static TensorId layer(GRand *rand, Graph *graph, TensorId x, uint32_t features,
+                      uint32_t n)
+{
+    const Tensor in = *graph_tensor(graph, x);
+    const uint32_t hidden = in.dim[in.rank - 1];
+    const char *name[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        g_autofree char *text = g_strdup_printf("%c%u", "ywb"[i], n);
+        name[i] = g_intern_string(text);
+    }
+    TensorId w = graph_parameter(graph, name[1], 2, (uint32_t[]){features, hidden});
+    if (g_rand_int_range(rand, 0, 4))
+        return graph_op(graph, OP_LINEAR, name[0], (OpAttr){0}, 2, (TensorId[]){x, w},
+                        NULL);
+    TensorId bias = graph_parameter(graph, name[2], 1, &features);
+    return graph_op(graph, OP_LINEAR, name[0], (OpAttr){0}, 3, (TensorId[]){x, w, bias},
+                    NULL);
+}
+
+/* A few layers on [batch, features] or [batch, sequence, features]. */
+static Graph *small_graph(GRand *rand)
+{
+    static const OpKind kinds[] = {OP_RELU, OP_GELU, OP_DROPOUT};
+    Graph *graph = graph_new("small");
+    uint32_t rank = 2 + !g_rand_int_range(rand, 0, 4), n = 0;
+    const uint32_t dim[] = {RANDOM_CHOICE(rand, 1, 4, 6), RANDOM_CHOICE(rand, 2, 3, 8),
+                            RANDOM_CHOICE(rand, 2, 4)};
+    TensorId x = graph_input(graph, "x", DTYPE_F32, rank, dim);
+    uint32_t blocks = (uint32_t)g_rand_int_range(rand, 0, rank == 2 ? 4 : 2);
+    if (blocks)
+        x = layer(rand, graph, x, RANDOM_CHOICE(rand, 2, 4, 6), n++);
+    for (uint32_t i = 1; i < blocks; i++) {
+        const Tensor in = *graph_tensor(graph, x);
+        g_autofree char *text = g_strdup_printf("a%u", n++);
+        const char *name = g_intern_string(text);
+        switch (g_rand_int_range(rand, 0, 3)) {
+        case 0:
+            x = layer(rand, graph, x, RANDOM_CHOICE(rand, 3, 4, 8), n++);
+            break;
+        case 1:
+            x = graph_op(graph, kinds[g_rand_int_range(rand, 0, 3)], name, (OpAttr){0}, 1,
+                         &x, NULL);
+            break;
+        default:
+            x = graph_op(graph, OP_ADD, name, (OpAttr){0}, 2,
+                         (TensorId[]){x, layer(rand, graph, x, in.dim[rank - 1], n++)},
+                         NULL);
+        }
+    }
+    x = layer(rand, graph, x, RANDOM_CHOICE(rand, 2, 5, 8), n);
+    TensorId labels = graph_input(graph, "labels", DTYPE_I64, rank - 1, dim);
+    x = graph_op(graph, OP_LOG_SOFTMAX, "p", (OpAttr){0}, 1, &x, NULL);
+    x = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){x, labels},
+                 NULL);
+    graph_differentiate(graph, x, g_rand_boolean(rand) ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
+    graph_seal(graph);
+    return graph;
+}
+
+/* Even, in proportion to speed, or anything; sometimes a device has nothing. */
+static double *some_ratio(GRand *rand, const ClusterView *view)
+{
+    double *ratio = g_new(double, view->n_devices), sum = 0;
+    uint32_t how = (uint32_t)g_rand_int_range(rand, 0, 3);
+    uint32_t idle = (uint32_t)g_rand_int_range(rand, 1, 12);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        sum += ratio[j] = j == idle  ? 0
+                          : how == 0 ? 1
+                          : how == 1 ? view->device[j].rate
+                                     : g_rand_double_range(rand, 0.05, 1);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] /= sum;
+    return ratio;
+}
+
+/* A pin of a random tensor, which brute force is told of. */
+static SynthPins *some_pin(GRand *rand, const Graph *graph, Brute *b)
+{
+    for (;;) {
+        const TensorId tensor =
+            (TensorId)g_rand_int_range(rand, 0, (gint32)graph_n_tensors(graph));
+        const Form made_in = (Form)g_rand_int_range(rand, 0, FORM_MAX),
+                   read_in = (Form)g_rand_int_range(rand, 0, FORM_MAX);
+        const bool input = graph_tensor(graph, tensor)->role == ROLE_INPUT;
+        char text[2][FORM_TEXT];
+        g_autofree char *pin = g_strdup_printf(
+            "%s=%s%s%s", graph_tensor(graph, tensor)->name, form_text(made_in, text[0]),
+            input ? "" : "->", input ? "" : form_text(read_in, text[1]));
+        SynthPins *pins = synth_pins_new(graph, pin, NULL);
+        brute_pin(b, tensor, input ? ~0u : 1u << made_in,
+                  1u << (input ? made_in : read_in));
+        if (pins)
+            return pins;
+    }
+}
+
+typedef struct {
+    uint32_t cases, equal, pinned, impossible, shared, skipped;
+    double most_shared;
+} Tally;
+
+/* The bound of the point never exceeds the least time of the space. */
+static void check_bound(const Graph *graph, const ClusterView *view, const double *ratio,
+                        const SynthPins *pins, double least_s, uint32_t seed)
+{
+    g_autofree double *lo = g_new(double, view->n_devices),
+                      *hi = g_new(double, view->n_devices);
+    for (uint32_t wide = 0; wide < 2; wide++) {
+        for (uint32_t j = 0; j < view->n_devices; j++) {
+            lo[j] = ratio[j] * (wide ? 0.8 : 1);
+            hi[j] = fmin(1, ratio[j] * (wide ? 1.3 : 1));
+        }
+        const SynthBox box = {.lo = lo, .hi = hi, .upper_s = INFINITY, .pins = pins};
+        double bound_s = 0;
+        g_autoptr(GError) error = NULL;
+        synth_bound(graph, view, &box, &bound_s, &error);
+        assert_no_error(error);
+        if (bound_s > least_s * (1 + 1e-9))
+            fail_msg("seed %u: bound %.12g s of a %s box, least time %.12g s", seed,
+                     bound_s, wide ? "wide" : "point", least_s);
+    }
+}
+
+static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
+{
+    GRand *rand = g_rand_new_with_seed(seed);
+    g_autoptr(Graph) graph = small_graph(rand);
+    g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+    g_autoptr(ClusterView) view =
+        cluster_view(cluster, seed % 3 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+    g_autofree double *ratio = some_ratio(rand, view);
+    if (view->n_devices > MAX_DEVICES || graph_n_ops(graph) > MAX_OPS ||
+        graph_n_tensors(graph) > MAX_TENSORS) {
+        g_rand_free(rand);
+        tally->skipped++;
+        return;
+    }
+    g_autoptr(Brute) b = brute_new(graph, view, ratio);
+    g_autoptr(SynthPins) pins =
+        g_rand_int_range(rand, 0, 3) ? NULL : some_pin(rand, graph, b);
+    g_rand_free(rand);
+    const SynthOptions options = {.pins = pins};
+    SynthResult result = {.time_s = INFINITY};
+    g_autoptr(GError) error = NULL;
+    bool found = synth_search(graph, view, ratio, &options, &result, &error);
+    double found_s = found ? result.time_s : INFINITY;
+    if (!found)
+        assert_error(error, KILTER_ERROR_INPUT, "cannot hold");
+    assert_true(!found || result.optimal);
+    synth_result_clear(&result);
+    double better_s = brute_least(b, found_s * (1 - 1e-9), max_steps);
+    if (better_s < INFINITY)
+        fail_msg("seed %u: the search found %.12g s, brute force %.12g s", seed, found_s,
+                 better_s);
+    double least_s =
+        found && !isnan(better_s) ? brute_least(b, found_s * 4, max_steps) : better_s;
+    if (isnan(least_s)) {
+        tally->skipped++;
+        return;
+    }
+    tally->cases++;
+    tally->pinned += pins != NULL;
+    tally->impossible += !found;
+    if (!found)
+        return;
+    tally->equal += least_s <= found_s * (1 + 1e-9);
+    if (least_s > found_s * (1 + 1e-9)) {
+        double shorter = least_s / found_s - 1;
+        print_message("seed %u%s: shares conversions, %.3g %%\n", seed,
+                      pins ? " with a pin" : "", 100 * shorter);
+        tally->shared++;
+        tally->most_shared = fmax(tally->most_shared, shorter);
+    }
+    check_bound(graph, view, ratio, pins, least_s, seed);
+}
+
+static void test_the_search_is_exact(void **state)
+{
+    (void)state;
+    const char *rounds = g_getenv("KILTER_ROUNDS");
+    const uint32_t n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 60;
+    const uint64_t max_steps = n > 100 ? 3000000 : 400000;
+    Tally tally = {0};
+    for (uint32_t seed = 1; tally.cases < n && seed <= 20 * n; seed++)
+        check_case(seed, max_steps, &tally);
+    print_message(
+        "%u cases (%u pinned, %u of them impossible, %u others too large): %u equal, "
+        "%u programs that share conversions are up to %.2g %% shorter\n",
+        tally.cases, tally.pinned, tally.impossible, tally.skipped, tally.equal,
+        tally.shared, 100 * tally.most_shared);
+    assert_int_equal(tally.cases, n);
+    assert_true(tally.pinned > n / 8);
+    assert_true(20 * tally.shared <= n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_search_is_exact)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

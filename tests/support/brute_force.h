@@ -1,0 +1,116 @@
+/* Brute force over the space that synth/synth.h states, for small graphs.
+ *
+ * It tries every assignment: rules of all ops, forms in which gradients are accumulated, places of parameters. It writes the
+ * program of each, with conversions as the space has them, and times it by the analytic model. It uses nothing of synth:
+ * conversions are priced anew on every device, no choice is left out because another one seems better, and what it skips is
+ * bounded by one device's time alone, the exact least of all ways to go on (found by trying them all). */
+#ifndef KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
+#define KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
+
+#include "sim/sim.h"
+
+enum { MAX_DEVICES = 8, MAX_TENSORS = 80, MAX_OPS = 48, MAX_IN = 2, MAX_BACK = 4 };
+
+typedef uint32_t Forms; /* bit f: form f */
+
+/* The cheapest collective, or two, between two forms. */
+typedef struct {
+    bool can, closes;
+    Form via; /* FORM_MAX: one */
+    Collective kind, then;
+    double comm_s, inner_s[MAX_DEVICES];
+} Way;
+
+/* A step of conversions, and the computations after it. */
+typedef struct {
+    bool closes;
+    double comm_s, work_s[MAX_DEVICES];
+} Portion;
+
+/* Of a forward op. */
+typedef struct {
+    uint32_t n_in, in[MAX_IN]; /* positions of activation inputs */
+    uint32_t n_parameters, parameter[OP_MAX_IN];
+    uint32_t n_back;
+    OpId back[MAX_BACK];
+    GHashTable *rest; /* state -> least seconds of all ops from here on, by device */
+} Unit;
+
+/* Where a parameter rests and is updated, and what that costs. */
+typedef struct {
+    Form rest, update;
+    double comm_s, initial_s[MAX_DEVICES], final_s[MAX_DEVICES];
+} Place;
+
+/* Stages so far. Without the last one's maximum, since updates may join it, nor the first one's, since inner
+ * communication of parameters joins it. */
+typedef struct {
+    bool begun, ended; /* the first and the last stage are complete */
+    double s;          /* communication, and the other complete stages */
+    double first_s[MAX_DEVICES], forward_s[MAX_DEVICES], backward_s[MAX_DEVICES],
+        last_s[MAX_DEVICES];
+} Stages;
+
+typedef struct {
+    const Graph *graph;
+    const ClusterView *view;
+    const double *ratio;
+    uint32_t m; /* devices */
+    OpId n_ops; /* forward */
+    double max_share;
+    /* What is pinned: one tensor or none. */
+    TensorId pinned;
+    Forms pin_made, pin_read;
+    Way way[MAX_TENSORS][FORM_MAX][FORM_MAX];
+    uint32_t n_rules[MAX_OPS];
+    Rule all[MAX_OPS][OP_MAX_RULES];
+    double work_s[MAX_OPS][OP_MAX_RULES][MAX_DEVICES];
+    Unit unit[MAX_OPS];
+    GHashTable *places; /* (parameter, forms read, form made) -> GArray of Place */
+    /* The assignment. */
+    uint32_t rule[MAX_OPS]; /* index in all */
+    Form sum[MAX_TENSORS];  /* form that gradients of an activation are accumulated in */
+    Place place[MAX_TENSORS];
+    Form held[MAX_TENSORS]; /* of activations, as the forward goes on */
+    Program *program;       /* where it is written; NULL: only priced */
+    double below_s;         /* programs that take longer do not matter */
+    double best_s;
+    bool prepared;
+    uint64_t steps, max_steps;
+} Brute;
+
+/* --- brute_program.c: what an assignment costs --- */
+
+bool brute_can_hold(const Graph *graph, TensorId tensor, Form form);
+/* Prices the conversions of all tensors. */
+void brute_find_ways(Brute *b);
+
+/* Before the forward op: its activations; a collective replaces the form it starts from. saved: what its backward finds. */
+bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion);
+/* dy, from the form it was accumulated in, and saved tensors; then the backward ops. */
+bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],
+                    Portion *portion);
+/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in. */
+bool brute_sums(Brute *b, OpId id, Forms dy[OP_MAX_OUT], Portion *portion);
+
+/* The gradient of an output, unless there is none or it is the constant 1, which is free in every form. */
+TensorId brute_gradient(const Brute *b, TensorId output);
+/* Places of the p-th parameter of a unit whose rules are chosen (Place); kept by b. */
+const GArray *brute_places(Brute *b, OpId id, uint32_t p);
+
+/* Time of the assignment's program. */
+double brute_program_s(Brute *b);
+
+/* --- brute_force.c: trying everything --- */
+
+Brute *brute_new(const Graph *graph, const ClusterView *view, const double *ratio);
+void brute_free(Brute *b);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Brute, brute_free)
+
+/* Forms in which a tensor may be made (or rest), and read; before brute_least(). */
+void brute_pin(Brute *b, TensorId tensor, Forms made, Forms read);
+
+/* The least time below `below_s`, infinite if there is none; NaN if there is too much to try. */
+double brute_least(Brute *b, double below_s, uint64_t max_steps);
+
+#endif
