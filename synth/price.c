@@ -381,7 +381,8 @@ static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
             for (Form to = 0; to < FORM_MAX; to++)
                 if ((forms >> from & 1u) && (forms >> to & 1u) && from != to)
                     find_conversion(pricer, tensor, from, to, &all->from_to[from][to]);
-        find_detours(pricer, all);
+        if (!pricer->direct)
+            find_detours(pricer, all);
         g_hash_table_insert(pricer->alike, g_steal_pointer(&key), all);
     }
     g_free(key);

@@ -60,8 +60,9 @@ typedef struct {
     SynthBytes charge[SYNTH_POINTS]; /* seconds a byte, summed over devices */
     OpId *
         saver; /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL without charges */
-    bool inner; /* some device is a machine of several GPUs, which communicate inside */
-    bool exact; /* false if there were more classes than fit: the largest were kept */
+    bool direct; /* one collective a conversion, never two: HAP's own search */
+    bool inner;  /* some device is a machine of several GPUs, which communicate inside */
+    bool exact;  /* false if there were more classes than fit: the largest were kept */
 } Pricer;
 
 /* memory_s: as in SynthOptions. */

@@ -387,6 +387,7 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
     gint64 start = g_get_monotonic_time();
     Pricer pricer;
     pricer_init(&pricer, graph, view, ratio, NULL);
+    pricer.direct = true;
     Search s = {.pricer = &pricer,
                 .pruning = pruning,
                 .nodes = g_array_new(FALSE, FALSE, sizeof(Node)),

@@ -183,6 +183,7 @@ static double brute_force(const Graph *graph, const ClusterView *view,
 {
     Pricer pricer;
     pricer_init(&pricer, graph, view, ratio, NULL);
+    pricer.direct = true;
     Brute b = {.pricer = &pricer,
                .graph = graph,
                .ratio = ratio,
