@@ -124,13 +124,13 @@ static void check_bound(const Graph *graph, const ClusterView *view, const doubl
             hi[j] = fmin(1, ratio[j] * (wide ? 1.3 : 1));
         }
         const SynthBox box = {.lo = lo, .hi = hi, .upper_s = INFINITY, .pins = pins};
-        double bound_s = 0;
+        SynthBound bound;
         g_autoptr(GError) error = NULL;
-        synth_bound(graph, view, &box, &bound_s, &error);
+        synth_bound(graph, view, &box, &bound, &error);
         assert_no_error(error);
-        if (bound_s > least_s * (1 + 1e-9))
+        if (bound.bound_s > least_s * (1 + 1e-9))
             fail_msg("seed %u: bound %.12g s of a %s box, least time %.12g s", seed,
-                     bound_s, wide ? "wide" : "point", least_s);
+                     bound.bound_s, wide ? "wide" : "point", least_s);
     }
 }
 
