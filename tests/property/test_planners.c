@@ -1,6 +1,6 @@
 /* hap contains the baselines in its space: it can't be slower than one that fits, and its bound can't be above any plan.
  *
- *     KILTER_ALL=1    every model on every size of HAP's testbed (minutes) */
+ *     KILTER_ALL=1    every model on every size of HAP's testbed, with slower and faster links (the test planners_long) */
 #include "tests/test.h"
 
 #include "experiments/planner.h"
@@ -102,15 +102,83 @@ static void test_memory_pressure(void **state)
         least_replicated = replicated->feasible ? memory : least_replicated;
         least = plan->feasible ? memory : least;
     }
-    print_message("data parallelism fits in %" G_GUINT64_FORMAT " bytes, hap in %" G_GUINT64_FORMAT "\n",
+    print_message("data parallelism fits in %" G_GUINT64_FORMAT
+                  " bytes, hap in %" G_GUINT64_FORMAT "\n",
                   least_replicated, least);
     assert_true(proved);
     assert_true(3 * least < least_replicated);
 }
 
+/* Time at fractional ratios that the option pins, infinite if it does not fit. */
+static double fractional_s(const char *planner, const char *search, const char *ratios,
+                           const char *model, const char *name, const ClusterView *view)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "ratios", ratios, &error));
+    assert_true(planner_options_set(&options, "search", search, &error));
+    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, name, view,
+                                        &options, NULL, &error);
+    if (!plan && error->code == KILTER_ERROR_INFEASIBLE)
+        return INFINITY;
+    assert_no_error(error);
+    return plan->feasible ? plan->fractional_time_s : INFINITY;
+}
+
+/* At the same ratios nothing is faster than the exact search, whatever the links; hap prefers what is faster after
+ * rounding, which is worth a thousandth at most. */
+static void compare_at(const char *model, const char *name, double bandwidth)
+{
+    static const struct {
+        const char *planner, *search;
+    } other[] = {{"dp-ev", "exact"},
+                 {"deepspeed", "exact"},
+                 {"gshard", "exact"},
+                 {"tensor-parallel", "exact"},
+                 {"hap", "reference"}};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        view->collective[kind].bandwidth *= bandwidth;
+    static const char *const ratios[] = {"even", "proportional"};
+    for (uint32_t r = 0; r < G_N_ELEMENTS(ratios); r++) {
+        double hap = fractional_s("hap", "exact", ratios[r], model, name, view);
+        for (uint32_t o = 0; o < G_N_ELEMENTS(other); o++) {
+            double time_s = fractional_s(other[o].planner, other[o].search, ratios[r],
+                                         model, name, view);
+            if (hap > time_s * 1.001)
+                fail_msg("%s on %s, bandwidth x %g, ratios %s: hap %g s, %s (%s) %g s",
+                         model, name, bandwidth, ratios[r], hap, other[o].planner,
+                         other[o].search, time_s);
+        }
+    }
+}
+
+static void test_hap_is_never_slower_at_the_same_ratios(void **state)
+{
+    (void)state;
+    static const char *const model[] = {"vgg19", "vit:layers=4", "bert-base:layers=4",
+                                        "bert-moe:layers=4"};
+    static const char *const cluster[] = {"hap-8", "hap-16", "hap-32", "hap-64",
+                                          "hap-p100-8"};
+    static const double bandwidth[] = {1, 0.25, 0.1, 10};
+    bool all = g_getenv("KILTER_ALL") != NULL;
+    for (uint32_t m = 0; all && m < G_N_ELEMENTS(model); m++)
+        for (uint32_t c = 0; c < G_N_ELEMENTS(cluster); c++)
+            for (uint32_t b = 0; b < G_N_ELEMENTS(bandwidth); b++)
+                compare_at(model[m], cluster[c], bandwidth[b]);
+    compare_at("vit:layers=1", "hap-8", 0.1);
+    compare_at("vgg19:width=8,fc=64", "hap-16", 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hap_is_never_slower),
-                                       cmocka_unit_test(test_memory_pressure)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
+        cmocka_unit_test(test_hap_is_never_slower),
+        cmocka_unit_test(test_memory_pressure)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
