@@ -136,6 +136,34 @@ static void test_wrong_pipelines_are_caught(void **state)
     assert_true(caught > 4);
 }
 
+/* A plan of a large model is proved on a small one, whose batch fits the microbatches. */
+static void test_shrunk_pipeline(void **state)
+{
+    (void)state;
+    const Setting s = {"vit:layers=2,global_batch=48",
+                       STAR,
+                       BASELINE_DATA_PARALLEL,
+                       2,
+                       2,
+                       3,
+                       2,
+                       8,
+                       SCHEDULE_1F1B,
+                       false,
+                       true};
+    g_auto(Case) c = case_new(&s);
+    g_autoptr(GError) error = NULL;
+    Graph *small = NULL;
+    g_autoptr(Graph) again = model_build(s.model, 1, &c.plan->model, &error);
+    Plan *plan = exec_shrink_plan(c.plan, c.graph, NULL, &small, &error);
+    assert_no_error(error);
+    plan_free(c.plan);
+    graph_free(c.graph);
+    c.plan = plan;
+    c.graph = small;
+    check_right("shrunk", &c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_random_pipelines),
         cmocka_unit_test(test_other_widths),
         cmocka_unit_test(test_wrong_pipelines_are_caught),
+        cmocka_unit_test(test_shrunk_pipeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
