@@ -249,6 +249,22 @@ static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **err
     }
 }
 
+/* Equal devices have nothing to decide: even ratios, if they fit the memory. */
+static bool take_even(const SimLinear *linear, const SimMemory *memory,
+                      const ClusterView *view, uint32_t n_segments, double *ratio,
+                      BalanceReport *report)
+{
+    for (size_t i = 0; i < (size_t)n_segments * view->n_devices; i++)
+        ratio[i] = 1.0 / view->n_devices;
+    g_autofree double *share = sim_shares(linear, view, ratio);
+    if (memory && sim_memory_peak(memory, view, share, 0, NULL) >
+                      (double)view->device[0].memory_bytes)
+        return false;
+    report->time_s = report->dual_s = sim_linear_time(linear, view, share, NULL, NULL);
+    report->rows = report->columns = 0;
+    return true;
+}
+
 bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
                     const ClusterView *view, uint32_t n_segments, double *ratio,
                     BalanceReport *report, GError **error)
@@ -257,6 +273,10 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
     if (!check_input(linear, memory, view, n_segments, error))
         return false;
     g_autoptr(BalanceClasses) classes = balance_classes(view);
+    if (classes->n == 1 && take_even(linear, memory, view, n_segments, ratio, report)) {
+        report->solve_s = 1e-6 * (double)(g_get_monotonic_time() - begin);
+        return true;
+    }
     g_autoptr(BalanceRows) rows = balance_rows(linear, memory, view, classes, n_segments);
     g_autofree double *x = g_new0(double, rows->n_columns);
     g_autofree double *price = g_new0(double, rows->row->len);

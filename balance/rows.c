@@ -5,26 +5,11 @@
 
 /* --- classes --- */
 
-static int compare_double(double a, double b)
-{
-    return (a > b) - (a < b);
-}
-
-/* Fastest first; what sorts equal is one class. */
+/* What sorts equal is one class. */
 static int compare_devices(const void *a, const void *b, void *data)
 {
     const Device *device = data;
-    const Device *x = &device[*(const uint32_t *)a], *y = &device[*(const uint32_t *)b];
-    int order = -compare_double(x->rate, y->rate);
-    order = order ? order : compare_double(x->gpus, y->gpus);
-    order =
-        order ? order : -compare_double((double)x->memory_bytes, (double)y->memory_bytes);
-    order = order ? order : compare_double(x->fitted, y->fitted);
-    order = order ? order : compare_double(x->stretch, y->stretch);
-    if (order || x->gpus == 1)
-        return order;
-    order = compare_double(x->inner.latency_s, y->inner.latency_s);
-    return order ? order : -compare_double(x->inner.bandwidth, y->inner.bandwidth);
+    return device_compare(&device[*(const uint32_t *)a], &device[*(const uint32_t *)b]);
 }
 
 BalanceClasses *balance_classes(const ClusterView *view)

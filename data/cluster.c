@@ -255,3 +255,22 @@ void cluster_view_free(ClusterView *view)
     g_free(view->device);
     g_free(view);
 }
+
+static int compare_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+int device_compare(const Device *a, const Device *b)
+{
+    int order = -compare_double(a->rate, b->rate);
+    order = order ? order : compare_double(a->gpus, b->gpus);
+    order =
+        order ? order : -compare_double((double)a->memory_bytes, (double)b->memory_bytes);
+    order = order ? order : compare_double(a->fitted, b->fitted);
+    order = order ? order : compare_double(a->stretch, b->stretch);
+    if (order || a->gpus == 1)
+        return order;
+    order = compare_double(a->inner.latency_s, b->inner.latency_s);
+    return order ? order : -compare_double(a->inner.bandwidth, b->inner.bandwidth);
+}

@@ -145,6 +145,9 @@ typedef struct {
     double stretch;  /* of fitted overheads (in the rate already); 0: has none */
 } Device;
 
+/* Orders devices by all that planning sees of them, fastest first: 0 for devices of one kind. */
+int device_compare(const Device *a, const Device *b);
+
 typedef struct {
     const Cluster *cluster; /* must outlive the view */
     Granularity granularity;

@@ -20,18 +20,15 @@ void split_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32
     }
     while (missing != 0) {
         int step = missing > 0 ? 1 : -1;
-        uint32_t best = n_devices;
         double least = INFINITY;
-        for (uint32_t j = 0; j < n_devices; j++) {
-            if (step < 0 && count[j] == 0)
-                continue;
-            double grows = growth(ratio[j] * units, count[j], step);
-            if (grows < least - TIE) {
-                least = grows;
-                best = j;
+        for (uint32_t j = 0; j < n_devices; j++)
+            if (step > 0 || count[j] > 0)
+                least = fmin(least, growth(ratio[j] * units, count[j], step));
+        for (uint32_t j = 0; j < n_devices && missing != 0; j++)
+            if ((step > 0 || count[j] > 0) &&
+                growth(ratio[j] * units, count[j], step) <= least + TIE) {
+                count[j] = (uint32_t)((int64_t)count[j] + step);
+                missing -= step;
             }
-        }
-        count[best] = (uint32_t)((int64_t)count[best] + step);
-        missing -= step;
     }
 }

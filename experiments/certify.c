@@ -43,14 +43,6 @@ typedef struct {
     GArray *boxes; /* Box */
 } Certifier;
 
-static bool same_kind(const Device *a, const Device *b)
-{
-    return a->rate == b->rate && a->fitted == b->fitted && a->stretch == b->stretch &&
-           a->gpus == b->gpus && a->memory_bytes == b->memory_bytes &&
-           a->inner.bandwidth == b->inner.bandwidth &&
-           a->inner.latency_s == b->inner.latency_s;
-}
-
 static bool find_kinds(Certifier *c)
 {
     const Device *first[MAX_KINDS];
@@ -58,7 +50,7 @@ static bool find_kinds(Certifier *c)
         return false;
     for (uint32_t j = 0; j < c->view->n_devices; j++) {
         uint32_t k = 0;
-        while (k < c->n_kinds && !same_kind(first[k], &c->view->device[j]))
+        while (k < c->n_kinds && device_compare(first[k], &c->view->device[j]) != 0)
             k++;
         if (k == MAX_KINDS)
             return false;

@@ -5,24 +5,31 @@
 
 static bool run(const SimCase *sim, SimReport *report, GError **error)
 {
+    SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
+    g_autofree double *busy_s = g_new0(double, kinds.n);
     uint32_t term = 0;
 
     (void)error;
     for (uint32_t i = 0; i < report->n_stages; i++) {
         SimStageReport *stage = &report->stage[i];
         stage->start_s = report->iteration_time_s;
-        stage->comm_s = sim_linear_comm_s(sim->linear, sim->view, sim->share, i, &term);
-        for (uint32_t j = 0; j < report->n_devices; j++) {
+        stage->comm_s =
+            sim_linear_comm_s(sim->linear, sim->view, &kinds, sim->share, i, &term);
+        for (uint32_t k = 0; k < kinds.n; k++) {
             const double comp_s =
-                sim_linear_comp_s(sim->linear, sim->view, sim->share, i, j);
-            report->busy_s[j] += comp_s;
-            report->comm_busy_s[j] += stage->comm_s;
+                sim_linear_comp_s(sim->linear, sim->view, sim->share, i, kinds.first[k]);
+            busy_s[k] += comp_s;
             stage->comp_s = fmax(stage->comp_s, comp_s);
         }
         report->comm_s += stage->comm_s;
         report->comp_s += stage->comp_s;
         report->iteration_time_s = report->comm_s + report->comp_s;
     }
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        report->busy_s[j] = busy_s[kinds.of[j]];
+        report->comm_busy_s[j] = report->comm_s;
+    }
+    sim_kinds_clear(&kinds);
     return true;
 }
 

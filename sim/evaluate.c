@@ -94,9 +94,18 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
     g_autoptr(SimMemory) memory =
         sim_memory(sim->plan->program, sim->graph, sim->linear, sim->plan->segment);
 
-    for (uint32_t j = 0; j < report->n_devices; j++)
-        report->memory_bytes[j] =
-            (uint64_t)ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
+    SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const uint32_t first = kinds.first[kinds.of[j]];
+        if (first < j && !report->timeline) {
+            report->memory_bytes[j] = report->memory_bytes[first];
+            report->memory_instr[j] = report->memory_instr[first];
+        } else {
+            report->memory_bytes[j] =
+                (uint64_t)ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
+        }
+    }
+    sim_kinds_clear(&kinds);
 }
 
 /* Peaks of all devices, whether they fit, and the worst device. */

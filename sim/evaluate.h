@@ -30,10 +30,22 @@ extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                     GError **error);
 
+/* Devices of one kind with equal shares: times and memory are theirs alike. */
+typedef struct {
+    uint32_t n;
+    uint32_t *first; /* [n]: device */
+    uint32_t *of;    /* [device]: number of its kind */
+} SimKinds;
+
+/* Kinds of the view's devices, all with at least one; two may be the same. Free with sim_kinds_clear. */
+SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share);
+void sim_kinds_clear(SimKinds *kinds);
+
 /* The two parts of a stage in equation (1) (sim/linear.c). *term walks the terms from 0
  * as stages are passed in order. */
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
-                         const double *share, uint32_t stage, uint32_t *term);
+                         const SimKinds *kinds, const double *share, uint32_t stage,
+                         uint32_t *term);
 double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
                          const double *share, uint32_t stage, uint32_t device);
 

@@ -146,17 +146,56 @@ void sim_linear_free(SimLinear *linear)
     g_free(linear);
 }
 
+static bool alike(const ClusterView *view, uint32_t n_splits, const double *share,
+                  uint32_t a, uint32_t b)
+{
+    for (uint32_t k = 0; k < n_splits; k++)
+        if (share[(size_t)k * view->n_devices + a] !=
+            share[(size_t)k * view->n_devices + b])
+            return false;
+    return device_compare(&view->device[a], &view->device[b]) == 0;
+}
+
+SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share)
+{
+    enum { LATEST = 4 }; /* equal devices are mostly neighbours */
+    SimKinds kinds = {0, g_new(uint32_t, view->n_devices),
+                      g_new(uint32_t, view->n_devices)};
+
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const uint32_t oldest = kinds.n > LATEST ? kinds.n - LATEST : 0;
+        uint32_t k = kinds.n;
+        while (k > oldest && !alike(view, n_splits, share, kinds.first[k - 1], j))
+            k--;
+        if (k == oldest) {
+            kinds.first[kinds.n++] = j;
+            k = kinds.n;
+        }
+        kinds.of[j] = k - 1;
+    }
+    return kinds;
+}
+
+void sim_kinds_clear(SimKinds *kinds)
+{
+    g_free(kinds->first);
+    g_free(kinds->of);
+}
+
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
-                         const double *share, uint32_t stage, uint32_t *term)
+                         const SimKinds *kinds, const double *share, uint32_t stage,
+                         uint32_t *term)
 {
     double seconds = linear->stage[stage].comm_s;
 
     for (; *term < linear->n_terms && linear->term[*term].stage == stage; ++*term) {
         const SimTerm *t = &linear->term[*term];
         double largest = 0;
-        for (uint32_t j = 0; j < view->n_devices; j++)
+        for (uint32_t k = 0; k < kinds->n; k++) {
+            const uint32_t j = kinds->first[k];
             largest = fmax(largest, fmax(share[t->from * view->n_devices + j],
                                          share[t->to * view->n_devices + j]));
+        }
         seconds += t->seconds * largest;
     }
     return seconds;
@@ -181,16 +220,19 @@ double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,
                        const double *share, double *comm_s, double *comp_s)
 {
+    SimKinds kinds = sim_kinds(view, linear->n_splits, share);
     double comm = 0, comp = 0;
     uint32_t term = 0;
 
     for (uint32_t i = 0; i < linear->n_stages; i++) {
         double slowest = 0;
-        for (uint32_t j = 0; j < view->n_devices; j++)
-            slowest = fmax(slowest, sim_linear_comp_s(linear, view, share, i, j));
+        for (uint32_t k = 0; k < kinds.n; k++)
+            slowest =
+                fmax(slowest, sim_linear_comp_s(linear, view, share, i, kinds.first[k]));
         comp += slowest;
-        comm += sim_linear_comm_s(linear, view, share, i, &term);
+        comm += sim_linear_comm_s(linear, view, &kinds, share, i, &term);
     }
+    sim_kinds_clear(&kinds);
     if (comm_s)
         *comm_s = comm;
     if (comp_s)

@@ -63,7 +63,7 @@ static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
         return at;
     const Choices *c = t->c;
     Ask ask;
-    for (uint32_t f = 0; f < c->in[i].n_forms; f++) {
+    for (uint32_t f = 0; f < c->in[i].n_forms && f < FORM_MAX; f++) {
         FormSet held = form_bit(c->in[i].form[f]);
         Step before = {0}, later = {0};
         bool can =

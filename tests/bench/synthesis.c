@@ -9,7 +9,8 @@
 
 #include <sys/resource.h>
 
-#define GPT3 "bert-base:layers=96,hidden=12288,heads=96,ffn=49152,seq=2048,vocab=50257"
+#define GPT3 \
+    "bert-base:layers=96,hidden=12288,heads=96,ffn=49152,seq=2048,vocab=50257,batch=1"
 
 typedef struct {
     const char *model, *cluster;
@@ -130,7 +131,8 @@ int main(void)
     bench_print_header("planning");
     plan("vgg19 on hap-8", "vgg19", "hap-8");
     plan("vit, 24 layers, on hap-8", "vit:layers=24", "hap-8");
-    plan("GPT-3's size on hap-64", GPT3, "hap-64");
+    plan("GPT-3's size, 64 equal devices", GPT3,
+         "star:hosts=64,bandwidth=100Gb/s,latency=5us,memory=4TiB");
     plan("bert-moe on hap-8", "bert-moe", "hap-8");
     plan("bert-moe on hap-64", "bert-moe", "hap-64");
     for (uint32_t hosts = 8; hosts <= 4096; hosts *= 8) {
