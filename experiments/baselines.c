@@ -157,3 +157,35 @@ bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
 {
     return make(graph, view, options, BASELINE_MEGATRON, ratios_even(view), plan, error);
 }
+
+/* Expert parallelism as GShard's; the capacity of experts is the model's, where FastMoE has no limit. */
+bool plan_make_fastmoe(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(graph, view, options, BASELINE_GSHARD, ratios_even(view), plan, error);
+}
+
+/* Data parallelism that fuses gradients up to a size unless the options name one. */
+static bool make_fused(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, uint64_t bucket_bytes, Plan *plan,
+                       GError **error)
+{
+    if (options->bucket_bytes == 0)
+        plan->bucket_bytes = bucket_bytes;
+    return make(graph, view, options, BASELINE_DATA_PARALLEL, ratios_even(view), plan,
+                error);
+}
+
+bool plan_make_ddp(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error)
+{
+    enum { BUCKET_MIB = 25 }; /* PyTorch's default, bucket_cap_mb */
+    return make_fused(graph, view, options, (uint64_t)BUCKET_MIB << 20, plan, error);
+}
+
+bool plan_make_horovod(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, Plan *plan, GError **error)
+{
+    enum { BUCKET_MIB = 64 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
+    return make_fused(graph, view, options, (uint64_t)BUCKET_MIB << 20, plan, error);
+}

@@ -30,6 +30,15 @@ static const Planner planner[] = {
      "AMP Sec. 4.1; Megatron-LM (SC'21)", true, plan_make_megatron},
     {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
      true, plan_make_amp_random},
+    {"fastmoe",
+     "expert parallelism for the expert layers, data parallelism for the others",
+     "FastMoE (2021); HiDup Sec. 6.1", false, plan_make_fastmoe},
+    {"ddp", "data parallelism, gradients in buckets of 25 MiB, as in PyTorch",
+     "HiDup Sec. 6.1", false, plan_make_ddp},
+    {"horovod", "data parallelism, gradients fused up to 64 MiB",
+     "Horovod (2018); HiDup Sec. 6.1", false, plan_make_horovod},
+    {"hidup", "best program for two microbatches that take turns, equal shares a GPU",
+     "HiDup (SoCC'22), Sec. 3-4", false, plan_make_hidup},
 };
 
 uint32_t planner_count(void)
@@ -99,6 +108,12 @@ static const char *const search_names[] = {
 #undef X
         NULL};
 
+static const char *const duplex_names[] = {
+#define X(id, name) name,
+    DUPLEX_TABLE(X)
+#undef X
+        NULL};
+
 static bool set_choice(const char *key, const char *value, const char *const *names,
                        uint32_t *choice, GError **error)
 {
@@ -159,6 +174,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return set_choice(key, value, exchanges_names, &options->collectives, error);
     if (strcmp(key, "search") == 0)
         return set_choice(key, value, search_names, &options->search, error);
+    if (strcmp(key, "duplex") == 0)
+        return set_choice(key, value, duplex_names, &options->duplex, error);
     if (strcmp(key, "certify") == 0)
         return set_number(key, value, 1, "a gap from 0 to 1, such as 0.01",
                           &options->certify, error);
@@ -187,9 +204,10 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return amp_options_set(&options->amp, key, value, error);
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
-    g_autoptr(GString) known = g_string_new(
-        "beam, bucket, budget_s, certify, collectives, max_rounds, pin, pins, ratios, "
-        "search");
+    g_autoptr(GString) known =
+        g_string_new("beam, bucket, budget_s, certify, collectives, duplex, max_rounds, "
+                     "pin, pins, ratios, "
+                     "search");
     for (uint32_t i = 0; i < amp_option_count(); i++)
         g_string_append_printf(known, ", %s", amp_option_key(i));
     for (uint32_t i = 0; i < sim_option_count(); i++)
@@ -214,6 +232,8 @@ char **planner_options_list(const PlannerOptions *options)
     g_strv_builder_add_many(list, "ratios", ratios_names[options->ratios], "collectives",
                             exchanges_names[options->collectives], "search",
                             search_names[options->search], NULL);
+    if (options->duplex != DUPLEX_OWN)
+        g_strv_builder_add_many(list, "duplex", duplex_names[options->duplex], NULL);
     g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
     g_autofree char *budget = g_strdup_printf("%.10g", options->budget_s);
     g_strv_builder_add_many(list, "certify", gap, "budget_s", budget, NULL);
@@ -357,6 +377,11 @@ static bool certify(const Planner *method, Plan *plan, const Graph *graph,
     return method->make != plan_make_hap || plan_bound(plan, graph, view, options, error);
 }
 
+static bool is_doubled(const Planner *method, const PlannerOptions *options)
+{
+    return options->duplex == DUPLEX_ON && method->make != plan_make_hidup;
+}
+
 Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error)
@@ -380,6 +405,7 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
         given.deadline_us =
             g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
     if (!method->make(built, &seen, &given, plan, error) ||
+        (is_doubled(method, options) && !plan_double(plan, built, error)) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
         !certify(method, plan, built, &seen, &given, error) ||

@@ -25,6 +25,18 @@
     X(EXACT, "exact")   \
     X(REFERENCE, "reference") /* HAP's Fig. 10: without memory and baselines */
 
+/* Whether the plan's batch is cut in two microbatches that take turns (HiDup Sec. 3). */
+#define DUPLEX_TABLE(X)                             \
+    X(OWN, "own") /* hidup's is, others' are not */ \
+    X(OFF, "off")                                   \
+    X(ON, "on")
+
+typedef enum {
+#define X(id, name) DUPLEX_##id,
+    DUPLEX_TABLE(X)
+#undef X
+} DuplexOption;
+
 typedef enum {
 #define X(id, name) RATIOS_##id,
     RATIOS_TABLE(X)
@@ -57,6 +69,7 @@ typedef struct {
     uint32_t ratios;      /* RatiosOption */
     uint32_t collectives; /* ExchangesOption: those that a plan may use */
     uint32_t search;      /* SearchOption, of hap */
+    uint32_t duplex;      /* DuplexOption */
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
     const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
     AmpPlanOptions amp;    /* of the planners of pipelines */

@@ -26,6 +26,18 @@ bool plan_make_gshard(const Graph *graph, const ClusterView *view,
 bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
                                const PlannerOptions *options, Plan *plan, GError **error);
 
+bool plan_make_fastmoe(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_ddp(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_horovod(const Graph *graph, const ClusterView *view,
+                       const PlannerOptions *options, Plan *plan, GError **error);
+bool plan_make_hidup(const Graph *graph, const ClusterView *view,
+                     const PlannerOptions *options, Plan *plan, GError **error);
+
+/* Cuts the batch of the plan's program in two microbatches that take turns. KILTER_ERROR_INPUT if it cannot be cut. */
+bool plan_double(Plan *plan, const Graph *graph, GError **error);
+
 /* Ratios by number of GPUs, by a GPU's memory, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);
 double *ratios_by_memory(const ClusterView *view);

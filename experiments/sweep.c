@@ -24,20 +24,36 @@ static void outcome_free(Outcome *outcome)
     g_free(outcome);
 }
 
-/* Per device: name, busy and idle seconds, peak bytes; if it does not fit, what the iteration would take. */
+/* How many parameters rest whole and how many cut. */
+static json_t *parameters_json(const Evaluation *evaluation)
+{
+    const Program *program = evaluation->plan->program;
+    json_int_t n[2] = {0};
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind == INSTR_LOAD &&
+            graph_tensor(evaluation->graph, instr->tensor)->role == ROLE_PARAMETER)
+            n[form_is_gather(instr->to)]++;
+    }
+    return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
+}
+
+/* Per device: name, busy and idle seconds, peak bytes; parameters; if it does not fit, what the iteration would take. */
 static char *detail_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *devices = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++)
         json_array_append_new(devices,
-                              json_pack("{s:s, s:o, s:o, s:o, s:I}", "name",
+                              json_pack("{s:s, s:o, s:o, s:o, s:o, s:I}", "name",
                                         evaluation->view->device[j].name, "busy_s",
                                         json_number(report->busy_s[j]), "communication_s",
-                                        json_number(report->comm_busy_s[j]), "idle_s",
+                                        json_number(report->comm_busy_s[j]), "hidden_s",
+                                        json_number(report->hidden_s[j]), "idle_s",
                                         json_number(report->idle_s[j]), "memory_bytes",
                                         (json_int_t)report->memory_bytes[j]));
-    json_t *detail = json_pack("{s:o}", "devices", devices);
+    json_t *detail = json_pack("{s:o, s:o}", "devices", devices, "parameters",
+                               parameters_json(evaluation));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));

@@ -1,5 +1,6 @@
 # Grouped bars of HAP's comparisons: one panel a model, one group a number of GPUs, one bar a planner.
-# Called by a figure's own script with the arguments data, output, terminal, title.
+# Called by a figure's own script with the arguments data, output, terminal, title and, if groups are not numbers of GPUs, what they
+# are and what bars measure.
 # Columns of the data: panel, panel's title, group, GPUs, planner's seat, its name, its slot, slots, status, seconds.
 set terminal @ARG3 size 1200,860 font "DejaVu Sans,13" background rgb "white"
 set output ARG2
@@ -49,8 +50,8 @@ unset xtics
 do for [i = 0:groups - 1] { set xtics add (after(group_names, i) i) }
 set xtics scale 0
 set ytics nomirror
-set xlabel "GPUs" offset 0, 0.4
-set ylabel "iteration time (s)"
+set xlabel (ARGC > 4 ? ARG5 : "GPUs") offset 0, 0.4
+set ylabel (ARGC > 5 ? ARG6 : "iteration time (s)")
 set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3
 
 columns = panels > 1 ? 2 : 1

@@ -1,15 +1,22 @@
 /* The `stage` fidelity: each device has a clock. A computation advances its device's, a collective waits for those of all
  * its devices and advances them; what is transferred starts when its sender has it, one after the other between two
  * groups, and only who uses it waits for it. In an SPMD program a collective is a barrier of all devices, and the time
- * that of `analytic`. */
+ * that of `analytic`.
+ *
+ * In a program of one group whose microbatches take turns, communication overlaps the other microbatch's computation:
+ * in place of the clocks there are turns, each a step of collectives and the computations after it of one microbatch,
+ * beside one another unless one follows from the other. A turn begins when the one before has ended on all devices, so
+ * that the time is that of sim_duplex_time (HiDup Eq. 4, 5). */
 #include <math.h>
 
+#include "sim/step.h"
 #include "sim/task.h"
 
 typedef struct {
     const SimTasks *tasks;
     SimTimeline *timeline;
-    uint32_t *last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK */
+    uint32_t *
+        last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK; then the last collective */
 } Clocks;
 
 /* The later one of two spans to wait for. */
@@ -42,6 +49,67 @@ static void run_task(Clocks *c, uint32_t id)
         c->last[lane[k]] = id;
 }
 
+/* The turns of a program: which one each instruction belongs to. Caller frees. */
+static uint32_t *find_turns(const Program *program)
+{
+    uint32_t *turn = g_new0(uint32_t, program->n);
+    uint32_t now = 0;
+    bool computed = false;
+    uint16_t microbatch = PROGRAM_WHOLE; /* of the turn's computations */
+
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        const bool compute = instr->kind == INSTR_COMPUTE;
+        if (computed && (compute ? instr->microbatch != microbatch
+                                 : instr->kind == INSTR_COLLECTIVE &&
+                                       sim_is_priced(instr->collective))) {
+            now++;
+            computed = false;
+        }
+        if (compute) {
+            computed = true;
+            microbatch = instr->microbatch;
+        }
+        turn[i] = now;
+    }
+    return turn;
+}
+
+/* `before`: the task that ends the turns before this one; tasks on one lane or of collectives come one after another. */
+static void run_in_turn(Clocks *c, uint32_t id, uint32_t before)
+{
+    const SimTask *task = &c->tasks->task[id];
+    SimSpan *span = &c->timeline->span[id];
+    uint32_t *last =
+        &c->last[task->kind == TASK_COMPUTE ? task->lane : c->tasks->teams->n_lanes];
+
+    span->start_s = 0;
+    wait_for(c, before, span);
+    wait_for(c, *last, span);
+    for (uint32_t k = 0; k < task->n_deps; k++)
+        wait_for(c, c->tasks->dep[task->first_dep + k], span);
+    span->end_s = span->start_s + task->duration_s;
+    *last = id;
+}
+
+static void run_turns(Clocks *c, const Program *program)
+{
+    const SimTasks *tasks = c->tasks;
+    g_autofree uint32_t *turn = find_turns(program);
+    uint32_t before = SIM_NO_TASK, latest = SIM_NO_TASK, now = 0;
+
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        if (turn[tasks->task[i].instr] != now) {
+            now = turn[tasks->task[i].instr];
+            before = latest;
+        }
+        run_in_turn(c, i, before);
+        if (latest == SIM_NO_TASK ||
+            c->timeline->span[i].end_s > c->timeline->span[latest].end_s)
+            latest = i;
+    }
+}
+
 /* The collectives of a stage end when its computations begin. */
 static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
                           SimReport *report)
@@ -71,16 +139,20 @@ static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
 {
     const SimLowering how = {.overlap = false};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
-    g_autofree uint32_t *last = g_new(uint32_t, tasks->teams->n_lanes);
-    Clocks clocks = {tasks, sim_tasks_timeline(tasks, sim->plan->program->n), last};
+    const Program *program = sim->plan->program;
+    g_autofree uint32_t *last = g_new(uint32_t, tasks->teams->n_lanes + 1);
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last};
 
     (void)error;
-    for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)
+    for (uint32_t l = 0; l <= tasks->teams->n_lanes; l++)
         last[l] = SIM_NO_TASK;
-    for (uint32_t i = 0; i < tasks->n_tasks; i++)
-        run_task(&clocks, i);
+    if (program->n_microbatches > 1 && program->n_groups <= 1)
+        run_turns(&clocks, program);
+    else
+        for (uint32_t i = 0; i < tasks->n_tasks; i++)
+            run_task(&clocks, i);
     report->timeline = clocks.timeline;
-    if (program_is_spmd(sim->plan->program))
+    if (program_is_spmd(program))
         report_stages(tasks, report->timeline, report);
     else
         sim_tasks_report(tasks, report->timeline, report);

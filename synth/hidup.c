@@ -11,6 +11,7 @@
 
 typedef struct {
     Pricer half, whole; /* of one microbatch, and of what is done once for both */
+    double memory_s;
     ReferenceTheory *theory;
     DuplexProblem problem;
     GArray *placed; /* Placed, by DuplexChoice.id */
@@ -57,6 +58,28 @@ static double conversion_s(const Pricer *pricer, TensorId tensor, Form from, For
     return step.comm_s + times_max(pricer, &step.inner);
 }
 
+/* The charge for holding a tensor on all devices. */
+static double charge_s(const Hidup *h, TensorId tensor, Form form)
+{
+    const double copies = form_is_gather(form) ? 1 : h->whole.view->n_devices;
+    return h->memory_s * copies *
+           (double)tensor_bytes(graph_tensor(h->whole.graph, tensor));
+}
+
+/* The charge for the memory of a parameter, its gradient and its optimizer states, whole where they are read and made so. */
+static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
+                   DuplexChoice *choice)
+{
+    const Graph *graph = h->whole.graph;
+    const Op *update = graph_get_op(
+        graph, graph_tensor(graph, graph_updated(graph, parameter))->producer);
+    double s = update->n_in * charge_s(h, parameter, rest);
+    if (rest != read)
+        s += 2 * charge_s(h, parameter, read);
+    for (uint32_t c = 0; c < h->whole.n_classes; c++)
+        choice->update.s[c] += s;
+}
+
 static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice *choice)
 {
     const Graph *graph = h->whole.graph;
@@ -79,6 +102,7 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
         choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
                                           reference_adjoint(read), rest);
+        charge(h, parameter, read, rest, choice);
     }
 }
 
@@ -213,11 +237,12 @@ static Program *program_of(const Hidup *h, const DuplexSolution *solution, GErro
 }
 
 static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
-                       const double *ratio, DuplexCost cost, GError **error)
+                       const double *ratio, double memory_s, GError **error)
 {
-    pricer_init(&h->half, graph, view, ratio, 0);
+    pricer_init(&h->half, graph, view, ratio, NULL);
     h->half.part = 0.5;
-    pricer_init(&h->whole, graph, view, ratio, 0);
+    pricer_init(&h->whole, graph, view, ratio, NULL);
+    h->memory_s = memory_s;
     h->placed = g_array_new(FALSE, FALSE, sizeof(Placed));
     h->theory = reference_theory_new(&h->whole, error);
     if (!h->theory)
@@ -228,7 +253,7 @@ static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
         .n_classes = h->half.n_classes,
         .node = g_new0(DuplexNode, h->theory->n_ops),
         .conversion = g_new0(DuplexConversions *, h->theory->n_tensors),
-        .cost = cost,
+        .cost = DUPLEX_OVERLAPPED,
         .goal = FORM_REDUCE,
     };
     add_nodes(h);
@@ -251,13 +276,13 @@ static void hidup_clear(Hidup *h)
 }
 
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
-                 SynthResult *result, GError **error)
+                 double memory_s, SynthResult *result, GError **error)
 {
     *result = (SynthResult){0};
     const gint64 start = g_get_monotonic_time();
     Hidup h = {0};
     DuplexSolution solution = {0};
-    bool done = hidup_init(&h, graph, view, ratio, DUPLEX_OVERLAPPED, error);
+    bool done = hidup_init(&h, graph, view, ratio, memory_s, error);
     if (done && !duplex_solve(&h.problem, &solution))
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "model '%s': the duplex search found no program",
@@ -270,7 +295,7 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
     result->states = solution.states;
     result->labels = solution.labels;
     result->expansions = solution.expansions;
-    result->optimal = done && h.half.exact;
+    result->optimal = done && h.half.exact && memory_s == 0;
     duplex_solution_clear(&solution);
     hidup_clear(&h);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

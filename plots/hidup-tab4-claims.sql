@@ -1,0 +1,16 @@
+-- HiDup, Table 4: our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
+WITH
+bar AS (
+    SELECT *, sum(json_extract(device.value, '$.hidden_s')) AS hidden_s,
+           sum(json_extract(device.value, '$.hidden_s') + json_extract(device.value, '$.communication_s')) AS all_comm_s,
+           sum(json_extract(device.value, '$.busy_s')) AS all_comp_s, max(result.rowid)
+    FROM result, json_each(detail, '$.devices') AS device
+    WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' AND status = 'ok' AND result.rowid IN (
+        SELECT max(rowid) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' GROUP BY cluster, planner)
+    GROUP BY cluster, planner),
+name (claim, cluster) AS (
+    VALUES ('single', 'hidup-1x4'), ('two-100', 'hidup-2x4-100'), ('two-30', 'hidup-2x4-30'))
+SELECT claim, hidden_s / min(all_comm_s, all_comp_s), printf('%.3f s an iteration, a GPU communicates %.3f s and computes %.3f s',
+              iteration_time_s, all_comm_s / gpus, all_comp_s / gpus),
+       'the program is another one: its ratio of communication to computation decides how much can overlap'
+FROM bar JOIN name USING (cluster) WHERE planner = 'hidup';

@@ -1,0 +1,132 @@
+/* The planner hidup and the option duplex: the stage fidelity's time is the search's, what doubling costs and saves. */
+#include "experiments/planner.h"
+#include "synth/synth.h"
+#include "tests/test.h"
+
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view;
+} Place;
+
+static Place open_place(const char *name, Granularity granularity)
+{
+    g_autoptr(GError) error = NULL;
+    Place place = {.cluster = cluster_load(name, &error)};
+    assert_no_error(error);
+    place.view = cluster_view(place.cluster, granularity);
+    return place;
+}
+
+static void close_place(Place *place)
+{
+    cluster_view_free(place->view);
+    cluster_free(place->cluster);
+}
+
+static Plan *make(const char *planner, const char *duplex, const char *model,
+                  const char *cluster, const Place *place, Graph **graph)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "duplex", duplex, &error));
+    Plan *plan = planner_plan(planner_find(planner, NULL), model, cluster, place->view,
+                              &options, graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+static double time_of(const Plan *plan, const Graph *graph, const Place *place,
+                      const char *fidelity)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, place->view, fidelity, &error);
+    assert_no_error(error);
+    return report->iteration_time_s;
+}
+
+/* On even GPUs the doubled program takes, turn by turn, what Eq. 5 made the search believe. */
+static void test_stage_is_eq_5(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"bert-sgmoe:layers=4", "bert-switch:layers=2",
+                                         "vit-sgmoe:layers=4", "vgg19"};
+    static const char *const clusters[] = {"hidup-1x4", "hidup-2x4-100", "hidup-2x4-10"};
+    for (uint32_t c = 0; c < G_N_ELEMENTS(clusters); c++) {
+        Place place = open_place(clusters[c], GRANULARITY_GPU);
+        const uint32_t n = place.view->n_devices;
+        g_autofree double *ratio = g_new(double, n);
+        for (uint32_t j = 0; j < n; j++)
+            ratio[j] = 1.0 / n;
+        for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+            g_autoptr(Graph) graph = NULL;
+            g_autoptr(Plan) plan =
+                make("hidup", "own", models[m], clusters[c], &place, &graph);
+            SynthResult result;
+            assert_true(synth_hidup(graph, place.view, ratio, 0, &result, NULL));
+            const double time_s = time_of(plan, graph, &place, "stage");
+            /* Where the first op's input has no gradient the program has a little less to do than the search counts. */
+            assert_at_most(time_s, result.time_s * (1 + 1e-9));
+            assert_at_most(result.time_s * 0.997, time_s);
+            if (g_str_has_prefix(models[m], "bert"))
+                assert_close(time_s, result.time_s, 1e-9);
+            synth_result_clear(&result);
+        }
+        close_place(&place);
+    }
+}
+
+/* Doubling any plan takes about its memory (Sec. 3.2), and never makes the computation shorter than it is. */
+static void test_doubled_plans(void **state)
+{
+    (void)state;
+    static const char *const planners[] = {"hidup", "deepspeed", "fastmoe", "ddp",
+                                           "horovod"};
+    Place place = open_place("hidup-2x4-100", GRANULARITY_GPU);
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planners); p++) {
+        g_autoptr(Graph) graph = NULL, again = NULL;
+        g_autoptr(Plan) one = make(planners[p], "off", "vit-sgmoe:layers=4",
+                                   "hidup-2x4-100", &place, &graph);
+        g_autoptr(Plan) two = make(planners[p], "on", "vit-sgmoe:layers=4",
+                                   "hidup-2x4-100", &place, &again);
+        assert_int_equal(one->program->n_microbatches, 1);
+        assert_int_equal(two->program->n_microbatches, 2);
+        assert_at_most((double)two->memory_bytes[0], 1.15 * (double)one->memory_bytes[0]);
+        g_autoptr(SimReport) report = sim_evaluate(two, again, place.view, "flow", NULL);
+        assert_at_most(report->busy_s[0], report->iteration_time_s * (1 + 1e-12));
+        assert_at_most(time_of(two, again, &place, "stage"),
+                       1.05 * time_of(one, graph, &place, "stage"));
+    }
+    close_place(&place);
+}
+
+/* Uneven machines: every device has work by its share, and the plan is right in turns too. */
+static void test_uneven(void **state)
+{
+    (void)state;
+    Place place = open_place("hap-8", GRANULARITY_MACHINE);
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "ratios", "proportional", &error));
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = planner_plan(planner_find("hidup", NULL), "vit:layers=2",
+                                        "hap-8", place.view, &options, &graph, &error);
+    assert_no_error(error);
+    assert_true(plan->ratio[0] > plan->ratio[place.view->n_devices - 1]);
+    assert_true(time_of(plan, graph, &place, "flow") > 0);
+    assert_true(planner_options_set(&options, "ratios", "best", &error));
+    assert_null(planner_plan(planner_find("hidup", NULL), "vit:layers=2", "hap-8",
+                             place.view, &options, NULL, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "expected own, even or proportional");
+    close_place(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stage_is_eq_5),
+                                       cmocka_unit_test(test_doubled_plans),
+                                       cmocka_unit_test(test_uneven)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
