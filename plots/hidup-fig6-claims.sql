@@ -6,7 +6,7 @@ bar AS (
 hidup AS (SELECT * FROM bar WHERE planner = 'hidup' AND status = 'ok'),
 rival AS (
     SELECT model, cluster, planner AS rival, min(iteration_time_s) AS rival_s, communication_s AS rival_comm_s
-    FROM bar WHERE planner <> 'hidup' AND status = 'ok'  GROUP BY model, cluster),
+    FROM bar WHERE planner IN ('fastmoe', 'deepspeed') AND status = 'ok' GROUP BY model, cluster),
 versus AS (SELECT *, rival_s / iteration_time_s AS faster FROM hidup JOIN rival USING (model, cluster)),
 told AS (SELECT printf('%s %s %.2f over %s', model, cluster, faster, rival) AS one, * FROM versus)
 SELECT 'vit', max(faster), 'at ' || one || ', in all: ' || (SELECT group_concat(one, ', ') FROM told WHERE model LIKE 'vit%'),

@@ -3,7 +3,7 @@ WITH
 panel (panel, model, title) AS (
     VALUES (0, 'bert-sgmoe', 'BERT-SGMoE'), (1, 'bert-switch', 'BERT-Switch'), (2, 'vit-sgmoe', 'ViT-SGMoE'), (3, 'vit-switch', 'ViT-Switch')),
 seat (seat, planner, name) AS (
-    VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed'), (3, 'ddp', 'DDP'), (4, 'horovod', 'Horovod')),
+    VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 bar AS (
     SELECT *, gpus AS place, max(result.rowid)
     FROM result JOIN panel USING (model) JOIN seat USING (planner)

@@ -5,7 +5,7 @@ bar AS (
 hidup AS (SELECT * FROM bar WHERE planner = 'hidup' AND status = 'ok'),
 rival AS (
     SELECT batch, planner AS rival, min(iteration_time_s) AS rival_s, communication_s AS rival_comm_s
-    FROM bar WHERE planner <> 'hidup' AND status = 'ok'  GROUP BY batch),
+    FROM bar WHERE planner IN ('fastmoe', 'deepspeed') AND status = 'ok' GROUP BY batch),
 versus AS (SELECT *, rival_s / iteration_time_s AS faster FROM hidup JOIN rival USING (batch)),
 told AS (SELECT printf('%.2f over %s at %d', faster, rival, batch) AS one, * FROM versus)
 SELECT 'large-batches', min(faster > 1), group_concat(one, ', '), 'not faster at every batch size above 16'

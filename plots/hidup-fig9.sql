@@ -1,7 +1,7 @@
 -- HiDup, Fig. 9a: one row a bar, in the columns of hap-bars.gp. The latest row counts where a bar has several.
 WITH
 seat (seat, planner, name) AS (
-    VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed'), (3, 'ddp', 'DDP'), (4, 'horovod', 'Horovod')),
+    VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 bar AS (
     SELECT *, CAST(substr(config, instr(config, ':batch=') + 7) AS INTEGER) AS batch, max(result.rowid)
     FROM result JOIN seat USING (planner)
