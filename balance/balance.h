@@ -33,4 +33,23 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
                     const ClusterView *view, uint32_t n_segments, double *ratio,
                     BalanceReport *report, GError **error);
 
+/* --- segments ---
+ *
+ * A segment is a set of ops with ratios of its own, [op] its number. Tensors cross from one into another where they are
+ * converted (data/plan.h, plan_segments). */
+
+/* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20(1),
+ * 1998). segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
+bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *segment,
+                            GError **error);
+
+/* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates by that of the op that reads
+ * the parameter. */
+void balance_segments_follow(const Graph *graph, uint16_t *segment);
+
+/* The finest segments, made of whole ones, under which no op of the program gets an input cut anew: joined [op], out; returns
+ * how many. Ops that nothing is sharded of are in segment 0. */
+uint32_t balance_segments_join(const Program *program, const Graph *graph,
+                               const uint16_t *segment, uint16_t *joined);
+
 #endif

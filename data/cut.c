@@ -51,16 +51,17 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
 }
 
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
-                       const uint16_t *tensor_segment, const Instr *instr, GArray *splits)
+                       const uint16_t *instance_segment, const Instr *instr, GArray *splits)
 {
     if (instr->kind != INSTR_COMPUTE) {
-        const uint16_t segment = tensor_segment[instr->tensor];
+        const uint16_t *segment = &instance_segment[(size_t)instr->tensor * FORM_MAX];
         const uint16_t to_group =
             instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
         if (instr->kind != INSTR_LOAD)
-            add_cut(plan, graph, batch, instr->group, segment, instr->tensor, instr->from,
-                    splits);
-        add_cut(plan, graph, batch, to_group, segment, instr->tensor, instr->to, splits);
+            add_cut(plan, graph, batch, instr->group, segment[instr->from], instr->tensor,
+                    instr->from, splits);
+        add_cut(plan, graph, batch, to_group, segment[instr->to], instr->tensor,
+                instr->to, splits);
         return;
     }
     const Op *op = graph_get_op(graph, instr->op);
@@ -70,18 +71,19 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
         add_cut(plan, graph, batch, instr->group, segment, tensor, instr->form[f],
                 splits);
         /* where the tensor is kept, if that is cut by another segment */
-        if (tensor_segment[tensor] != segment)
-            add_cut(plan, graph, batch, instr->group, tensor_segment[tensor], tensor,
-                    instr->form[f], splits);
+        const uint16_t kept = instance_segment[(size_t)tensor * FORM_MAX + instr->form[f]];
+        if (kept != segment)
+            add_cut(plan, graph, batch, instr->group, kept, tensor, instr->form[f],
+                    splits);
     }
 }
 
 GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch)
 {
     GArray *splits = g_array_new(false, false, sizeof(Split));
-    g_autofree uint16_t *tensor_segment = plan_tensor_segments(graph, plan->segment);
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
     for (uint32_t i = 0; i < plan->program->n; i++)
-        plan_instr_splits(plan, graph, batch, tensor_segment, &plan->program->instr[i],
+        plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i],
                           splits);
     g_array_sort(splits, plan_compare_splits);
     Split *split = (Split *)(void *)splits->data;

@@ -6,7 +6,7 @@
 
 /* The splits of one instruction, appended to an array of Split. */
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
-                       const uint16_t *tensor_segment, const Instr *instr,
+                       const uint16_t *instance_segment, const Instr *instr,
                        GArray *splits);
 
 #endif

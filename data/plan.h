@@ -22,15 +22,17 @@ typedef struct {
 } Split;
 
 /* What became of the proof that was asked for: how it ended, and what is printed beside the bound. */
-#define CERTIFICATE_TABLE(X)                                                    \
-    X(NONE, "none", "")                                                         \
-    X(REACHED, "reached", "within the gap asked for")                           \
-    X(BOXES, "boxes",                                                           \
-      "not within the gap asked for: stopped at the most boxes of ratios")      \
-    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")     \
-    X(ROUNDING, "rounding",                                                     \
-      "not within the gap asked for: rounding the shards costs more than that") \
-    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")   \
+#define CERTIFICATE_TABLE(X)                                                     \
+    X(NONE, "none", "")                                                          \
+    X(REACHED, "reached", "within the gap asked for")                            \
+    X(BOXES, "boxes",                                                            \
+      "not within the gap asked for: stopped at the most boxes of ratios")       \
+    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")      \
+    X(ROUNDING, "rounding",                                                      \
+      "not within the gap asked for: rounding the shards costs more than that")  \
+    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")    \
+    X(SEGMENTS, "segments",                                                      \
+      "not within the gap asked for: segments of their own ratios have one box") \
     X(KINDS, "kinds", "nothing is proved for so many kinds of devices")
 typedef enum {
 #define X(id, name, text) CERTIFICATE_##id,
@@ -87,9 +89,21 @@ double plan_gap(const Plan *plan);
 void split_round(const double *ratio, uint32_t n_devices, uint32_t units,
                  uint32_t *count);
 
-/* The segment whose ratios cut each tensor, from the segment of each op (NULL: all 0): its producer's, or, when it has
- * none, its first consumer's. Caller frees. */
-uint16_t *plan_tensor_segments(const Graph *graph, const uint16_t *segment);
+/* The segment whose ratios cut each instance [tensor * FORM_MAX + form] of a program, from the segment of each op (NULL: all
+ * 0). What a computation makes goes by the op's; what is loaded or converted by that of the first op that reads it so, or,
+ * if none does, of the tensor: its producer's, else its first consumer's.
+ *
+ * Hence a tensor crosses from one segment into another where it is converted: an all-to-all from Gather(a) to Gather(b) cuts
+ * by the ratios of both. An op that goes by another segment than an input of it gets that input cut anew; planners make no
+ * such programs (plan_ties). Caller frees. */
+uint16_t *plan_segments(const Program *program, const Graph *graph,
+                        const uint16_t *segment);
+
+/* Which ops have to go by one segment so that no input is cut anew: the least op of each op's set. Caller frees. */
+OpId *plan_ties(const Program *program, const Graph *graph);
+
+/* Of each op: whether some operand of it is sharded. Caller frees. */
+bool *plan_sharded_ops(const Program *program, const Graph *graph);
 
 /* The split with the group, batch, segment and units of `key`, or NULL. */
 const Split *plan_find_split(const Plan *plan, const Split *key);

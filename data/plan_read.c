@@ -354,14 +354,13 @@ static const Split *missing_split(const Plan *plan, GArray *needed)
 static bool check_splits(const Reader *r)
 {
     const Program *program = r->plan->program;
-    g_autofree uint16_t *tensor_segment =
-        plan_tensor_segments(r->graph, r->plan->segment);
+    g_autofree uint16_t *segment = plan_segments(program, r->graph, r->plan->segment);
     g_autoptr(BatchForms) batch =
         program_cuts_batch(program) ? batch_forms_new(r->graph, NULL) : NULL;
     g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
     for (uint32_t i = 0; i < program->n; i++) {
         g_array_set_size(needed, 0);
-        plan_instr_splits(r->plan, r->graph, batch, tensor_segment, &program->instr[i],
+        plan_instr_splits(r->plan, r->graph, batch, segment, &program->instr[i],
                           needed);
         const Split *missing = missing_split(r->plan, needed);
         if (!missing)

@@ -14,7 +14,7 @@ ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error)
         (program_cuts_batch(program) && !(cuts->batch = batch_forms_new(graph, error))))
         return NULL;
     cuts->instances = instances_new(program, graph, cuts->batch);
-    cuts->tensor_segment = plan_tensor_segments(graph, plan->segment);
+    cuts->instance_segment = plan_segments(plan->program, graph, plan->segment);
     cuts->splits = plan_rounded_splits(plan, graph, cuts->batch);
     return g_steal_pointer(&cuts);
 }
@@ -26,7 +26,7 @@ void exec_cuts_free(ExecCuts *cuts)
     for (uint32_t i = 0; cuts->splits && i < cuts->splits->len; i++)
         g_free(g_array_index(cuts->splits, Split, i).count);
     g_clear_pointer(&cuts->splits, g_array_unref);
-    g_free(cuts->tensor_segment);
+    g_free(cuts->instance_segment);
     instances_free(cuts->instances);
     batch_forms_free(cuts->batch);
     program_groups_free(cuts->group, cuts->n_groups);

@@ -11,7 +11,7 @@ typedef struct {
     DeviceGroup *group;
     BatchForms *batch; /* NULL: the batch is not cut */
     Instances *instances;
-    uint16_t *tensor_segment;
+    uint16_t *instance_segment;
     GArray *splits; /* Split: every one that the program needs */
 } ExecCuts;
 

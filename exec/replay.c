@@ -97,7 +97,7 @@ static ExecShard *make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
         return *slot;
     ExecShard *shard = g_new0(ExecShard, replay->backend->n_ranks);
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->tensor_segment[tensor], shard);
+             replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form], shard);
     *slot = shard;
     return allocate(replay, group, shard, error) ? shard : NULL;
 }
@@ -168,7 +168,8 @@ static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_
     const Form form = instr->form[i];
     const uint32_t segment = replay->plan->segment[instr->op];
     const ExecShard *held = use(replay, instr, tensor, form, error);
-    if (!held || !form_is_gather(form) || segment == replay->cuts->tensor_segment[tensor])
+    if (!held || !form_is_gather(form) ||
+        segment == replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form])
         return held;
     g_autofree ExecShard *cut = g_new0(ExecShard, backend->n_ranks);
     exec_cut(replay->cuts, instr->group, instr->microbatch, tensor, form, segment, cut);
@@ -654,7 +655,7 @@ static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
         return 0;
     *known = true;
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->tensor_segment[tensor], shard);
+             replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form], shard);
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
         if (in_group(replay, group, r))
             bytes += exec_shard_elements(&shard[r]) * backend->element_bytes;

@@ -283,6 +283,7 @@ static bool close_gap(Certifier *c, GError **error)
         double bound_s = least_bound(c);
         c->plan->certificate = is_closed(c, bound_s)         ? CERTIFICATE_REACHED
                                : planner_is_late(c->options) ? CERTIFICATE_BUDGET
+                               : c->options->segments        ? CERTIFICATE_SEGMENTS
                                : n + 2 > MAX_BOXES           ? CERTIFICATE_BOXES
                                                              : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)

@@ -4,7 +4,7 @@
 #include "experiments/explain.h"
 
 typedef struct {
-    char *planner, *granularity, *output, *certify, *budget;
+    char *planner, *granularity, *output, *certify, *budget, *segments;
     char **slowdown;
     gboolean explain;
 } Own;
@@ -17,6 +17,7 @@ static void own_clear(Own *own)
     g_free(own->output);
     g_free(own->certify);
     g_free(own->budget);
+    g_free(own->segments);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -54,11 +55,16 @@ static bool report(const Evaluation *evaluation, const Own *own,
     return true;
 }
 
-/* --certify and --budget, which are options of the planner by name. */
+/* --certify, --segments and --budget, which are options of the planner by name. */
 static bool take_options(const Own *own, PlannerOptions *options, GError **error)
 {
     if (own->certify && !planner_options_set(options, "certify", own->certify, error)) {
         g_prefix_error(error, "--certify: ");
+        return false;
+    }
+    if (own->segments &&
+        !planner_options_set(options, "segments", own->segments, error)) {
+        g_prefix_error(error, "--segments: ");
         return false;
     }
     if (own->budget && !planner_options_set(options, "budget_s", own->budget, error)) {
@@ -93,10 +99,10 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
                       GError **error)
 {
     if (own->planner || own->granularity || own->output || own->certify || own->budget ||
-        options->set || options->pin || options->pins)
+        own->segments || options->set || options->pin || options->pins)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "--planner, --granularity, --output, --certify, --budget, --set, "
+            "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
             "--pin and --pins are for MODEL CLUSTER; %s is a plan already",
             file);
     if (!g_file_test(file, G_FILE_TEST_EXISTS))
@@ -134,6 +140,10 @@ bool cmd_plan(int argc, char **argv, GError **error)
          "Prove how far the plan can be from the best program and ratios, until that is "
          "less than GAP (0.01: 1 %)",
          "GAP"},
+        {"segments", 0, 0, G_OPTION_ARG_STRING, &own.segments,
+         "Ratios of their own for parts of the model: none (default), layers, ops, "
+         "metis:K, OP=NUMBER;..., or a file of such lines",
+         "SEGMENTS"},
         {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
          "Stop searching and proving after so long, with the best plan and bound so far",
          "SECONDS"},

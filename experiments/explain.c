@@ -131,7 +131,7 @@ static double largest_share(const Explain *e, TensorId id, Form form)
 {
     if (!form_is_gather(form))
         return 1;
-    uint32_t segment = e->segment[id],
+    uint32_t segment = e->segment[(size_t)id * FORM_MAX + form],
              units = graph_tensor(e->graph, id)->units[form_dim(form)];
     const Split *split =
         plan_find_split(e->plan, &(Split){.segment = segment, .units = units});
@@ -291,7 +291,7 @@ json_t *explain_plan(const Plan *plan, const Graph *graph, const ClusterView *vi
 {
     g_autoptr(PatternForms) forms = pattern_forms_new(plan->program, graph);
     g_autofree uint32_t *layer = tensor_layers(graph);
-    g_autofree uint16_t *segment = plan_tensor_segments(graph, plan->segment);
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
     Explain e = {.plan = plan,
                  .graph = graph,
                  .view = view,

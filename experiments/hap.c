@@ -10,6 +10,7 @@
  * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
+#include "experiments/segments.h"
 #include "synth/synth.h"
 
 #include <math.h>
@@ -29,6 +30,7 @@ typedef struct {
     GArray *considered, *balanced; /* Known: rounds and baselines meet the same again */
     Plan *best;                    /* NULL until there is a candidate */
     bool pinned;                   /* the ratios stay what they are */
+    uint16_t *segment;             /* [op] as asked for, or NULL: one */
     double search_s, balance_s;
     const double
         *proved; /* ratios that the program at hand is proved best for, or NULL */
@@ -84,6 +86,49 @@ static void note(const Alternation *a, GArray *all, const Program *program,
     g_array_append_val(all, known);
 }
 
+/* Takes a plan that is complete if it is better. */
+static void take(Alternation *a, Plan *candidate)
+{
+    if (better(candidate, a->best)) {
+        plan_free(a->best);
+        a->best = candidate;
+    } else {
+        plan_free(candidate);
+    }
+}
+
+/* Considers the program with ratios of their own for as many segments as it keeps apart, next to the common ratios. */
+static bool consider_segments(Alternation *a, const Program *program,
+                              const double *common, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(a->graph));
+    uint32_t n_segments = balance_segments_join(program, a->graph, a->segment, segment);
+    if (n_segments == 1)
+        return true;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, segment, a->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, segment);
+    g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    g_autoptr(GError) failed = NULL;
+    bool solved =
+        balance_ratios(linear, memory, a->view, n_segments, ratio, &report, &failed);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    if (!solved) /* the common ratios may still do */
+        return failed->code == KILTER_ERROR_INFEASIBLE ||
+               (g_propagate_error(error, g_steal_pointer(&failed)), false);
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(program), common);
+    plan_set_segments(candidate, ratio, segment, n_segments);
+    if (!plan_complete(candidate, a->graph, a->view, error))
+        return false;
+    take(a, g_steal_pointer(&candidate));
+    return true;
+}
+
 /* *feasible is set if the plan fits the memory, and left alone otherwise. */
 static bool consider(Alternation *a, const Program *program, const double *ratio,
                      bool *feasible, GError **error)
@@ -104,10 +149,7 @@ static bool consider(Alternation *a, const Program *program, const double *ratio
     candidate->optimal = proved;
     *feasible |= candidate->feasible;
     note(a, a->considered, program, ratio, candidate->feasible);
-    if (better(candidate, a->best)) {
-        g_clear_pointer(&a->best, plan_free);
-        a->best = g_steal_pointer(&candidate);
-    }
+    take(a, g_steal_pointer(&candidate));
     return true;
 }
 
@@ -149,6 +191,8 @@ static bool balance(Alternation *a, const Program *program, double *ratio, bool 
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
     g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
     bool fits = false;
+    if (a->segment && !consider_segments(a, program, ratio, error))
+        return false;
     for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !fits; i++) {
         g_autoptr(GError) misfit = NULL;
         if (!solve_ratios(a, linear, memory, part[i], ratio, &misfit)) {
@@ -318,6 +362,14 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
     return true;
 }
 
+/* The best plan's program and ratios. */
+static void give(Alternation *a, Plan *plan)
+{
+    plan_set(plan, a->graph, a->view, g_steal_pointer(&a->best->program), a->best->ratio);
+    plan_set_segments(plan, a->best->ratio, a->best->segment, a->best->n_segments);
+    plan->optimal = a->best->optimal;
+}
+
 bool plan_make_hap(const Graph *graph, const ClusterView *view,
                    const PlannerOptions *options, Plan *plan, GError **error)
 {
@@ -336,6 +388,10 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
+    if (!segments_make(options->segments, graph, segment, error))
+        return false;
+    a.segment = options->segments ? segment : NULL;
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, NULL, error) &&
                 (homogeneous || !fits(&a) || alternate(&a, even, NULL, error));
@@ -347,10 +403,8 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
                            options->budget_s);
-    if (done) {
-        plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
-        plan->optimal = a.best->optimal;
-    }
+    if (done)
+        give(&a, plan);
     plan->search_time_s = a.search_s;
     plan->balance_time_s = a.balance_s;
     plan_free(a.best);
@@ -369,8 +423,7 @@ bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
     Alternation a = {.graph = graph, .view = view, .options = options};
     bool done = alternate(&a, start, memory_s, error);
     if (done && a.best && better(a.best, plan)) {
-        plan_set(plan, graph, view, g_steal_pointer(&a.best->program), a.best->ratio);
-        plan->optimal = a.best->optimal;
+        give(&a, plan);
         done = plan_complete(plan, graph, view, error);
     }
     plan->search_time_s += a.search_s;

@@ -2,6 +2,7 @@
 
 #include "balance/balance.h"
 #include "experiments/planner_make.h"
+#include "experiments/segments.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -184,6 +185,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
                           &options->budget_s, error);
     if (strcmp(key, "pin") == 0)
         return add_pins(value, options, error);
+    if (strcmp(key, "segments") == 0)
+        return segments_parse(value, &options->segments, error);
     if (strcmp(key, "pins") == 0)
         return read_pins(value, options, error);
     if (strcmp(key, "beam") == 0)
@@ -207,7 +210,7 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     g_autoptr(GString) known =
         g_string_new("beam, bucket, budget_s, certify, collectives, duplex, max_rounds, "
                      "pin, pins, ratios, "
-                     "search");
+                     "search, segments");
     for (uint32_t i = 0; i < amp_option_count(); i++)
         g_string_append_printf(known, ", %s", amp_option_key(i));
     for (uint32_t i = 0; i < sim_option_count(); i++)
@@ -240,6 +243,8 @@ char **planner_options_list(const PlannerOptions *options)
     if (options->pins)
         g_strv_builder_add_many(list, "pin", options->pins, NULL);
     amp_options_list(&options->amp, list);
+    if (options->segments)
+        g_strv_builder_add_many(list, "segments", options->segments, NULL);
     SimOptions plain;
     sim_options_init(&plain);
     for (uint32_t i = 0; i < sim_option_count(); i++) {
@@ -276,11 +281,29 @@ bool planner_check(const Planner *method, const PlannerOptions *options,
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "option 'pin': expected search=exact, since HAP's own search "
                            "knows no pins");
+    if (options->segments && method->make != plan_make_hap)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'segments': expected planner hap, since %s has one "
+                           "vector of ratios",
+                           method->name);
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
+    if (!segments_make(options->segments, graph, segment, error))
+        return false;
     g_autoptr(SynthPins) pins = pins_for(options, graph, error);
     return pins != NULL;
 }
 
 /* --- from a program and ratios to a plan --- */
+
+void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
+                       uint32_t n_segments)
+{
+    gsize n = (gsize)n_segments * plan->n_devices;
+    g_free(plan->ratio);
+    plan->n_segments = n_segments;
+    plan->ratio = g_memdup2(ratio, n * sizeof *ratio);
+    memcpy(plan->segment, segment, plan->n_ops * sizeof *segment);
+}
 
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
               const double *ratio)

@@ -71,6 +71,7 @@ typedef struct {
     uint32_t search;      /* SearchOption, of hap */
     uint32_t duplex;      /* DuplexOption */
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
+    const char *segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
     const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
     AmpPlanOptions amp;    /* of the planners of pipelines */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */

@@ -49,6 +49,10 @@ double *ratios_pinned(const ClusterView *view, uint32_t choice);
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
               const double *ratio);
 
+/* Gives a plan that has a program segments [op] and their ratios [n_segments * n_devices] (copied). */
+void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
+                       uint32_t n_segments);
+
 /* Rounds the ratios and evaluates: splits, times, memory, feasibility, stages. */
 bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
                    GError **error);

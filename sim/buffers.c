@@ -17,7 +17,7 @@ typedef struct {
     const Program *program;
     const Graph *graph;
     const Instances *instances;
-    uint16_t *tensor_segment;
+    uint16_t *instance_segment;
     bool *again;   /* [instr]: it adds to a sum that others have begun */
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
     uint32_t *load_end; /* [cell]: the same of what is loaded */
@@ -161,7 +161,8 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
     const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
 
     return !form_is_gather(form) ||
-           (l->tensor_segment[a] == l->tensor_segment[b] &&
+           (l->instance_segment[(size_t)a * FORM_MAX + form] ==
+                l->instance_segment[(size_t)b * FORM_MAX + form] &&
             x->units[form_dim(form)] == y->units[form_dim(form)]);
 }
 
@@ -349,7 +350,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     const size_t n_cells = (size_t)instances->n_places * FORM_MAX;
     Liveness l = {.program = program, .graph = graph, .instances = instances};
 
-    l.tensor_segment = plan_tensor_segments(graph, segment);
+    l.instance_segment = plan_segments(program, graph, segment);
     l.again = g_new0(bool, program->n);
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
     l.load_end = g_new0(uint32_t, n_cells);
@@ -363,7 +364,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
     SimBuffers *buffers = collect(&l);
-    g_free(l.tensor_segment);
+    g_free(l.instance_segment);
     g_free(l.again);
     g_free(l.end);
     g_free(l.load_end);

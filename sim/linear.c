@@ -11,7 +11,7 @@ typedef struct {
     SimLinear *linear;
     const Graph *graph;
     const ClusterView *view;
-    const uint16_t *segment, *tensor_segment;
+    const uint16_t *segment, *instance_segment;
     GArray *terms;
 } Build;
 
@@ -58,10 +58,10 @@ static void add_collective(Build *build, uint32_t stage, const Instr *instr,
     const double bytes = (double)tensor_bytes(graph_tensor(build->graph, instr->tensor));
     const uint32_t from =
         sim_split_of_form(linear->split, linear->n_splits, build->graph,
-                          build->tensor_segment, instr->tensor, instr->from);
+                          build->instance_segment, instr->tensor, instr->from);
     const uint32_t to =
         sim_split_of_form(linear->split, linear->n_splits, build->graph,
-                          build->tensor_segment, instr->tensor, instr->to);
+                          build->instance_segment, instr->tensor, instr->to);
     SimWork work;
 
     sim_work_collective(build->graph, instr->collective, instr->tensor, instr->from,
@@ -105,12 +105,16 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
                       const uint16_t *segment, uint64_t bucket_bytes)
 {
     SimLinear *linear = g_new0(SimLinear, 1);
-    g_autofree uint16_t *tensor_segment = sim_split_tensor_segments(graph, segment);
-    Build build = {linear,  graph,          view,
-                   segment, tensor_segment, g_array_new(false, false, sizeof(SimTerm))};
+    g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
+    Build build = {linear,
+                   graph,
+                   view,
+                   segment,
+                   instance_segment,
+                   g_array_new(false, false, sizeof(SimTerm))};
 
     linear->split =
-        sim_split_collect(program, graph, segment, tensor_segment, &linear->n_splits);
+        sim_split_collect(program, graph, segment, instance_segment, &linear->n_splits);
     find_stages(linear, program, graph);
     const size_t cells = (size_t)linear->n_stages * linear->n_splits;
     linear->flops = g_new0(double, cells);

@@ -9,7 +9,7 @@ typedef struct {
     const Program *program;
     const Graph *graph;
     const SimLinear *linear;
-    const uint16_t *tensor_segment;
+    const uint16_t *instance_segment;
     const SimBuffers *buffers;
 } Points;
 
@@ -26,7 +26,7 @@ static double *live_bytes(const Points *l)
         const double bytes = (double)tensor_bytes(graph_tensor(l->graph, buffer->tensor));
         const uint32_t split =
             sim_split_of_form(l->linear->split, l->linear->n_splits, l->graph,
-                              l->tensor_segment, buffer->tensor, buffer->form);
+                              l->instance_segment, buffer->tensor, buffer->form);
         const uint32_t column =
             (buffer->held ? 0 : half) + (split == SPLIT_NONE ? 0 : 1 + split);
         const uint32_t first = buffer->at_rest ? 0 : buffer->birth;
@@ -101,8 +101,8 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
 {
     g_autoptr(Instances) instances = instances_new(program, graph, NULL);
     g_autoptr(SimBuffers) buffers = sim_buffers(program, graph, instances, segment);
-    g_autofree uint16_t *tensor_segment = plan_tensor_segments(graph, segment);
-    const Points points = {program, graph, linear, tensor_segment, buffers};
+    g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
+    const Points points = {program, graph, linear, instance_segment, buffers};
 
     return collect_points(&points);
 }

@@ -56,7 +56,7 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
     if (program_cuts_batch(program) && !(parts->batch = batch_forms_new(graph, error)))
         return NULL;
     parts->instances = instances_new(program, graph, parts->batch);
-    parts->tensor_segment = plan_tensor_segments(graph, plan->segment);
+    parts->instance_segment = plan_segments(plan->program, graph, plan->segment);
     g_autoptr(GArray) needed = plan_needed_splits(plan, graph, parts->batch);
     parts->split = g_new0(SimPartSplit, needed->len);
     for (; parts->n_splits < needed->len; parts->n_splits++) {
@@ -76,7 +76,7 @@ void sim_parts_free(SimParts *parts)
         g_free(parts->split[s].replica);
     }
     g_free(parts->split);
-    g_free(parts->tensor_segment);
+    g_free(parts->instance_segment);
     instances_free(parts->instances);
     batch_forms_free(parts->batch);
     program_groups_free(parts->group, parts->n_groups);
@@ -93,7 +93,8 @@ static double of_microbatch(const SimParts *parts)
 static PlanCut cut_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form)
 {
     return plan_cut(parts->plan->program, parts->graph, parts->batch, group,
-                    parts->tensor_segment[tensor], tensor, form);
+                    parts->instance_segment[(size_t)tensor * FORM_MAX + form], tensor,
+                    form);
 }
 
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,

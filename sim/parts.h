@@ -21,7 +21,7 @@ typedef struct {
     DeviceGroup *group;
     BatchForms *batch; /* NULL: the batch is not cut */
     Instances *instances;
-    uint16_t *tensor_segment;
+    uint16_t *instance_segment;
     uint32_t n_splits;
     SimPartSplit *
         split; /* sorted; by the plan's rounded splits, by its ratios where it has none */

@@ -146,8 +146,7 @@ typedef struct {
     SimTerm *term;                   /* sorted by stage */
 } SimLinear;
 
-/* `segment`: of each op (NULL: all 0); a tensor belongs to its producer's segment, one
- * without a producer to its first consumer's. The program must have passed program_check.
+/* `segment`: of each op (NULL: all 0); instances go by plan_segments(). The program must have passed program_check.
  */
 SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterView *view,
                       const uint16_t *segment, uint64_t bucket_bytes);

@@ -7,11 +7,6 @@ static uint32_t op_segment(const uint16_t *segment, OpId op)
     return segment ? segment[op] : 0;
 }
 
-uint16_t *sim_split_tensor_segments(const Graph *graph, const uint16_t *segment)
-{
-    return plan_tensor_segments(graph, segment);
-}
-
 static int compare(const void *a, const void *b)
 {
     const SimSplit *x = a, *y = b;
@@ -33,21 +28,21 @@ static void collect(GArray *splits, SimSplit split)
 }
 
 static void collect_form(GArray *splits, const Graph *graph,
-                         const uint16_t *tensor_segment, TensorId tensor, Form form)
+                         const uint16_t *instance_segment, TensorId tensor, Form form)
 {
     if (!form_is_gather(form))
         return;
-    collect(splits, (SimSplit){tensor_segment[tensor],
+    collect(splits, (SimSplit){instance_segment[(size_t)tensor * FORM_MAX + form],
                                graph_tensor(graph, tensor)->units[form_dim(form)]});
 }
 
 static void collect_instr(GArray *splits, const Graph *graph, const uint16_t *segment,
-                          const uint16_t *tensor_segment, const Instr *instr)
+                          const uint16_t *instance_segment, const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE) {
         if (instr->kind != INSTR_LOAD)
-            collect_form(splits, graph, tensor_segment, instr->tensor, instr->from);
-        collect_form(splits, graph, tensor_segment, instr->tensor, instr->to);
+            collect_form(splits, graph, instance_segment, instr->tensor, instr->from);
+        collect_form(splits, graph, instance_segment, instr->tensor, instr->to);
         return;
     }
     const Op *op = graph_get_op(graph, instr->op);
@@ -55,20 +50,20 @@ static void collect_instr(GArray *splits, const Graph *graph, const uint16_t *se
     if (rule.loop >= 0)
         collect(splits, (SimSplit){op_segment(segment, instr->op), rule.units});
     for (uint32_t i = 0; i < op->n_in; i++)
-        collect_form(splits, graph, tensor_segment, op->in[i], instr->form[i]);
+        collect_form(splits, graph, instance_segment, op->in[i], instr->form[i]);
     for (uint32_t i = 0; i < op->n_out; i++)
-        collect_form(splits, graph, tensor_segment, op->out[i],
+        collect_form(splits, graph, instance_segment, op->out[i],
                      instr->form[op->n_in + i]);
 }
 
 SimSplit *sim_split_collect(const Program *program, const Graph *graph,
-                            const uint16_t *segment, const uint16_t *tensor_segment,
+                            const uint16_t *segment, const uint16_t *instance_segment,
                             uint32_t *n)
 {
     GArray *splits = g_array_new(false, false, sizeof(SimSplit));
 
     for (uint32_t i = 0; i < program->n; i++)
-        collect_instr(splits, graph, segment, tensor_segment, &program->instr[i]);
+        collect_instr(splits, graph, segment, instance_segment, &program->instr[i]);
     g_array_sort(splits, compare);
     SimSplit *split = (SimSplit *)(void *)splits->data;
     uint32_t kept = 0;
@@ -89,11 +84,11 @@ static uint32_t find(const SimSplit *split, uint32_t n, uint32_t segment, uint32
 }
 
 uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph,
-                           const uint16_t *tensor_segment, TensorId tensor, Form form)
+                           const uint16_t *instance_segment, TensorId tensor, Form form)
 {
     if (!form_is_gather(form))
         return SPLIT_NONE;
-    return find(split, n, tensor_segment[tensor],
+    return find(split, n, instance_segment[(size_t)tensor * FORM_MAX + form],
                 graph_tensor(graph, tensor)->units[form_dim(form)]);
 }
 

@@ -183,11 +183,11 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
                                    const Instr *instr, GPtrArray *known)
 {
     const Program *program = parts->plan->program;
-    const uint32_t segment = parts->tensor_segment[instr->tensor];
+    const uint16_t *segment = &parts->instance_segment[(size_t)instr->tensor * FORM_MAX];
     const PlanCut cut = plan_cut(program, parts->graph, parts->batch, instr->group,
-                                 segment, instr->tensor, instr->from);
+                                 segment[instr->from], instr->tensor, instr->from);
     const PlanCut to_cut = plan_cut(program, parts->graph, parts->batch, instr->to_group,
-                                    segment, instr->tensor, instr->to);
+                                    segment[instr->to], instr->tensor, instr->to);
 
     for (uint32_t i = 0; i < known->len; i++) {
         const SimTransfer *t = known->pdata[i];
