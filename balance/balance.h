@@ -39,7 +39,7 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
  * converted (data/plan.h, plan_segments). */
 
 /* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20(1),
- * 1998). segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
+ * 1998); where there are fewer than 16 ops a segment, runs of consecutive ops. segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
 bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *segment,
                             GError **error);
 

@@ -116,6 +116,27 @@ static bool partition(const Graph *graph, uint32_t n, uint32_t n_parts, idx_t *p
                        n_parts, code);
 }
 
+/* Consecutive ops of about equal FLOPs, at least one a part: METIS, asked for so few ops a part, leaves parts empty and
+ * prints. */
+static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16_t *part)
+{
+    double left = 0, run = 0;
+    uint32_t at = 0;
+    for (OpId id = 0; id < n; id++)
+        left += graph_op_flops(graph, id);
+    for (OpId id = 0; id < n; id++) {
+        double flops = graph_op_flops(graph, id), share = (run + left) / (n_parts - at);
+        bool full = run + flops / 2 > share || n - id <= n_parts - at - 1;
+        if (id > 0 && at + 1 < n_parts && full) {
+            at++;
+            run = 0;
+        }
+        part[id] = (uint16_t)at;
+        run += flops;
+        left -= flops;
+    }
+}
+
 /* --- all ops --- */
 
 /* The forward op that an op serves: a backward op's own, an update's the first that reads the parameter. */
@@ -154,7 +175,10 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_parts, uint16_t *segm
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected at most %u segments, one a forward op, got %u", n,
                            n_parts);
-    if (n_parts > 1) {
+    enum { OPS_A_PART = 16 };
+    if (n_parts > n / OPS_A_PART) {
+        cut_in_runs(graph, n, n_parts, segment);
+    } else if (n_parts > 1) {
         g_autofree idx_t *part = g_new0(idx_t, n);
         if (!partition(graph, n, n_parts, part, error))
             return false;

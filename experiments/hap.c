@@ -6,6 +6,9 @@
  * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
  * (a Lagrange multiplier), ever more until they do.
  *
+ * With segments every program is also considered with ratios of their own for as many segments as it keeps apart, by one
+ * linear program; the search itself looks at common ratios, so such a plan is never slower than without.
+ *
  * Where the option `ratios` pins the ratios, what is left is the best program for them. With search=reference programs are
  * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
 #include "balance/balance.h"

@@ -1,0 +1,202 @@
+/* Segments: a program whose experts and batch have ratios of their own computes the same, costs the same in both evaluators,
+ * and survives being written; and hap with segments is never slower than without. */
+#include <glib/gstdio.h>
+
+#include "balance/balance.h"
+#include "experiments/planner.h"
+#include "tests/conformance/verify_cases.h"
+
+static ClusterView *view_of(const char *name, Cluster **cluster)
+{
+    g_autoptr(GError) error = NULL;
+    *cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    return cluster_view(*cluster, GRANULARITY_MACHINE);
+}
+
+static Plan *plan_of(const char *planner, const char *segments, const char *model,
+                     const char *name, const ClusterView *view, Graph **graph)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    planner_options_set(&options, "segments", segments, &error);
+    assert_no_error(error);
+    Plan *plan = planner_plan(planner_find(planner, &error), model, name, view, &options,
+                              graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* No op reads a shard that another segment cuts. */
+static void check_no_recut(const Plan *plan, const Graph *graph)
+{
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(graph, instr->op);
+        for (uint32_t k = 0; k < op->n_in; k++)
+            if (form_is_gather(instr->form[k]))
+                assert_int_equal(segment[op->in[k] * FORM_MAX + instr->form[k]],
+                                 plan->segment[instr->op]);
+    }
+}
+
+/* Any ratios for as many segments as the program keeps apart. */
+static void give_segments(Plan *plan, const Graph *graph, GRand *rand)
+{
+    g_autofree uint16_t *own = g_new(uint16_t, graph_n_ops(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        own[id] = (uint16_t)id;
+    plan->n_segments = balance_segments_join(plan->program, graph, own, plan->segment);
+    g_free(plan->ratio);
+    plan->ratio = g_new(double, plan->n_segments * plan->n_devices);
+    for (uint32_t k = 0; k < plan->n_segments; k++) {
+        double *ratio = &plan->ratio[k * plan->n_devices], sum = 0;
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            sum += ratio[j] = g_rand_double_range(rand, 0.05, 1);
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            ratio[j] /= sum;
+    }
+    g_autoptr(GError) error = NULL;
+    plan_round(plan, graph, &error);
+    assert_no_error(error);
+}
+
+static void check_evaluators(const Plan *plan, const Graph *graph,
+                             const ClusterView *view)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimReport) formula = sim_evaluate(plan, graph, view, "analytic", &error);
+    assert_no_error(error);
+    g_autoptr(SimReport) events = sim_evaluate(plan, graph, view, "stage", &error);
+    assert_no_error(error);
+    assert_close(events->iteration_time_s, formula->iteration_time_s,
+                 1e-9 * formula->iteration_time_s);
+}
+
+static void check_file(const Plan *plan, const Graph *graph)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = plan_write(plan, graph);
+    g_autofree char *file =
+        g_build_filename(g_get_tmp_dir(), "kilter-segments-plan.json", NULL);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+    Graph *read_graph = NULL;
+    g_autoptr(Plan) read = plan_read(file, &read_graph, &error);
+    assert_no_error(error);
+    g_autofree char *again = plan_write(read, read_graph);
+    assert_string_equal(again, text);
+    graph_free(read_graph);
+    g_remove(file);
+}
+
+static void test_ratios_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const planner[] = {"gshard", "hap", "deepspeed"};
+    GRand *rand = g_rand_new_with_seed(5);
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_of("hap-8", &cluster);
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++) {
+        Graph *graph = NULL, *small = NULL;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Plan) plan =
+            plan_of(planner[p], "none", "bert-moe:layers=4", "hap-8", view, &graph);
+        give_segments(plan, graph, rand);
+        most = MAX(most, plan->n_segments);
+        check_no_recut(plan, graph);
+        check_evaluators(plan, graph, view);
+        check_file(plan, graph);
+        g_autoptr(Plan) shrunk = exec_shrink_plan(plan, graph, NULL, &small, &error);
+        assert_no_error(error);
+        check_right(planner[p], shrunk, small);
+        graph_free(graph);
+        graph_free(small);
+    }
+    assert_true(most >= 3); /* the batch, and the experts of two layers */
+    cluster_free(cluster);
+    g_rand_free(rand);
+}
+
+static void test_hap_is_never_slower(void **state)
+{
+    (void)state;
+    static const char *const model[] = {"bert-moe:layers=4", "vgg19", "vit:layers=2"};
+    static const char *const segments[] = {"ops", "layers", "metis:6",
+                                           "*=0; *moe.up=1; *moe.down=1"};
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_of("hap-16", &cluster);
+    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++) {
+        g_autoptr(Plan) common = plan_of("hap", "none", model[m], "hap-16", view, NULL);
+        for (uint32_t s = 0; s < (m == 0 ? 4u : 3u); s++) {
+            Graph *graph = NULL;
+            g_autoptr(Plan) plan =
+                plan_of("hap", segments[s], model[m], "hap-16", view, &graph);
+            assert_true(plan->feasible || !common->feasible);
+            assert_at_most(plan->iteration_time_s, common->iteration_time_s * (1 + 1e-9));
+            assert_at_most(plan->lower_bound_s, plan->fractional_time_s * (1 + 1e-9));
+            check_no_recut(plan, graph);
+            graph_free(graph);
+        }
+    }
+    cluster_free(cluster);
+}
+
+static void test_a_thousand_segments(void **state)
+{
+    (void)state;
+    static const char *const model =
+        "vit:layers=80,hidden=48,heads=4,batch=2,classes=16,image=32,patch=16";
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_of("hap-8", &cluster);
+    Graph *graph = NULL;
+    g_autoptr(Plan) plan = plan_of("hap", "metis:1000", model, "hap-8", view, &graph);
+    assert_true(plan->feasible);
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
+    g_autoptr(GError) error = NULL;
+    assert_true(balance_segments_metis(graph, 1000, segment, &error));
+    g_autofree bool *seen = g_new0(bool, 1000);
+    uint32_t n = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        assert_true(segment[id] < 1000);
+        n += !seen[segment[id]];
+        seen[segment[id]] = true;
+    }
+    assert_int_equal(n, 1000);
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, segment, plan->bucket_bytes);
+    g_autofree double *ratio = g_new(double, 1000 * (gsize)view->n_devices);
+    BalanceReport report;
+    balance_ratios(linear, NULL, view, 1000, ratio, &report, &error);
+    assert_no_error(error);
+    assert_at_most(report.time_s, plan->fractional_time_s * (1 + 1e-9));
+    graph_free(graph);
+    cluster_free(cluster);
+}
+
+static void test_bad_options(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"metis:0", "metis:x",  "metis:99999",
+                                      "some",    "moe.up=x", "moe.up=-1"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        PlannerOptions options;
+        g_autoptr(GError) error = NULL;
+        planner_options_init(&options);
+        assert_false(planner_options_set(&options, "segments", bad[i], &error));
+        assert_error(error, KILTER_ERROR_INPUT, "option 'segments': expected ");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ratios_of_their_own),
+                                       cmocka_unit_test(test_hap_is_never_slower),
+                                       cmocka_unit_test(test_a_thousand_segments),
+                                       cmocka_unit_test(test_bad_options)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
