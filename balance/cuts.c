@@ -132,12 +132,19 @@ static double visit(Master *m)
     memset(m->sum, 0, m->n_bundles * sizeof *m->sum);
     memset(m->base, 0, m->n_bundles * sizeof *m->base);
     memset(m->value, 0, (size_t)m->n_bundles * m->n_columns * sizeof *m->value);
+    const BalancePiece *piece = (const BalancePiece *)(const void *)rows->piece->data;
     double total = 0;
     for (guint i = 0; i < rows->piece->len; i++) {
-        uint32_t r, g = g_array_index(rows->piece, BalancePiece, i).segment;
+        uint32_t r, g = piece[i].segment;
         double largest = balance_piece_at(rows, i, m->z, &r);
         total += largest;
         m->sum[g] += largest;
+        if (piece[i].flat) {
+            m->base[g] += rows->flat[r].base;
+            m->value[(size_t)g * m->n_columns + rows->flat[r].column] +=
+                rows->flat[r].value;
+            continue;
+        }
         const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         m->base[g] += row->base;
         for (uint32_t e = row->first; e < row->first + row->n; e++) {

@@ -72,6 +72,7 @@ void balance_rows_free(BalanceRows *rows)
     g_array_unref(rows->entry);
     g_array_unref(rows->row);
     g_array_unref(rows->piece);
+    g_free(rows->flat);
     g_free(rows);
 }
 
@@ -105,7 +106,9 @@ static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, doubl
 /* Ends a piece of the rows since `first`. */
 static void end_piece(BalanceRows *rows, uint32_t first)
 {
-    BalancePiece piece = {first, rows->row->len - first, 0};
+    BalancePiece piece = {first, rows->row->len - first, 0, true};
+    for (uint32_t r = first; r < rows->row->len; r++)
+        piece.flat &= g_array_index(rows->row, BalanceRow, r).n <= 1;
     for (uint32_t r = first; r < rows->row->len; r++) {
         const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         if (row->n > 0) {
@@ -185,6 +188,22 @@ static void add_limits(BalanceRows *rows, const SimLinear *linear,
     }
 }
 
+/* Copies the rows of flat pieces. */
+static void flatten(BalanceRows *rows)
+{
+    if (!rows->flat)
+        rows->flat = g_new0(BalanceFlat, MAX(rows->row->len, 1));
+    for (uint32_t r = 0; r < rows->row->len; r++) {
+        const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+        rows->flat[r].base = row->base;
+        if (row->n == 0)
+            continue;
+        const BalanceEntry *entry = &g_array_index(rows->entry, BalanceEntry, row->first);
+        rows->flat[r].value = entry->value;
+        rows->flat[r].column = entry->column;
+    }
+}
+
 BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
                           const ClusterView *view, const BalanceClasses *classes,
                           uint32_t n_segments)
@@ -205,6 +224,7 @@ BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
     rows->first_limit = rows->row->len;
     if (memory != NULL)
         add_limits(rows, linear, memory, view, classes);
+    flatten(rows);
     return rows;
 }
 
@@ -224,6 +244,7 @@ BalanceRows *balance_rows_violation(const BalanceRows *rows)
     }
     end_piece(violation, 0);
     violation->first_limit = violation->row->len;
+    flatten(violation);
     return violation;
 }
 
@@ -236,6 +257,7 @@ void balance_rows_scale(BalanceRows *rows, double pieces, double limits)
         for (uint32_t e = row->first; e < row->first + row->n; e++)
             g_array_index(rows->entry, BalanceEntry, e).value *= factor;
     }
+    flatten(rows);
 }
 
 /* The inner loop of the cutting planes: plain pointers. */
@@ -254,10 +276,26 @@ double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x)
                   (const BalanceEntry *)(const void *)rows->entry->data, x);
 }
 
+static double flat_at(const BalanceFlat *flat, const BalancePiece *piece, const double *x,
+                      uint32_t *row)
+{
+    double largest = -INFINITY;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < piece->n; i++) {
+        double value = flat[i].base + flat[i].value * x[flat[i].column];
+        at = value > largest ? i : at;
+        largest = value > largest ? value : largest;
+    }
+    *row = piece->first + at;
+    return largest;
+}
+
 double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x,
                         uint32_t *row)
 {
     const BalancePiece *p = &g_array_index(rows->piece, BalancePiece, piece);
+    if (p->flat)
+        return flat_at(&rows->flat[p->first], p, x, row);
     const BalanceRow *all = (const BalanceRow *)(const void *)rows->row->data;
     const BalanceEntry *entry = (const BalanceEntry *)(const void *)rows->entry->data;
     double largest = -INFINITY;

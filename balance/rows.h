@@ -41,7 +41,14 @@ typedef struct {
 typedef struct {
     uint32_t first, n; /* rows */
     uint32_t segment;  /* one that it depends on, 0 if none */
+    bool flat; /* its rows have at most one entry each: all of a stage of one segment */
 } BalancePiece;
+
+/* A row of at most one entry, where the cutting planes look at it: base + value x[column]. */
+typedef struct {
+    double base, value;
+    uint32_t column;
+} BalanceFlat;
 
 typedef struct {
     uint32_t n_segments, n_classes, n_columns;
@@ -51,6 +58,7 @@ typedef struct {
     GArray *entry;        /* BalanceEntry */
     GArray *row;          /* BalanceRow */
     GArray *piece;        /* BalancePiece */
+    BalanceFlat *flat;    /* [row], of flat pieces */
     uint32_t first_limit; /* rows from here on are limits */
 } BalanceRows;
 
