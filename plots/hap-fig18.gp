@@ -14,15 +14,24 @@ set title "Estimated and actual iteration time" font "DejaVu Sans,16"
 set logscale xy
 set xrange [low:high]
 set yrange [low:high]
-set format xy "%.2s %cs"
-set xlabel "actual"
-set ylabel "estimated"
+set format xy "%.0s %cs"
+# Ticks at 1, 2 and 5 of every decade.
+do for [axis in "x y"] {
+    eval sprintf("set %stics (1e-6)", axis)
+    do for [decade=-5:4] {
+        do for [step in "1 2 5"] {
+            eval sprintf("set %stics add (%se%d)", axis, step, decade)
+        }
+    }
+}
+set xlabel "actual time of an iteration"
+set ylabel "estimated time of an iteration"
 set size square
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"
 set grid linecolor rgb "#e4e4e4"
-unset key
-plot [low:high] x * 0.85 with lines linecolor rgb "#bbbbbb" dashtype 2, \
-    x * 1.15 with lines linecolor rgb "#bbbbbb" dashtype 2, \
-    x with lines linecolor rgb "#444444" linewidth 1, \
-    ARG1 using 1:2 with points pointtype 7 pointsize 0.9 linecolor rgb "#14375e"
+set key top left reverse Left
+plot [low:high] x * 0.85 with lines linecolor rgb "#999999" dashtype 2 title "15 % off", \
+    x * 1.15 with lines linecolor rgb "#999999" dashtype 2 notitle, \
+    x with lines linecolor rgb "#444444" linewidth 1 title "equal", \
+    ARG1 using 1:2 with points pointtype 7 pointsize 0.9 linecolor rgb "#14375e" title "a plan"

@@ -71,7 +71,8 @@ static const Bundled BUNDLED[] = {
 static const char *const OTHERS[] = {
     "hidup-1x4", "hidup-2x4-10",    "hidup-2x4-30",  "hidup-2x4-100",
     "hidup-8x8", "amp-homogeneous", "amp-het-model", "tag-testbed",
-    "tag-cloud", "amp-het-cluster",
+    "tag-cloud", "amp-het-cluster", "hidup-1x8",     "hidup-2x8",
+    "hidup-4x8",
 };
 enum { N_FILES = G_N_ELEMENTS(BUNDLED) + G_N_ELEMENTS(OTHERS) };
 
@@ -453,7 +454,8 @@ typedef struct {
 } Published;
 
 static const Published PUBLISHED[] = {
-    {"hidup-8x8", 8, 64, 9.71},     {"hidup-2x4-10", 2, 8, 10},
+    {"hidup-8x8", 8, 64, 9.71},     {"hidup-4x8", 4, 32, 9.71},
+    {"hidup-2x8", 2, 16, 9.71},     {"hidup-2x4-10", 2, 8, 10},
     {"hidup-2x4-30", 2, 8, 30},     {"hidup-2x4-100", 2, 8, 100},
     {"amp-homogeneous", 4, 16, 50}, {"amp-het-cluster", 4, 16, 10},
     {"amp-het-model", 4, 16, 10},   {"tag-testbed", 7, 16, 100},
