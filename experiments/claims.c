@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/csv.h"
 #include "experiments/figure.h"
 
 /* --- the paper's side --- */
@@ -19,28 +20,6 @@ enum {
 };
 static const char *const header[COLUMNS] = {"figure", "claim",     "text",
                                             "value",  "tolerance", "where"};
-
-/* Fields of one CSV line; a quoted field may hold commas and "" for a quote. Free with g_strfreev. */
-static char **split_line(const char *line)
-{
-    GPtrArray *fields = g_ptr_array_new();
-    GString *field = g_string_new(NULL);
-    bool quoted = false;
-    for (const char *c = line; *c; c++) {
-        if (quoted && c[0] == '"' && c[1] == '"')
-            g_string_append_c(field, *c++);
-        else if (*c == '"')
-            quoted = !quoted;
-        else if (*c == ',' && !quoted) {
-            g_ptr_array_add(fields, g_string_free(field, FALSE));
-            field = g_string_new(NULL);
-        } else
-            g_string_append_c(field, *c);
-    }
-    g_ptr_array_add(fields, g_string_free(field, FALSE));
-    g_ptr_array_add(fields, NULL);
-    return (char **)g_ptr_array_free(fields, FALSE);
-}
 
 static bool number(const char *text, double *value)
 {
@@ -70,7 +49,7 @@ static bool add_claim(GArray *claims, char **field, GError **error)
 static bool read_line(const char *figure, unsigned number_of_line, const char *line,
                       GArray *claims, GError **error)
 {
-    g_auto(GStrv) field = split_line(line);
+    g_auto(GStrv) field = csv_split(line);
     if (g_strv_length(field) != COLUMNS)
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %d columns, got %u",
                            COLUMNS, g_strv_length(field));

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/command.h"
+#include "experiments/cmd_scorecard.h"
 #include "experiments/reproduce.h"
 
 typedef struct {
-    char *database, *folder, *granularity;
+    char *database, *folder, *granularity, *measured;
     int threads;
 } Own;
 
@@ -15,6 +15,7 @@ static void own_clear(Own *own)
     g_free(own->database);
     g_free(own->folder);
     g_free(own->granularity);
+    g_free(own->measured);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -148,6 +149,21 @@ static GPtrArray *load_all(const char *what, const Own *own,
     return names ? g_steal_pointer(&list) : NULL;
 }
 
+/* "scorecard", or some of its data sets. */
+static bool is_scorecard(const char *what)
+{
+    return strcmp(what, "scorecard") == 0 || g_str_has_prefix(what, "scorecard:");
+}
+
+static bool run_scorecard(const char *what, const Own *own, const CommandOptions *options,
+                          GError **error)
+{
+    const char *sets = strchr(what, ':');
+    const char *folder = own->measured ? own->measured : g_getenv("KILTER_MEASURED");
+    return scorecard_run(sets ? sets + 1 : NULL, folder, (uint32_t)MAX(own->threads, 0),
+                         options, error);
+}
+
 bool cmd_reproduce(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
@@ -160,22 +176,29 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
          "DIR"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "Instead of the experiment's: machine or gpu", "LEVEL"},
+        {"measured", 0, 0, G_OPTION_ARG_FILENAME, &own.measured,
+         "Of scorecard: the folder of measured data (default $KILTER_MEASURED)", "DIR"},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",
-        .arguments = "NAME|PAPER|all",
+        .arguments = "NAME|PAPER|all|scorecard[:SET,...]",
         .min_arguments = 1,
         .max_arguments = 1,
         .summary = "Runs a published experiment, draws its figure, and prints the "
                    "paper's claims "
-                   "beside ours.\nResumes and reuses what the database holds.",
-        .example = "kilter reproduce hap-fig13",
+                   "beside ours.\nResumes and reuses what the database holds.\n"
+                   "scorecard holds the simulator against iterations that others "
+                   "measured, a data set a row.",
+        .example = "kilter reproduce hap-fig13\n  kilter reproduce scorecard:vtrain "
+                   "--measured data-of-others",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
+    if (is_scorecard(argv[1]))
+        return run_scorecard(argv[1], &own, &options, error);
     g_autoptr(GPtrArray) experiments = load_all(argv[1], &own, &options, error);
     if (!experiments)
         return false;

@@ -106,6 +106,7 @@ typedef struct {
         schedule; /* says how many micro-batches a stage keeps until their backward */
     uint32_t
         chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    bool recompute; /* programs run a stage's forward again before its backward */
     uint64_t seed;  /* of annealing and random strategies */
     uint32_t draws; /* of random strategies that fit; 0: one */
     /* Degrees and micro-batch size that a strategy must have; 0: any. */

@@ -64,6 +64,7 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
         .n_groups = strategy->pp,
         .group = group,
         .schedule = options->schedule,
+        .recompute = options->recompute,
     };
     return synth_pipeline(inner, graph, &pipeline, error);
 }

@@ -1,0 +1,27 @@
+-- Sailor: plans of OPT-350M and GPT-Neo-2.7B on GH200, machines of 4
+--
+-- Calibrated on OPT-350M, tested on GPT-Neo-2.7B. Starting values: GH200's data sheet (990 TFLOP/s in half precision, 4 TB/s,
+-- 96 GB; NVLink 450 GB/s a direction; Slingshot 4 x 25 GB/s a machine). A row whose stages have other layers than its
+-- model, and those of a single sample, are left out.
+WITH plan AS (
+    SELECT *,
+        CASE model WHEN 'OPT-350' THEN 26 ELSE 34 END AS n_layers,
+        '[' || replace(layers_per_stage, '|', ',') || ']' AS stages,
+        CAST(dp_per_stage AS INTEGER) AS dp
+    FROM sailor_validation_gh200
+)
+SELECT
+    CASE model WHEN 'OPT-350' THEN 'calibration' ELSE 'test' END AS split,
+    model || ', batch ' || gbs || ', ' || N_nodes || ' machines' AS contest,
+    CASE model WHEN 'OPT-350' THEN 'gpt2:layers=24,hidden=1024,ffn=4096,heads=16,vocab=50272'
+               ELSE 'gpt2:layers=32,hidden=2560,ffn=10240,heads=20,vocab=50257' END
+        || ',dropout=0.1,seq=2048,global_batch=' || gbs AS model,
+    'GH200' AS device, 94 AS memory_gib, 4 AS gpus, pp * dp AS machines,
+    pp, dp, 4 AS tmp, mbs, 1 AS chunks, 0 AS recompute,
+    coalesce((SELECT group_concat(first, ' ')
+              FROM (SELECT key, sum(value) OVER (ORDER BY key) AS first FROM json_each(stages))
+              WHERE key < pp - 1), '') AS cuts,
+    measured_iter_s AS measured_s, measured_max_mem_bytes / 1073741824.0 AS measured_gib, 0 AS failed,
+    990e12 AS rate, 4e12 AS bandwidth, 450e9 AS inner, 100e9 AS outer, 10e-6 AS overhead_s
+FROM plan
+WHERE (SELECT sum(value) FROM json_each(stages)) = n_layers AND gbs > 1
