@@ -31,16 +31,16 @@ static const double SHARE[] = {0.5, 0.75, 0.9};
 /* Smaller messages cost their latency only. */
 static const double SMALLEST_BYTES = 1024;
 
+static bool is_cuda(const Own *own)
+{
+    return strcmp(own->backend, "cuda") == 0;
+}
+
 static bool check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("cpu");
-    own->device = own->device ? own->device : g_strdup("cpu");
-    if (strcmp(own->backend, "cuda") == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_FAILED,
-            "profile --backend cuda: only the ranks of the cpu backend can "
-            "be profiled so far; nccl-tests measures collectives");
-    if (strcmp(own->backend, "cpu") != 0)
+    own->device = own->device ? own->device : g_strdup(own->backend);
+    if (strcmp(own->backend, "cpu") != 0 && !is_cuda(own))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--backend: expected cpu or cuda, got '%s'", own->backend);
     if (!own->output)
@@ -104,8 +104,8 @@ static bool write_file(const Own *own, const GArray *list, const CommandOptions 
                        GError **error)
 {
     g_autofree char *comment =
-        g_strdup_printf("kilter " KILTER_VERSION " profile, cpu backend, %d ranks on %s",
-                        own->ranks, g_get_host_name());
+        g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
+                        own->backend, own->ranks, g_get_host_name());
     g_autofree char *text = measurements_write(list, comment);
     g_autoptr(GError) trouble = NULL;
     if (!g_file_set_contents(own->output, text, -1, &trouble))
@@ -125,6 +125,18 @@ static bool write_file(const Own *own, const GArray *list, const CommandOptions 
     return true;
 }
 
+/* float32; with cuda a GPU a process. */
+static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, uint32_t rank,
+                                GError **error)
+{
+    const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
+                                 .n_ranks = n_ranks,
+                                 .process = rank,
+                                 .n_processes = n_ranks};
+    return is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
+                        : exec_mpi_new(sizeof(float));
+}
+
 static bool profile_as_rank(const Own *own, int argc, char **argv,
                             const CommandOptions *options, GError **error)
 {
@@ -135,7 +147,9 @@ static bool profile_as_rank(const Own *own, int argc, char **argv,
     if (n_ranks != (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--ranks %d: mpirun started %u",
                            own->ranks, n_ranks);
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(float));
+    g_autoptr(ExecBackend) backend = backend_new(own, n_ranks, rank, error);
+    if (!backend)
+        return false;
     g_autoptr(GArray) list = measurements_new();
     const ExecProfile profile = {own->device, (uint32_t)own->warm_up,
                                  (uint32_t)own->repeats, options->planner.seed};
@@ -161,6 +175,11 @@ static bool start_ranks(const Own *own, int argc, char **argv,
     uint32_t unused;
     if (!exec_mpi_built())
         return exec_mpi_start(&unused, &unused, error);
+    if (is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "profile --backend cuda: %d ranks need as many GPUs, %u are "
+                           "here",
+                           own->ranks, exec_cuda_gpus());
     for (int i = 1; i < argc; i++) {
         g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
         if (!graph)
@@ -178,8 +197,9 @@ static bool start_ranks(const Own *own, int argc, char **argv,
     g_autofree char *repeats = g_strdup_printf("--repeats=%d", own->repeats);
     g_autofree char *timeout = g_strdup_printf("--timeout=%d", own->timeout_s);
     g_autofree char *largest = g_strdup_printf("--largest=%.0f B", own->largest_bytes);
-    g_strv_builder_add_many(list, "--output", own->output, "--device", own->device, seed,
-                            ranks, warm_up, repeats, timeout, largest, NULL);
+    g_strv_builder_add_many(list, "--output", own->output, "--backend", own->backend,
+                            "--device", own->device, seed, ranks, warm_up, repeats,
+                            timeout, largest, NULL);
     if (options->json)
         g_strv_builder_add(list, "--json");
     if (options->quiet)
@@ -204,7 +224,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
          "Write the measurements (CSV, see data/measurement.h)", "FILE"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &own.device,
-         "What to call the type of the ranks' devices (default cpu)", "NAME"},
+         "What to call the type of the ranks' devices (default: the backend)", "NAME"},
         {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,
          "Largest tensor of the collectives (default 16 MiB)", "BYTES"},
         {"warm-up", 0, 0, G_OPTION_ARG_INT, &own.warm_up,

@@ -424,7 +424,7 @@ static bool check_gpus(const ExecCudaWorld *world, GError **error)
 }
 
 ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
-                           GError **error)
+                             GError **error)
 {
     const bool host = world->ranks == EXEC_CUDA_HOST;
     if (!host && !check_gpus(world, error))
@@ -439,8 +439,12 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
     cuda->together = world->ranks != EXEC_CUDA_GPUS;
     cuda->n_places = cuda->together ? 1 : n_local;
     cuda->place = g_new0(Place, cuda->n_places);
+    /* Processes of one node each take their own of its GPUs. */
+    const uint32_t first = cuda->together ? 0 : cuda->base.first,
+                   gpus = host ? 1 : kilter_cuda_gpus();
     for (uint32_t i = 0; i < cuda->n_places; i++)
-        place_init(&cuda->place[i], host, (int)i, element_bytes == sizeof(float));
+        place_init(&cuda->place[i], host, (int)((first + i) % gpus),
+                   element_bytes == sizeof(float));
     if (!cuda->together && cuda_check(&cuda->base, NULL))
         connect_gpus(cuda, world);
     if (!cuda_check(&cuda->base, error)) {
