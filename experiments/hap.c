@@ -252,12 +252,11 @@ static bool round_of(Alternation *a, double *ratio, const double *memory_s,
     return done;
 }
 
-/* memory_s: as in SynthOptions. */
+/* memory_s: as in SynthOptions. history: ratios that were searched with it; from there on rounds only repeat. */
 static bool alternate(Alternation *a, const double *start, const double *memory_s,
-                      GError **error)
+                      GPtrArray *history, GError **error)
 {
     uint32_t n = a->view->n_devices;
-    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
                              !planner_is_late(a->options);
@@ -326,7 +325,8 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
     if (high == 0 && !planner_is_late(a->options))
         return spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
-    return high == 0 || alternate(a, start, memory_s, error);
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    return high == 0 || alternate(a, start, memory_s, history, error);
 }
 
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these ratios and at its best. */
@@ -395,13 +395,14 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     if (!segments_make(options->segments, graph, segment, error))
         return false;
     a.segment = options->segments ? segment : NULL;
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
-    bool done = alternate(&a, proportional, NULL, error) &&
-                (homogeneous || !fits(&a) || alternate(&a, even, NULL, error));
+    bool done = alternate(&a, proportional, NULL, history, error) &&
+                (homogeneous || !fits(&a) || alternate(&a, even, NULL, history, error));
     if (done && options->search == SEARCH_EXACT)
         done = (fits(&a) || !a.best || save_memory(&a, proportional, error)) &&
                consider_baselines(&a, proportional, error) &&
-               consider_baselines(&a, even, error);
+               (homogeneous || consider_baselines(&a, even, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
@@ -424,7 +425,8 @@ bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
     if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
         return true;
     Alternation a = {.graph = graph, .view = view, .options = options};
-    bool done = alternate(&a, start, memory_s, error);
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    bool done = alternate(&a, start, memory_s, history, error);
     if (done && a.best && better(a.best, plan)) {
         give(&a, plan);
         done = plan_complete(plan, graph, view, error);
