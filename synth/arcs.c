@@ -9,15 +9,15 @@
 
 /* Reads and saved forms of an input that occur together, priced from each form that it is held in. */
 typedef struct {
-    double s[FORM_MAX];      /* [form's number]; INFINITY if it cannot be */
+    Times s[FORM_MAX];       /* [form's number]; INFINITY if it cannot be */
     uint8_t after[FORM_MAX]; /* number of the form in which it is afterwards */
 } Ask;
 
-/* Prices by class for one input: asks, and contributions from the form made to that of the sum. */
+/* Prices for one input: asks, and contributions from the form made to that of the sum. */
 typedef struct {
     Index keys; /* reads and saved forms -> ask */
     GArray *asks;
-    double contribution[FORM_MAX][FORM_MAX]; /* [made][gradient's number] */
+    Times contribution[FORM_MAX][FORM_MAX]; /* [made][gradient's number] */
 } Input;
 
 /* What is left of a group without its forms of dy: key, and the least cost by arrival. */
@@ -29,20 +29,28 @@ typedef struct {
         [TRANSITION_OUT]; /* forms of dy that the backward reads, where contributions are dy itself */
 } Part;
 
+/* What a group is without its forms of dy, and those. */
+typedef struct {
+    uint32_t part, wanted;
+} Member;
+
+/* Which parts there are is the same for all device classes; costs are filled in for one class, `h`, after the other. */
 typedef struct {
     const Choices *c;
-    uint32_t h;    /* class */
+    uint32_t h;
     uint32_t n_dy; /* arrivals of all outputs' gradients, the last one innermost */
     Input input[TRANSITION_IN];
     Index wanted;     /* forms of dy that the backward reads -> */
-    GArray *wanted_s; /* double [wanted * n_dy + dy] */
+    double *wanted_s; /* [(class * wanted + wanted) * n_dy + dy] */
     Index shared;     /* those sets where contributions are dy itself -> */
     double *alias_s;  /* see price_aliases */
+    Member *member;   /* [group] */
     Index parts;
-    GArray *part;   /* Part */
-    GArray *part_s; /* double [part * n_dy + dy] */
-    Index firsts;   /* parts without the second input */
-    GArray *first;  /* Part: one of them */
+    GArray *part;       /* Part */
+    double *part_s;     /* [part * n_dy + dy] */
+    Index firsts;       /* parts without the second input */
+    GArray *first;      /* Part: one of them */
+    uint32_t *first_of; /* [part] */
     /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
     double *first_s;
     uint32_t *first_to; /* [first * n_dy + dy]: the outputs' part of `to` */
@@ -50,9 +58,14 @@ typedef struct {
     double *row;        /* [to] */
 } Table;
 
-static double step_s(const Step *step, uint32_t h)
+static const Times impossible = {
+    {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY}};
+
+/* Adds all that a step takes. */
+static void add_step(const Pricer *pricer, Times *sum, const Step *step)
 {
-    return step->comm_s + step->inner.s[h];
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        sum->s[h] += step->comm_s + step->inner.s[h];
 }
 
 static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
@@ -62,7 +75,7 @@ static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
     if (at < input->asks->len)
         return at;
     const Choices *c = t->c;
-    Ask ask;
+    Ask ask = {0};
     for (uint32_t f = 0; f < c->in[i].n_forms && f < FORM_MAX; f++) {
         FormSet held = form_bit(c->in[i].form[f]);
         Step before = {0}, later = {0};
@@ -71,7 +84,10 @@ static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
             (price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
                          NULL, NULL) &&
              price_reach(c->pricer, c->view.tensor[i], &held, saved, &later, NULL, NULL));
-        ask.s[f] = can ? step_s(&before, t->h) + step_s(&later, t->h) : INFINITY;
+        add_step(c->pricer, &ask.s[f], &before);
+        add_step(c->pricer, &ask.s[f], &later);
+        if (!can)
+            ask.s[f] = impossible;
         ask.after[f] = before.closes ? c->in[i].form_at[reads] : (uint8_t)f;
     }
     g_array_append_val(input->asks, ask);
@@ -85,8 +101,7 @@ static void price_contributions(Table *t, uint32_t i)
     for (Form made = 0; made < FORM_MAX; made++)
         for (uint32_t g = 0; g < c->in[i].n_gradients; g++) {
             Form sum = c->in[i].gradient[g];
-            double *s = &t->input[i].contribution[made][g];
-            *s = 0;
+            Times *s = &t->input[i].contribution[made][g];
             if (i >= view->n_in || view->contribution[i] == GRAPH_NONE)
                 continue;
             FormSet held = form_bit(made);
@@ -95,9 +110,10 @@ static void price_contributions(Table *t, uint32_t i)
                 (view->alias[i] < 0 &&
                  !price_reach(c->pricer, view->contribution[i], &held, form_bit(sum),
                               &step, NULL, NULL)))
-                *s = INFINITY;
+                *s = impossible;
             else
-                *s = step_s(&step, t->h) + view->accumulation_work[i][sum].s[t->h];
+                *s = view->accumulation_work[i][sum];
+            add_step(c->pricer, s, &step);
         }
 }
 
@@ -108,71 +124,90 @@ static uint32_t arrival(const Table *t, uint32_t dy, uint32_t o)
     return o == 0 ? dy / inner : dy % inner;
 }
 
-static double price_one_dy(const Table *t, const FormSet *wanted, uint32_t dy)
+static Times price_one_dy(const Table *t, const FormSet *wanted, uint32_t dy)
 {
     const Choices *c = t->c;
-    double s = 0;
+    Times s = {{0}};
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = form_bit(c->out[o].gradient[arrival(t, dy, o)]);
         Step step = {0};
         if (wanted[o] &&
             !price_reach(c->pricer, graph_gradient(c->pricer->graph, c->op->out[o]),
                          &held, wanted[o], &step, NULL, NULL))
-            return INFINITY;
-        s += step_s(&step, t->h);
+            return impossible;
+        add_step(c->pricer, &s, &step);
     }
     return s;
 }
 
-/* What it costs, by arrival, that the backward reads dy in the forms `wanted`; INFINITY where it cannot. */
-static const double *price_dy(Table *t, const FormSet *wanted)
+/* Prices by arrival, that the backward reads dy in the forms wanted or shared, are kept class by class. */
+static void keep_times(const Table *t, double *to, size_t n, size_t at,
+                       const Times *times)
 {
-    uint32_t at = index_add(&t->wanted, wanted[0] | (uint64_t)wanted[1] << 8);
-    for (uint32_t dy = 0; dy < t->n_dy && at * t->n_dy == t->wanted_s->len - dy; dy++) {
-        double s = price_one_dy(t, wanted, dy);
-        g_array_append_val(t->wanted_s, s);
+    for (uint32_t h = 0; h < t->c->pricer->n_classes; h++)
+        to[h * n + at] = times->s[h];
+}
+
+static uint64_t pack_dy(const FormSet *forms)
+{
+    return forms[0] | (uint64_t)forms[1] << 8;
+}
+
+/* What it costs, by arrival, that the backward reads dy in the forms wanted; INFINITY where it cannot. */
+static void price_dy(Table *t)
+{
+    size_t n = (size_t)t->wanted.n * t->n_dy, at = 0;
+    t->wanted_s = g_new(double, t->c->pricer->n_classes *n);
+    for (uint32_t k = 0; k < t->wanted.n; k++) {
+        const FormSet wanted[] = {(FormSet)t->wanted.key[k],
+                                  (FormSet)(t->wanted.key[k] >> 8)};
+        for (uint32_t dy = 0; dy < t->n_dy; dy++) {
+            Times s = price_one_dy(t, wanted, dy);
+            keep_times(t, t->wanted_s, n, at++, &s);
+        }
     }
-    return &g_array_index(t->wanted_s, double, at * t->n_dy);
 }
 
 /* Conversions of dy to the sums of inputs that get dy itself, once the backward had it in the forms `shared`. */
-static double price_alias(const Table *t, const FormSet *shared, uint32_t dy,
-                          const uint32_t *g)
+static Times price_alias(const Table *t, const FormSet *shared, uint32_t dy,
+                         const uint32_t *g)
 {
     const Choices *c = t->c;
     const OpView *view = &c->view;
     FormSet held[TRANSITION_OUT];
     for (uint32_t o = 0; o < TRANSITION_OUT; o++)
         held[o] = shared[o] | form_bit(c->out[o].gradient[arrival(t, dy, o)]);
-    double s = 0;
+    Times s = {{0}};
     for (uint32_t i = 0; i < view->n_in; i++) {
         Step step = {0};
         if (view->contribution[i] == GRAPH_NONE || view->alias[i] < 0)
             continue;
         if (!price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
                          form_bit(c->in[i].gradient[g[i]]), &step, NULL, NULL))
-            return INFINITY;
-        s += step_s(&step, t->h);
+            return impossible;
+        add_step(c->pricer, &s, &step);
     }
     return s;
 }
 
-/* [((shared * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy]; NULL if no input gets dy itself. */
+/* [(((class * shared + shared) * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy]; NULL if no input gets dy itself. */
 static void price_aliases(Table *t)
 {
     const Choices *c = t->c;
     if (!choices_alias(c, 0) && !choices_alias(c, 1))
         return;
     uint32_t n0 = c->in[0].n_gradients, n1 = c->in[1].n_gradients;
-    t->alias_s = g_new(double, (size_t)t->shared.n *n0 *n1 * t->n_dy);
-    double *s = t->alias_s;
+    size_t n = (size_t)t->shared.n * n0 * n1 * t->n_dy, at = 0;
+    t->alias_s = g_new(double, c->pricer->n_classes *n);
     for (uint32_t k = 0; k < t->shared.n; k++) {
         const FormSet shared[] = {(FormSet)t->shared.key[k],
                                   (FormSet)(t->shared.key[k] >> 8)};
         for (uint32_t g0 = 0; g0 < n0; g0++)
             for (uint32_t g1 = 0; g1 < n1; g1++)
-                for (uint32_t dy = 0; dy < t->n_dy; dy++)
-                    *s++ = price_alias(t, shared, dy, (uint32_t[]){g0, g1});
+                for (uint32_t dy = 0; dy < t->n_dy; dy++) {
+                    Times s = price_alias(t, shared, dy, (uint32_t[]){g0, g1});
+                    keep_times(t, t->alias_s, n, at++, &s);
+                }
     }
 }
 
@@ -190,34 +225,51 @@ static uint64_t first_key(const Part *part)
     return key;
 }
 
+/* Finds what parts groups are made of. */
+static void find_parts(Table *t)
+{
+    const Choices *c = t->c;
+    t->member = g_new(Member, c->groups->len);
+    for (uint32_t g = 0; g < c->groups->len; g++) {
+        const Needs *needs = &g_array_index(c->groups, Group, g).needs;
+        Part part = {0};
+        for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+            part.ask[i] = find_ask(t, i, needs->reads[i], needs->saved[i]);
+            part.makes[i] = needs->makes[i];
+        }
+        for (uint32_t o = 0; o < TRANSITION_OUT; o++) {
+            part.out[o] = needs->out[o];
+            part.shared[o] = choices_alias(c, o) ? needs->wanted_dy[o] : 0;
+        }
+        index_add(&t->shared, pack_dy(part.shared));
+        uint32_t at = index_add(&t->parts, first_key(&part) << 15 | input_key(&part, 1));
+        if (at == t->part->len)
+            g_array_append_val(t->part, part);
+        t->member[g] = (Member){at, index_add(&t->wanted, pack_dy(needs->wanted_dy))};
+    }
+    t->first_of = g_new(uint32_t, t->part->len);
+    for (uint32_t p = 0; p < t->part->len; p++) {
+        const Part *part = &g_array_index(t->part, Part, p);
+        t->first_of[p] = index_add(&t->firsts, first_key(part));
+        if (t->first_of[p] == t->first->len)
+            g_array_append_vals(t->first, part, 1);
+    }
+}
+
 /* Groups to parts. */
 static void drop_dy(Table *t)
 {
     const Choices *c = t->c;
+    for (size_t i = 0; i < (size_t)t->part->len * t->n_dy; i++)
+        t->part_s[i] = INFINITY;
     for (uint32_t g = 0; g < c->groups->len; g++) {
-        const Group *group = &g_array_index(c->groups, Group, g);
-        Part part = {0};
-        for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-            part.ask[i] = find_ask(t, i, group->needs.reads[i], group->needs.saved[i]);
-            part.makes[i] = group->needs.makes[i];
-        }
-        for (uint32_t o = 0; o < TRANSITION_OUT; o++) {
-            part.out[o] = group->needs.out[o];
-            part.shared[o] = choices_alias(c, o) ? group->needs.wanted_dy[o] : 0;
-        }
-        index_add(&t->shared, part.shared[0] | (uint64_t)part.shared[1] << 8);
-        uint32_t at = index_add(&t->parts, first_key(&part) << 15 | input_key(&part, 1));
-        if (at == t->part->len) {
-            g_array_append_val(t->part, part);
-            g_array_set_size(t->part_s, (at + 1) * t->n_dy);
-            for (uint32_t dy = 0; dy < t->n_dy; dy++)
-                g_array_index(t->part_s, double, at * t->n_dy + dy) = INFINITY;
-        }
-        const double *dy_s = price_dy(t, group->needs.wanted_dy);
-        double *s = &g_array_index(t->part_s, double, at * t->n_dy);
+        double least = g_array_index(c->groups, Group, g).least.s[t->h];
+        const Member *member = &t->member[g];
+        const double *dy_s =
+            t->wanted_s + ((size_t)t->h * t->wanted.n + member->wanted) * t->n_dy;
+        double *s = t->part_s + (size_t)member->part * t->n_dy;
         for (uint32_t dy = 0; dy < t->n_dy; dy++)
-            if (group->least.s[t->h] + dy_s[dy] < s[dy])
-                s[dy] = group->least.s[t->h] + dy_s[dy];
+            s[dy] = least + dy_s[dy] < s[dy] ? least + dy_s[dy] : s[dy];
     }
 }
 
@@ -238,28 +290,21 @@ static double *first_at(const Table *t, uint32_t first, uint32_t state, uint32_t
 static void drop_second(Table *t)
 {
     const Choices *c = t->c;
-    g_autofree uint32_t *first_of = g_new(uint32_t, t->part->len);
-    for (uint32_t p = 0; p < t->part->len; p++) {
-        const Part *part = &g_array_index(t->part, Part, p);
-        first_of[p] = index_add(&t->firsts, first_key(part));
-        if (first_of[p] == t->first->len)
-            g_array_append_vals(t->first, part, 1);
-    }
     size_t n = (size_t)t->first->len * c->in[1].n * n_afters(c) * t->n_dy;
-    t->first_s = g_new(double, n);
     for (size_t i = 0; i < n; i++)
         t->first_s[i] = INFINITY;
     for (uint32_t p = 0; p < t->part->len; p++) {
         const Part *part = &g_array_index(t->part, Part, p);
-        const double *from = &g_array_index(t->part_s, double, p * t->n_dy);
+        const double *from = t->part_s + (size_t)p * t->n_dy;
         const Ask *ask = &g_array_index(t->input[1].asks, Ask, part->ask[1]);
         for (uint32_t state = 0; state < c->in[1].n; state++) {
             uint32_t f = state / c->in[1].n_gradients, g = state % c->in[1].n_gradients;
-            double s = ask->s[f] + t->input[1].contribution[part->makes[1]][g];
+            double s =
+                ask->s[f].s[t->h] + t->input[1].contribution[part->makes[1]][g].s[t->h];
             if (!isfinite(s))
                 continue;
             double *to =
-                first_at(t, first_of[p], state, c->survives[1] ? ask->after[f] : 0);
+                first_at(t, t->first_of[p], state, c->survives[1] ? ask->after[f] : 0);
             for (uint32_t dy = 0; dy < t->n_dy; dy++)
                 to[dy] = from[dy] + s < to[dy] ? from[dy] + s : to[dy];
         }
@@ -285,15 +330,24 @@ static const double *alias_at(Table *t, const Part *part, const uint32_t *g)
     const Choices *c = t->c;
     if (!t->alias_s)
         return t->zeros;
-    uint32_t shared =
-        index_add(&t->shared, part->shared[0] | (uint64_t)part->shared[1] << 8);
+    size_t shared =
+        (size_t)t->h * t->shared.n + index_add(&t->shared, pack_dy(part->shared));
     size_t row = (shared * c->in[0].n_gradients + g[0]) * c->in[1].n_gradients + g[1];
     return t->alias_s + row * t->n_dy;
 }
 
-static void least_of(double *to, const uint32_t *at, const double *from,
+/* Mostly arrivals are neighbours in `to` as well. */
+static void least_of(double *restrict to, const uint32_t *at, const double *from,
                      const double *alias_s, double s, uint32_t n)
 {
+    if (at[n - 1] - at[0] == n - 1) {
+        to += at[0];
+        for (uint32_t i = 0; i < n; i++) {
+            double sum = from[i] + alias_s[i] + s;
+            to[i] = sum < to[i] ? sum : to[i];
+        }
+        return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         double sum = from[i] + alias_s[i] + s;
         if (sum < to[at[i]])
@@ -314,7 +368,8 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
     for (uint32_t k = 0; k < t->first->len; k++) {
         const Part *part = &g_array_index(t->first, Part, k);
         const Ask *ask = &g_array_index(t->input[0].asks, Ask, part->ask[0]);
-        double s = ask->s[f0] + t->input[0].contribution[part->makes[0]][g[0]];
+        double s =
+            ask->s[f0].s[t->h] + t->input[0].contribution[part->makes[0]][g[0]].s[t->h];
         if (!isfinite(s))
             continue;
         const double *alias_s = alias_at(t, part, g);
@@ -363,10 +418,12 @@ static void table_clear(Table *t)
     index_clear(&t->shared);
     index_clear(&t->parts);
     index_clear(&t->firsts);
-    g_array_unref(t->wanted_s);
+    g_free(t->wanted_s);
+    g_free(t->member);
     g_array_unref(t->part);
-    g_array_unref(t->part_s);
+    g_free(t->part_s);
     g_array_unref(t->first);
+    g_free(t->first_of);
     g_free(t->first_s);
     g_free(t->alias_s);
     g_free(t->first_to);
@@ -374,40 +431,45 @@ static void table_clear(Table *t)
     g_free(t->row);
 }
 
-static void find_arcs(Choices *c, uint32_t h)
+/* Prices that every class has. */
+static void price_table(Table *t)
 {
-    Table t = {.c = c,
-               .h = h,
-               .n_dy = c->out[0].n_gradients * c->out[1].n_gradients,
-               .wanted_s = g_array_new(FALSE, FALSE, sizeof(double)),
-               .part = g_array_new(FALSE, FALSE, sizeof(Part)),
-               .part_s = g_array_new(FALSE, FALSE, sizeof(double)),
-               .first = g_array_new(FALSE, FALSE, sizeof(Part)),
-               .row = g_new(double, c->n_to)};
-    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-        t.input[i].asks = g_array_new(FALSE, FALSE, sizeof(Ask));
-        price_contributions(&t, i);
-    }
-    drop_dy(&t);
-    drop_second(&t);
-    price_aliases(&t);
-    t.zeros = g_new0(double, t.n_dy);
-    t.first_to = g_new(uint32_t, t.first->len * t.n_dy);
-    for (uint32_t k = 0; k < t.first->len; k++)
-        for (uint32_t dy = 0; dy < t.n_dy; dy++)
-            t.first_to[k * t.n_dy + dy] =
-                output_to(&t, &g_array_index(t.first, Part, k), dy);
-    for (uint32_t in = 0; in < c->n_in; in++) {
-        fill_row(&t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
-        keep_row(&t, c, in);
-    }
-    table_clear(&t);
+    const Choices *c = t->c;
+    price_dy(t);
+    price_aliases(t);
+    t->part_s = g_new(double, (size_t)t->part->len * t->n_dy);
+    t->first_s =
+        g_new(double, (size_t)t->first->len * c->in[1].n * n_afters(c) * t->n_dy);
+    t->zeros = g_new0(double, t->n_dy);
+    t->first_to = g_new(uint32_t, t->first->len * t->n_dy);
+    for (uint32_t k = 0; k < t->first->len; k++)
+        for (uint32_t dy = 0; dy < t->n_dy; dy++)
+            t->first_to[k * t->n_dy + dy] =
+                output_to(t, &g_array_index(t->first, Part, k), dy);
 }
 
 void choices_find_arcs(Choices *c)
 {
+    Table t = {.c = c,
+               .n_dy = c->out[0].n_gradients * c->out[1].n_gradients,
+               .part = g_array_new(FALSE, FALSE, sizeof(Part)),
+               .first = g_array_new(FALSE, FALSE, sizeof(Part)),
+               .row = g_new(double, c->n_to)};
     c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
     c->first_arc = g_new0(uint32_t, c->n_in + 1);
-    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-        find_arcs(c, h);
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        t.input[i].asks = g_array_new(FALSE, FALSE, sizeof(Ask));
+        price_contributions(&t, i);
+    }
+    find_parts(&t);
+    price_table(&t);
+    for (t.h = 0; t.h < c->pricer->n_classes; t.h++) {
+        drop_dy(&t);
+        drop_second(&t);
+        for (uint32_t in = 0; in < c->n_in; in++) {
+            fill_row(&t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
+            keep_row(&t, c, in);
+        }
+    }
+    table_clear(&t);
 }

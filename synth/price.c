@@ -152,16 +152,30 @@ static void charge_memory(Pricer *pricer, const double *lo, const double *hi,
     find_savers(pricer);
 }
 
+static guint hash_conversions(gconstpointer key)
+{
+    const Conversions *all = key;
+    return (guint)((all->bytes ^ (uint64_t)all->roles << 56) *
+                       UINT64_C(0x9e3779b97f4a7c15) >>
+                   32);
+}
+
+static gboolean same_conversions(gconstpointer a, gconstpointer b)
+{
+    const Conversions *x = a, *y = b;
+    return x->bytes == y->bytes && x->roles == y->roles && x->forms == y->forms;
+}
+
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s)
 {
-    *pricer =
-        (Pricer){.graph = graph,
-                 .view = view,
-                 .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
-                 .alike = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
-                 .part = 1,
-                 .exact = true};
+    *pricer = (Pricer){
+        .graph = graph,
+        .view = view,
+        .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
+        .alike = g_hash_table_new_full(hash_conversions, same_conversions, g_free, NULL),
+        .part = 1,
+        .exact = true};
     charge_memory(pricer, ratio, ratio, memory_s);
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
@@ -347,45 +361,48 @@ static void find_detours(const Pricer *pricer, Conversions *all)
         Conversion *best = &all->from_to[from][to];
         if (!a->can || !b->can || from == to)
             continue;
-        Conversion two = {
-            .can = true, .via = via, .kind = a->kind, .then = b->kind, .step = a->step};
-        two.step.closes |= b->step.closes;
-        two.step.comm_s += b->step.comm_s;
-        times_add(pricer, &two.step.inner, &b->step.inner);
-        two.total_s = two.step.comm_s + times_max(pricer, &two.step.inner);
-        if (!best->can || two.total_s < best->total_s)
-            *best = two;
+        Step step = a->step;
+        step.closes |= b->step.closes;
+        step.comm_s += b->step.comm_s;
+        times_add(pricer, &step.inner, &b->step.inner);
+        double total_s = step.comm_s + times_max(pricer, &step.inner);
+        if (!best->can || total_s < best->total_s)
+            *best = (Conversion){.can = true,
+                                 .via = via,
+                                 .kind = a->kind,
+                                 .then = b->kind,
+                                 .step = step,
+                                 .total_s = total_s};
     }
 }
 
-/* What the price of a conversion depends on. */
-static char *describe_tensor(const Graph *graph, TensorId id, FormSet forms)
+/* Of a tensor, with what their prices depend on. */
+static Conversions describe_conversions(const Graph *graph, TensorId id)
 {
     const Tensor *tensor = graph_tensor(graph, id);
-    int of = tensor->of == GRAPH_NONE ? -1 : (int)graph_tensor(graph, tensor->of)->role;
-    return g_strdup_printf("%" G_GUINT64_FORMAT " %x %d %d", tensor_bytes(tensor), forms,
-                           tensor->role, of);
+    uint32_t of =
+        tensor->of == GRAPH_NONE ? 0 : 1u + graph_tensor(graph, tensor->of)->role;
+    return (Conversions){.bytes = tensor_bytes(tensor),
+                         .roles = (uint32_t)tensor->role << 8 | of,
+                         .forms = price_forms(graph, id)};
 }
 
 static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
 {
     if (pricer->conversions[tensor])
         return pricer->conversions[tensor];
-    FormSet forms = price_forms(pricer->graph, tensor);
-    char *key = describe_tensor(pricer->graph, tensor, forms);
-    Conversions *all = g_hash_table_lookup(pricer->alike, key);
+    const Conversions what = describe_conversions(pricer->graph, tensor);
+    Conversions *all = g_hash_table_lookup(pricer->alike, &what);
     if (!all) {
-        all = g_new0(Conversions, 1);
-        all->forms = forms;
+        all = g_memdup2(&what, sizeof what);
         for (Form from = 0; from < FORM_MAX; from++)
             for (Form to = 0; to < FORM_MAX; to++)
-                if ((forms >> from & 1u) && (forms >> to & 1u) && from != to)
+                if ((all->forms >> from & 1u) && (all->forms >> to & 1u) && from != to)
                     find_conversion(pricer, tensor, from, to, &all->from_to[from][to]);
         if (!pricer->direct)
             find_detours(pricer, all);
-        g_hash_table_insert(pricer->alike, g_steal_pointer(&key), all);
+        g_hash_table_add(pricer->alike, all);
     }
-    g_free(key);
     return pricer->conversions[tensor] = all;
 }
 

@@ -41,7 +41,9 @@ typedef struct {
     double total_s; /* communication and the largest inner time */
 } Conversion;
 typedef struct {
-    FormSet forms; /* that the tensor may be held in */
+    uint64_t bytes; /* of the tensor, */
+    uint32_t roles; /* its role and that of the tensor that it belongs to, */
+    FormSet forms;  /* forms that it may be held in */
     Conversion from_to[FORM_MAX][FORM_MAX];
 } Conversions;
 
@@ -50,7 +52,8 @@ typedef struct {
     const ClusterView *view;
     const struct SynthPins *pins;    /* NULL: none; set by whoever has some */
     const Conversions **conversions; /* [tensor], filled as they are asked for; */
-    GHashTable *alike; /* tensors of equal bytes, forms and role share them */
+    GHashTable
+        *alike; /* Conversions: tensors of equal bytes, roles and forms share them */
     double max_share;
     double
         part; /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time */
