@@ -48,6 +48,17 @@ static bool covers(const double *a, const double *b, uint32_t width)
     return true;
 }
 
+/* Whether the row before covers row `i`, or the one after does and is larger: as memory grows and shrinks, mostly one of
+ * them does. */
+static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint32_t i)
+{
+    const double *at = &row[(size_t)i * width];
+
+    if (i > 0 && covers(at - width, at, width))
+        return true;
+    return i + 1 < n && covers(at + width, at, width) && !covers(at, at + width, width);
+}
+
 /* Indices of the rows that no other row covers; of equal rows the first. Caller frees. */
 static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t *n_kept)
 {
@@ -56,7 +67,7 @@ static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t 
 
     for (uint32_t i = 0; i < n; i++) {
         const double *candidate = &row[(size_t)i * width];
-        bool covered = false;
+        bool covered = neighbour_covers(row, n, width, i);
         for (uint32_t k = 0; k < count && !covered; k++)
             covered = covers(&row[(size_t)kept[k] * width], candidate, width);
         if (covered)
