@@ -1,11 +1,12 @@
-/* The ratio LP: rows over classes of equal devices, cutting planes, prices back to
- * devices, check. */
+/* The ratio LP: rows over classes of equal devices, interior point or cutting planes,
+ * prices back to devices, check. */
 #include <math.h>
 #include <string.h>
 
 #include "balance/balance.h"
 #include "balance/check.h"
 #include "balance/cuts.h"
+#include "balance/interior.h"
 
 /* --- input --- */
 
@@ -226,12 +227,32 @@ static bool fail_infeasible(const Balance *b, GError **error)
                        missing, b->memory->instr[point]);
 }
 
+/* Cutting planes end at a vertex and take a time that grows with the classes more than
+ * with the stages, an interior point the other way round: measured (tests/bench). */
+static bool favours_interior(const BalanceRows *rows)
+{
+    enum { FEW = 4, PIECES = 16 };
+    return rows->n_segments == 1 && rows->n_classes > FEW &&
+           rows->piece->len <= PIECES * rows->n_classes * rows->n_classes;
+}
+
+/* false when it is for the cutting planes to solve or to say what is wrong. */
+static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
+{
+    if (!favours_interior(b->rows))
+        return false;
+    scale_pieces(b);
+    return balance_interior(b->rows, &b->cuts) && finish(b, ratio, report, NULL);
+}
+
 static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
     enum { ATTEMPTS = 3 };
     /* Starts from ratios proportional to speed; what costs nothing keeps them. */
     memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);
+    if (solve_interior(b, ratio, report))
+        return true;
     for (uint32_t attempt = 0;; attempt++) {
         g_autoptr(GError) failed = NULL;
         scale_pieces(b);

@@ -2,6 +2,7 @@
  * not change it. */
 #include "balance/balance.h"
 #include "tests/support/random_linear.h"
+#include "tests/support/written_lp.h"
 #include "tests/test.h"
 
 /* A random instance; memory may be NULL. */
@@ -302,7 +303,8 @@ static void test_no_grid_point_beats_the_bound(void **state)
                 nearest = fmin(nearest, time_of(&it, point));
             }
         }
-        assert_at_most(report.dual_s, nearest);
+        /* but for the rounding of two sums */
+        assert_at_most(report.dual_s, nearest * (1 + 1e-14));
         /* and the grid comes near it: the bound is not an empty one */
         assert_at_most(nearest, 1.1 * report.dual_s);
     }
@@ -328,6 +330,69 @@ static void test_larger_instances_are_proved(void **state)
         assert_close(report.dual_s, report.time_s, 1e-9);
         assert_true(excess_of(&it, ratio) <= 1);
     }
+}
+
+/* --- many classes --- */
+
+static void test_many_classes_equal_the_written_lp(void **state)
+{
+    (void)state;
+    static const uint32_t classes[] = {5, 6, 8, 12, 16, 24};
+    for (uint32_t trial = 0; trial < 120; trial++) {
+        uint32_t n = classes[trial % G_N_ELEMENTS(classes)];
+        const RandomShape shape = {n + trial % 3, n, 10 + trial % 7 * 5, 1, 0.5,
+                                   trial % 2 == 0};
+        g_auto(Instance) it = instance_new(3000 + trial, &shape, 0);
+        /* Now and then a device that can do nothing. */
+        if (trial % 5 == 0) {
+            it.view->device[n - 1].rate = 0;
+            for (uint32_t i = 0; i < shape.n_stages; i++)
+                it.linear->stage[i].fixed.flops = 0;
+        }
+        /* The written LP has no rate 0: without the device. */
+        ClusterView working = {.device = g_newa(Device, it.view->n_devices)};
+        for (uint32_t j = 0; j < it.view->n_devices; j++) {
+            if (it.view->device[j].rate > 0)
+                working.device[working.n_devices++] = it.view->device[j];
+        }
+        double ratio[26], written = written_lp_time(it.linear, &working, 60);
+        BalanceReport report;
+        g_autoptr(GError) error = NULL;
+        balance_ratios(it.linear, NULL, it.view, 1, ratio, &report, &error);
+        assert_no_error(error);
+        assert_simplex(&it, ratio);
+        assert_close(report.time_s, written, 1e-7);
+        assert_close(report.dual_s, report.time_s, 1e-9);
+    }
+}
+
+/* Up to 64 kinds of device, memory that does not bind, binds, or has no ratios. */
+static void test_up_to_64_classes_are_proved(void **state)
+{
+    (void)state;
+    static const double tights[] = {0, 0.6, 0.9, 1.2};
+    uint32_t solved = 0, refused = 0;
+    for (uint32_t trial = 0; trial < 60; trial++) {
+        uint32_t n = 5 + trial;
+        const RandomShape shape = {n, n, 20 + trial % 4 * 40, 1, 0.5, trial % 2 == 0};
+        g_auto(Instance) it =
+            instance_new(4000 + trial, &shape, tights[trial % G_N_ELEMENTS(tights)]);
+        double ratio[64];
+        BalanceReport report;
+        g_autoptr(GError) error = NULL;
+        if (!balance_ratios(it.linear, it.memory, it.view, 1, ratio, &report, &error)) {
+            assert_error(error, KILTER_ERROR_INFEASIBLE, "no ratios fit the memory");
+            refused++;
+            continue;
+        }
+        assert_simplex(&it, ratio);
+        assert_close(report.time_s, time_of(&it, ratio), 1e-12);
+        assert_close(report.dual_s, report.time_s, 1e-9);
+        assert_true(excess_of(&it, ratio) <= 1);
+        solved++;
+    }
+    assert_true(solved >= 40);
+    assert_true(refused >= 3);
 }
 
 /* --- invariances --- */
@@ -476,6 +541,8 @@ int main(void)
         cmocka_unit_test(test_equals_every_vertex),
         cmocka_unit_test(test_no_grid_point_beats_the_bound),
         cmocka_unit_test(test_larger_instances_are_proved),
+        cmocka_unit_test(test_many_classes_equal_the_written_lp),
+        cmocka_unit_test(test_up_to_64_classes_are_proved),
         cmocka_unit_test(test_permuting_devices_permutes_ratios),
         cmocka_unit_test(test_classes_change_nothing),
         cmocka_unit_test(test_scales_with_time),

@@ -1,0 +1,489 @@
+#include "balance/interior.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Stop when the gap is this small, in units of the objective at the start. */
+#define GAP 1e-11
+
+enum { MAX_ITERATIONS = 60 };
+
+/* Row p, c is at p * n + c: of a piece, and from n_pieces on of a limit. */
+typedef struct {
+    const BalanceRows *rows;
+    uint32_t n, n_pieces, n_all; /* classes, pieces, pieces and limits */
+    uint32_t *merged;            /* [piece of rows] its piece here */
+    double *a, *v;               /* [row] base and slope */
+    double *w, *y, *dw, *dy;     /* [row] slack, price, and their step */
+    double *d, *inverse;         /* [row] y / w, 1 / w */
+    double *e;                   /* [row] the next dy */
+    double *broken;              /* [row of a limit] a + v x + w: what x lacks */
+    double *total;               /* [piece] S_p */
+    uint32_t *top;               /* [piece] its largest d */
+    double *x, *z, *dx, *dz;     /* [class] */
+    double *f, *g, *unit, *u;    /* [class] right side, sum v y, M^-1 count, D v */
+    double *m;                   /* [class][class] M, then its Cholesky factor */
+    double lambda, d_lambda;
+} Interior;
+
+/* Of a whole step dw, dx, dy, dz. */
+typedef struct {
+    double primal, dual;             /* largest -dw / w or -dx / x, -dy / y or -dz / z */
+    double first_p, first_d, second; /* sums of y dw + z dx, w dy + x dz, dy dw + dx dz */
+} Step;
+
+/* --- set up --- */
+
+/* seconds max_c x_c: all the terms of a segment. */
+static bool is_largest_share(const Interior *ip, const double *a, const double *v)
+{
+    double largest = 0;
+    for (uint32_t c = 0; c < ip->n; c++)
+        largest = fmax(largest, v[c]);
+    for (uint32_t c = 0; c < ip->n; c++) {
+        if (a[c] != 0 || (v[c] != largest && !ip->rows->idle[c]))
+            return false;
+    }
+    return true;
+}
+
+static void read_row(Interior *ip, uint32_t r, double *a, double *v)
+{
+    const BalanceRow *row = &g_array_index(ip->rows->row, BalanceRow, r);
+    *a = row->base;
+    *v = row->n > 0 ? g_array_index(ip->rows->entry, BalanceEntry, row->first).value : 0;
+}
+
+/* Pieces that are seconds times the largest share add up to one. Rows after the first n
+ * of a term, between two splits of the segment, repeat those. */
+static void read_rows(Interior *ip)
+{
+    const BalanceRows *rows = ip->rows;
+    uint32_t n = ip->n, shares = UINT32_MAX;
+    for (uint32_t p = 0; p < rows->piece->len; p++) {
+        uint32_t first = g_array_index(rows->piece, BalancePiece, p).first;
+        double *a = ip->a + (size_t)ip->n_pieces * n,
+               *v = ip->v + (size_t)ip->n_pieces * n;
+        for (uint32_t c = 0; c < n; c++)
+            read_row(ip, first + c, &a[c], &v[c]);
+        ip->merged[p] = ip->n_pieces;
+        if (!is_largest_share(ip, a, v)) {
+            ip->n_pieces++;
+        } else if (shares == UINT32_MAX) {
+            shares = ip->n_pieces++;
+        } else {
+            ip->merged[p] = shares;
+            for (uint32_t c = 0; c < n; c++)
+                ip->v[(size_t)shares * n + c] += v[c];
+        }
+    }
+    ip->n_all = ip->n_pieces + (rows->row->len - rows->first_limit) / n;
+    for (uint32_t i = 0; i < rows->row->len - rows->first_limit; i++) {
+        size_t r = (size_t)ip->n_pieces * n + i;
+        read_row(ip, rows->first_limit + i, &ip->a[r], &ip->v[r]);
+    }
+}
+
+static Interior *interior_new(const BalanceRows *rows)
+{
+    Interior *ip = g_new0(Interior, 1);
+    uint32_t n = ip->n = rows->n_classes, n_pieces = rows->piece->len;
+    size_t n_rows = (size_t)n_pieces * n + rows->row->len - rows->first_limit;
+    ip->rows = rows;
+    ip->merged = g_new(uint32_t, n_pieces);
+    ip->top = g_new(uint32_t, n_pieces);
+    ip->total = g_new(double, n_pieces);
+    ip->a = g_new0(double, 10 * n_rows);
+    ip->v = ip->a + n_rows;
+    ip->w = ip->v + n_rows;
+    ip->y = ip->w + n_rows;
+    ip->dw = ip->y + n_rows;
+    ip->dy = ip->dw + n_rows;
+    ip->d = ip->dy + n_rows;
+    ip->broken = ip->d + n_rows;
+    ip->inverse = ip->broken + n_rows;
+    ip->e = ip->inverse + n_rows;
+    ip->x = g_new0(double, (8 + n) * (size_t)n);
+    ip->z = ip->x + n;
+    ip->dx = ip->z + n;
+    ip->dz = ip->dx + n;
+    ip->f = ip->dz + n;
+    ip->g = ip->f + n;
+    ip->unit = ip->g + n;
+    ip->u = ip->unit + n;
+    ip->m = ip->u + n;
+    read_rows(ip);
+    return ip;
+}
+
+static void interior_free(Interior *ip)
+{
+    g_free(ip->merged);
+    g_free(ip->top);
+    g_free(ip->total);
+    g_free(ip->a);
+    g_free(ip->x);
+    g_free(ip);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Interior, interior_free)
+
+/* g = sum_p v_p y_p */
+static void sum_prices(Interior *ip)
+{
+    memset(ip->g, 0, ip->n * sizeof *ip->g);
+    for (uint32_t p = 0; p < ip->n_all; p++) {
+        const double *v = ip->v + (size_t)p * ip->n, *y = ip->y + (size_t)p * ip->n;
+        for (uint32_t c = 0; c < ip->n; c++)
+            ip->g[c] += v[c] * y[c];
+    }
+}
+
+/* sum y w + sum x z */
+static double gap(const Interior *ip)
+{
+    double sum = 0;
+    for (size_t r = 0; r < (size_t)ip->n_all * ip->n; r++)
+        sum += ip->y[r] * ip->w[r];
+    for (uint32_t c = 0; c < ip->n; c++)
+        sum += ip->x[c] * ip->z[c];
+    return sum;
+}
+
+/* Slacks and prices at x = start with y w equal within a piece. */
+static void start(Interior *ip, const double *x)
+{
+    const double SPARE = 0.1; /* of a piece, or of the largest memory */
+    uint32_t n = ip->n;
+    memcpy(ip->x, x, n * sizeof *x);
+    double sum_mu = 0;
+    for (uint32_t p = 0; p < ip->n_all; p++) {
+        size_t at = (size_t)p * n;
+        double *w = ip->w + at, *y = ip->y + at, largest = 0, sum = 0;
+        bool piece = p < ip->n_pieces;
+        for (uint32_t c = 0; c < n; c++) {
+            w[c] = -ip->a[at + c] - ip->v[at + c] * x[c];
+            largest = fmax(largest, -w[c]);
+        }
+        for (uint32_t c = 0; c < n; c++) {
+            double slack =
+                piece ? w[c] + (1 + SPARE) * largest + 1e-12 : fmax(w[c], SPARE);
+            ip->broken[at + c] = piece ? 0 : slack - w[c];
+            w[c] = slack;
+            sum += 1 / slack;
+        }
+        sum_mu += piece ? 1 / sum : 0;
+        for (uint32_t c = 0; c < n; c++)
+            y[c] = (piece ? 1 / sum : sum_mu / fmax(ip->n_pieces, 1)) / w[c];
+    }
+    sum_prices(ip);
+    double low = INFINITY, mean = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        if (!ip->rows->idle[c])
+            low = fmin(low, ip->g[c] / ip->rows->count[c]);
+        mean += ip->g[c] * x[c];
+    }
+    ip->lambda = low - SPARE * mean - 1e-12;
+    for (uint32_t c = 0; c < n; c++)
+        ip->z[c] = ip->rows->idle[c] ? 0 : ip->g[c] - ip->lambda * ip->rows->count[c];
+}
+
+/* --- a step --- */
+
+/* Adds piece p to M. Of a row that alone binds, d is beyond all others: what it leaves to
+ * them is summed, never subtracted. */
+static void add_piece(Interior *ip, uint32_t p)
+{
+    uint32_t n = ip->n, top = 0;
+    const double *d = ip->d + (size_t)p * n, *v = ip->v + (size_t)p * n;
+    double rest = 0, *u = ip->u;
+    for (uint32_t c = 1; c < n; c++)
+        top = d[c] > d[top] ? c : top;
+    for (uint32_t c = 0; c < n; c++) {
+        rest += c == top ? 0 : d[c];
+        u[c] = d[c] * v[c];
+    }
+    double total = ip->total[p] = rest + d[top];
+    ip->top[p] = top;
+    for (uint32_t b = 0; b < n; b++) {
+        double *m = ip->m + (size_t)b * n, scale = u[b] / total;
+        for (uint32_t c = 0; c < b; c++)
+            m[c] -= scale * u[c];
+        m[b] += scale * v[b] * (b == top ? rest : total - d[b]);
+    }
+}
+
+/* Cholesky of M in its lower half. A pivot lost to rounding belongs to a step that is of
+ * no use: it becomes one that nothing moves. */
+static void factor(uint32_t n, double *m)
+{
+    for (uint32_t b = 0; b < n; b++) {
+        double *row = m + (size_t)b * n, diagonal = row[b];
+        for (uint32_t c = 0; c <= b; c++) {
+            const double *other = m + (size_t)c * n;
+            double sum = row[c];
+            for (uint32_t k = 0; k < c; k++)
+                sum -= row[k] * other[k];
+            if (c < b)
+                row[c] = sum / other[c];
+            else
+                row[c] = sum > 1e-30 * diagonal ? sqrt(sum) : 1e64;
+        }
+    }
+}
+
+static void solve(uint32_t n, const double *m, double *x)
+{
+    for (uint32_t b = 0; b < n; b++) {
+        for (uint32_t c = 0; c < b; c++)
+            x[b] -= m[(size_t)b * n + c] * x[c];
+        x[b] /= m[(size_t)b * n + b];
+    }
+    for (uint32_t b = n; b-- > 0;) {
+        x[b] /= m[(size_t)b * n + b];
+        for (uint32_t c = 0; c < b; c++)
+            x[c] -= m[(size_t)b * n + c] * x[b];
+    }
+}
+
+/* M + diag(z / x) + k count count': the last changes no step with count . dx = 0, and
+ * keeps M regular along x where no ratio is 0. */
+static void factor_normal(Interior *ip)
+{
+    uint32_t n = ip->n;
+    const double *count = ip->rows->count;
+    memset(ip->m, 0, (size_t)n * n * sizeof *ip->m);
+    for (size_t r = 0; r < (size_t)ip->n_all * n; r++) {
+        ip->inverse[r] = 1 / ip->w[r];
+        ip->d[r] = ip->y[r] * ip->inverse[r];
+    }
+    for (uint32_t p = 0; p < ip->n_pieces; p++)
+        add_piece(ip, p);
+    for (uint32_t p = ip->n_pieces; p < ip->n_all; p++) {
+        for (uint32_t c = 0; c < n; c++) {
+            size_t r = (size_t)p * n + c;
+            ip->m[(size_t)c * n + c] += ip->d[r] * ip->v[r] * ip->v[r];
+        }
+    }
+    double scale = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        double *diagonal = &ip->m[(size_t)c * n + c];
+        *diagonal += ip->rows->idle[c] ? 1 : ip->z[c] / ip->x[c];
+        scale += *diagonal * ip->x[c] * ip->x[c];
+    }
+    for (uint32_t b = 0; b < n; b++) {
+        ip->unit[b] = ip->rows->idle[b] ? 0 : count[b];
+        for (uint32_t c = 0; c <= b && !ip->rows->idle[b]; c++)
+            ip->m[(size_t)b * n + c] +=
+                ip->rows->idle[c] ? 0 : scale * count[b] * count[c];
+    }
+    factor(n, ip->m);
+    solve(n, ip->m, ip->unit);
+}
+
+/* What y w of row r must change by: to mu, less what the last step's product adds. */
+static inline double change(const Interior *ip, size_t r, double mu, double second)
+{
+    return mu - ip->y[r] * ip->w[r] - second * ip->dy[r] * ip->dw[r];
+}
+
+/* dy of the rows of p at dx = 0: q - D (sum q - 1 + sum y) / S, into e. */
+static void fixed_step(const Interior *ip, uint32_t p, double mu, double second)
+{
+    uint32_t n = ip->n;
+    size_t at = (size_t)p * n;
+    double *e = ip->e + at, sum = 0, lack = 1, others = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        e[c] = (change(ip, at + c, mu, second) + ip->y[at + c] * ip->broken[at + c]) *
+               ip->inverse[at + c];
+        sum += e[c];
+        lack -= ip->y[at + c];
+    }
+    if (p >= ip->n_pieces)
+        return;
+    double shift = (sum - lack) / ip->total[p];
+    uint32_t top = ip->top[p];
+    e[top] = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        e[c] -= c == top ? 0 : ip->d[at + c] * shift;
+        others += e[c];
+    }
+    e[top] = lack - others;
+}
+
+/* Adds to e what dx makes of dy: D (v dx - sum D v dx / S). */
+static void add_ratio_step(const Interior *ip, uint32_t p, double *e)
+{
+    uint32_t n = ip->n, top = p < ip->n_pieces ? ip->top[p] : n;
+    size_t at = (size_t)p * n;
+    double mean = 0, others = 0;
+    for (uint32_t c = 0; c < n; c++)
+        mean += ip->d[at + c] * ip->v[at + c] * ip->f[c];
+    mean = p < ip->n_pieces ? mean / ip->total[p] : 0;
+    for (uint32_t c = 0; c < n; c++) {
+        double add = ip->d[at + c] * (ip->v[at + c] * ip->f[c] - mean);
+        add = c == top ? 0 : add;
+        e[c] += add;
+        others += add;
+    }
+    if (top < n)
+        e[top] -= others;
+}
+
+/* dx into f, and dlambda. */
+static void solve_ratios(Interior *ip, double mu, double second)
+{
+    uint32_t n = ip->n;
+    const double *count = ip->rows->count;
+    double along = 0, length = 0, *f = ip->f;
+    for (uint32_t c = 0; c < n; c++)
+        f[c] = ip->rows->idle[c] ? 0
+                                 : ip->lambda * count[c] - ip->g[c] +
+                                       (mu - second * ip->dx[c] * ip->dz[c]) / ip->x[c];
+    for (uint32_t p = 0; p < ip->n_all; p++) {
+        const double *v = ip->v + (size_t)p * n, *e = ip->e + (size_t)p * n;
+        fixed_step(ip, p, mu, second);
+        for (uint32_t c = 0; c < n; c++)
+            f[c] -= v[c] * e[c];
+    }
+    solve(n, ip->m, f);
+    for (uint32_t c = 0; c < n; c++) {
+        along += count[c] * f[c];
+        length += count[c] * ip->unit[c];
+    }
+    ip->d_lambda = -along / length;
+    for (uint32_t c = 0; c < n; c++)
+        f[c] += ip->d_lambda * ip->unit[c];
+}
+
+/* What a step dp of p (primal) and dq of q (dual) does to the lengths and the gap. */
+static inline void note_step(Step *step, double p, double dp, double q, double dq)
+{
+    double inverse = 1 / (p * q), shrink_p = -dp * q * inverse,
+           shrink_q = -dq * p * inverse;
+    step->primal = shrink_p > step->primal ? shrink_p : step->primal;
+    step->dual = shrink_q > step->dual ? shrink_q : step->dual;
+    step->first_p += q * dp;
+    step->first_d += p * dq;
+    step->second += dp * dq;
+}
+
+/* dw of the rows of p, and dy complete. */
+static Step step_rows(const Interior *ip, uint32_t p, double mu, double second, Step step)
+{
+    add_ratio_step(ip, p, ip->e + (size_t)p * ip->n);
+    for (size_t r = (size_t)p * ip->n; r < (size_t)(p + 1) * ip->n; r++) {
+        const double w = ip->w[r], y = ip->y[r], dy = ip->e[r],
+                     dw = (change(ip, r, mu, second) - w * dy) * w / (w * y);
+        ip->dw[r] = dw;
+        note_step(&step, w, dw, y, dy);
+    }
+    return step;
+}
+
+/* Newton's step to y w = x z = mu, less `second` times the last step's products. */
+static Step find_step(Interior *ip, double mu, double second)
+{
+    Step step = {0};
+    solve_ratios(ip, mu, second);
+    for (uint32_t p = 0; p < ip->n_all; p++)
+        step = step_rows(ip, p, mu, second, step);
+    double *dy = ip->dy;
+    ip->dy = ip->e;
+    ip->e = dy;
+    for (uint32_t c = 0; c < ip->n; c++) {
+        if (ip->rows->idle[c])
+            continue;
+        double product = mu - ip->x[c] * ip->z[c] - second * ip->dx[c] * ip->dz[c];
+        ip->dx[c] = ip->f[c];
+        ip->dz[c] = (product - ip->z[c] * ip->dx[c]) / ip->x[c];
+        note_step(&step, ip->x[c], ip->dx[c], ip->z[c], ip->dz[c]);
+    }
+    return step;
+}
+
+static void take_step(Interior *ip, double primal, double dual)
+{
+    uint32_t n = ip->n;
+    for (size_t r = 0; r < (size_t)ip->n_all * n; r++) {
+        ip->w[r] += primal * ip->dw[r];
+        ip->y[r] += dual * ip->dy[r];
+    }
+    for (size_t r = (size_t)ip->n_pieces * n; r < (size_t)ip->n_all * n; r++)
+        ip->broken[r] *= 1 - primal;
+    for (uint32_t c = 0; c < n; c++) {
+        ip->x[c] += primal * ip->dx[c];
+        ip->z[c] += dual * ip->dz[c];
+    }
+    ip->lambda += dual * ip->d_lambda;
+    sum_prices(ip);
+}
+
+/* Predictor and corrector: the first tells how far to aim. */
+static void iterate(Interior *ip, double present)
+{
+    factor_normal(ip);
+    Step step = find_step(ip, 0, 0);
+    double primal = 1 / fmax(1, step.primal), dual = 1 / fmax(1, step.dual);
+    double left = (present + primal * step.first_p + dual * step.first_d +
+                   primal * dual * step.second) /
+                  present;
+    double mu = present / ((double)ip->n_all * ip->n + ip->n) * pow(left, 4);
+    step = find_step(ip, mu, 1);
+    double reach = fmax(0.9, 1 - present);
+    take_step(ip, fmin(1, reach / step.primal), fmin(1, reach / step.dual));
+}
+
+/* --- result --- */
+
+static double most_broken(const Interior *ip)
+{
+    double most = 0;
+    for (size_t r = (size_t)ip->n_pieces * ip->n; r < (size_t)ip->n_all * ip->n; r++)
+        most = fmax(most, fabs(ip->broken[r]));
+    return most;
+}
+
+static void read_result(Interior *ip, uint32_t iterations, BalanceCuts *cuts)
+{
+    const BalanceRows *rows = ip->rows;
+    uint32_t n = ip->n;
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++)
+        sum += rows->count[c] * ip->x[c];
+    for (uint32_t c = 0; c < n; c++)
+        cuts->x[c] = ip->x[c] / sum;
+    memset(cuts->price, 0, rows->row->len * sizeof *cuts->price);
+    for (uint32_t p = 0; p < rows->piece->len; p++)
+        memcpy(cuts->price + g_array_index(rows->piece, BalancePiece, p).first,
+               ip->y + (size_t)ip->merged[p] * n, n * sizeof *cuts->price);
+    for (uint32_t i = 0; i < rows->row->len - rows->first_limit; i++)
+        cuts->price[rows->first_limit + i] = ip->y[(size_t)ip->n_pieces * n + i];
+    cuts->value = 0;
+    for (uint32_t p = 0; p < rows->piece->len; p++) {
+        uint32_t r;
+        cuts->value += balance_piece_at(rows, p, cuts->x, &r);
+    }
+    cuts->bound = cuts->value - gap(ip);
+    cuts->rows = ip->n_all * n + 1;
+    cuts->columns = ip->n_pieces + n;
+    cuts->rounds = iterations;
+}
+
+bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts)
+{
+    if (rows->n_segments != 1 || rows->piece->len == 0)
+        return false;
+    g_autoptr(Interior) ip = interior_new(rows);
+    start(ip, cuts->x);
+    for (uint32_t i = 0; i < MAX_ITERATIONS; i++) {
+        double present = gap(ip);
+        if (present <= GAP && most_broken(ip) <= GAP) {
+            read_result(ip, i, cuts);
+            return true;
+        }
+        if (!isfinite(present))
+            return false;
+        iterate(ip, present);
+    }
+    return false;
+}
