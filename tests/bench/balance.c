@@ -72,7 +72,7 @@ int main(void)
     compare(500, 8, 8, 5);
     compare(5000, 8, 2, 1);
     compare(5000, 8, 8, 1);
-    compare(500, 64, 64, 5);
-    compare(5000, 64, 64, 3);
+    compare(500, 64, 64, 1);
+    compare(5000, 64, 64, 1);
     return 0;
 }
