@@ -176,8 +176,7 @@ typedef struct {
     const double *parameter;
     double *time_s; /* [n] */
     bool *fits;     /* [n] */
-    gint next, done;
-    const ScoreOptions *options; /* to watch; NULL: not */
+    gint next;
     GMutex lock;
     GError *error; /* the first */
 } Work;
@@ -201,13 +200,10 @@ static gpointer work_thread(gpointer data)
         g_autoptr(GError) trouble = NULL;
         const bool good = work_one(work, i, &trouble);
         g_mutex_lock(&work->lock);
-        work->done++;
         if (!good && !work->error)
             work->error = g_steal_pointer(&trouble);
         if (!good)
             g_atomic_int_set(&work->next, (gint)work->n);
-        if (work->options && work->options->watch)
-            work->options->watch((uint32_t)work->done, work->n, work->options->data);
         g_mutex_unlock(&work->lock);
     }
     return NULL;
@@ -218,7 +214,7 @@ static bool work_run(Work *work, uint32_t threads, GError **error)
     const uint32_t n = MIN(threads ? threads : g_get_num_processors(), MAX(work->n, 1));
     g_autofree GThread **thread = g_new(GThread *, n);
     g_mutex_init(&work->lock);
-    work->next = work->done = 0;
+    work->next = 0;
     for (uint32_t i = 0; i < n; i++)
         thread[i] = g_thread_new("score", work_thread, work);
     for (uint32_t i = 0; i < n; i++)
@@ -439,8 +435,7 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
                  .n = index->len,
                  .parameter = score->parameter,
                  .time_s = time_s,
-                 .fits = fits,
-                 .options = options};
+                 .fits = fits};
     if (!work_run(&work, options->threads, error))
         return false;
     judge(set, index, &work, score);

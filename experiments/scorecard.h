@@ -44,8 +44,6 @@ typedef struct {
 typedef struct {
     uint32_t max_fitted; /* calibration trials to fit to, evenly chosen; 0: all */
     uint32_t threads;    /* 0: one a core */
-    void (*watch)(uint32_t done, uint32_t total, void *data);
-    void *data;
 } ScoreOptions;
 
 /* Predicts all trials at the set's starting values, without a fit. */
