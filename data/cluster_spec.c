@@ -6,7 +6,7 @@
 #include "data/network_spec.h"
 
 /* The fitted lines that the stage model prices with. Latencies are those of the rings of
- * sim/lowering.h over routes of the largest latency, bandwidths the host's: what the
+ * sim/lower/lowering.h over routes of the largest latency, bandwidths the host's: what the
  * network's inner links add is for the simulation of flows to say. */
 static void price(Cluster *cluster, const HostSpec *spec)
 {

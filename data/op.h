@@ -23,7 +23,7 @@
  * all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an optional
  * operand the last term counts that operand's additions, and falls away where it is left out.
  *
- * To add an op: add its row here, its gradient in data/autodiff.c, its kernels in exec/kernels.c and exec/cuda/kernels.c;
+ * To add an op: add its row here, its gradient in data/autodiff.c, its kernels in exec/kernels/kernels.c and exec/cuda/kernels.c;
  * the conformance test then runs every rule that follows from the row.
  */
 #ifndef KILTER_DATA_OP_H

@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-#include "exec/kernels.h"
+#include "exec/kernels/kernels.h"
 
 static bool drives(const Contraction *c, uint32_t operand, uint32_t loop)
 {

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "exec/kernels.h"
+#include "exec/kernels/kernels.h"
 
 void exec_run_op(const Graph *graph, OpId id, const ExecTensor *in, ExecTensor *out)
 {

@@ -1,8 +1,8 @@
 #include "experiments/planner.h"
 
 #include "balance/balance.h"
-#include "experiments/planner_make.h"
-#include "experiments/segments.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/segments.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define KILTER_EXPERIMENTS_PLANNER_H
 
 #include "data/data.h"
-#include "experiments/amp_options.h"
+#include "experiments/planners/amp_options.h"
 #include "sim/sim.h"
 #include "synth/synth.h"
 
@@ -71,7 +71,8 @@ typedef struct {
     uint32_t search;      /* SearchOption, of hap */
     uint32_t duplex;      /* DuplexOption */
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
-    const char *segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
+    const char *
+        segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
     const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
     AmpPlanOptions amp;    /* of the planners of pipelines */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */

@@ -75,8 +75,8 @@
 #define KILTER_SIM_SIM_H
 
 #include "data/data.h"
+#include "sim/flow/timeline.h"
 #include "sim/options.h"
-#include "sim/timeline.h"
 
 /* --- the pieces that searches price with --- */
 
@@ -285,14 +285,14 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
 typedef struct {
     const char *kind;      /* all_reduce, ..., broadcast, reduce, send, push, pull */
     const char *algorithm; /* ring, ...; NULL: by the tuning table */
-    double bytes; /* of the tensor; of an all-to-all, of each rank (their mean) */
+    double bytes;        /* of the tensor; of an all-to-all, of each rank (their mean) */
     const double *share; /* [rank], relative: what each has of it (all-gather), gets
                             (reduce-scatter), both (all-to-all), or serves (push, pull);
                             NULL: equal. No other kind takes any */
     uint32_t n_shares;
     uint32_t root; /* of broadcast, reduce, push, pull; SIM_EVERY_RANK (push, pull): all
                       are servers */
-    double skew_s;         /* ranks come at random within it */
+    double skew_s; /* ranks come at random within it */
     uint64_t seed;
 } SimLoneOptions;
 

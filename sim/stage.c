@@ -9,8 +9,8 @@
  * that the time is that of sim_duplex_time (HiDup Eq. 4, 5). */
 #include <math.h>
 
+#include "sim/flow/task.h"
 #include "sim/step.h"
-#include "sim/task.h"
 
 typedef struct {
     const SimTasks *tasks;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "sim/random.h"
+#include "sim/event/random.h"
 #include "sim/transfer.h"
 
 /* A pair of groups between which something is sent. */

@@ -12,7 +12,7 @@
 #define KILTER_SYNTH_SYNTH_H
 
 #include "sim/sim.h"
-#include "synth/amp.h"
+#include "synth/amp/amp.h"
 #include "synth/pipeline.h"
 
 typedef struct {
@@ -111,9 +111,9 @@ typedef struct {
  * says that no program keeps all of them.
  *
  * The method: a forward op is decided together with its backward ops. A prefix is a state, the forms of the live tensors
- * and of their gradients, and a label, the closed cost and the open stages (synth/label.h); labels of a state are
+ * and of their gradients, and a label, the closed cost and the open stages (synth/exact/label.h); labels of a state are
  * compared exactly. The relaxation that counts one device class only gives every state an exact cost-to-go
- * (synth/states.h), which with the best program known so far leaves few labels. */
+ * (synth/exact/states.h), which with the best program known so far leaves few labels. */
 bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 
@@ -137,7 +137,7 @@ bool synth_reference(const Graph *graph, const ClusterView *view, const double *
  *
  * The space: the forward ops in graph order, each under a rule whose backward is its adjoint (Identity <-> Reduce,
  * Gather(d) <-> Gather(d)), in stages of any length; before an op any of its inputs can be converted, by collectives and
- * local conversions, which replaces a form that was communicated; parameters as in synth/hidup.c; the goal is loss | Reduce.
+ * local conversions, which replaces a form that was communicated; parameters as in synth/hidup/search.c; the goal is loss | Reduce.
  * A stage is overlapped with the other microbatch's in the backward as in the forward. `optimal`: nothing in the space is faster.
  *
  * The method: a prefix is a state, the forms of live tensors, and a label: psi and -phi of Eq. 4 and 5 with the stage that
@@ -152,7 +152,7 @@ bool synth_reference(const Graph *graph, const ClusterView *view, const double *
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
                  double memory_s, SynthResult *result, GError **error);
 
-/* The program of one group with its batch cut in two microbatches that take turns (synth/turns.c); KILTER_ERROR_INPUT if
+/* The program of one group with its batch cut in two microbatches that take turns (synth/hidup/turns.c); KILTER_ERROR_INPUT if
  * the batch cannot be. */
 Program *synth_duplex(const Program *program, const Graph *graph, GError **error);
 

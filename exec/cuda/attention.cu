@@ -1,4 +1,4 @@
-// Scaled dot-product self-attention; see exec/kernels_attention.c for shapes and equations. All heads of a sample are one
+// Scaled dot-product self-attention; see exec/kernels/attention.c for shapes and equations. All heads of a sample are one
 // batch of matrix products over qkv where it lies.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Sums of products over an op's loops: see exec/contraction.h and exec/kernels_contract.c.
+// Sums of products over an op's loops: see exec/contraction.h and exec/kernels/contract.c.
 #include "exec/cuda/launch.cuh"
 
 extern "C" {

@@ -1,4 +1,4 @@
-// Gating with capacity, top-1 and top-2; see exec/kernels_gate.c. Tokens choose by themselves; an expert then gives out its
+// Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. Tokens choose by themselves; an expert then gives out its
 // slots in the order of tokens, first choices before second ones.
 #include <cmath>
 

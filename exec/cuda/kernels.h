@@ -1,6 +1,6 @@
 /* Kernels of the CUDA backend: one an op kind, on whole tensors or on shards, of float32 or float64 (private to exec).
  *
- * As in exec/kernels.h a kernel reads the shapes and offsets of its operands and never the devices or the rule. Outputs
+ * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the devices or the rule. Outputs
  * may hold anything on entry. Every row of the op table has one (kernels.c). */
 #ifndef KILTER_EXEC_CUDA_KERNELS_H
 #define KILTER_EXEC_CUDA_KERNELS_H
@@ -12,7 +12,7 @@ extern "C" {
 
 #include "exec/backend.h"
 #include "exec/cuda/queue.h"
-#include "exec/kernels.h"
+#include "exec/kernels/kernels.h"
 
 typedef struct {
     CudaQueue *queue;

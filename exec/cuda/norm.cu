@@ -1,4 +1,4 @@
-// Normalisation over the last dim, which is whole: a warp a row. See exec/kernels_norm.c for the equations.
+// Normalisation over the last dim, which is whole: a warp a row. See exec/kernels/norm.c for the equations.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

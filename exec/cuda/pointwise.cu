@@ -1,8 +1,8 @@
-// Elementwise ops and updates; see exec/kernels_pointwise.c and exec/kernels_update.c for what they compute.
+// Elementwise ops and updates; see exec/kernels/pointwise.c and exec/kernels/update.c for what they compute.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
-#include "exec/mask.h"
+#include "exec/kernels/mask.h"
 
 template <typename T> static void gelu(const CudaCall *call)
 {

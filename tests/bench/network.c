@@ -3,8 +3,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "sim/lowering.h"
-#include "sim/queue.h"
+#include "sim/event/queue.h"
+#include "sim/lower/lowering.h"
 #include "tests/bench/bench.h"
 
 /* --- collectives --- */

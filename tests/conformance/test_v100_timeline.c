@@ -2,7 +2,7 @@
  * with the durations of its kernels and the sizes of its gradient buckets: kernels on one
  * stream in the order of the trace; an all-reduce waits for the last kernel that had ended
  * when it began, the updates for all of them. */
-#include "sim/flow.h"
+#include "sim/flow/flow.h"
 #include "tests/test.h"
 
 typedef struct {

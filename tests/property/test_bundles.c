@@ -1,4 +1,4 @@
-/* Messages that are one flow while nothing else comes (sim/bundle.c) end when they would one
+/* Messages that are one flow while nothing else comes (sim/network/bundle.c) end when they would one
  * by one, whatever comes in between. */
 #include "tests/support/collective_case.h"
 

@@ -1,7 +1,7 @@
 /* The duplex search against all choices of small random chains, each written out as stages and timed by sim_duplex_time. */
 #include "tests/test.h"
 
-#include "synth/duplex.h"
+#include "synth/hidup/duplex.h"
 
 enum { RUNS = 400, MAX_NODES = 6, FORMS = 3, MAX_STAGES = MAX_NODES + 1 };
 

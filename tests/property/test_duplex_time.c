@@ -2,7 +2,7 @@
  * first served, each step when the microbatch's step before it is done. */
 #include "tests/test.h"
 
-#include "sim/engine.h"
+#include "sim/event/engine.h"
 #include "sim/sim.h"
 
 enum { RUNS = 300, MAX_STAGES = 40, NETWORK = 0, DEVICE = 1 };

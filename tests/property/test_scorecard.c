@@ -1,5 +1,5 @@
 /* The scorecard's fit: trials that the simulator made itself are met, and the held-out ones predicted. */
-#include "experiments/scorecard.h"
+#include "experiments/scorecard/scorecard.h"
 #include "tests/test.h"
 
 static Trial trial(uint32_t layers, uint32_t pp, uint32_t dp, uint32_t tmp,

@@ -7,7 +7,7 @@
 #ifndef KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 #define KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 
-#include "synth/duplex.h"
+#include "synth/hidup/duplex.h"
 
 typedef struct Artifact Artifact;
 

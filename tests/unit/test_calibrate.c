@@ -4,7 +4,7 @@
 #include <gsl/gsl_rng.h>
 #include <stdlib.h>
 
-#include "experiments/calibrate.h"
+#include "experiments/calibration/calibrate.h"
 #include "sim/sim.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* The event kernel: total order, ties, and a large random run against a sorted array. */
-#include "sim/engine.h"
+#include "sim/event/engine.h"
 #include "tests/test.h"
 
 #include <stdlib.h>

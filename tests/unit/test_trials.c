@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "experiments/trials.h"
+#include "experiments/scorecard/trials.h"
 #include "tests/test.h"
 
 /* A folder with an experiments/scorecard/toy.sql and a data folder, removed by the caller. */

@@ -1,0 +1,40 @@
+/* Dropout's mask, for kernels on the host and on GPUs (private to exec). */
+#ifndef KILTER_EXEC_KERNELS_MASK_H
+#define KILTER_EXEC_KERNELS_MASK_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define EXEC_INLINE static inline __host__ __device__
+#else
+#define EXEC_INLINE static inline
+#endif
+
+/* A number in [0, 1), uniform, as a function of the stream and the element's index in the whole tensor: two rounds of the
+ * finalizer of SplitMix64 (Steele et al. 2014). */
+EXEC_INLINE double mask_uniform(uint64_t stream, uint64_t index)
+{
+    uint64_t z = (stream * UINT64_C(0x9e3779b97f4a7c15)) ^ index;
+    for (uint32_t round = 0; round < 2; round++) {
+        z += UINT64_C(0x9e3779b97f4a7c15);
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        z ^= z >> 31;
+    }
+    return (double)(z >> 11) * 0x1p-53;
+}
+
+/* Index in the whole tensor, of shape `whole`, of element `i` of a shard of shape `dim` at `offset`. */
+EXEC_INLINE uint64_t mask_index(uint32_t rank, const uint32_t *dim,
+                                const uint32_t *offset, const uint32_t *whole, uint64_t i)
+{
+    uint64_t index = 0, size = 1;
+    for (uint32_t d = rank; d-- > 0;) {
+        index += (i % dim[d] + offset[d]) * size;
+        i /= dim[d];
+        size *= whole[d];
+    }
+    return index;
+}
+
+#endif

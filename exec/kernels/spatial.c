@@ -1,0 +1,228 @@
+/* Convolution and pooling over images x[n,c,H,W], y[n,o,P,Q]. Spatial dims are whole;
+ * n, c, o may be shards. */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+
+/* --- convolution ---
+ *
+ *     y[n,o,p,q] = b[o] + sum over c,r,s of x[n,c,i,j] w[o,c,r,s],
+ *     i = p stride + r - padding, j = q stride + s - padding
+ *
+ * where x is 0 outside the image. */
+
+/* What the sum of a convolution visits: three elements that belong together. */
+typedef void (*ConvVisit)(double *x, double *w, double *y);
+
+static void visit_y(double *x, double *w, double *y)
+{
+    *y += *x * *w;
+}
+
+static void visit_x(double *x, double *w, double *y)
+{
+    *x += *y * *w;
+}
+
+static void visit_w(double *x, double *w, double *y)
+{
+    *w += *y * *x;
+}
+
+/* Image row or column that kernel tap `tap` of output `out` reads; false outside the
+ * image. */
+static bool tap_position(const OpAttr *attr, uint32_t out, uint32_t tap, uint32_t extent,
+                         uint32_t *position)
+{
+    const uint64_t padded = (uint64_t)out * attr->stride + tap;
+    if (padded < attr->padding || padded - attr->padding >= extent)
+        return false;
+    *position = (uint32_t)(padded - attr->padding);
+    return true;
+}
+
+/* The visits for one image plane x[H,W], one kernel w[R,S] and one output plane
+ * y[P,Q]. */
+static void conv_planes(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
+                        const ExecTensor *y, uint64_t x0, uint64_t w0, uint64_t y0,
+                        ConvVisit visit)
+{
+    for (uint32_t p = 0; p < y->dim[2]; p++)
+        for (uint32_t r = 0; r < w->dim[2]; r++) {
+            uint32_t i, j;
+            if (!tap_position(attr, p, r, x->dim[2], &i))
+                continue;
+            for (uint32_t q = 0; q < y->dim[3]; q++)
+                for (uint32_t s = 0; s < w->dim[3]; s++)
+                    if (tap_position(attr, q, s, x->dim[3], &j))
+                        visit(x->data + x0 + (uint64_t)i * x->dim[3] + j,
+                              w->data + w0 + (uint64_t)r * w->dim[3] + s,
+                              y->data + y0 + (uint64_t)p * y->dim[3] + q);
+        }
+}
+
+static void conv(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
+                 const ExecTensor *y, ConvVisit visit)
+{
+    const uint64_t channels = x->dim[1], outputs = y->dim[1];
+    const uint64_t x_plane = (uint64_t)x->dim[2] * x->dim[3];
+    const uint64_t w_plane = (uint64_t)w->dim[2] * w->dim[3];
+    const uint64_t y_plane = (uint64_t)y->dim[2] * y->dim[3];
+    for (uint64_t n = 0; n < x->dim[0]; n++)
+        for (uint64_t o = 0; o < outputs; o++)
+            for (uint64_t c = 0; c < channels; c++)
+                conv_planes(attr, x, w, y, (n * channels + c) * x_plane,
+                            (o * channels + c) * w_plane, (n * outputs + o) * y_plane,
+                            visit);
+}
+
+/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none. */
+void kernel_conv2d(const KernelCall *call)
+{
+    const ExecTensor *y = &call->out[0];
+    if (call->op->n_in > 2) {
+        const uint64_t plane = (uint64_t)y->dim[2] * y->dim[3];
+        const uint64_t n = exec_tensor_elements(y);
+        for (uint64_t i = 0; i < n; i++)
+            y->data[i] = call->in[2].data[i / plane % y->dim[1]];
+    }
+    conv(&call->op->attr, &call->in[0], &call->in[1], y, visit_y);
+}
+
+/* In: dy[n,o,P,Q], w[o,c,R,S]. */
+void kernel_conv2d_dx(const KernelCall *call)
+{
+    conv(&call->op->attr, &call->out[0], &call->in[1], &call->in[0], visit_x);
+}
+
+/* In: dy[n,o,P,Q], x[n,c,H,W]. */
+void kernel_conv2d_dw(const KernelCall *call)
+{
+    conv(&call->op->attr, &call->in[1], &call->out[0], &call->in[0], visit_w);
+}
+
+/* --- pooling ---
+ *
+ * Plane by plane; each output (p,q) covers a span of rows and one of columns. */
+
+typedef struct {
+    uint32_t from, to;
+} Span;
+
+typedef Span (*SpanOf)(const OpAttr *attr, uint32_t out, uint32_t in_extent,
+                       uint32_t out_extent);
+
+/* Windows of attr->window every attr->stride, cut at the border. */
+static Span window_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
+                        uint32_t out_extent)
+{
+    (void)out_extent;
+    const uint32_t from = out * attr->stride;
+    return (Span){from, MIN(from + attr->window, in_extent)};
+}
+
+/* Adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the
+ * even cut (the rule of torch.nn.AdaptiveAvgPool2d). */
+static Span adaptive_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
+                          uint32_t out_extent)
+{
+    (void)attr;
+    const uint64_t from = (uint64_t)out * in_extent / out_extent;
+    const uint64_t to = ((uint64_t)(out + 1) * in_extent + out_extent - 1) / out_extent;
+    return (Span){(uint32_t)from, (uint32_t)to};
+}
+
+/* One output of one plane: `x` the image plane, `width` its row length, `y` the output
+ * element. */
+typedef void (*PoolVisit)(double *x, uint32_t width, Span rows, Span columns, double *y,
+                          double *dx);
+
+/* Visits every output of y, with the image planes of x and, where given, of dx. */
+static void pool(const OpAttr *attr, const ExecTensor *x, const ExecTensor *y,
+                 const ExecTensor *dx, SpanOf span, PoolVisit visit)
+{
+    const uint64_t planes = (uint64_t)x->dim[0] * x->dim[1];
+    const uint32_t height = x->dim[2], width = x->dim[3];
+    for (uint64_t i = 0; i < planes; i++)
+        for (uint32_t p = 0; p < y->dim[2]; p++)
+            for (uint32_t q = 0; q < y->dim[3]; q++) {
+                const uint64_t image = i * height * width;
+                visit(x->data + image, width, span(attr, p, height, y->dim[2]),
+                      span(attr, q, width, y->dim[3]),
+                      y->data + (i * y->dim[2] + p) * y->dim[3] + q,
+                      dx ? dx->data + image : NULL);
+            }
+}
+
+/* Index in the plane of the first of the largest elements of a window. */
+static uint64_t window_argmax(const double *x, uint32_t width, Span rows, Span columns)
+{
+    uint64_t best = (uint64_t)rows.from * width + columns.from;
+    for (uint32_t i = rows.from; i < rows.to; i++)
+        for (uint32_t j = columns.from; j < columns.to; j++)
+            if (x[(uint64_t)i * width + j] > x[best])
+                best = (uint64_t)i * width + j;
+    return best;
+}
+
+static void visit_max(double *x, uint32_t width, Span rows, Span columns, double *y,
+                      double *dx)
+{
+    (void)dx;
+    *y = x[window_argmax(x, width, rows, columns)];
+}
+
+static void visit_max_dx(double *x, uint32_t width, Span rows, Span columns, double *dy,
+                         double *dx)
+{
+    dx[window_argmax(x, width, rows, columns)] += *dy;
+}
+
+static double span_area(Span rows, Span columns)
+{
+    return (double)(rows.to - rows.from) * (columns.to - columns.from);
+}
+
+static void visit_mean(double *x, uint32_t width, Span rows, Span columns, double *y,
+                       double *dx)
+{
+    (void)dx;
+    for (uint32_t i = rows.from; i < rows.to; i++)
+        for (uint32_t j = columns.from; j < columns.to; j++)
+            *y += x[(uint64_t)i * width + j] / span_area(rows, columns);
+}
+
+static void visit_mean_dx(double *x, uint32_t width, Span rows, Span columns, double *dy,
+                          double *dx)
+{
+    (void)dx;
+    for (uint32_t i = rows.from; i < rows.to; i++)
+        for (uint32_t j = columns.from; j < columns.to; j++)
+            x[(uint64_t)i * width + j] += *dy / span_area(rows, columns);
+}
+
+/* In: x[n,c,H,W]. */
+void kernel_max_pool2d(const KernelCall *call)
+{
+    pool(&call->op->attr, &call->in[0], &call->out[0], NULL, window_span, visit_max);
+}
+
+/* In: dy[n,c,P,Q], x[n,c,H,W]. */
+void kernel_max_pool2d_dx(const KernelCall *call)
+{
+    pool(&call->op->attr, &call->in[1], &call->in[0], &call->out[0], window_span,
+         visit_max_dx);
+}
+
+/* In: x[n,c,H,W]. */
+void kernel_avg_pool2d(const KernelCall *call)
+{
+    pool(&call->op->attr, &call->in[0], &call->out[0], NULL, adaptive_span, visit_mean);
+}
+
+/* In: dy[n,c,P,Q]. */
+void kernel_avg_pool2d_dx(const KernelCall *call)
+{
+    pool(&call->op->attr, &call->out[0], &call->in[0], NULL, adaptive_span,
+         visit_mean_dx);
+}

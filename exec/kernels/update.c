@@ -1,0 +1,31 @@
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+
+/* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter,
+ * gradient, first and second moment. Out: the next parameter and moments. */
+void kernel_adam(const KernelCall *call)
+{
+    const double *p = call->in[0].data, *g = call->in[1].data;
+    const double *m = call->in[2].data, *v = call->in[3].data;
+    const double unbias1 = 1 / (1 - pow(ADAM_BETA1, ADAM_STEP));
+    const double unbias2 = 1 / (1 - pow(ADAM_BETA2, ADAM_STEP));
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++) {
+        const double m1 = ADAM_BETA1 * m[i] + (1 - ADAM_BETA1) * g[i];
+        const double v1 = ADAM_BETA2 * v[i] + (1 - ADAM_BETA2) * g[i] * g[i];
+        call->out[0].data[i] =
+            p[i] - LEARNING_RATE * m1 * unbias1 / (sqrt(v1 * unbias2) + ADAM_EPSILON);
+        call->out[1].data[i] = m1;
+        call->out[2].data[i] = v1;
+    }
+}
+
+/* In: parameter, gradient. Out: the next parameter. */
+void kernel_sgd(const KernelCall *call)
+{
+    const double *p = call->in[0].data, *g = call->in[1].data;
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = p[i] - LEARNING_RATE * g[i];
+}

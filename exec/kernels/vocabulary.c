@@ -1,0 +1,60 @@
+/* Ops indexed by integers: a device that holds entries [offset, offset + v) of the
+ * vocabulary sees the integers in that range and takes the others as contributing
+ * nothing. */
+#include "exec/kernels/kernels.h"
+
+/* Where `id` lies on dim `dim` of the shard; false if on another device. */
+static bool find_entry(const ExecTensor *shard, uint32_t dim, double id, uint64_t *entry)
+{
+    const double local = id - shard->offset[dim];
+    if (local < 0 || local >= shard->dim[dim])
+        return false;
+    *entry = (uint64_t)local;
+    return true;
+}
+
+/* y[*,h] = table[ids[*],h]. In: ids[*], table[v,h]. */
+void kernel_embedding(const KernelCall *call)
+{
+    const ExecTensor *ids = &call->in[0], *table = &call->in[1];
+    const uint64_t h = table->dim[1], n = exec_tensor_elements(ids);
+    uint64_t row;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(table, 0, ids->data[i], &row))
+            for (uint64_t j = 0; j < h; j++)
+                call->out[0].data[i * h + j] = table->data[row * h + j];
+}
+
+/* dtable[v,h] = sum of the rows of dy whose id is v. In: dy[*,h], ids[*]. */
+void kernel_embedding_dw(const KernelCall *call)
+{
+    const ExecTensor *dy = &call->in[0], *ids = &call->in[1], *dtable = &call->out[0];
+    const uint64_t h = dtable->dim[1], n = exec_tensor_elements(ids);
+    uint64_t row;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(dtable, 0, ids->data[i], &row))
+            for (uint64_t j = 0; j < h; j++)
+                dtable->data[row * h + j] += dy->data[i * h + j];
+}
+
+/* loss = - sum of logp[*,label[*]]. In: logp[*,v], label[*]. */
+void kernel_nll_sum(const KernelCall *call)
+{
+    const ExecTensor *logp = &call->in[0], *label = &call->in[1];
+    const uint64_t v = logp->dim[logp->rank - 1], n = exec_tensor_elements(label);
+    uint64_t entry;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(logp, logp->rank - 1, label->data[i], &entry))
+            call->out[0].data[0] -= logp->data[i * v + entry];
+}
+
+/* dlogp[*,v] = - dloss where v is the label. In: dloss (a scalar), label[*]. */
+void kernel_nll_sum_dx(const KernelCall *call)
+{
+    const ExecTensor *label = &call->in[1], *dlogp = &call->out[0];
+    const uint64_t v = dlogp->dim[dlogp->rank - 1], n = exec_tensor_elements(label);
+    uint64_t entry;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(dlogp, dlogp->rank - 1, label->data[i], &entry))
+            dlogp->data[i * v + entry] = -call->in[0].data[0];
+}

@@ -1,0 +1,12 @@
+/* Whether a plan stays within what its cluster was calibrated on. */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATED_H
+#define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATED_H
+
+#include "sim/sim.h"
+
+/* Instructions whose bytes, on some device, are fewer or more than any that were measured of their kind. 0 on a cluster
+ * that was not calibrated. */
+uint32_t calibrated_outside(const Plan *plan, const Graph *graph,
+                            const ClusterView *view);
+
+#endif

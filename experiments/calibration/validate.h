@@ -1,0 +1,49 @@
+/* Validation: predicted against measured times of a set of plans.
+ *
+ * The set is a CSV file whose first line names the columns, in any order:
+ *
+ *     plan          what the row is about: a plan's file, or any name if predicted_s is given
+ *     measured_s    seconds of an iteration
+ *     predicted_s   optional: seconds; without it the plan's file is evaluated by the analytic model
+ *     group         optional: plans that compete with one another (a model under one slowdown); the best of each group counts
+ *     slowdown      optional: "1=2 0=1.5", as kilter exec took it
+ *
+ * or a store to which kilter exec added rows: a group is a model under one slowdown. */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
+#define KILTER_EXPERIMENTS_CALIBRATION_VALIDATE_H
+
+#include "data/data.h"
+#include "experiments/calibration/statistics.h"
+
+typedef struct {
+    char *plan, *group;
+    double predicted_s, measured_s;
+    uint32_t unmeasured; /* instructions outside of what the cluster was calibrated on */
+} ValidationRow;
+
+/* Of one group: the plan that is predicted fastest, how much slower it is than the fastest. */
+typedef struct {
+    const char *name; /* borrowed from a row */
+    uint32_t n;
+    const char *chosen, *fastest; /* plans, borrowed */
+    double regret;
+    double spearman; /* NaN where there are fewer than two plans, or equal ones */
+} ValidationGroup;
+
+typedef struct {
+    GArray *row;   /* ValidationRow */
+    GArray *group; /* ValidationGroup, those of at least two plans */
+    Agreement agreement;
+    double mean_regret, worst_regret; /* over groups */
+    double within;                    /* share of groups with a regret of at most 5 % */
+} Validation;
+
+/* cluster: evaluates every plan on it instead of what the file says; may be NULL. KILTER_ERROR_INPUT with file and line. */
+Validation *validate_csv(const char *file, const char *cluster, GError **error);
+Validation *validate_store(const char *file, GError **error);
+/* Whether the file begins as an SQLite database does. */
+bool validate_is_store(const char *file);
+void validation_free(Validation *validation);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Validation, validation_free)
+
+#endif

@@ -1,0 +1,46 @@
+#include "experiments/commands/exec_plan.h"
+
+void exec_plan_clear(ExecPlan *source)
+{
+    g_clear_pointer(&source->planner, g_free);
+    g_clear_pointer(&source->granularity, g_free);
+    g_clear_pointer(&source->plan, plan_free);
+    g_clear_pointer(&source->graph, graph_free);
+}
+
+static bool read_file(ExecPlan *source, const char *file, const CommandOptions *options,
+                      GError **error)
+{
+    if (source->planner || source->granularity || options->set)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--planner, --granularity and --set are for MODEL CLUSTER; %s "
+                           "is a plan already",
+                           file);
+    source->plan = plan_read(file, &source->graph, error);
+    return source->plan != NULL;
+}
+
+static bool plan_model(ExecPlan *source, const char *model, const char *cluster_name,
+                       char **slowdown, const CommandOptions *options, GError **error)
+{
+    Granularity granularity = GRANULARITY_MACHINE;
+    const Planner *planner =
+        planner_find(source->planner ? source->planner : "hap", error);
+    if (!planner || (source->granularity &&
+                     !granularity_find(source->granularity, &granularity, error)))
+        return false;
+    g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
+    if (!cluster || !command_stretch(cluster, granularity, slowdown, error))
+        return false;
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    source->plan = planner_plan(planner, model, cluster_name, view, &options->planner,
+                                &source->graph, error);
+    return source->plan != NULL;
+}
+
+bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
+                      const CommandOptions *options, GError **error)
+{
+    return argc == 2 ? read_file(source, argv[1], options, error)
+                     : plan_model(source, argv[1], argv[2], slowdown, options, error);
+}

@@ -1,0 +1,131 @@
+/* The planners of pipelines: AMP's search (NeurIPS'22, Algorithm 1), annealed placements, Megatron's heuristics, and
+ * strategies at random.
+ *
+ * The search orders candidates by predicted time; of the first ones the program is made and simulated, and the fastest that
+ * fits is the plan. That is the paper's last step, which runs them. */
+#include "experiments/planners/make.h"
+#include "synth/synth.h"
+
+typedef struct {
+    const Graph *graph;
+    const ClusterView *view;
+    const PlannerOptions *options;
+    AmpOptions search;
+    Plan *plan;
+    Program *best; /* NULL: none yet */
+    double best_s;
+    bool fits; /* whether `best` does */
+} Trials;
+
+static AmpOptions search_options(const PlannerOptions *options)
+{
+    const AmpPlanOptions *amp = &options->amp;
+    return (AmpOptions){.faithful = amp->cost == AMP_COST_FAITHFUL,
+                        .schedule = (SynthSchedule)amp->schedule,
+                        .chunks = amp->chunks,
+                        .seed = options->seed,
+                        .draws = amp->rank,
+                        .pp = amp->pp,
+                        .dp = amp->dp,
+                        .tmp = amp->tmp,
+                        .mbs = amp->mbs};
+}
+
+static GArray *find_candidates(const Trials *t, AmpMethod method, GError **error)
+{
+    const char *file = t->options->amp.profile;
+    g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
+    if (*file && !profile)
+        return NULL;
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->view, error);
+    g_autoptr(AmpModel) model =
+        cluster ? synth_amp_model(t->graph, t->view, profile, error) : NULL;
+    return model ? synth_amp_search(model, cluster, &t->search, method, error) : NULL;
+}
+
+/* Equal shares: every device of a replica, and every replica, has as much. */
+static bool put_program(const Trials *t, const Program *program, GError **error)
+{
+    g_autofree double *even = ratios_even(t->view);
+    plan_set(t->plan, t->graph, t->view, program_copy(program), even);
+    return plan_complete(t->plan, t->graph, t->view, error);
+}
+
+/* Simulates a candidate; it is the best one if it fits and is faster, or if it is the first. */
+static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
+{
+    g_autoptr(Program) program =
+        synth_amp_program(t->graph, t->view, &t->search, &candidate->strategy, error);
+    if (!program || !put_program(t, program, error))
+        return false;
+    const bool better =
+        !t->best || (t->plan->feasible && !t->fits) ||
+        (t->plan->feasible == t->fits && t->plan->iteration_time_s < t->best_s);
+    if (better) {
+        program_free(t->best);
+        t->best = g_steal_pointer(&program);
+        t->best_s = t->plan->iteration_time_s;
+        t->fits = t->plan->feasible;
+    }
+    return true;
+}
+
+/* The first `trials` candidates, and more until one fits; or the one of the rank asked for. */
+static bool run_trials(Trials *t, const GArray *candidates, GError **error)
+{
+    const AmpPlanOptions *amp = &t->options->amp;
+    if (amp->rank > candidates->len)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "option 'rank': %u candidates fit, got %u", candidates->len,
+                           amp->rank);
+    if (amp->rank)
+        return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
+                             error);
+    for (guint i = 0; i < candidates->len && (i < MAX(amp->trials, 1) || !t->fits); i++)
+        if (!try_candidate(t, &g_array_index(candidates, AmpCandidate, i), error))
+            return false;
+    return true;
+}
+
+static bool make(AmpMethod method, const Graph *graph, const ClusterView *view,
+                 const PlannerOptions *options, Plan *plan, GError **error)
+{
+    Trials t = {.graph = graph,
+                .view = view,
+                .options = options,
+                .search = search_options(options),
+                .plan = plan};
+    const gint64 start = g_get_monotonic_time();
+    g_autoptr(GArray) candidates = find_candidates(&t, method, error);
+    plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    const bool done =
+        candidates && run_trials(&t, candidates, error) && put_program(&t, t.best, error);
+    program_free(t.best);
+    return done;
+}
+
+bool plan_make_amp(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(AMP_SEARCH, graph, view, options, plan, error);
+}
+
+bool plan_make_amp_annealed(const Graph *graph, const ClusterView *view,
+                            const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(AMP_ANNEAL, graph, view, options, plan, error);
+}
+
+bool plan_make_megatron(const Graph *graph, const ClusterView *view,
+                        const PlannerOptions *options, Plan *plan, GError **error)
+{
+    const bool parameters = options->amp.balance == AMP_BALANCE_PARAMETERS;
+    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, graph, view,
+                options, plan, error);
+}
+
+bool plan_make_amp_random(const Graph *graph, const ClusterView *view,
+                          const PlannerOptions *options, Plan *plan, GError **error)
+{
+    return make(AMP_RANDOM, graph, view, options, plan, error);
+}

@@ -1,0 +1,103 @@
+/* A proof that no program of the space fits the memory, whatever the ratios: the least bytes that some devices have to hold
+ * together, found by the search with memory as all that costs anything, are more than they have. */
+#include "experiments/planners/make.h"
+#include "synth/synth.h"
+
+typedef struct {
+    uint32_t first, n; /* a device of the group, how many there are */
+    SynthPoint point;
+    double missing; /* bytes, of one GPU of a device in the group, on average */
+} Lack;
+
+/* The cluster where nothing takes time, or next to nothing. */
+static ClusterView timeless(const ClusterView *view, Device *device)
+{
+    static const double at_once = 1e200;
+    ClusterView copy = *view;
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        copy.collective[kind] = (LinkCost){.latency_s = 0, .bandwidth = at_once};
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        device[j] = view->device[j];
+        device[j].rate = at_once;
+        device[j].inner = (LinkCost){.latency_s = 0, .bandwidth = at_once};
+    }
+    copy.device = device;
+    return copy;
+}
+
+static bool alike(const Device *a, const Device *b)
+{
+    return a->type == b->type && a->gpus == b->gpus;
+}
+
+/* The devices like `first`, or all of them: what they lack at a point at least. */
+static bool find_lack(const Graph *graph, const ClusterView *view,
+                      const PlannerOptions *options, bool all, Lack *lack, GError **error)
+{
+    uint32_t n = view->n_devices;
+    g_autofree double *pinned = ratios_pinned(view, options->ratios);
+    g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
+                      *weight = g_new0(double, SYNTH_POINTS *n);
+    double memory = 0;
+    lack->n = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        lo[j] = pinned ? pinned[j] : 0;
+        hi[j] = pinned ? pinned[j] : 1;
+        if (!all && !alike(&view->device[j], &view->device[lack->first]))
+            continue;
+        weight[lack->point * n + j] = 1;
+        memory += (double)view->device[j].memory_bytes;
+        lack->n++;
+    }
+    /* Seconds are bytes here. With far more than the devices have the answer is as clear. */
+    enum { ENOUGH = 16 };
+    SynthBox box = {.lo = lo,
+                    .hi = hi,
+                    .upper_s = ENOUGH * memory,
+                    .pins = options->held,
+                    .memory_s = weight,
+                    .deadline_us = options->deadline_us};
+    SynthBound bound;
+    if (!synth_bound(graph, view, &box, &bound, error))
+        return false;
+    lack->missing = bound.bound_s / lack->n;
+    return true;
+}
+
+static char *describe(const ClusterView *view, const Lack *lack)
+{
+    const Device *device = &view->device[lack->first];
+    g_autofree char *missing = units_format(lack->missing, QUANTITY_BYTES);
+    g_autofree char *who =
+        lack->n == view->n_devices
+            ? g_strdup_printf("a GPU of the %u devices", lack->n)
+            : g_strdup_printf("a GPU of device %s (%s, %u alike)", device->name,
+                              device->type_name, lack->n);
+    return g_strdup_printf("%s lacks at least %.0f bytes (%s) at the end of the %s, "
+                           "whatever the program and ratios",
+                           who, lack->missing, missing,
+                           lack->point == SYNTH_POINT_FORWARD ? "forward" : "backward");
+}
+
+bool plan_disprove(Plan *plan, const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, GError **error)
+{
+    g_autofree Device *device = g_new(Device, view->n_devices);
+    ClusterView free_view = timeless(view, device);
+    Lack worst = {0};
+    for (uint32_t j = 0; j <= view->n_devices; j++) {
+        bool all = j == view->n_devices, known = false;
+        for (uint32_t i = 0; !all && i < j; i++)
+            known |= alike(&view->device[i], &view->device[j]);
+        for (SynthPoint point = 0; !known && point < SYNTH_POINTS; point++) {
+            Lack lack = {.first = all ? 0 : j, .point = point};
+            if (!find_lack(graph, &free_view, options, all, &lack, error))
+                return false;
+            if (lack.missing > worst.missing)
+                worst = lack;
+        }
+    }
+    /* Less than a byte may be rounding. */
+    plan->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
+    return true;
+}

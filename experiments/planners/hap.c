@@ -1,0 +1,438 @@
+/* HAP's planner (Sec. 3.1): alternate the best program for fixed ratios (Eq. 1) and the best ratios for a fixed
+ * program (Eq. 2) until they repeat; keep the best pair.
+ *
+ * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
+ * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
+ * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
+ * (a Lagrange multiplier), ever more until they do.
+ *
+ * With segments every program is also considered with ratios of their own for as many segments as it keeps apart, by one
+ * linear program; the search itself looks at common ratios, so such a plan is never slower than without.
+ *
+ * Where the option `ratios` pins the ratios, what is left is the best program for them. With search=reference programs are
+ * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
+#include "balance/balance.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/segments.h"
+#include "synth/synth.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A program that was considered with ratios, and what its plan was; or balanced, and its ratios then. */
+typedef struct {
+    Program *program;
+    double *ratio;
+    bool feasible;
+} Known;
+
+typedef struct {
+    const Graph *graph;
+    const ClusterView *view;
+    const PlannerOptions *options;
+    GArray *considered, *balanced; /* Known: rounds and baselines meet the same again */
+    Plan *best;                    /* NULL until there is a candidate */
+    bool pinned;                   /* the ratios stay what they are */
+    uint16_t *segment;             /* [op] as asked for, or NULL: one */
+    double search_s, balance_s;
+    const double
+        *proved; /* ratios that the program at hand is proved best for, or NULL */
+} Alternation;
+
+static bool same_ratios(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++)
+        if (fabs(a[j] - b[j]) > 1e-9)
+            return false;
+    return true;
+}
+
+static bool better(const Plan *a, const Plan *b)
+{
+    if (!b || a->feasible != b->feasible)
+        return !b || a->feasible;
+    if (a->iteration_time_s == b->iteration_time_s)
+        return a->optimal && !b->optimal;
+    return a->iteration_time_s < b->iteration_time_s;
+}
+
+static bool same_program(const Program *a, const Program *b)
+{
+    return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
+}
+
+static void known_clear(gpointer data)
+{
+    Known *known = data;
+    program_free(known->program);
+    g_free(known->ratio);
+}
+
+/* What is known of a program, with these ratios if they are given; NULL if nothing is. */
+static const Known *find_known(const Alternation *a, const GArray *all,
+                               const Program *program, const double *ratio)
+{
+    for (uint32_t i = 0; i < all->len; i++) {
+        const Known *known = &g_array_index(all, Known, i);
+        if (same_program(known->program, program) &&
+            (!ratio || same_ratios(known->ratio, ratio, a->view->n_devices)))
+            return known;
+    }
+    return NULL;
+}
+
+static void note(const Alternation *a, GArray *all, const Program *program,
+                 const double *ratio, bool feasible)
+{
+    Known known = {program_copy(program),
+                   g_memdup2(ratio, a->view->n_devices * sizeof *ratio), feasible};
+    g_array_append_val(all, known);
+}
+
+/* Takes a plan that is complete if it is better. */
+static void take(Alternation *a, Plan *candidate)
+{
+    if (better(candidate, a->best)) {
+        plan_free(a->best);
+        a->best = candidate;
+    } else {
+        plan_free(candidate);
+    }
+}
+
+/* Considers the program with ratios of their own for as many segments as it keeps apart, next to the common ratios. */
+static bool consider_segments(Alternation *a, const Program *program,
+                              const double *common, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(a->graph));
+    uint32_t n_segments = balance_segments_join(program, a->graph, a->segment, segment);
+    if (n_segments == 1)
+        return true;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, segment, a->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, segment);
+    g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    g_autoptr(GError) failed = NULL;
+    bool solved =
+        balance_ratios(linear, memory, a->view, n_segments, ratio, &report, &failed);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    if (!solved) /* the common ratios may still do */
+        return failed->code == KILTER_ERROR_INFEASIBLE ||
+               (g_propagate_error(error, g_steal_pointer(&failed)), false);
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(program), common);
+    plan_set_segments(candidate, ratio, segment, n_segments);
+    if (!plan_complete(candidate, a->graph, a->view, error))
+        return false;
+    take(a, g_steal_pointer(&candidate));
+    return true;
+}
+
+/* *feasible is set if the plan fits the memory, and left alone otherwise. */
+static bool consider(Alternation *a, const Program *program, const double *ratio,
+                     bool *feasible, GError **error)
+{
+    const bool proved = a->proved && same_ratios(a->proved, ratio, a->view->n_devices);
+    const Known *known = find_known(a, a->considered, program, ratio);
+    if (known && a->best) {
+        *feasible |= known->feasible;
+        a->best->optimal |= proved && same_program(a->best->program, program) &&
+                            same_ratios(a->best->ratio, ratio, a->view->n_devices);
+        return true;
+    }
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
+    if (!plan_complete(candidate, a->graph, a->view, error))
+        return false;
+    candidate->optimal = proved;
+    *feasible |= candidate->feasible;
+    note(a, a->considered, program, ratio, candidate->feasible);
+    take(a, g_steal_pointer(&candidate));
+    return true;
+}
+
+static bool fits(const Alternation *a)
+{
+    return a->best && a->best->feasible;
+}
+
+/* The linear program with a part of every GPU's memory. */
+static bool solve_ratios(Alternation *a, const SimLinear *linear, const SimMemory *memory,
+                         double part, double *ratio, GError **error)
+{
+    ClusterView view = *a->view;
+    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view.n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    view.device = device;
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    bool done = balance_ratios(linear, memory, &view, 1, ratio, &report, error);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+/* Considers a program with its best ratios; those that fit the memory if there are any. Rounding can need more than the
+ * ratios do, so a plan that misses the memory is tried again with less of it. */
+static bool balance(Alternation *a, const Program *program, double *ratio, bool *feasible,
+                    GError **error)
+{
+    static const double part[] = {1, 0.98, 0.95, 0.9};
+    if (a->pinned)
+        return true;
+    const Known *known = find_known(a, a->balanced, program, NULL);
+    if (known) {
+        memcpy(ratio, known->ratio, a->view->n_devices * sizeof *ratio);
+        return consider(a, program, ratio, feasible, error);
+    }
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
+    bool fits = false;
+    if (a->segment && !consider_segments(a, program, ratio, error))
+        return false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !fits; i++) {
+        g_autoptr(GError) misfit = NULL;
+        if (!solve_ratios(a, linear, memory, part[i], ratio, &misfit)) {
+            if (misfit->code == KILTER_ERROR_INFEASIBLE)
+                break;
+            g_propagate_error(error, g_steal_pointer(&misfit));
+            return false;
+        }
+        if (!consider(a, program, ratio, &fits, error))
+            return false;
+    }
+    *feasible |= fits;
+    if (!fits && (!solve_ratios(a, linear, NULL, 1, ratio, error) ||
+                  !consider(a, program, ratio, feasible, error)))
+        return false;
+    note(a, a->balanced, program, ratio, fits);
+    return true;
+}
+
+/* Whether the ratios occurred before: convergence, or an oscillation. */
+static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
+{
+    for (uint32_t i = 0; i < history->len; i++)
+        if (same_ratios(history->pdata[i], ratio, n))
+            return true;
+    return false;
+}
+
+/* One round: the best program for the ratios, then the best ratios for it, in place. *feasible: a plan of this round
+ * fits the memory. */
+static bool round_of(Alternation *a, double *ratio, const double *memory_s,
+                     bool *feasible, GError **error)
+{
+    SynthOptions options = {.pins = a->options->held,
+                            .beam = a->options->beam,
+                            .bucket_bytes = a->options->bucket_bytes,
+                            .memory_s = memory_s,
+                            .deadline_us = a->options->deadline_us};
+    SynthResult result;
+    if (a->options->search == SEARCH_REFERENCE
+            ? !synth_reference(a->graph, a->view, ratio, &result, error)
+            : !synth_search(a->graph, a->view, ratio, &options, &result, error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    a->search_s += result.search_s;
+    *feasible = false;
+    if (!program)
+        return true; /* the budget ran out */
+    g_autofree double *searched = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    a->proved = result.optimal ? searched : NULL;
+    bool done = consider(a, program, ratio, feasible, error) &&
+                balance(a, program, ratio, feasible, error);
+    a->proved = NULL;
+    return done;
+}
+
+/* memory_s: as in SynthOptions. history: ratios that were searched with it; from there on rounds only repeat. */
+static bool alternate(Alternation *a, const double *start, const double *memory_s,
+                      GPtrArray *history, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+    for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
+                             !planner_is_late(a->options);
+         round++) {
+        bool feasible;
+        g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
+        if (!round_of(a, ratio, memory_s, &feasible, error))
+            return false;
+        if (!feasible && !memory_s)
+            break; /* memory will have to be charged for: better ratios of this program lead nowhere */
+    }
+    return true;
+}
+
+/* The same charge for every byte. Caller frees. */
+static double *even_charge(const ClusterView *view, double charge)
+{
+    double *memory_s = g_new(double, SYNTH_POINTS * view->n_devices);
+    for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
+        memory_s[i] = charge;
+    return memory_s;
+}
+
+/* The programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: one at which memory already decides. */
+static bool spare(Alternation *a, double charge, GError **error)
+{
+    static const double all = 1e6; /* times more: nothing else counts */
+    g_autofree double *memory_s = even_charge(a->view, all * charge);
+    for (uint32_t i = 0; i < 3; i++) {
+        g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
+                                   : i == 1 ? ratios_even(a->view)
+                                            : ratios_by_memory(a->view);
+        bool feasible;
+        if (!a->pinned && !round_of(a, ratio, memory_s, &feasible, error))
+            return false;
+    }
+    return true;
+}
+
+/* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
+ * memory of the GPUs costs as much as the fastest iteration. */
+static bool save_memory(Alternation *a, const double *start, GError **error)
+{
+    enum { RAISES = 6, BISECTIONS = 2 };
+    uint32_t n = a->view->n_devices;
+    double capacity = 0, low = 0, high = 0;
+    for (uint32_t j = 0; j < n; j++)
+        capacity += (double)a->view->device[j].memory_bytes;
+    double charge = a->best->iteration_time_s / capacity / 32;
+    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
+                         !planner_is_late(a->options);
+         i++) {
+        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        g_autofree double *memory_s = even_charge(a->view, charge);
+        bool feasible;
+        if (!round_of(a, ratio, memory_s, &feasible, error))
+            return false;
+        if (feasible)
+            high = charge;
+        else
+            low = charge;
+        if (high > 0 && i < RAISES)
+            i = RAISES;
+        charge = high > 0 ? (low + high) / 2 : 4 * charge;
+    }
+    if (high == 0 && !planner_is_late(a->options))
+        return spare(a, charge, error);
+    g_autofree double *memory_s = even_charge(a->view, high);
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    return high == 0 || alternate(a, start, memory_s, history, error);
+}
+
+/* Whether a program is slower than the best plan by more than rounding could make up for, at these ratios and at its best. */
+static bool hopeless(Alternation *a, const Program *program, const double *ratio)
+{
+    static const double rounding = 1.1;
+    if (!fits(a))
+        return false;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    g_autofree double *best = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    if (!a->pinned && !solve_ratios(a, linear, NULL, 1, best, NULL))
+        return false;
+    g_autofree double *share = sim_shares(linear, a->view, best);
+    return sim_linear_time(linear, a->view, share, NULL, NULL) >
+           a->best->iteration_time_s * rounding;
+}
+
+static bool consider_baselines(Alternation *a, const double *ratio, GError **error)
+{
+    for (Baseline baseline = BASELINE_DATA_PARALLEL; baseline < BASELINES; baseline++) {
+        SynthResult result;
+        if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
+            continue;
+        g_autoptr(Program) program = result.program;
+        if (!synth_pins_hold(a->options->held, a->graph, program) ||
+            hopeless(a, program, ratio))
+            continue;
+        g_autofree double *balanced =
+            g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+        bool feasible = false;
+        if (!consider(a, program, ratio, &feasible, error) ||
+            !balance(a, program, balanced, &feasible, error))
+            return false;
+    }
+    return true;
+}
+
+/* The best plan's program and ratios. */
+static void give(Alternation *a, Plan *plan)
+{
+    plan_set(plan, a->graph, a->view, g_steal_pointer(&a->best->program), a->best->ratio);
+    plan_set_segments(plan, a->best->ratio, a->best->segment, a->best->n_segments);
+    plan->optimal = a->best->optimal;
+}
+
+bool plan_make_hap(const Graph *graph, const ClusterView *view,
+                   const PlannerOptions *options, Plan *plan, GError **error)
+{
+    Alternation a = {.graph = graph,
+                     .view = view,
+                     .options = options,
+                     .considered = g_array_new(FALSE, FALSE, sizeof(Known)),
+                     .balanced = g_array_new(FALSE, FALSE, sizeof(Known))};
+    g_array_set_clear_func(a.considered, known_clear);
+    g_array_set_clear_func(a.balanced, known_clear);
+    g_autofree double *proportional = ratios_proportional(view),
+                      *even = ratios_even(view),
+                      *pinned = ratios_pinned(view, options->ratios);
+    if (pinned) {
+        a.pinned = true;
+        memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
+        memcpy(even, pinned, view->n_devices * sizeof *pinned);
+    }
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
+    if (!segments_make(options->segments, graph, segment, error))
+        return false;
+    a.segment = options->segments ? segment : NULL;
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    bool homogeneous = same_ratios(proportional, even, view->n_devices);
+    bool done = alternate(&a, proportional, NULL, history, error) &&
+                (homogeneous || !fits(&a) || alternate(&a, even, NULL, history, error));
+    if (done && options->search == SEARCH_EXACT)
+        done = (fits(&a) || !a.best || save_memory(&a, proportional, error)) &&
+               consider_baselines(&a, proportional, error) &&
+               (homogeneous || consider_baselines(&a, even, error));
+    if (done && !a.best)
+        done = kilter_fail(error, KILTER_ERROR_FAILED,
+                           "no program was found within the budget of %g s",
+                           options->budget_s);
+    if (done)
+        give(&a, plan);
+    plan->search_time_s = a.search_s;
+    plan->balance_time_s = a.balance_s;
+    plan_free(a.best);
+    g_array_unref(a.considered);
+    g_array_unref(a.balanced);
+    return done;
+}
+
+bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
+                  const PlannerOptions *options, const double *start,
+                  const double *memory_s, GError **error)
+{
+    bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
+    if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
+        return true;
+    Alternation a = {.graph = graph, .view = view, .options = options};
+    g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
+    bool done = alternate(&a, start, memory_s, history, error);
+    if (done && a.best && better(a.best, plan)) {
+        give(&a, plan);
+        done = plan_complete(plan, graph, view, error);
+    }
+    plan->search_time_s += a.search_s;
+    plan->balance_time_s += a.balance_s;
+    plan_free(a.best);
+    return done;
+}

@@ -1,0 +1,20 @@
+/* The option `segments` of hap: which ops may have ratios of their own (private to experiments).
+ *
+ *     none           all ops have the same ratios
+ *     layers         a segment a layer of the model, with its backward and updates
+ *     ops            a segment an op: as many as the program allows
+ *     metis:K        K segments of equal FLOPs with few bytes between them
+ *     OP=NUMBER;...  by the names of forward ops (* any text), or a file of such lines; ops that are not named are in 0 */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_SEGMENTS_H
+#define KILTER_EXPERIMENTS_PLANNERS_SEGMENTS_H
+
+#include "data/data.h"
+
+/* *segments: the same text, of a file its lines, interned; NULL for none. KILTER_ERROR_INPUT. */
+bool segments_parse(const char *text, const char **segments, GError **error);
+
+/* segment [op]: out. KILTER_ERROR_INPUT for an op that the model lacks, or too many segments. */
+bool segments_make(const char *segments, const Graph *graph, uint16_t *segment,
+                   GError **error);
+
+#endif

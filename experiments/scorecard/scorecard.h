@@ -1,0 +1,59 @@
+/* The scorecard: the simulator held against iterations that others measured (experiments/scorecard/trials.h).
+ *
+ * A trial's strategy becomes a program like AMP's (synth_amp_program), which the `stage` fidelity evaluates on a cluster of
+ * its devices. What the cluster costs is fitted to the calibration trials' times: an op takes overhead + FLOPs / rate +
+ * bytes / bandwidth, a message latency + bytes / bandwidth inside of machines and between them: seven numbers, by least
+ * squares of log(predicted / measured), outliers weighing less, and held near the devices' data sheet where the trials say
+ * little. The test trials are predicted with them. */
+#ifndef KILTER_EXPERIMENTS_SCORECARD_H
+#define KILTER_EXPERIMENTS_SCORECARD_H
+
+#include "experiments/calibration/statistics.h"
+#include "experiments/scorecard/trials.h"
+
+/* id, text, unit of what is fitted */
+#define SCORE_PARAMETERS(X)                            \
+    X(OVERHEAD, "overhead of an op", "s")              \
+    X(RATE, "computation", "FLOP/s")                   \
+    X(BANDWIDTH, "memory", "B/s")                      \
+    X(INNER_LATENCY, "latency inside machines", "s")   \
+    X(INNER_BANDWIDTH, "links inside machines", "B/s") \
+    X(OUTER_LATENCY, "latency between machines", "s")  \
+    X(OUTER_BANDWIDTH, "links between machines", "B/s")
+
+typedef enum {
+#define X(id, text, unit) SCORE_##id,
+    SCORE_PARAMETERS(X)
+#undef X
+        SCORE_N_PARAMETERS
+} ScoreParameter;
+
+const char *score_parameter_text(ScoreParameter parameter);
+const char *score_parameter_unit(ScoreParameter parameter);
+
+typedef struct {
+    double parameter[SCORE_N_PARAMETERS];
+    uint32_t n_fitted;           /* calibration trials that were fitted to */
+    Agreement calibration, test; /* of times; calibration: of the fitted ones */
+    double regret; /* mean over the test's contests of at least two trials; NAN: none */
+    uint32_t n_memory,
+        n_memory_right;  /* test trials: whether one fits its memory is predicted right */
+    double *predicted_s; /* [trial]; NAN where it was not predicted */
+} Score;
+
+typedef struct {
+    uint32_t max_fitted; /* calibration trials to fit to, evenly chosen; 0: all */
+    uint32_t threads;    /* 0: one a core */
+} ScoreOptions;
+
+/* Predicts all trials at the set's starting values, without a fit. */
+bool score_evaluate(const TrialSet *set, const ScoreOptions *options, Score *score,
+                    GError **error);
+
+/* Fits to the calibration trials, predicts the test trials. KILTER_ERROR_INPUT: a trial whose strategy cannot be made. */
+bool score_trials(const TrialSet *set, const ScoreOptions *options, Score *score,
+                  GError **error);
+void score_clear(Score *score);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Score, score_clear)
+
+#endif

@@ -1,0 +1,256 @@
+#include "experiments/scorecard/trials.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "data/data.h"
+#include "experiments/csv.h"
+
+static const char FOLDER[] = "experiments/scorecard";
+#define GIB (1024.0 * 1024 * 1024)
+
+char **trials_names(void)
+{
+    return path_list(FOLDER, ".sql");
+}
+
+static void trial_clear(void *data)
+{
+    Trial *trial = data;
+    g_free(trial->contest);
+    g_free(trial->model);
+    g_free(trial->device);
+    g_free(trial->cuts);
+}
+
+void trials_free(TrialSet *set)
+{
+    if (!set)
+        return;
+    g_free(set->name);
+    g_free(set->description);
+    g_array_unref(set->trial);
+    g_free(set);
+}
+
+/* --- CSV files as tables --- */
+
+static bool failed(sqlite3 *db, const char *what, GError **error)
+{
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", what, sqlite3_errmsg(db));
+}
+
+/* "INSERT INTO table VALUES (?, ?, ...)". */
+static char *insertion(const char *table, uint32_t n)
+{
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "INSERT INTO \"%s\" VALUES (", table);
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append(text, i ? ", ?" : "?");
+    g_string_append(text, ")");
+    return g_string_free(text, FALSE);
+}
+
+static char *creation(const char *table, char **column)
+{
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "CREATE TABLE \"%s\" (", table);
+    for (uint32_t i = 0; column[i]; i++)
+        g_string_append_printf(text, "%s\"%s\" NUMERIC", i ? ", " : "", column[i]);
+    g_string_append(text, ")");
+    return g_string_free(text, FALSE);
+}
+
+static bool insert_lines(sqlite3 *db, const char *file, const char *table, char **line,
+                         uint32_t n_columns, GError **error)
+{
+    sqlite3_stmt *statement = NULL;
+    g_autofree char *sql = insertion(table, n_columns);
+    bool good = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK ||
+                failed(db, file, error);
+    for (uint32_t i = 1; good && line[i]; i++) {
+        g_strchomp(line[i]);
+        if (!*line[i])
+            continue;
+        g_auto(GStrv) field = csv_split(line[i]);
+        if (g_strv_length(field) != n_columns) {
+            good = kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s:%u: expected %u fields, got %u", file, i + 1,
+                               n_columns, g_strv_length(field));
+            break;
+        }
+        sqlite3_reset(statement);
+        for (uint32_t c = 0; c < n_columns; c++)
+            sqlite3_bind_text(statement, (int)c + 1, field[c], -1, SQLITE_TRANSIENT);
+        good = sqlite3_step(statement) == SQLITE_DONE || failed(db, file, error);
+    }
+    sqlite3_finalize(statement);
+    return good;
+}
+
+static bool load_table(sqlite3 *db, const char *file, const char *table, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) trouble = NULL;
+    if (!g_file_get_contents(file, &text, NULL, &trouble))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    g_strchomp(line[0]);
+    g_auto(GStrv) column = csv_split(line[0]);
+    g_autofree char *create = creation(table, column);
+    return (sqlite3_exec(db, create, NULL, NULL, NULL) == SQLITE_OK ||
+            failed(db, file, error)) &&
+           insert_lines(db, file, table, line, g_strv_length(column), error);
+}
+
+/* Loads the files of a subfolder that the query names. */
+static bool load_named(sqlite3 *db, const char *folder, const char *sub,
+                       const char *query, GError **error)
+{
+    g_autofree char *path = g_build_filename(folder, sub, NULL);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    bool good = true;
+    for (const char *name; good && dir && (name = g_dir_read_name(dir));) {
+        if (!g_str_has_suffix(name, ".csv"))
+            continue;
+        g_autofree char *base = g_strndup(name, strlen(name) - strlen(".csv"));
+        g_autofree char *table = g_strdup_printf("%s_%s", sub, base);
+        g_autofree char *file = g_build_filename(path, name, NULL);
+        if (strstr(query, table))
+            good = load_table(db, file, table, error);
+    }
+    if (dir)
+        g_dir_close(dir);
+    return good;
+}
+
+static bool load_all(sqlite3 *db, const char *folder, const char *query, GError **error)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    if (!dir)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: expected a folder of measured data", folder);
+    bool good = true;
+    for (const char *name; good && (name = g_dir_read_name(dir));)
+        good = load_named(db, folder, name, query, error);
+    g_dir_close(dir);
+    return good;
+}
+
+/* --- the query's rows --- */
+
+/* The column of that name, or -1 and an error. */
+static int column_of(sqlite3_stmt *row, const char *name, GError **error)
+{
+    for (int i = 0; i < sqlite3_column_count(row); i++)
+        if (strcmp(sqlite3_column_name(row, i), name) == 0)
+            return i;
+    kilter_fail(error, KILTER_ERROR_INPUT, "the query has no column '%s'", name);
+    return -1;
+}
+
+static char *text_of(sqlite3_stmt *row, const char *name)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column_of(row, name, NULL));
+    return g_strdup(text ? text : "");
+}
+
+/* NAN for NULL. */
+static double number_of(sqlite3_stmt *row, const char *name)
+{
+    const int column = column_of(row, name, NULL);
+    return sqlite3_column_type(row, column) == SQLITE_NULL
+               ? NAN
+               : sqlite3_column_double(row, column);
+}
+
+static uint32_t count_of(sqlite3_stmt *row, const char *name)
+{
+    return (uint32_t)sqlite3_column_int(row, column_of(row, name, NULL));
+}
+
+static bool check_columns(sqlite3_stmt *row, GError **error)
+{
+    static const char *const names[] = {
+        "split", "contest",  "model",     "device",     "memory_gib",   "gpus",
+        "pp",    "machines", "dp",        "tmp",        "mbs",          "chunks",
+        "cuts",  "failed",   "recompute", "measured_s", "measured_gib", "rate",
+        "inner", "outer",    "bandwidth", "overhead_s"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (column_of(row, names[i], error) < 0)
+            return false;
+    return true;
+}
+
+static void add_trial(TrialSet *set, sqlite3_stmt *row)
+{
+    g_autofree char *split = text_of(row, "split");
+    const Trial trial = {.contest = text_of(row, "contest"),
+                         .model = text_of(row, "model"),
+                         .device = text_of(row, "device"),
+                         .cuts = text_of(row, "cuts"),
+                         .calibration = strcmp(split, "calibration") == 0,
+                         .recompute = count_of(row, "recompute") > 0,
+                         .failed = count_of(row, "failed") > 0,
+                         .memory_bytes = number_of(row, "memory_gib") * GIB,
+                         .gpus = count_of(row, "gpus"),
+                         .machines = count_of(row, "machines"),
+                         .pp = count_of(row, "pp"),
+                         .dp = count_of(row, "dp"),
+                         .tmp = count_of(row, "tmp"),
+                         .mbs = count_of(row, "mbs"),
+                         .chunks = count_of(row, "chunks"),
+                         .measured_s = number_of(row, "measured_s"),
+                         .measured_bytes = number_of(row, "measured_gib") * GIB};
+    g_array_append_val(set->trial, trial);
+    set->rate = number_of(row, "rate");
+    set->bandwidth = number_of(row, "bandwidth");
+    set->inner = number_of(row, "inner");
+    set->outer = number_of(row, "outer");
+    set->overhead_s = number_of(row, "overhead_s");
+}
+
+static bool run_query(sqlite3 *db, const char *file, const char *query, TrialSet *set,
+                      GError **error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(db, query, -1, &row, NULL) != SQLITE_OK)
+        return failed(db, file, error);
+    bool good = check_columns(row, error);
+    while (good && sqlite3_step(row) == SQLITE_ROW)
+        add_trial(set, row);
+    sqlite3_finalize(row);
+    return good;
+}
+
+/* The text of the first line, a comment. */
+static char *description_of(const char *query)
+{
+    const char *begin = g_str_has_prefix(query, "-- ") ? query + 3 : query;
+    return g_strndup(begin, strcspn(begin, "\n"));
+}
+
+TrialSet *trials_read(const char *name, const char *folder, GError **error)
+{
+    g_autofree char *relative = g_strdup_printf("%s/%s.sql", FOLDER, name);
+    g_autofree char *file = path_find(relative), *query = NULL;
+    if (!file || !g_file_get_contents(file, &query, NULL, NULL)) {
+        g_auto(GStrv) known = trials_names();
+        g_autofree char *list = g_strjoinv(", ", known);
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "unknown data set '%s', expected one of %s", name, list);
+        return NULL;
+    }
+    g_autoptr(TrialSet) set = g_new0(TrialSet, 1);
+    set->name = g_strdup(name);
+    set->description = description_of(query);
+    set->trial = g_array_new(false, false, sizeof(Trial));
+    g_array_set_clear_func(set->trial, trial_clear);
+    sqlite3 *db = NULL;
+    bool good = sqlite3_open(":memory:", &db) == SQLITE_OK || failed(db, file, error);
+    good = good && load_all(db, folder, query, error) &&
+           run_query(db, file, query, set, error);
+    sqlite3_close(db);
+    return good ? g_steal_pointer(&set) : NULL;
+}

@@ -1,0 +1,49 @@
+/* Measured trials of other people: what ran, how long it took.
+ *
+ * A data set is a query, experiments/scorecard/NAME.sql, over CSV files of a folder: FOLDER/a/b.csv is the table a_b, all of
+ * its columns text or numbers. Its first lines are comments, the very first one the data set's description. The query
+ * gives a row for each trial:
+ *
+ *     split         'calibration' or 'test'
+ *     contest       trials of one contest are alternatives for the same work (the fastest is the right choice)
+ *     model         of kilter models
+ *     device        type of the devices, all alike; memory_gib of each
+ *     gpus, machines        of a machine, and how many there are
+ *     pp, dp, tmp, mbs      degrees and samples of a micro-batch (synth/amp/amp.h)
+ *     chunks, recompute     stages of each device; 1 if activations are computed again
+ *     cuts          first layer of the stages after the first one, as '9 15 21'; '' for equally many
+ *     measured_s, measured_gib      NULL where the trial failed, or was not measured
+ *     failed        1 if it ended for want of memory
+ *
+ * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in bytes/s, and overhead_s,
+ * which are the same in all rows. */
+#ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
+#define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    char *contest, *model, *device, *cuts;
+    bool calibration, recompute, failed;
+    double memory_bytes;
+    uint32_t gpus, machines, pp, dp, tmp, mbs, chunks;
+    double measured_s, measured_bytes; /* NAN: not measured */
+} Trial;
+
+typedef struct {
+    char *name, *description;
+    GArray *trial; /* Trial */
+    double rate, bandwidth, inner, outer, overhead_s;
+} TrialSet;
+
+/* Names of the data sets that are there; free with g_strfreev. */
+char **trials_names(void);
+
+/* KILTER_ERROR_INPUT: no such data set, a file or column that is missing, a query that fails. */
+TrialSet *trials_read(const char *name, const char *folder, GError **error);
+void trials_free(TrialSet *set);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(TrialSet, trials_free)
+
+#endif

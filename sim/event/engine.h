@@ -1,0 +1,32 @@
+/* The discrete-event kernel: handlers run in the order of simulated time. Private to sim.
+ *
+ * Time is a double in seconds. Events are handled in the total order (time, priority,
+ * sequence number): lower first, and the sequence number is the order of scheduling, so a
+ * run is reproducible to the bit. The kernel knows no models, only handlers; an engine
+ * has no state outside itself, so each thread can run its own. */
+#ifndef KILTER_SIM_EVENT_ENGINE_H
+#define KILTER_SIM_EVENT_ENGINE_H
+
+#include <glib.h>
+#include <stdint.h>
+
+typedef struct SimEngine SimEngine;
+
+/* Handles one event; may schedule further ones. */
+typedef void (*SimHandler)(SimEngine *engine, void *context, uint64_t argument);
+
+SimEngine *sim_engine_new(void);
+void sim_engine_free(SimEngine *engine);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimEngine, sim_engine_free)
+
+/* Seconds: of the event being handled, or of the last one handled; 0 before the first. */
+double sim_engine_now(const SimEngine *engine);
+
+/* Adds an event at `time_s`, which must not lie before now. */
+void sim_engine_schedule(SimEngine *engine, double time_s, uint32_t priority,
+                         SimHandler handler, void *context, uint64_t argument);
+
+/* Handles events until none is left; returns how many it handled. */
+uint64_t sim_engine_run(SimEngine *engine);
+
+#endif

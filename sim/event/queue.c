@@ -1,0 +1,379 @@
+#include "sim/event/queue.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+enum {
+    FEW_EVENTS = 256,  /* that the heap alone does well */
+    SAMPLES = 64,      /* of events' times, for the width of a month */
+    MONTHS_AHEAD = 16, /* at least, when all events are spread evenly */
+    LEAST_A_MONTH = 16,
+    MOST_A_MONTH = 1024,
+    SPREAD = 4,     /* times as many months, for what comes later */
+    CHUNK = 32,     /* events */
+    COST_A_POP = 8, /* unneeded steps after which the months are made anew */
+    MISFITS = 3,    /* makings in a row that soon had to be, after which none is made */
+    DEEP = 64,      /* a heap in which an event costs as much as such a step */
+    FEW_A_DAY = 12, /* that insertion sorts well */
+};
+
+/* Months are numbered up to here; what comes later is of the last one. */
+static const double LAST_MONTH = 0x1p62;
+
+struct SimChunk {
+    SimChunk *next; /* the one filled before, or the next free one */
+    SimEvent event[CHUNK];
+};
+
+void sim_queue_init(SimQueue *queue)
+{
+    *queue = (SimQueue){.free = NONE, .most = FEW_EVENTS};
+}
+
+static void free_chunks(SimChunk *chunk)
+{
+    while (chunk) {
+        SimChunk *next = chunk->next;
+        g_free(chunk);
+        chunk = next;
+    }
+}
+
+void sim_queue_clear(SimQueue *queue)
+{
+    for (uint32_t m = 0; m < queue->n_months; m++)
+        free_chunks(queue->month[m].chunk);
+    free_chunks(queue->free_chunk);
+    g_free(queue->month);
+    g_free(queue->event);
+    g_free(queue->heap);
+    g_free(queue->now);
+    g_free(queue->sorted);
+    g_free(queue->scratch);
+    g_free(queue->day);
+}
+
+/* --- heap --- */
+
+static inline bool before(const SimEventKey *a, const SimEventKey *b)
+{
+    if (a->time_s != b->time_s)
+        return a->time_s < b->time_s;
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    return a->sequence < b->sequence;
+}
+
+/* Where the heap keeps the event. */
+static uint32_t take_place(SimQueue *queue, const SimEvent *event)
+{
+    uint32_t at = queue->free;
+    if (at != NONE) {
+        queue->free = queue->event[at].next;
+    } else {
+        if (queue->n_places == queue->capacity) {
+            queue->capacity = MAX(64, 2 * queue->capacity);
+            queue->event = g_renew(SimEvent, queue->event, queue->capacity);
+        }
+        at = queue->n_places++;
+    }
+    queue->event[at] = *event;
+    return at;
+}
+
+static void heap_push(SimQueue *queue, const SimEvent *event)
+{
+    const SimEventKey key = {event->time_s, event->sequence, event->priority,
+                             take_place(queue, event)};
+    if (queue->n_heap == queue->heap_capacity) {
+        queue->heap_capacity = MAX(64, 2 * queue->heap_capacity);
+        queue->heap = g_renew(SimEventKey, queue->heap, queue->heap_capacity);
+    }
+    SimEventKey *heap = queue->heap;
+    uint32_t i = queue->n_heap++;
+    for (; i > 0 && before(&key, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        heap[i] = heap[(i - 1) / 2];
+    heap[i] = key;
+    queue->cost += queue->n_heap > DEEP;
+}
+
+static SimEvent heap_pop(SimQueue *queue)
+{
+    SimEventKey *heap = queue->heap;
+    const uint32_t place = heap[0].event;
+    const SimEvent first = queue->event[place];
+    const SimEventKey last = heap[--queue->n_heap];
+    uint32_t i = 0;
+    for (uint32_t child = 1; child < queue->n_heap; child = 2 * i + 1) {
+        if (child + 1 < queue->n_heap && before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!before(&heap[child], &last))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    queue->event[place].next = queue->free;
+    queue->free = place;
+    return first;
+}
+
+/* --- months --- */
+
+/* From 1 on; rises with time, as products and cuts with a positive constant do. */
+static inline uint64_t month_of(const SimQueue *queue, double time_s)
+{
+    const double month = time_s * queue->months_per_s;
+    return 1 + (month < LAST_MONTH ? (uint64_t)month : (uint64_t)LAST_MONTH);
+}
+
+static void month_push(SimQueue *queue, uint64_t number, const SimEvent *event)
+{
+    SimMonth *month = &queue->month[number & (queue->n_months - 1)];
+    if (month->room == 0) {
+        SimChunk *chunk = queue->free_chunk;
+        if (chunk)
+            queue->free_chunk = chunk->next;
+        else
+            chunk = g_new(SimChunk, 1);
+        chunk->next = month->chunk;
+        *month = (SimMonth){chunk, CHUNK};
+    }
+    month->chunk->event[CHUNK - month->room--] = *event;
+}
+
+static inline void place(SimQueue *queue, const SimEvent *event)
+{
+    if (queue->month) {
+        const uint64_t number = month_of(queue, event->time_s);
+        if (number > queue->present) {
+            month_push(queue, number, event);
+            return;
+        }
+    }
+    heap_push(queue, event);
+}
+
+static void now_push(SimQueue *queue, const SimEvent *event)
+{
+    if (queue->n_now == queue->now_capacity) {
+        const uint32_t n = queue->now_capacity = MAX(64, 2 * queue->now_capacity);
+        queue->now = g_renew(SimEvent, queue->now, n);
+        queue->sorted = g_renew(SimEventKey, queue->sorted, n);
+        queue->scratch = g_renew(SimEventKey, queue->scratch, n);
+        queue->day = g_renew(uint32_t, queue->day, n + 1);
+    }
+    queue->now[queue->n_now++] = *event;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return before(a, b) ? -1 : before(b, a);
+}
+
+static void sort_day(SimEventKey *key, uint32_t n)
+{
+    if (n > FEW_A_DAY) {
+        qsort(key, n, sizeof *key, by_order);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        const SimEventKey moved = key[i];
+        uint32_t k = i;
+        for (; k > 0 && before(&moved, &key[k - 1]); k--)
+            key[k] = key[k - 1];
+        key[k] = moved;
+    }
+}
+
+/* Sorts the present month: first by as many days as it has events. */
+static void sort_month(SimQueue *queue)
+{
+    const uint32_t n = queue->n_now;
+    double first_s = INFINITY, last_s = -INFINITY;
+
+    queue->at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        first_s = fmin(first_s, queue->now[i].time_s);
+        last_s = fmax(last_s, queue->now[i].time_s);
+    }
+    const double scale = (n - 1) / (last_s - first_s);
+    const double days_per_s = isfinite(scale) ? scale : 0;
+    memset(queue->day, 0, (n + 1) * sizeof *queue->day);
+    for (uint32_t i = 0; i < n; i++) {
+        const SimEvent *e = &queue->now[i];
+        queue->scratch[i] = (SimEventKey){e->time_s, e->sequence, e->priority, i};
+        queue->day[MIN(n - 1, (uint32_t)((e->time_s - first_s) * days_per_s)) + 1]++;
+    }
+    for (uint32_t d = 0; d < n; d++)
+        queue->day[d + 1] += queue->day[d];
+    for (uint32_t i = 0; i < n; i++) {
+        const SimEventKey *key = &queue->scratch[i];
+        const uint32_t d = MIN(n - 1, (uint32_t)((key->time_s - first_s) * days_per_s));
+        queue->sorted[queue->day[d]++] = *key;
+    }
+    for (uint32_t d = 0, first = 0; d < n; first = queue->day[d++])
+        sort_day(&queue->sorted[first], queue->day[d] - first);
+}
+
+/* Moves the events of the present month to `now`; those of later years stay. */
+static void open_month(SimQueue *queue)
+{
+    SimMonth *month = &queue->month[queue->present & (queue->n_months - 1)];
+    SimChunk *chunk = month->chunk;
+    uint32_t n = CHUNK - month->room;
+
+    *month = (SimMonth){NULL, 0};
+    queue->n_now = queue->at = 0;
+    while (chunk) {
+        SimChunk *next = chunk->next;
+        for (uint32_t i = 0; i < n; i++) {
+            const uint64_t number = month_of(queue, chunk->event[i].time_s);
+            if (number <= queue->present) {
+                now_push(queue, &chunk->event[i]);
+            } else {
+                month_push(queue, number, &chunk->event[i]);
+                queue->cost++;
+            }
+        }
+        chunk->next = queue->free_chunk;
+        queue->free_chunk = chunk;
+        chunk = next;
+        n = CHUNK;
+    }
+    if (queue->n_now > 0)
+        sort_month(queue);
+}
+
+/* The first month that has an event. */
+static uint64_t find_month(const SimQueue *queue)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t m = 0; m < queue->n_months; m++) {
+        uint32_t n = CHUNK - queue->month[m].room;
+        for (const SimChunk *c = queue->month[m].chunk; c; c = c->next, n = CHUNK)
+            for (uint32_t i = 0; i < n; i++)
+                first = MIN(first, month_of(queue, c->event[i].time_s));
+    }
+    return first;
+}
+
+/* Goes on to the next month with events. */
+static void advance(SimQueue *queue)
+{
+    for (uint32_t empty = 0; queue->at == queue->n_now; empty++) {
+        queue->present = empty < queue->n_months ? queue->present + 1 : find_month(queue);
+        queue->cost += empty < queue->n_months ? 1 : queue->n;
+        open_month(queue);
+    }
+}
+
+/* --- making the months --- */
+
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Time between events near the front; 0 if no width tells them apart. */
+static double find_gap(const SimEvent *pending, uint32_t n)
+{
+    double time_s[SAMPLES];
+    for (uint32_t i = 0; i < SAMPLES; i++)
+        time_s[i] = pending[(uint64_t)i * n / SAMPLES].time_s;
+    qsort(time_s, SAMPLES, sizeof *time_s, by_time);
+    for (uint32_t i = SAMPLES / 4; i < SAMPLES; i++) {
+        const double gap_s = (time_s[i] - time_s[0]) / ((double)n * i / SAMPLES);
+        if (gap_s > 0 && isfinite(1 / (MOST_A_MONTH * gap_s)))
+            return gap_s;
+    }
+    return 0;
+}
+
+/* Takes all events out, in no order that matters. Caller frees. */
+static SimEvent *take_all(SimQueue *queue)
+{
+    SimEvent *pending = g_new(SimEvent, MAX(1, queue->n));
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < queue->n_heap; i++)
+        pending[n++] = queue->event[queue->heap[i].event];
+    for (uint32_t i = queue->at; i < queue->n_now; i++)
+        pending[n++] = queue->now[queue->sorted[i].event];
+    for (uint32_t m = 0; m < queue->n_months; m++) {
+        uint32_t in_chunk = CHUNK - queue->month[m].room;
+        for (const SimChunk *c = queue->month[m].chunk; c; c = c->next, in_chunk = CHUNK)
+            for (uint32_t i = 0; i < in_chunk; i++)
+                pending[n++] = c->event[i];
+        free_chunks(queue->month[m].chunk);
+    }
+    g_assert(n == queue->n);
+    g_clear_pointer(&queue->month, g_free);
+    queue->n_months = queue->n_heap = queue->n_places = queue->at = queue->n_now = 0;
+    queue->free = NONE;
+    return pending;
+}
+
+/* Makes the months that fit the events, or none. */
+static void remake(SimQueue *queue)
+{
+    const uint32_t n = queue->n;
+    g_autofree SimEvent *pending = take_all(queue);
+    const bool many = n > FEW_EVENTS / 2 && queue->misfits < MISFITS;
+    const double gap_s = many ? find_gap(pending, n) : 0;
+
+    queue->pops = queue->cost = 0;
+    queue->most = MAX(FEW_EVENTS, 2 * n);
+    queue->least = gap_s > 0 ? n / 8 : 0;
+    if (queue->misfits == MISFITS)
+        queue->misfits = 0;
+    if (gap_s > 0) {
+        const uint32_t a_month = CLAMP(n / MONTHS_AHEAD, LEAST_A_MONTH, MOST_A_MONTH);
+        double first_s = INFINITY;
+        for (uint32_t i = 0; i < n; i++)
+            first_s = fmin(first_s, pending[i].time_s);
+        queue->months_per_s = 1 / (a_month * gap_s);
+        for (queue->n_months = 1; queue->n_months < SPREAD * n / a_month;)
+            queue->n_months *= 2;
+        queue->month = g_new0(SimMonth, queue->n_months);
+        queue->present = month_of(queue, first_s) - 1;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        place(queue, &pending[i]);
+}
+
+/* --- queue --- */
+
+void sim_queue_push(SimQueue *queue, const SimEvent *event)
+{
+    queue->n++;
+    place(queue, event);
+    if (queue->n > queue->most)
+        remake(queue);
+}
+
+SimEvent sim_queue_pop(SimQueue *queue)
+{
+    if (queue->n_heap == 0 && queue->at == queue->n_now)
+        advance(queue);
+    const bool from_month =
+        queue->at < queue->n_now &&
+        (queue->n_heap == 0 || before(&queue->sorted[queue->at], &queue->heap[0]));
+    const SimEvent event =
+        from_month ? queue->now[queue->sorted[queue->at++].event] : heap_pop(queue);
+    queue->n--;
+    if (!queue->month)
+        return event;
+    queue->pops++;
+    if (queue->cost > COST_A_POP * (queue->pops + queue->n_months)) {
+        queue->misfits = queue->pops < queue->n_months ? queue->misfits + 1 : 0;
+        remake(queue);
+    } else if (queue->n < queue->least) {
+        remake(queue);
+    }
+    return event;
+}

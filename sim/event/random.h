@@ -1,0 +1,22 @@
+/* Random streams, one an entity: a stream is a function of the seed and of the entity's
+ * name only, so that another entity more changes no other's numbers. Private to sim. */
+#ifndef KILTER_SIM_EVENT_RANDOM_H
+#define KILTER_SIM_EVENT_RANDOM_H
+
+#include <gsl/gsl_rng.h>
+#include <stdint.h>
+
+/* A generator for GSL's distributions with 64 bits of state: splitmix64 (Steele, Lea,
+ * Flood 2014), cheap to start. Lives where its owner puts it. */
+typedef struct {
+    uint64_t state;
+    gsl_rng rng;
+} SimRandom;
+
+/* After this, &random->rng draws from the stream of `key`; `random` must not move. */
+void sim_random_start(SimRandom *random, uint64_t key);
+
+uint64_t sim_random_mix(uint64_t a, uint64_t b);
+uint64_t sim_random_name(const char *name);
+
+#endif

@@ -1,0 +1,135 @@
+#include "sim/flow/faults.h"
+
+#include <math.h>
+#include <string.h>
+
+static void clear_fault(gpointer fault)
+{
+    g_free(((SimFault *)fault)->name);
+}
+
+/* --- reading --- */
+
+static bool find_link(const Topology *topology, SimFault *fault, GError **error)
+{
+    if (!topology)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "no device '%s', and a crossbar has no links", fault->name);
+    for (uint32_t i = 0; i < topology->n_links; i++) {
+        const TopologyLink *link = &topology->link[i];
+        g_autofree char *name = g_strdup_printf("%s>%s", topology->node[link->from].name,
+                                                topology->node[link->to].name);
+        if (strcmp(name, fault->name) == 0) {
+            fault->index = i;
+            return true;
+        }
+    }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "no device or link '%s', expected one such as %s>%s", fault->name,
+                       topology->node[topology->link[0].from].name,
+                       topology->node[topology->link[0].to].name);
+}
+
+static bool find_name(const SimCase *sim, const Topology *topology, SimFault *fault,
+                      GError **error)
+{
+    for (uint32_t j = 0; j < sim->view->n_devices; j++)
+        if (fault->factor == 0 && strcmp(sim->view->device[j].name, fault->name) == 0) {
+            fault->device = true;
+            fault->index = j;
+            return true;
+        }
+    return find_link(topology, fault, error);
+}
+
+/* "NAME@TIME", with a factor "NAME*FACTOR@TIME"; the bandwidth is divided by it. */
+static bool read_fault(const char *text, bool slow, SimFault *fault, GError **error)
+{
+    const char *at = strrchr(text, '@');
+    const char *star = slow ? strrchr(text, '*') : at;
+    char *end = NULL;
+
+    if (!at || !star || star > at ||
+        !units_parse(at + 1, QUANTITY_TIME, &fault->time_s, NULL))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s@100ms, got '%s'",
+                           slow ? "FROM>TO*FACTOR" : "NAME", text);
+    if (slow) {
+        const double factor = g_ascii_strtod(star + 1, &end);
+        if (end != at || !(factor >= 1) || !isfinite(factor))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "expected a factor of 1 or more after *, got '%s'", text);
+        fault->factor = 1 / factor;
+    }
+    fault->name = g_strndup(text, (gsize)(star - text));
+    return true;
+}
+
+static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
+                      GArray *faults, GError **error)
+{
+    const char *list = slow ? sim->options->slow_link : sim->options->fail;
+    g_auto(GStrv) texts = g_strsplit(list, "+", -1);
+
+    for (char **text = texts; *text; text++) {
+        SimFault fault = {0};
+        bool good = read_fault(*text, slow, &fault, error);
+        if (good) {
+            g_array_append_val(faults, fault);
+            good = find_name(sim, topology,
+                             &g_array_index(faults, SimFault, faults->len - 1), error);
+        }
+        if (!good) {
+            g_prefix_error(error, "option '%s': ", slow ? "slow_link" : "fail");
+            return false;
+        }
+    }
+    return true;
+}
+
+GArray *sim_faults_new(const SimCase *sim, const Topology *topology, GError **error)
+{
+    GArray *faults = g_array_new(false, false, sizeof(SimFault));
+
+    g_array_set_clear_func(faults, clear_fault);
+    if (read_list(sim, topology, true, faults, error) &&
+        read_list(sim, topology, false, faults, error))
+        return faults;
+    g_array_unref(faults);
+    return NULL;
+}
+
+/* --- in a run --- */
+
+static void strike(SimEngine *engine, void *context, uint64_t argument)
+{
+    SimNetwork *network = context;
+    const SimFault *fault = (const SimFault *)(uintptr_t)argument;
+    const TopologyLink *link = &sim_network_topology(network)->link[fault->index];
+
+    (void)engine;
+    sim_network_set_bandwidth(network, fault->index, link->bandwidth * fault->factor);
+}
+
+void sim_faults_schedule(const GArray *faults, SimNetwork *network)
+{
+    for (uint32_t i = 0; i < faults->len; i++) {
+        const SimFault *fault = &g_array_index(faults, SimFault, i);
+        if (!fault->device)
+            sim_engine_schedule(sim_network_engine(network), fault->time_s, 0, strike,
+                                network, (uint64_t)(uintptr_t)fault);
+    }
+}
+
+const SimFault *sim_faults_first(const GArray *faults, double end_s, bool stalled)
+{
+    const SimFault *first = NULL;
+
+    for (uint32_t i = 0; i < faults->len; i++) {
+        const SimFault *fault = &g_array_index(faults, SimFault, i);
+        const bool counts = fault->factor == 0 &&
+                            (fault->device ? stalled || fault->time_s < end_s : stalled);
+        if (counts && (!first || fault->time_s < first->time_s))
+            first = fault;
+    }
+    return first;
+}

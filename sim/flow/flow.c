@@ -1,0 +1,298 @@
+#include "sim/flow/flow.h"
+
+#include "sim/flow/memory_timeline.h"
+#include "sim/network/transport.h"
+
+/* What a lane computes now. */
+typedef struct {
+    uint32_t task;    /* SIM_NO_TASK: nothing */
+    uint32_t version; /* of its end event: others are out of date */
+    double left_s;    /* nominal time left at `since_s` */
+    double since_s;
+    double slowdown;          /* while it communicates */
+    uint32_t n_communicating; /* collectives and transfers in progress */
+} Lane;
+
+typedef struct {
+    const SimFlowCase *flow;
+    SimTimeline *timeline;
+    SimEngine *engine;
+    SimTransport *transport; /* NULL: an ideal crossbar */
+    double *duration_s;
+    uint32_t *waiting;
+    uint32_t n_done;
+    bool any_slowdown;
+    Lane *lane;
+    GError *error;
+} Run;
+
+static void end_compute(SimEngine *engine, void *context, uint64_t argument);
+static void end_collective(SimEngine *engine, void *context, uint64_t argument);
+
+/* --- computations --- */
+
+static double pace(const Lane *lane)
+{
+    return lane->n_communicating > 0 && lane->slowdown > 1 ? lane->slowdown : 1;
+}
+
+static void schedule_end(Run *run, Lane *lane)
+{
+    lane->since_s = sim_engine_now(run->engine);
+    sim_engine_schedule(run->engine, lane->since_s + lane->left_s * pace(lane), 0,
+                        end_compute, run, (uint64_t)++lane->version << 32 | lane->task);
+}
+
+/* One collective or transfer more (or less) is in progress on the lanes of a task. */
+static void communicate(Run *run, uint32_t id, int more)
+{
+    const SimTasks *tasks = run->flow->tasks;
+    const double now_s = sim_engine_now(run->engine);
+    uint32_t n;
+    const uint32_t *lanes = sim_task_lanes(tasks, &tasks->task[id], &n);
+
+    for (uint32_t k = 0; run->any_slowdown && k < n; k++) {
+        Lane *lane = &run->lane[lanes[k]];
+        const double before = pace(lane);
+        lane->n_communicating = (uint32_t)((int64_t)lane->n_communicating + more);
+        if (pace(lane) == before)
+            continue;
+        lane->left_s -= (now_s - lane->since_s) / before;
+        lane->left_s = MAX(lane->left_s, 0);
+        lane->since_s = now_s;
+        if (lane->task != SIM_NO_TASK)
+            schedule_end(run, lane);
+    }
+}
+
+/* --- tasks --- */
+
+static void start(Run *run, uint32_t id, uint32_t cause)
+{
+    const SimTask *task = &run->flow->tasks->task[id];
+    SimSpan *span = &run->timeline->span[id];
+
+    if (run->error)
+        return;
+    span->start_s = sim_engine_now(run->engine);
+    span->cause = cause;
+    span->stream = run->flow->streams->stream[id];
+    if (task->kind == TASK_COMPUTE) {
+        Lane *lane = &run->lane[task->lane];
+        lane->task = id;
+        lane->left_s = run->duration_s[id];
+        schedule_end(run, lane);
+        return;
+    }
+    communicate(run, id, 1);
+    if (run->transport)
+        sim_transport_start(run->transport, id, end_collective, run, id, &run->error);
+    else
+        sim_engine_schedule(run->engine, span->start_s + run->duration_s[id], 0,
+                            end_collective, run, id);
+}
+
+static void end_task(Run *run, uint32_t id)
+{
+    const SimStreams *streams = run->flow->streams;
+
+    run->timeline->span[id].end_s = sim_engine_now(run->engine);
+    run->n_done++;
+    for (uint32_t i = streams->first_next[id]; i < streams->first_next[id + 1]; i++)
+        if (--run->waiting[streams->next[i]] == 0)
+            start(run, streams->next[i], id);
+}
+
+static void end_compute(SimEngine *engine, void *context, uint64_t argument)
+{
+    Run *run = context;
+    const uint32_t id = (uint32_t)argument;
+    Lane *lane = &run->lane[run->flow->tasks->task[id].lane];
+
+    (void)engine;
+    if (lane->version != argument >> 32)
+        return;
+    lane->task = SIM_NO_TASK;
+    end_task(run, id);
+}
+
+static void end_collective(SimEngine *engine, void *context, uint64_t argument)
+{
+    Run *run = context;
+
+    (void)engine;
+    communicate(run, (uint32_t)argument, -1);
+    end_task(run, (uint32_t)argument);
+}
+
+/* --- runs --- */
+
+static void init_lanes(Run *run)
+{
+    const SimFlowCase *flow = run->flow;
+
+    const SimTeams *teams = flow->tasks->teams;
+
+    run->lane = g_new0(Lane, teams->n_lanes);
+    for (uint32_t l = 0; l < teams->n_lanes; l++) {
+        Lane *lane = &run->lane[l];
+        lane->task = SIM_NO_TASK;
+        lane->slowdown = flow->sim->view->device[teams->device[l]].slowdown;
+        run->any_slowdown = run->any_slowdown || lane->slowdown > 1;
+    }
+}
+
+static void init_durations(Run *run, uint64_t sample)
+{
+    const SimTasks *tasks = run->flow->tasks;
+
+    run->duration_s = g_new(double, tasks->n_tasks);
+    for (uint32_t i = 0; i < tasks->n_tasks; i++)
+        run->duration_s[i] = tasks->task[i].duration_s;
+    if (run->flow->noise)
+        sim_noise_durations(run->flow->noise, sample, run->duration_s);
+}
+
+static void free_run(Run *run)
+{
+    sim_transport_free(run->transport);
+    sim_engine_free(run->engine);
+    g_free(run->duration_s);
+    g_free(run->waiting);
+    g_free(run->lane);
+}
+
+/* What each link carried until now. */
+static void record_links(const Run *run)
+{
+    const Topology *topology = run->flow->topology;
+    const SimNetwork *network = sim_transport_network(run->transport);
+    SimTimeline *timeline = run->timeline;
+
+    timeline->n_links = topology->n_links;
+    timeline->link = g_new(SimLinkUse, topology->n_links);
+    for (uint32_t i = 0; i < topology->n_links; i++) {
+        const TopologyLink *link = &topology->link[i];
+        timeline->link[i] = (SimLinkUse){
+            .name = g_strdup_printf("%s>%s", topology->node[link->from].name,
+                                    topology->node[link->to].name),
+            .bandwidth = link->bandwidth,
+            .bytes = sim_network_link_bytes(network, i),
+            .busy_s = sim_network_link_busy_s(network, i),
+        };
+    }
+}
+
+/* Runs the tasks once; *left gets how many did not end. False with an error if a
+ * collective cannot be lowered. */
+static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool links,
+                    SimTimeline *timeline, uint32_t *left, GError **error)
+{
+    const uint32_t n = flow->tasks->n_tasks;
+    Run run = {.flow = flow, .timeline = timeline, .engine = sim_engine_new()};
+
+    if (flow->topology)
+        run.transport = sim_transport_new(flow, run.engine);
+    if (faults && run.transport)
+        sim_faults_schedule(flow->faults, sim_transport_network(run.transport));
+    run.waiting = g_memdup2(flow->streams->waiting, n * sizeof *run.waiting);
+    init_lanes(&run);
+    init_durations(&run, sample);
+    for (uint32_t i = 0; i < n; i++)
+        if (flow->streams->waiting[i] == 0)
+            start(&run, i, SIM_NO_SPAN);
+    sim_engine_run(run.engine);
+    *left = n - run.n_done;
+    if (links && run.transport && !run.error && *left == 0)
+        record_links(&run);
+    free_run(&run);
+    if (run.error)
+        g_propagate_error(error, run.error);
+    return !run.error;
+}
+
+/* The iteration failed: the end of it, or another attempt without faults. */
+static bool fail(const SimFlowCase *flow, uint64_t sample, bool links,
+                 const SimFault *fault, SimTimeline *timeline, uint32_t *left,
+                 GError **error)
+{
+    const double restart_s = flow->sim->options->restart;
+    g_autofree char *time = units_format(fault->time_s, QUANTITY_TIME);
+
+    if (restart_s == 0)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "the iteration fails: %s %s fails at %s; option 'restart' "
+                           "starts it again",
+                           fault->device ? "device" : "link", fault->name, time);
+    timeline->lost_s = fault->time_s + restart_s;
+    return attempt(flow, sample, false, links, timeline, left, error);
+}
+
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
+                  SimTimeline *timeline, GError **error)
+{
+    uint32_t left;
+
+    timeline->lost_s = 0;
+    if (!attempt(flow, sample, true, links && flow->faults->len == 0, timeline, &left,
+                 error))
+        return false;
+    const SimFault *fault =
+        sim_faults_first(flow->faults, sim_timeline_end_s(timeline), left > 0);
+    if (fault && !fail(flow, sample, links, fault, timeline, &left, error))
+        return false;
+    return left == 0 ||
+           kilter_fail(error, KILTER_ERROR_FAILED,
+                       "the iteration does not end: %u of its %u tasks wait for flows "
+                       "that stand still",
+                       left, flow->tasks->n_tasks);
+}
+
+bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
+{
+    const bool noisy = sim_noise_separates(sim->options);
+    const SimLowering how = {.overlap = sim->options->overlap,
+                             .first_bucket_bytes = sim->options->first_bucket,
+                             .separate = noisy};
+
+    *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
+    flow->streams = sim_streams_new(flow->tasks, sim->options);
+    const bool shares = sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1;
+    if ((!noisy || (flow->noise = sim_noise_new(sim, flow->tasks, error))) &&
+        (!shares || (flow->topology = topology_of_view(sim->view, error))) &&
+        (flow->faults = sim_faults_new(sim, flow->topology, error)))
+        return true;
+    sim_flow_clear(flow);
+    return false;
+}
+
+void sim_flow_clear(SimFlowCase *flow)
+{
+    g_clear_pointer(&flow->tasks, sim_tasks_free);
+    g_clear_pointer(&flow->streams, sim_streams_free);
+    g_clear_pointer(&flow->noise, sim_noise_free);
+    g_clear_pointer(&flow->topology, topology_free);
+    g_clear_pointer(&flow->faults, g_array_unref);
+}
+
+/* --- the fidelity --- */
+
+static bool run_flow(const SimCase *sim, SimReport *report, GError **error)
+{
+    g_auto(SimFlowCase) flow = {0};
+    if (!sim_flow_prepare(sim, &flow, error))
+        return false;
+    report->timeline = sim_tasks_timeline(flow.tasks, sim->plan->program->n);
+    report->timeline->n_streams = flow.streams->n_streams;
+    if (!sim_flow_run(&flow, 0, true, report->timeline, error))
+        return false;
+    sim_tasks_report(flow.tasks, report->timeline, report);
+    sim_memory_record(sim, report->timeline);
+    return true;
+}
+
+const SimEvaluator sim_flow = {
+    {"flow", "discrete events; streams, overlap, and collectives that share links"},
+    false,
+    run_flow,
+};

@@ -1,0 +1,33 @@
+/* Runs of the `flow` fidelity. Private to sim.
+ *
+ * Tasks run on streams (sim/flow/streams.h). A collective starts when its last device arrives
+ * and ends for all of them at once. It takes the cost model's time (an ideal crossbar) or
+ * is lowered to flows that share the topology's links (sim/lower/lowering.h). While a device
+ * communicates, its computations take `slowdown` times as long (data/cluster.h). */
+#ifndef KILTER_SIM_FLOW_H
+#define KILTER_SIM_FLOW_H
+
+#include "sim/flow/faults.h"
+#include "sim/flow/noise.h"
+#include "sim/flow/streams.h"
+
+/* What runs share. */
+typedef struct {
+    const SimCase *sim;
+    SimTasks *tasks;
+    SimStreams *streams;
+    SimNoise *noise;    /* NULL: nominal durations */
+    Topology *topology; /* NULL: an ideal crossbar, or one device */
+    GArray *faults;     /* SimFault */
+} SimFlowCase;
+
+bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error);
+void sim_flow_clear(SimFlowCase *flow);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimFlowCase, sim_flow_clear)
+
+/* Runs sample number `sample`; fills the timeline's spans and, if `links`, its links. Safe
+ * to call from several threads. KILTER_ERROR_FAILED if the iteration does not end. */
+bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
+                  SimTimeline *timeline, GError **error);
+
+#endif

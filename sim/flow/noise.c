@@ -1,0 +1,171 @@
+#include "sim/flow/noise.h"
+
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <string.h>
+
+#include "sim/event/random.h"
+
+#define ANY_DEVICE UINT32_MAX
+
+typedef struct {
+    uint32_t device; /* ANY_DEVICE: drawn anew in each sample */
+    double factor;
+} Straggler;
+
+struct SimNoise {
+    const SimCase *sim;
+    const SimTasks *tasks;
+    GArray *stragglers;
+    uint64_t *device_name; /* [device]: hash */
+    uint64_t *instr_name;  /* [instr]: hash of the op's or the tensor's */
+};
+
+bool sim_noise_separates(const SimOptions *options)
+{
+    return options->jitter > 0 || options->straggler[0] != '\0';
+}
+
+/* --- stragglers --- */
+
+static bool find_device(const ClusterView *view, const char *name, uint32_t *device,
+                        GError **error)
+{
+    *device = ANY_DEVICE;
+    if (strcmp(name, "any") == 0)
+        return true;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        if (strcmp(view->device[j].name, name) == 0) {
+            *device = j;
+            return true;
+        }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "no device '%s', expected any or one of the cluster's such as %s",
+                       name, view->device[0].name);
+}
+
+static bool read_straggler(SimNoise *noise, const char *text, GError **error)
+{
+    const char *star = strrchr(text, '*');
+    g_autofree char *name = g_strndup(text, star ? (gsize)(star - text) : strlen(text));
+    char *end = NULL;
+    Straggler straggler = {ANY_DEVICE, star ? g_ascii_strtod(star + 1, &end) : 0};
+
+    if (!star || end == star + 1 || *end || !(straggler.factor > 0) ||
+        !isfinite(straggler.factor))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected DEVICE*FACTOR such as %s*1.5, got '%s'",
+                           noise->sim->view->device[0].name, text);
+    if (!find_device(noise->sim->view, name, &straggler.device, error))
+        return false;
+    g_array_append_val(noise->stragglers, straggler);
+    return true;
+}
+
+static bool read_stragglers(SimNoise *noise, GError **error)
+{
+    g_auto(GStrv) texts = g_strsplit(noise->sim->options->straggler, "+", -1);
+
+    for (char **text = texts; *text; text++)
+        if (!read_straggler(noise, *text, error)) {
+            g_prefix_error(error, "option 'straggler': ");
+            return false;
+        }
+    return true;
+}
+
+/* Factor of each device. Caller frees. */
+static double *slowness(const SimNoise *noise, uint64_t run_key)
+{
+    const uint32_t n = noise->sim->view->n_devices;
+    double *factor = g_new(double, n);
+
+    for (uint32_t j = 0; j < n; j++)
+        factor[j] = 1;
+    for (uint32_t i = 0; i < noise->stragglers->len; i++) {
+        const Straggler *s = &g_array_index(noise->stragglers, Straggler, i);
+        SimRandom random;
+        sim_random_start(&random, sim_random_mix(sim_random_mix(run_key, i),
+                                                 sim_random_name("straggler")));
+        const uint32_t drawn = (uint32_t)gsl_rng_uniform_int(&random.rng, n);
+        factor[s->device == ANY_DEVICE ? drawn : s->device] *= s->factor;
+    }
+    return factor;
+}
+
+/* --- jitter --- */
+
+static double draw(const SimOptions *options, uint64_t key)
+{
+    const double s = options->jitter, variance = log1p(s * s);
+    SimRandom random;
+
+    if (s == 0)
+        return 1;
+    sim_random_start(&random, key);
+    switch (options->distribution) {
+    case SIM_NORMAL:
+        return fmax(0, 1 + gsl_ran_gaussian_ziggurat(&random.rng, s));
+    case SIM_LOGNORMAL:
+        return exp(gsl_ran_gaussian_ziggurat(&random.rng, sqrt(variance)) - variance / 2);
+    default:
+        return gsl_ran_gamma(&random.rng, 1 / (s * s), s * s);
+    }
+}
+
+void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duration_s)
+{
+    const SimTasks *tasks = noise->tasks;
+    const SimOptions *options = noise->sim->options;
+    const uint64_t run_key = sim_random_mix(options->seed, sample);
+    g_autofree double *slow = slowness(noise, run_key);
+
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const SimTask *task = &tasks->task[i];
+        duration_s[i] = task->duration_s;
+        if (task->kind != TASK_COMPUTE)
+            continue;
+        const uint32_t device = tasks->teams->device[task->lane];
+        const uint64_t entity =
+            sim_random_mix(noise->device_name[device],
+                           noise->instr_name[task->instr] + task->microbatch);
+        duration_s[i] *= slow[device] * draw(options, sim_random_mix(run_key, entity));
+    }
+}
+
+/* --- making --- */
+
+static uint64_t name_of(const SimCase *sim, const Instr *instr)
+{
+    if (instr->kind == INSTR_COMPUTE)
+        return sim_random_name(graph_get_op(sim->graph, instr->op)->name);
+    /* An op may have its output's name. */
+    return ~sim_random_name(graph_tensor(sim->graph, instr->tensor)->name);
+}
+
+SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **error)
+{
+    g_autoptr(SimNoise) noise = g_new0(SimNoise, 1);
+    const Program *program = sim->plan->program;
+
+    noise->sim = sim;
+    noise->tasks = tasks;
+    noise->stragglers = g_array_new(false, false, sizeof(Straggler));
+    noise->device_name = g_new(uint64_t, sim->view->n_devices);
+    noise->instr_name = g_new(uint64_t, program->n);
+    for (uint32_t j = 0; j < sim->view->n_devices; j++)
+        noise->device_name[j] = sim_random_name(sim->view->device[j].name);
+    for (uint32_t i = 0; i < program->n; i++)
+        noise->instr_name[i] = name_of(sim, &program->instr[i]);
+    return read_stragglers(noise, error) ? g_steal_pointer(&noise) : NULL;
+}
+
+void sim_noise_free(SimNoise *noise)
+{
+    if (!noise)
+        return;
+    g_array_free(noise->stragglers, true);
+    g_free(noise->device_name);
+    g_free(noise->instr_name);
+    g_free(noise);
+}

@@ -1,0 +1,27 @@
+/* Noise: how a run differs from the nominal one. Private to sim.
+ *
+ * Jitter multiplies the time of each computation by a draw with mean 1 and the standard
+ * deviation of the options; a normal draw below 0 counts as 0. Each (device, op) has its
+ * own random stream in each sample. Stragglers multiply the times of all of a device's
+ * computations. */
+#ifndef KILTER_SIM_FLOW_NOISE_H
+#define KILTER_SIM_FLOW_NOISE_H
+
+#include "sim/flow/task.h"
+
+typedef struct SimNoise SimNoise;
+
+/* What the options say of this case; borrows both. KILTER_ERROR_INPUT names an unknown
+ * device or a bad factor. */
+SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **error);
+void sim_noise_free(SimNoise *noise);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNoise, sim_noise_free)
+
+/* Whether devices that are alike may differ in a run, so that each needs its own lane. */
+bool sim_noise_separates(const SimOptions *options);
+
+/* Durations of all tasks in sample number `sample`: out, [task]. Safe to call from
+ * several threads. */
+void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duration_s);
+
+#endif

@@ -1,0 +1,213 @@
+#include "sim/flow/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
+                              uint32_t n_spans, uint32_t n_instrs)
+{
+    SimTimeline *timeline = g_new0(SimTimeline, 1);
+
+    timeline->n_devices = n_devices;
+    timeline->n_lanes = n_lanes;
+    timeline->n_teams = n_teams;
+    timeline->team = g_new0(SimTimelineTeam, n_teams);
+    timeline->n_streams = 2;
+    timeline->n_spans = n_spans;
+    timeline->lane = g_new0(uint32_t, n_devices);
+    timeline->span = g_new0(SimSpan, n_spans);
+    timeline->n_instrs = n_instrs;
+    timeline->bucket = g_new(uint32_t, n_instrs);
+    for (uint32_t i = 0; i < n_instrs; i++)
+        timeline->bucket[i] = SIM_NO_SPAN;
+    return timeline;
+}
+
+void sim_timeline_free(SimTimeline *timeline)
+{
+    if (!timeline)
+        return;
+    for (uint32_t l = 0; timeline->memory && l < timeline->n_lanes; l++)
+        g_array_free(timeline->memory[l], true);
+    for (uint32_t i = 0; i < timeline->n_links; i++)
+        g_free(timeline->link[i].name);
+    for (uint32_t t = 0; t < timeline->n_teams; t++)
+        g_free(timeline->team[t].lane);
+    g_free(timeline->team);
+    g_free(timeline->memory);
+    g_free(timeline->link);
+    g_free(timeline->lane);
+    g_free(timeline->span);
+    g_free(timeline->bucket);
+    g_free(timeline);
+}
+
+const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
+                               uint32_t *n)
+{
+    *n = span->lane == SIM_TEAM ? timeline->team[span->team].n : 1;
+    return span->lane == SIM_TEAM ? timeline->team[span->team].lane : &span->lane;
+}
+
+/* Index of the span that ends last, of equal ones the first; SIM_NO_SPAN if there is
+ * none. */
+static uint32_t last_span(const SimTimeline *timeline)
+{
+    uint32_t last = SIM_NO_SPAN;
+
+    for (uint32_t i = 0; i < timeline->n_spans; i++)
+        if (last == SIM_NO_SPAN || timeline->span[i].end_s > timeline->span[last].end_s)
+            last = i;
+    return last;
+}
+
+double sim_timeline_end_s(const SimTimeline *timeline)
+{
+    const uint32_t last = last_span(timeline);
+
+    return last == SIM_NO_SPAN ? 0 : timeline->span[last].end_s;
+}
+
+/* --- breakdown --- */
+
+typedef struct {
+    double start_s, end_s;
+} Interval;
+
+static int compare(const void *a, const void *b)
+{
+    const Interval *x = a, *y = b;
+
+    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
+}
+
+/* Sorts intervals and merges those that touch; returns how many are left. */
+static uint32_t merge(Interval *interval, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    if (n > 1)
+        qsort(interval, n, sizeof *interval, compare);
+    for (uint32_t i = 0; i < n; i++) {
+        if (kept > 0 && interval[i].start_s <= interval[kept - 1].end_s)
+            interval[kept - 1].end_s = fmax(interval[kept - 1].end_s, interval[i].end_s);
+        else
+            interval[kept++] = interval[i];
+    }
+    return kept;
+}
+
+static double length(const Interval *interval, uint32_t n)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += interval[i].end_s - interval[i].start_s;
+    return sum;
+}
+
+/* Length of what merged intervals have in common. */
+static double common(const Interval *a, uint32_t n_a, const Interval *b, uint32_t n_b)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0, k = 0; i < n_a && k < n_b;) {
+        const double start_s = fmax(a[i].start_s, b[k].start_s);
+        const double end_s = fmin(a[i].end_s, b[k].end_s);
+        sum += fmax(end_s - start_s, 0);
+        if (a[i].end_s < b[k].end_s)
+            i++;
+        else
+            k++;
+    }
+    return sum;
+}
+
+static void append(GArray *list, const SimSpan *span)
+{
+    const Interval interval = {span->start_s, span->end_s};
+
+    g_array_append_val(list, interval);
+}
+
+static Interval *merged(GArray *list)
+{
+    g_array_set_size(list, merge((Interval *)(void *)list->data, list->len));
+    return (Interval *)(void *)list->data;
+}
+
+void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
+{
+    const uint32_t n = timeline->n_lanes;
+    const double end_s = sim_timeline_end_s(timeline);
+    g_autofree GArray **list = g_new(GArray *, 2 * n); /* computes, communicates */
+
+    for (uint32_t l = 0; l < 2 * n; l++)
+        list[l] = g_array_new(false, false, sizeof(Interval));
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        uint32_t n_lanes;
+        const uint32_t *lane = sim_span_lanes(timeline, span, &n_lanes);
+        for (uint32_t k = 0; k < n_lanes; k++)
+            append(list[2 * lane[k] + (span->lane == SIM_TEAM)], span);
+    }
+    for (uint32_t l = 0; l < n; l++) {
+        GArray *compute = list[2 * l], *communicate = list[2 * l + 1];
+        const Interval *comp = merged(compute), *comm = merged(communicate);
+        of[l].compute_s = length(comp, compute->len);
+        of[l].hidden_s = common(comp, compute->len, comm, communicate->len);
+        of[l].exposed_s = length(comm, communicate->len) - of[l].hidden_s;
+        of[l].idle_s = end_s - of[l].compute_s - of[l].exposed_s;
+        g_array_free(compute, true);
+        g_array_free(communicate, true);
+    }
+}
+
+/* --- memory --- */
+
+const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane)
+{
+    const SimMemoryStep *peak = NULL;
+
+    for (uint32_t i = 0; timeline->memory && i < timeline->memory[lane]->len; i++) {
+        const SimMemoryStep *step =
+            &g_array_index(timeline->memory[lane], SimMemoryStep, i);
+        if (!peak || step->bytes > peak->bytes)
+            peak = step;
+    }
+    return peak;
+}
+
+/* --- critical path --- */
+
+uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n)
+{
+    g_autoptr(GArray) path = g_array_new(false, false, sizeof(uint32_t));
+
+    for (uint32_t i = last_span(timeline); i != SIM_NO_SPAN; i = timeline->span[i].cause)
+        g_array_append_val(path, i);
+    *n = path->len;
+    uint32_t *forward = g_new(uint32_t, path->len);
+    for (uint32_t i = 0; i < path->len; i++)
+        forward[i] = g_array_index(path, uint32_t, path->len - 1 - i);
+    return forward;
+}
+
+char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
+                    const Graph *graph)
+{
+    const SimSpan *s = &timeline->span[span];
+    const Instr *instr = &program->instr[s->instr];
+
+    if (instr->kind == INSTR_COMPUTE)
+        return g_strdup(graph_get_op(graph, instr->op)->name);
+    const char *tensor = graph_tensor(graph, instr->tensor)->name;
+    if (s->lane != SIM_TEAM)
+        return g_strdup_printf("%s inside the machine", tensor);
+    if (instr->kind == INSTR_TRANSFER)
+        return g_strdup_printf("transfer of %s", tensor);
+    const char *kind = collective_name(instr->collective);
+    if (s->n_fused == 1)
+        return g_strdup_printf("%s of %s", kind, tensor);
+    return g_strdup_printf("%s of %s and %u more", kind, tensor, s->n_fused - 1);
+}

@@ -1,0 +1,105 @@
+/* What an event-driven simulation did when: part of sim's public interface, included by
+ * sim/sim.h.
+ *
+ * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to
+ * one. A lane is a set of devices that do the same at the same time. Stream 0 of a device
+ * computes, the others communicate; spans of one lane and stream do not overlap, but for
+ * transfers. */
+#ifndef KILTER_SIM_FLOW_TIMELINE_H
+#define KILTER_SIM_FLOW_TIMELINE_H
+
+#include "data/data.h"
+
+#define SIM_TEAM    UINT32_MAX
+#define SIM_NO_SPAN UINT32_MAX
+
+typedef struct {
+    uint32_t instr;   /* of the program; of a bucket the first one */
+    uint32_t n_fused; /* instructions: 1 but for buckets */
+    uint32_t stage;   /* sim/sim.h; of a program with groups the group */
+    uint32_t lane;    /* SIM_TEAM: communication, */
+    uint32_t team;    /* on the lanes of that team */
+    uint8_t stream;
+    uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:
+                       it started at 0 */
+    double start_s, end_s;
+} SimSpan;
+
+/* From time_s on a device has so many bytes in memory. */
+typedef struct {
+    double time_s, bytes;
+    uint32_t instr; /* that made or used last what changed */
+} SimMemoryStep;
+
+/* One direction of a link. */
+typedef struct {
+    char *name;       /* "host-0>switch" */
+    double bandwidth; /* bytes/s */
+    double bytes;     /* that it carried */
+    double busy_s;    /* time during which it carried any */
+} SimLinkUse;
+
+typedef struct {
+    uint32_t n, *lane;
+} SimTimelineTeam;
+
+typedef struct {
+    uint32_t n_devices, n_lanes, n_teams, n_streams, n_spans;
+    uint32_t *lane; /* of each device */
+    SimTimelineTeam *team;
+    SimSpan *span;
+    GArray **memory;  /* [lane]: SimMemoryStep, of one GPU of each of its devices; in time
+                        order. NULL: not recorded */
+    uint32_t n_links; /* 0: there is no network */
+    SimLinkUse *link;
+    double lost_s; /* before its start, by a failure; 0 if there was none */
+    uint32_t n_instrs;
+    uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
+} SimTimeline;
+
+SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
+                              uint32_t n_spans, uint32_t n_instrs);
+
+/* The lanes of a span; *n gets how many. */
+const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
+                               uint32_t *n);
+void sim_timeline_free(SimTimeline *timeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
+
+/* End of the last span. */
+double sim_timeline_end_s(const SimTimeline *timeline);
+
+/* Where a device's time goes; compute + exposed + idle = the timeline's end. */
+typedef struct {
+    double compute_s;
+    double exposed_s; /* it communicates and does not compute */
+    double hidden_s;  /* it communicates while it computes */
+    double idle_s;    /* neither */
+} SimBreakdown;
+
+/* of: out, [lane]. */
+void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of);
+
+/* The first step of a lane at which most bytes are alive, or NULL. */
+const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane);
+
+/* The spans that bound the iteration, in time order: the first starts at 0, each starts
+ * when the one before it ends (equal doubles), and the last one ends last. Caller frees.
+ */
+uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n);
+
+/* "all_reduce of layer1.weight.grad and 4 more", "layer1.dx", "layer1.out inside the
+ * machine". Caller frees. */
+char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
+                    const Graph *graph);
+
+/* Chrome trace JSON, which Perfetto opens: a process a device, a thread a stream,
+ * microseconds. The same timeline gives the same bytes. Caller frees. */
+char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
+                         const Graph *graph, const ClusterView *view);
+
+/* In words, what bounds the iteration. Caller frees. */
+char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
+                           const Graph *graph, const ClusterView *view);
+
+#endif

@@ -1,0 +1,191 @@
+/* One collective alone on the network. */
+#include <math.h>
+
+#include "sim/event/random.h"
+#include "sim/lower/lowering.h"
+#include "sim/sim.h"
+
+typedef struct {
+    SimRun *run;
+    SimLone *lone;
+    uint32_t n_done;
+} Lone;
+
+static void rank_arrives(SimEngine *engine, void *context, uint64_t rank)
+{
+    Lone *lone = context;
+    lone->lone->arrival_s[rank] = sim_engine_now(engine);
+    sim_run_arrive(lone->run, (uint32_t)rank);
+}
+
+static void rank_done(SimEngine *engine, void *context, uint64_t rank)
+{
+    Lone *lone = context;
+    lone->lone->end_s[rank] = sim_engine_now(engine);
+    lone->n_done++;
+}
+
+/* Each rank comes at a moment of its own, which the seed and its name decide. */
+static void schedule_ranks(SimEngine *engine, Lone *lone, const ClusterView *view,
+                           double skew_s, uint64_t seed)
+{
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        SimRandom random;
+        sim_random_start(&random,
+                         sim_random_mix(seed, sim_random_name(view->device[j].name)));
+        const double at_s = skew_s * gsl_rng_uniform(&random.rng);
+        sim_engine_schedule(engine, at_s, 0, rank_arrives, lone, j);
+    }
+}
+
+static char *link_name(const Topology *topology, uint32_t link)
+{
+    return g_strdup_printf("%s -> %s", topology->node[topology->link[link].from].name,
+                           topology->node[topology->link[link].to].name);
+}
+
+static void report_links(SimLone *report, const SimNetwork *network)
+{
+    const Topology *topology = sim_network_topology(network);
+    report->link = g_new0(SimLinkReport, topology->n_links);
+    for (uint32_t l = 0; l < topology->n_links; l++) {
+        const double bytes = sim_network_link_bytes(network, l);
+        if (!(bytes > 0))
+            continue;
+        SimLinkReport *link = &report->link[report->n_links++];
+        link->name = link_name(topology, l);
+        link->bandwidth = topology->link[l].bandwidth;
+        link->bytes = bytes;
+        link->busy_s = sim_network_link_busy_s(network, l);
+    }
+}
+
+static SimLone *lone_new(uint32_t n)
+{
+    SimLone *report = g_new0(SimLone, 1);
+    report->n_ranks = n;
+    report->arrival_s = g_new0(double, n);
+    report->end_s = g_new0(double, n);
+    return report;
+}
+
+static void finish(SimLone *report, const SimLowered *lowered)
+{
+    double last_s = 0;
+    for (uint32_t r = 0; r < report->n_ranks; r++) {
+        last_s = fmax(last_s, report->arrival_s[r]);
+        report->time_s = fmax(report->time_s, report->end_s[r]);
+    }
+    report->last_arrival_s = last_s;
+    report->algorithm = algorithm_name(sim_lowered_algorithm(lowered));
+    report->latency_s = sim_lowered_latency_s(lowered);
+    report->sent_bytes = sim_lowered_bytes(lowered);
+}
+
+static bool has_root(Traffic traffic)
+{
+    return traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ||
+           traffic == TRAFFIC_PUSH || traffic == TRAFFIC_PULL;
+}
+
+/* The shares so that they sum to 1; NULL and an error if they are none. Caller frees. */
+static double *find_shares(const SimLoneOptions *options, Traffic traffic, uint32_t n,
+                           GError **error)
+{
+    static const uint32_t HAVE =
+        1U << TRAFFIC_ALL_GATHER | 1U << TRAFFIC_GROUPED_ALL_GATHER |
+        1U << TRAFFIC_REDUCE_SCATTER | 1U << TRAFFIC_GROUPED_REDUCE_SCATTER |
+        1U << TRAFFIC_ALL_TO_ALL | 1U << TRAFFIC_PUSH | 1U << TRAFFIC_PULL;
+    double sum = 0;
+    if (!(HAVE & 1U << traffic))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s has no shares",
+                           traffic_name(traffic)),
+               NULL;
+    if (options->n_shares != n)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a share for each of %u ranks, got %u", n,
+                           options->n_shares),
+               NULL;
+    for (uint32_t i = 0; i < n; i++)
+        sum += options->share[i];
+    double *share = g_memdup2(options->share, n * sizeof *share);
+    for (uint32_t i = 0; i < n; i++)
+        share[i] /= sum;
+    return share;
+}
+
+/* What the options say, but for the devices and the shares. */
+static bool describe(const SimLoneOptions *options, uint32_t n, SimCollective *collective,
+                     GError **error)
+{
+    *collective = (SimCollective){.bytes = options->bytes, .n = n};
+    if (!traffic_find(options->kind, &collective->traffic, error) ||
+        !algorithm_find(options->algorithm ? options->algorithm : "auto",
+                        &collective->algorithm, error))
+        return false;
+    const bool servers =
+        collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
+    /* Of an all-to-all, the bytes are a rank's. */
+    if (collective->traffic == TRAFFIC_ALL_TO_ALL)
+        collective->bytes *= n;
+    const bool every = servers && options->root == SIM_EVERY_RANK;
+    if (options->root >= n && !every)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
+                           options->root, n);
+    collective->root = every ? n : options->root;
+    return has_root(collective->traffic) || options->root == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s has no root",
+                       traffic_name(collective->traffic));
+}
+
+SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error)
+{
+    SimCollective collective;
+    g_autofree double *share = NULL;
+    if (!describe(options, view->n_devices, &collective, error))
+        return NULL;
+    if (options->share) {
+        share = find_shares(options, collective.traffic, view->n_devices, error);
+        if (!share)
+            return NULL;
+        collective.share_from = collective.share_to = share;
+    }
+    g_autoptr(Topology) topology = topology_of_view(view, error);
+    if (!topology)
+        return NULL;
+    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j] = j;
+    collective.device = device;
+
+    g_autoptr(SimEngine) engine = sim_engine_new();
+    g_autoptr(SimNetwork) network = sim_network_new(engine, topology);
+    g_autoptr(SimLowered) lowered = sim_lower(network, &collective, error);
+    if (!lowered)
+        return NULL;
+    SimLone *report = lone_new(view->n_devices);
+    Lone lone = {.lone = report};
+    g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &lone, 0);
+    lone.run = run;
+    if (options->skew_s > 0)
+        schedule_ranks(engine, &lone, view, options->skew_s, options->seed);
+    else
+        sim_run_arrive_all(run);
+    sim_engine_run(engine);
+    g_assert(lone.n_done == view->n_devices);
+    finish(report, lowered);
+    report_links(report, network);
+    return report;
+}
+
+void sim_lone_free(SimLone *report)
+{
+    if (!report)
+        return;
+    for (uint32_t i = 0; i < report->n_links; i++)
+        g_free(report->link[i].name);
+    g_free(report->link);
+    g_free(report->arrival_s);
+    g_free(report->end_s);
+    g_free(report);
+}

@@ -1,0 +1,153 @@
+#include "sim/network/transport.h"
+
+#include <string.h>
+
+#include "sim/lower/lowering.h"
+
+/* What two tasks must have in common to be the same flows. */
+typedef struct {
+    double bytes;
+    const SimTransfer *transfer;
+    uint32_t collective, from, to, team;
+} Key;
+
+struct SimTransport {
+    const SimFlowCase *flow;
+    SimNetwork *network;
+    GHashTable *lowered; /* Key -> SimLowered */
+    GPtrArray *runs;
+    Algorithm algorithm[TRAFFICS]; /* that the options name */
+};
+
+static guint key_hash(gconstpointer key)
+{
+    const Key *k = key;
+
+    return g_double_hash(&k->bytes) ^ (k->collective << 24) ^ (k->from << 12) ^ k->to;
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b)
+{
+    const Key *x = a, *y = b;
+
+    return x->bytes == y->bytes && x->collective == y->collective && x->from == y->from &&
+           x->to == y->to && x->team == y->team && x->transfer == y->transfer;
+}
+
+SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
+{
+    SimTransport *transport = g_new0(SimTransport, 1);
+
+    transport->flow = flow;
+    transport->network = sim_network_new(engine, flow->topology);
+    transport->lowered = g_hash_table_new_full(key_hash, key_equal, g_free,
+                                               (GDestroyNotify)sim_lowered_free);
+    const bool good =
+        sim_algorithms_parse(flow->sim->options->algorithm, transport->algorithm, NULL);
+    g_assert(good); /* sim_options_set has checked it */
+    transport->runs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_run_free);
+    return transport;
+}
+
+void sim_transport_free(SimTransport *transport)
+{
+    if (!transport)
+        return;
+    g_ptr_array_unref(transport->runs);
+    g_hash_table_unref(transport->lowered);
+    sim_network_free(transport->network);
+    g_free(transport);
+}
+
+SimNetwork *sim_transport_network(SimTransport *transport)
+{
+    return transport->network;
+}
+
+static const double *shares(const SimTasks *tasks, uint32_t first)
+{
+    return first == SIM_NO_SHARE ? NULL : &g_array_index(tasks->share, double, first);
+}
+
+static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
+                                    GError **error)
+{
+    const SimTasks *tasks = transport->flow->tasks;
+    const SimTeam *team = &tasks->teams->team[task->team];
+    const Traffic traffic = (Traffic)task->collective; /* data/tuning.h: the same order */
+    const SimCollective collective = {
+        .traffic = traffic,
+        .algorithm = transport->algorithm[traffic],
+        .bytes = task->bytes,
+        .n = team->n,
+        .n_groups = team->n_sets,
+        .device = team->device,
+        .share_from = shares(tasks, task->from),
+        .share_to = shares(tasks, task->to),
+    };
+
+    return sim_lower(transport->network, &collective, error);
+}
+
+/* All messages to a team at once, each as large as its piece. */
+static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
+                                  GError **error)
+{
+    const SimTasks *tasks = transport->flow->tasks;
+    const SimTeam *team = &tasks->teams->team[task->team];
+    const uint32_t *team_of = tasks->teams->group[team->group].team_of;
+    const GArray *pieces = task->transfer->pieces;
+    g_autofree uint32_t *device = g_new(uint32_t, 2 * (size_t)pieces->len);
+    g_autofree double *weight = g_new(double, pieces->len);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < pieces->len; i++) {
+        const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
+        if (&tasks->teams->team[tasks->teams->group[team->group].first_inside +
+                                team_of[piece->replica]] != team)
+            continue;
+        device[2 * n] = piece->from;
+        device[2 * n + 1] = piece->to;
+        weight[n++] = piece->part;
+    }
+    const SimCollective collective = {.traffic = TRAFFIC_SEND,
+                                      .bytes = n > 0 ? task->bytes : 0,
+                                      .n = n > 0 ? 2 : 1,
+                                      .n_groups = n,
+                                      .device = n > 0 ? device : team->device,
+                                      .weight = weight};
+
+    return sim_lower(transport->network, &collective, error);
+}
+
+static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
+{
+    const Key key = {task->bytes,
+                     task->transfer,
+                     task->kind == TASK_TRANSFER ? COLLECTIVES
+                                                 : (uint32_t)task->collective,
+                     task->from,
+                     task->to,
+                     task->team};
+    SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
+    if (lowered)
+        return lowered;
+
+    lowered = task->kind == TASK_TRANSFER ? lower_transfer(transport, task, error)
+                                          : lower_collective(transport, task, error);
+    if (lowered)
+        g_hash_table_insert(transport->lowered, g_memdup2(&key, sizeof key), lowered);
+    return lowered;
+}
+
+bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
+                         void *context, uint64_t argument, GError **error)
+{
+    SimLowered *lowered = lower(transport, &transport->flow->tasks->task[task], error);
+    if (!lowered)
+        return false;
+    SimRun *run = sim_run_new(transport->network, lowered, NULL, done, context, argument);
+    g_ptr_array_add(transport->runs, run);
+    sim_run_arrive_all(run);
+    return true;
+}

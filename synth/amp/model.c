@@ -1,0 +1,390 @@
+#include "synth/amp/amp.h"
+
+#include "synth/synth.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of a layer's time, forward and backward: the backward of matrix products has two for each of the forward's. */
+static const double PASSES_OF_FORWARD = 3;
+
+AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
+                              uint32_t n_sizes)
+{
+    const size_t n = (size_t)n_degrees * n_layers;
+    AmpModel *model = g_new(AmpModel, 1);
+    *model = (AmpModel){
+        .n_layers = n_layers,
+        .n_types = n_types,
+        .n_degrees = n_degrees,
+        .n_sizes = n_sizes,
+        .degree = g_new0(uint32_t, n_degrees),
+        .size = g_new0(double, n_sizes),
+        .time_s = g_new0(double, n *n_types *n_sizes),
+        .held = g_new0(double, n),
+        .gradient = g_new0(double, n),
+        .activation = g_new0(double, n),
+        .output = g_new0(double, n),
+        .exchange = g_new0(double, n),
+        .messages = g_new0(double, n),
+        .parameters = g_new0(double, n_layers),
+    };
+    return model;
+}
+
+void synth_amp_model_free(AmpModel *model)
+{
+    if (!model)
+        return;
+    double *row[] = {model->size,     model->time_s,     model->held,
+                     model->gradient, model->activation, model->output,
+                     model->exchange, model->messages,   model->parameters};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
+        g_free(row[i]);
+    g_free(model->degree);
+    g_free(model);
+}
+
+/* --- what the tensor-parallel program says of each layer --- */
+
+typedef struct {
+    const Graph *graph;
+    const Program *program;
+    AmpModel *model;
+    const ClusterView *view;
+    double batch;
+} Reading;
+
+static uint32_t layer_of(const Graph *graph, TensorId tensor)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+    if (t->producer != GRAPH_NONE)
+        return graph_get_op(graph, t->producer)->layer;
+    if (t->role == ROLE_OPTIMIZER)
+        return layer_of(graph, t->of);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
+            if (graph_get_op(graph, id)->in[i] == tensor)
+                return graph_get_op(graph, id)->layer;
+    return 0;
+}
+
+/* Adds `whole` + `cut` / degree to the layer's row of every degree. */
+static void add(const AmpModel *model, double *row, uint32_t layer, double whole,
+                double cut)
+{
+    for (uint32_t g = 0; g < model->n_degrees; g++)
+        row[(size_t)g * model->n_layers + layer] += whole + cut / model->degree[g];
+}
+
+static void add_form(const AmpModel *model, double *row, uint32_t layer, Form form,
+                     double amount)
+{
+    const bool cut = form_is_gather(form);
+    add(model, row, layer, cut ? 0 : amount, cut ? amount : 0);
+}
+
+/* A parameter at rest and its gradient, or an optimizer state. */
+static void read_load(Reading *r, const Instr *instr)
+{
+    const Tensor *tensor = graph_tensor(r->graph, instr->tensor);
+    const double bytes = (double)tensor_bytes(tensor);
+    if (tensor->role != ROLE_PARAMETER && tensor->role != ROLE_OPTIMIZER)
+        return;
+    const uint32_t layer = layer_of(r->graph, instr->tensor);
+    add_form(r->model, r->model->held, layer, instr->to, bytes);
+    if (tensor->role != ROLE_PARAMETER)
+        return;
+    add_form(r->model, r->model->held, layer, instr->to, bytes);
+    add_form(r->model, r->model->gradient, layer, instr->to, bytes);
+    r->model->parameters[layer] += (double)tensor_elements(tensor);
+}
+
+/* What the op takes on a device, of the whole batch, for a part of it. */
+static double part_s(const SimWork *work, const Device *device, uint32_t degree,
+                     double part)
+{
+    const double overhead_s =
+        device->fitted ? work->fitted[device->fitted - 1].overhead_s * device->stretch
+                       : 0;
+    return overhead_s + part * (sim_work_s(work, device, 1.0 / degree) - overhead_s);
+}
+
+static void read_compute(Reading *r, const Instr *instr)
+{
+    const AmpModel *model = r->model;
+    const Op *op = graph_get_op(r->graph, instr->op);
+    Rule rule;
+    if (op->pass == PASS_UPDATE || !op_rule_find(r->graph, instr->op, instr->form, &rule))
+        return;
+    SimWork work;
+    sim_work_op(r->graph, r->view, instr->op, &rule, &work);
+    g_autofree bool *known = g_new0(bool, model->n_types);
+    for (uint32_t d = 0; d < r->view->n_devices; d++) {
+        const Device *device = &r->view->device[d];
+        if (known[device->type])
+            continue;
+        known[device->type] = true;
+        for (uint32_t g = 0; g < model->n_degrees; g++)
+            for (uint32_t s = 0; s < model->n_sizes; s++)
+                synth_amp_times(model, device->type, g, s)[op->layer] +=
+                    part_s(&work, device, model->degree[g], model->size[s] / r->batch);
+    }
+}
+
+/* Bytes that each of n devices with equal shares sends of a tensor of one byte. */
+static double sent(Collective kind, uint32_t n)
+{
+    const double others = (double)(n - 1) / n;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        return 2 * others;
+    case COLLECTIVE_ALL_TO_ALL:
+        return others / n;
+    default:
+        return others;
+    }
+}
+
+/* Of activations and their gradients. */
+static void read_collective(Reading *r, const Instr *instr)
+{
+    if (instr->collective >= (Collective)COLLECTIVES_PRICED)
+        return;
+    const double bytes =
+        (double)tensor_bytes(graph_tensor(r->graph, instr->tensor)) / r->batch;
+    const uint32_t layer = layer_of(r->graph, instr->tensor);
+    for (uint32_t g = 0; g < r->model->n_degrees; g++) {
+        const uint32_t n = r->model->degree[g];
+        const size_t at = (size_t)g * r->model->n_layers + layer;
+        r->model->exchange[at] += bytes * sent(instr->collective, n);
+        r->model->messages[at] += n > 1;
+    }
+}
+
+/* The tensor whose memory a view is. */
+static TensorId viewed(const Graph *graph, TensorId tensor)
+{
+    for (;;) {
+        const OpId producer = graph_tensor(graph, tensor)->producer;
+        if (producer == GRAPH_NONE ||
+            !op_kind_is_view(graph_get_op(graph, producer)->kind))
+            return tensor;
+        tensor = graph_get_op(graph, producer)->in[0];
+    }
+}
+
+static bool is_made_forward(const Graph *graph, TensorId tensor)
+{
+    const OpId producer = graph_tensor(graph, tensor)->producer;
+    return producer != GRAPH_NONE && graph_get_op(graph, producer)->pass == PASS_FORWARD;
+}
+
+/* What backward ops read of the forward is kept, in each form in which they read it. */
+static void read_kept(Reading *r)
+{
+    g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
+    for (uint32_t k = 0; k < r->program->n; k++) {
+        const Instr *instr = &r->program->instr[k];
+        if (instr->kind != INSTR_COMPUTE ||
+            graph_get_op(r->graph, instr->op)->pass != PASS_BACKWARD)
+            continue;
+        const Op *op = graph_get_op(r->graph, instr->op);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const TensorId tensor = viewed(r->graph, op->in[i]);
+            const uint8_t bit = (uint8_t)(1u << instr->form[i]);
+            if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
+                continue;
+            seen[tensor] |= bit;
+            add_form(r->model, r->model->activation, layer_of(r->graph, tensor),
+                     instr->form[i],
+                     (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch);
+        }
+    }
+}
+
+/* What a later layer's forward reads passes every boundary up to it, whole. */
+static void read_outputs(Reading *r)
+{
+    const Graph *graph = r->graph;
+    g_autofree uint32_t *last = g_new0(uint32_t, graph_n_tensors(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            last[op->in[i]] = MAX(last[op->in[i]], op->layer);
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (is_made_forward(graph, t))
+            for (uint32_t l = layer_of(graph, t); l < last[t]; l++)
+                add(r->model, r->model->output, l,
+                    (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
+}
+
+static void read_program(Reading *r)
+{
+    for (uint32_t k = 0; k < r->program->n; k++) {
+        const Instr *instr = &r->program->instr[k];
+        if (instr->kind == INSTR_LOAD)
+            read_load(r, instr);
+        else if (instr->kind == INSTR_COMPUTE)
+            read_compute(r, instr);
+        else if (instr->kind == INSTR_COLLECTIVE)
+            read_collective(r, instr);
+    }
+    read_kept(r);
+    read_outputs(r);
+}
+
+/* --- times --- */
+
+/* Layers of the graph with attention, in order. */
+static GArray *transformer_layers(const Graph *graph)
+{
+    GArray *layers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->kind == OP_ATTENTION)
+            g_array_append_val(layers, op->layer);
+    }
+    return layers;
+}
+
+/* Adds the profile's layers to those of the graph (data/layer_profile.h). time_s [layer]. */
+static bool add_times(const LayerProfile *profile, const Graph *graph,
+                      const GPtrArray *times, double samples, double *time_s,
+                      GError **error)
+{
+    g_autoptr(GArray) repeated = transformer_layers(graph);
+    uint32_t profiled = 0, seen = 0;
+    for (guint i = 0; i < times->len; i++) {
+        const LayerTime *time = times->pdata[i];
+        profiled += g_str_has_prefix(time->kind, "transformer");
+    }
+    if (profiled != repeated->len)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "profile %s: %s has %u transformer layers, expected %u",
+                           profile->file, graph_name(graph), profiled, repeated->len);
+    for (guint i = 0; i < times->len; i++) {
+        const LayerTime *time = times->pdata[i];
+        uint32_t layer = seen == 0 ? 0 : graph_n_layers(graph) - 1;
+        if (g_str_has_prefix(time->kind, "transformer"))
+            layer = g_array_index(repeated, uint32_t, seen++);
+        else if (seen > 0 && seen < repeated->len)
+            layer = g_array_index(repeated, uint32_t, seen - 1);
+        time_s[layer] += PASSES_OF_FORWARD * samples * time->forward_s;
+    }
+    return true;
+}
+
+static void add_value(GArray *values, uint32_t value)
+{
+    guint at = 0;
+    while (at < values->len && g_array_index(values, uint32_t, at) < value)
+        at++;
+    if (at == values->len || g_array_index(values, uint32_t, at) != value)
+        g_array_insert_val(values, at, value);
+}
+
+/* Distinct degrees and micro-batch sizes of the model in the profile, increasing. */
+static void profiled_values(const LayerProfile *profile, const char *model,
+                            uint32_t n_devices, GArray *degrees, GArray *sizes)
+{
+    for (guint i = 0; i < profile->times->len; i++) {
+        const LayerTime *time = &g_array_index(profile->times, LayerTime, i);
+        if (strcmp(time->model, model) == 0 && n_devices % time->tmp == 0) {
+            add_value(degrees, time->tmp);
+            add_value(sizes, time->mbs);
+        }
+    }
+}
+
+static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterView *view,
+                            const LayerProfile *profile, GError **error)
+{
+    const size_t n = (size_t)model->n_degrees * model->n_layers;
+    memset(model->time_s, 0, n * model->n_types * model->n_sizes * sizeof *model->time_s);
+    for (uint32_t type = 0; type < model->n_types; type++)
+        for (uint32_t g = 0; g < model->n_degrees; g++)
+            for (uint32_t s = 0; s < model->n_sizes; s++) {
+                const char *name = view->cluster->type[type].name;
+                g_autoptr(GPtrArray) times =
+                    layer_profile_select(profile, name, graph_name(graph),
+                                         model->degree[g], (uint32_t)model->size[s]);
+                if (times->len == 0)
+                    return kilter_fail(
+                        error, KILTER_ERROR_INPUT,
+                        "profile %s: expected rows of gpu %s, model %s, tmp "
+                        "%u, mbs %.0f",
+                        profile->file, name, graph_name(graph), model->degree[g],
+                        model->size[s]);
+                double *row = synth_amp_times(model, type, g, s);
+                if (!add_times(profile, graph, times, model->size[s], row, error))
+                    return false;
+            }
+    memset(model->exchange, 0, n * sizeof *model->exchange);
+    memset(model->messages, 0, n * sizeof *model->messages);
+    return true;
+}
+
+double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
+                        uint32_t size)
+{
+    return model->time_s +
+           (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) *
+               model->n_layers;
+}
+
+static uint32_t batch_of(const Graph *graph)
+{
+    return graph_tensor(graph, graph_get_op(graph, 0)->in[0])->dim[0];
+}
+
+/* The degrees and sizes that there will be times for. */
+static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
+                             const LayerProfile *profile, GError **error)
+{
+    g_autoptr(GArray) degrees = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                      sizes = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    if (profile)
+        profiled_values(profile, graph_name(graph), view->n_devices, degrees, sizes);
+    else {
+        for (uint32_t t = 1; t <= view->n_devices; t++)
+            if (view->n_devices % t == 0)
+                add_value(degrees, t);
+        /* Overheads aside times grow with the samples: two sizes say all. */
+        add_value(sizes, 1);
+        add_value(sizes, batch_of(graph));
+    }
+    if (degrees->len == 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "profile %s: expected rows of model %s",
+                    profile->file, graph_name(graph));
+        return NULL;
+    }
+    AmpModel *model = synth_amp_model_new(graph_n_layers(graph), view->cluster->n_types,
+                                          degrees->len, sizes->len);
+    for (guint g = 0; g < degrees->len; g++)
+        model->degree[g] = g_array_index(degrees, uint32_t, g);
+    for (guint s = 0; s < sizes->len; s++)
+        model->size[s] = g_array_index(sizes, uint32_t, s);
+    return model;
+}
+
+AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
+                          const LayerProfile *profile, GError **error)
+{
+    g_autofree double *even = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        even[j] = 1.0 / view->n_devices;
+    g_auto(SynthResult) shared = {0};
+    if (!synth_baseline(graph, view, even, BASELINE_MEGATRON, &shared, error))
+        return NULL;
+    g_autoptr(AmpModel) model = empty_model(graph, view, profile, error);
+    if (!model)
+        return NULL;
+    model->global_batch = batch_of(graph);
+    Reading reading = {graph, shared.program, model, view, model->global_batch};
+    read_program(&reading);
+    if (profile && !time_by_profile(model, graph, view, profile, error))
+        return NULL;
+    return g_steal_pointer(&model);
+}

@@ -1,0 +1,289 @@
+#include "synth/amp/search.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <string.h>
+
+#include "sim/sim.h"
+
+bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
+{
+    g_autoptr(AmpRows) rows =
+        amp_rows_new(search->model, search->cluster, search->options, strategy);
+    double total;
+    if (!synth_amp_assign(&rows->problem, strategy->first, &total))
+        return false;
+    *cost = amp_rows_cost(rows, strategy->first);
+    return true;
+}
+
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *c)
+{
+    return amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs, amp_chunks(search->options));
+}
+
+/* --- choices --- */
+
+static bool is_wanted(uint32_t fixed, uint32_t value)
+{
+    return fixed == 0 || fixed == value;
+}
+
+static void add_sizes(const AmpSearch *search, AmpChoice choice)
+{
+    const uint32_t batch = search->model->global_batch / MAX(choice.dp, 1);
+    for (choice.mbs = 1; choice.mbs <= batch; choice.mbs++)
+        if (is_wanted(search->options->mbs, choice.mbs) &&
+            synth_amp_check(search->model, search->cluster, search->options, choice.pp,
+                            choice.dp, choice.tmp, choice.mbs, NULL))
+            g_array_append_val(search->choices, choice);
+}
+
+static void add_choices(const AmpSearch *search)
+{
+    const AmpOptions *o = search->options;
+    const uint32_t n = search->cluster->n_devices;
+    for (uint32_t pp = 1; pp <= MIN(n, search->model->n_layers); pp++) {
+        if (n % pp != 0 || !is_wanted(o->pp, pp))
+            continue;
+        for (uint32_t dp = 1; dp <= n / pp; dp++) {
+            const uint32_t tmp = n / pp / dp;
+            if (n / pp % dp == 0 && is_wanted(o->dp, dp) && is_wanted(o->tmp, tmp))
+                add_sizes(search, (AmpChoice){pp, dp, tmp, 0});
+        }
+    }
+}
+
+/* Why the options leave no choice: what they fix is wrong for whatever they leave open. */
+static bool explain_none(const AmpSearch *search, GError **error)
+{
+    const AmpOptions *o = search->options;
+    const uint32_t n = search->cluster->n_devices;
+    const uint32_t known = MAX(o->pp, 1) * MAX(o->dp, 1) * MAX(o->tmp, 1);
+    const uint32_t rest = n % known == 0 ? n / known : 1;
+    const uint32_t dp = o->dp ? o->dp : rest;
+    const uint32_t pp = o->pp ? o->pp : o->dp ? rest : 1;
+    const uint32_t tmp = o->tmp ? o->tmp : o->dp && o->pp ? rest : 1;
+    if (!synth_amp_check(search->model, search->cluster, o, pp, dp, tmp, MAX(o->mbs, 1),
+                         error))
+        return false;
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected degrees pp, dp, tmp with a product of %u", n);
+}
+
+/* --- methods --- */
+
+static uint32_t *machine_order(const AmpCluster *cluster, bool backwards)
+{
+    uint32_t *order = g_new(uint32_t, cluster->n_devices);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const uint32_t machine = backwards ? cluster->n_machines - 1 - i : i;
+        for (uint32_t d = 0; d < cluster->n_devices; d++)
+            if (cluster->machine[d] == machine)
+                order[at++] = d;
+    }
+    return order;
+}
+
+static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
+{
+    AmpCandidate candidate = {*strategy, cost};
+    g_array_append_val(candidates, candidate);
+}
+
+/* The choice's best placement, of those that are tried. */
+static void add_best(const AmpSearch *search, const AmpChoice *c,
+                     uint32_t *const order[2], GArray *candidates)
+{
+    static void (*const place[])(AmpStrategy *, const uint32_t *) = {amp_place_stages,
+                                                                     amp_place_replicas};
+    const uint32_t placements = search->options->faithful ? 1 : 4;
+    AmpStrategy best = {0};
+    AmpCost best_cost = {.total_s = INFINITY};
+    for (uint32_t i = 0; i < placements; i++) {
+        AmpStrategy strategy = amp_strategy_of(search, c);
+        AmpCost cost;
+        place[i % 2](&strategy, order[i / 2]);
+        if (amp_assign_layers(search, &strategy, &cost) &&
+            cost.total_s < best_cost.total_s) {
+            amp_strategy_clear(&best);
+            best = strategy;
+            best_cost = cost;
+        } else
+            amp_strategy_clear(&strategy);
+    }
+    if (best.first)
+        take(candidates, &best, best_cost);
+}
+
+static void search_all(const AmpSearch *search, GArray *candidates)
+{
+    uint32_t *order[2] = {machine_order(search->cluster, false),
+                          machine_order(search->cluster, true)};
+    for (guint i = 0; i < search->choices->len; i++)
+        add_best(search, &g_array_index(search->choices, AmpChoice, i), order,
+                 candidates);
+    g_free(order[0]);
+    g_free(order[1]);
+}
+
+static uint32_t smallest_machine(const AmpCluster *cluster)
+{
+    g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_machines);
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+        count[cluster->machine[d]]++;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t m = 0; m < cluster->n_machines; m++)
+        least = MIN(least, count[m]);
+    return least;
+}
+
+/* Cuts into equal numbers of layers, or such that the largest number of parameters is the least possible. */
+static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *strategy)
+{
+    const uint32_t n = model->n_layers, k = strategy->pp * strategy->chunks;
+    for (uint32_t stage = 0; stage <= k; stage++)
+        strategy->first[stage] = (uint32_t)((uint64_t)stage * n / k);
+    if (!by_parameters)
+        return;
+    g_autofree double *time = g_new(double, (size_t)k *n),
+                      *none = g_new0(double, (size_t)k *n);
+    for (uint32_t i = 0; i < k * n; i++)
+        time[i] = model->parameters[i % n];
+    const AmpAssignment problem = {
+        .n_layers = n, .n_stages = k, .repeats = 1, .time = time, .transfer = none};
+    double cost;
+    synth_amp_assign(&problem, strategy->first, &cost);
+}
+
+/* Of each micro-batch size the degrees with the least tmp x pp that fit. */
+static void search_megatron(const AmpSearch *search, bool by_parameters,
+                            GArray *candidates)
+{
+    const uint32_t limit = smallest_machine(search->cluster);
+    g_autofree uint32_t *order = machine_order(search->cluster, false);
+    g_autofree uint32_t *least = g_new(uint32_t, search->model->global_batch + 1);
+    GArray *fitting = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
+    memset(least, 0xff, (search->model->global_batch + 1) * sizeof *least);
+    for (guint i = 0; i < search->choices->len; i++) {
+        const AmpChoice *c = &g_array_index(search->choices, AmpChoice, i);
+        if (c->tmp > limit || c->tmp * c->pp > least[c->mbs])
+            continue;
+        AmpStrategy strategy = amp_strategy_of(search, c);
+        amp_place_stages(&strategy, order);
+        cut_evenly(search->model, by_parameters, &strategy);
+        const AmpCost cost =
+            synth_amp_cost(search->model, search->cluster, search->options, &strategy);
+        if (cost.fits) {
+            least[c->mbs] = c->tmp * c->pp;
+            take(fitting, &strategy, cost);
+        } else
+            amp_strategy_clear(&strategy);
+    }
+    for (guint i = 0; i < fitting->len; i++) {
+        AmpCandidate *candidate = &g_array_index(fitting, AmpCandidate, i);
+        AmpStrategy *s = &candidate->strategy;
+        if (s->tmp * s->pp == least[s->mbs])
+            g_array_append_val(candidates, *candidate);
+        else
+            amp_strategy_clear(s);
+    }
+    g_array_unref(fitting);
+}
+
+/* k different cuts between layers, each set of them as likely. */
+static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy)
+{
+    g_autofree uint32_t *cut = g_new(uint32_t, n_layers);
+    for (uint32_t l = 1; l < n_layers; l++)
+        cut[l - 1] = l;
+    const uint32_t k = strategy->pp * strategy->chunks;
+    if (k > 1)
+        gsl_ran_choose(rng, strategy->first + 1, k - 1, cut, n_layers - 1, sizeof *cut);
+    strategy->first[k] = n_layers;
+}
+
+static void search_random(const AmpSearch *search, GArray *candidates)
+{
+    enum { TRIES = 1000 };
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_rng_set(rng, (unsigned long)search->options->seed);
+    g_autofree uint32_t *order = machine_order(search->cluster, false);
+    const uint32_t draws = MAX(search->options->draws, 1);
+    for (uint32_t i = 0; i < TRIES * draws && candidates->len < draws; i++) {
+        const AmpChoice *c = &g_array_index(
+            search->choices, AmpChoice, gsl_rng_uniform_int(rng, search->choices->len));
+        AmpStrategy strategy = amp_strategy_of(search, c);
+        gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
+        amp_place_stages(&strategy, order);
+        cut_at_random(rng, search->model->n_layers, &strategy);
+        const AmpCost cost =
+            synth_amp_cost(search->model, search->cluster, search->options, &strategy);
+        if (cost.fits)
+            take(candidates, &strategy, cost);
+        else
+            amp_strategy_clear(&strategy);
+    }
+    gsl_rng_free(rng);
+}
+
+/* --- all of it --- */
+
+static void clear_candidate(void *data)
+{
+    AmpCandidate *candidate = data;
+    amp_strategy_clear(&candidate->strategy);
+}
+
+static int by_cost(gconstpointer a, gconstpointer b)
+{
+    const AmpCandidate *x = a, *y = b;
+    if (x->cost.total_s != y->cost.total_s)
+        return x->cost.total_s < y->cost.total_s ? -1 : 1;
+    const AmpStrategy *s = &x->strategy, *t = &y->strategy;
+    const uint32_t left[] = {s->pp, s->tmp, s->mbs}, right[] = {t->pp, t->tmp, t->mbs};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(left); i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
+                         const AmpOptions *options, AmpMethod method, GError **error)
+{
+    g_autoptr(GArray) choices = g_array_new(FALSE, FALSE, sizeof(AmpChoice)),
+                      candidates = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
+    const AmpSearch search = {model, cluster, options, choices};
+    g_array_set_clear_func(candidates, clear_candidate);
+    add_choices(&search);
+    if (choices->len == 0) {
+        explain_none(&search, error);
+        return NULL;
+    }
+    switch (method) {
+    case AMP_SEARCH:
+        search_all(&search, candidates);
+        break;
+    case AMP_ANNEAL:
+        amp_anneal(&search, candidates);
+        break;
+    case AMP_MEGATRON_LAYERS:
+    case AMP_MEGATRON_PARAMETERS:
+        search_megatron(&search, method == AMP_MEGATRON_PARAMETERS, candidates);
+        break;
+    case AMP_RANDOM:
+        search_random(&search, candidates);
+        break;
+    }
+    if (candidates->len == 0) {
+        kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                    "none of %u choices of degrees and micro-batch size fits the memory",
+                    choices->len);
+        return NULL;
+    }
+    if (method != AMP_RANDOM)
+        g_array_sort(candidates, by_cost);
+    return g_steal_pointer(&candidates);
+}

@@ -1,0 +1,36 @@
+/* What the methods of synth_amp_search() share (private to synth). */
+#ifndef KILTER_SYNTH_AMP_SEARCH_H
+#define KILTER_SYNTH_AMP_SEARCH_H
+
+#include "synth/amp/cost.h"
+
+typedef struct {
+    uint32_t pp, dp, tmp, mbs;
+} AmpChoice;
+
+typedef struct {
+    const AmpModel *model;
+    const AmpCluster *cluster;
+    const AmpOptions *options;
+    GArray *
+        choices; /* AmpChoice: all degrees and micro-batch sizes that the options leave */
+} AmpSearch;
+
+/* With devices and cuts to be set. */
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *choice);
+
+/* Assigns the layers of a strategy whose devices are set. False if it does not fit. */
+bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost);
+
+/* --- placements: `order` is the devices in the order in which they are handed out --- */
+
+/* Positions of a tensor-parallel group first, then replicas, then stages: Megatron's and the paper's. */
+void amp_place_stages(AmpStrategy *strategy, const uint32_t *order);
+/* Positions, then stages, then replicas: a pipeline stays together. */
+void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);
+
+/* --- the methods; each appends AmpCandidates that fit --- */
+
+void amp_anneal(const AmpSearch *search, GArray *candidates);
+
+#endif

@@ -1,0 +1,156 @@
+/* Halves: the rules of an op and of its backward ops, together. */
+#include "synth/exact/transition.h"
+
+#include <math.h>
+#include <string.h>
+
+void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
+{
+    for (uint32_t i = 0; i < reads->n_in; i++) {
+        uint8_t slot = reads->slot[i];
+        choice->wanted[slot] |= form_bit(rule->form[i]);
+        if (slot >= SLOT_PARAMETER && slot < SLOT_FREE)
+            choice->kept[slot - SLOT_PARAMETER] |= form_bit(rule->form[i]);
+    }
+    for (uint32_t o = 0; o < reads->n_out; o++)
+        choice->made[reads->makes[o]] = rule->form[reads->n_in + o];
+}
+
+Choice choice_of_forward(const OpView *view, const Rule *rule)
+{
+    Choice choice = {0};
+    for (uint32_t i = 0; i < view->forward.n_in; i++)
+        if (view->forward.slot[i] >= SLOT_PARAMETER)
+            choice.wanted[view->forward.slot[i]] |= form_bit(rule->form[i]);
+    return choice;
+}
+
+typedef struct {
+    Choices *choices;
+    Index keys;  /* needs -> group */
+    Needs needs; /* of the forward rule */
+} Walk;
+
+/* Charge for one activation that is in `held` when it is saved and that the backward reads in `wanted`: all of it where it
+ * is read as it is held and not sharded, else at least a shard. */
+static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet wanted)
+{
+    if (!wanted || c->pricer->saver[tensor] != c->view.op)
+        return 0;
+    Form kept = (wanted & form_bit(held)) ? held : FORM_GATHER0;
+    return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
+}
+
+double choices_saved_memory(const Choices *c, const Needs *needs, const Choice *choice)
+{
+    double charge = 0;
+    if (!c->pricer->charges)
+        return 0;
+    for (uint32_t o = 0; o < c->op->n_out; o++)
+        charge +=
+            saved_charge(c, c->op->out[o], needs->out[o], choice->wanted[SLOT_OUT + o]);
+    for (uint32_t i = 0; i < c->view.n_in; i++)
+        charge += saved_charge(c, c->view.tensor[i], needs->reads[i],
+                               choice->wanted[SLOT_IN + i]);
+    return charge;
+}
+
+static uint64_t pack(const Needs *needs)
+{
+    uint64_t key = 0;
+    for (uint32_t i = 0; i < TRANSITION_IN; i++)
+        key =
+            ((key << 3 | needs->reads[i]) << 3 | needs->makes[i]) << 7 | needs->saved[i];
+    for (uint32_t o = 0; o < TRANSITION_OUT; o++)
+        key = (key << 3 | needs->out[o]) << 7 | needs->wanted_dy[o];
+    return key;
+}
+
+static void add_half(Walk *w, const Needs *needs, const Half *half)
+{
+    Choices *c = w->choices;
+    uint32_t g = index_add(&w->keys, pack(needs)), at = c->halves->len;
+    if (g == c->groups->len) {
+        Group group = {.needs = *needs, .first = UINT32_MAX};
+        for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+            group.least.s[h] = INFINITY;
+        g_array_append_val(c->groups, group);
+    }
+    Group *group = &g_array_index(c->groups, Group, g);
+    g_array_append_val(c->halves, *half);
+    g_array_index(c->halves, Half, at).next = group->first;
+    group->first = at;
+    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+        group->least.s[h] = fmin(group->least.s[h], half->least.s[h]);
+}
+
+/* Adds what is known once all rules are: saved outputs, which are converted in the step before the backward ops, memory,
+ * and the parameters' plans. */
+static void finish(Walk *w, const Choice *choice, const Half *chosen)
+{
+    Choices *c = w->choices;
+    Half half = *chosen;
+    Needs needs = w->needs;
+    Step step = {0};
+    for (uint32_t o = 0; o < c->op->n_out; o++) {
+        FormSet held = form_bit(needs.out[o]);
+        if (choice->wanted[SLOT_OUT + o] &&
+            !price_reach(c->pricer, c->op->out[o], &held, choice->wanted[SLOT_OUT + o],
+                         &step, NULL, NULL))
+            return;
+        needs.wanted_dy[o] = choice->wanted[SLOT_DY + o];
+    }
+    for (uint32_t i = 0; i < c->view.n_in; i++) {
+        needs.saved[i] = choice->wanted[SLOT_IN + i];
+        needs.makes[i] = c->view.contribution[i] != GRAPH_NONE && c->view.alias[i] < 0
+                             ? choice->made[c->view.input[i]]
+                             : 0;
+    }
+    double fixed = step.comm_s + choices_saved_memory(c, &needs, choice);
+    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+        half.least.s[h] += fixed + step.inner.s[h];
+    for (uint32_t p = 0; p < c->view.n_parameters; p++) {
+        uint32_t input = c->view.parameter[p];
+        const PlanSet *set =
+            op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
+                          choice->kept[input], choice->made[input]);
+        if (set->plans->len == 0)
+            return;
+        times_add(c->pricer, &half.least, &set->least);
+    }
+    add_half(w, &needs, &half);
+}
+
+static void choose_backward(Walk *w, uint32_t k, const Choice *choice, const Half *half)
+{
+    if (k >= w->choices->view.n_backward || k >= MAX_BACKWARD) {
+        finish(w, choice, half);
+        return;
+    }
+    const OpReads *reads = &w->choices->view.backward[k];
+    for (uint32_t r = 0; r < reads->n_rules; r++) {
+        Choice next = *choice;
+        choice_add(&next, reads, &reads->rule[r].rule);
+        Half extended = *half;
+        extended.backward_rule[k] = (uint8_t)r;
+        times_add(w->choices->pricer, &extended.least, &reads->rule[r].work);
+        choose_backward(w, k + 1, &next, &extended);
+    }
+}
+
+void choices_enumerate(Choices *c)
+{
+    Walk w = {.choices = c};
+    for (uint32_t r = 0; r < c->view.forward.n_rules; r++) {
+        const PricedRule *priced = &c->view.forward.rule[r];
+        Half half = {.forward_rule = (uint8_t)r, .least = priced->work};
+        w.needs = (Needs){0};
+        for (uint32_t i = 0; i < c->view.n_in; i++)
+            w.needs.reads[i] = priced->rule.form[c->view.input[i]];
+        for (uint32_t o = 0; o < c->op->n_out; o++)
+            w.needs.out[o] = priced->rule.form[c->op->n_in + o];
+        Choice choice = choice_of_forward(&c->view, &priced->rule);
+        choose_backward(&w, 0, &choice, &half);
+    }
+    index_clear(&w.keys);
+}

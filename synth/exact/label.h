@@ -1,0 +1,56 @@
+/* Labels: partial programs of one state, and the table that keeps those that nothing dominates (private to synth).
+ *
+ * A prefix of the forward ops, each with its backward ops, costs more than one number: the forward's last stage still
+ * grows at its end, the backward's first stage at its front, and the final stage by updates; where machines communicate
+ * inside, the forward's first stage by parameters that are gathered, and one after the updates by their values. A label is the closed cost and those open vectors. Label 1 dominates label 2 of the same state when for every completion it is at most as
+ * long:
+ *
+ *     c1 + max(i1 - i2) + max(f1 - f2) + max(b1 - b2) + max(u1 - u2)
+ *        + max(t1 - t2) <= c2                                             (max over device classes)     (1)
+ *
+ * since max(f1 + x) <= max(f2 + x) + max(f1 - f2), also where the differences are negative. */
+#ifndef KILTER_SYNTH_EXACT_LABEL_H
+#define KILTER_SYNTH_EXACT_LABEL_H
+
+#include "synth/exact/transition.h"
+
+typedef struct {
+    uint32_t state;  /* of the cut */
+    uint32_t parent; /* label of the cut before */
+    uint32_t next;   /* of the same state */
+    bool begun;      /* the forward's first stage is closed, but for `initial` */
+    bool final; /* something is communicated in the final step; else the updates join the
+                   stage before */
+    double closed_s;                                /* c */
+    Times initial, forward, backward, update, tail; /* i, f, b, u, t */
+    const Transition *transition;                   /* that led here; NULL at the start */
+} Label;
+
+#define LABEL_NONE UINT32_MAX
+
+typedef struct {
+    GArray *labels; /* Label */
+    Index states;   /* that have labels -> */
+    GArray *first;  /* uint32_t: the first label */
+} LabelTable;
+
+/* Empties a table, which may be zeroed. */
+void label_table_empty(LabelTable *table);
+void label_table_clear(LabelTable *table);
+
+/* Adds a label unless one of its state dominates it; a label that it dominates is overwritten. */
+void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label);
+
+/* The label after a transition; its state and parent are the caller's. */
+Label label_extend(const Pricer *pricer, const Label *label,
+                   const Transition *transition);
+
+/* Iteration time of a label at the end of the forward, where the forward's and the backward's open stage merge: exact if
+ * something is communicated in the final step, else an upper bound. */
+double label_total(const Pricer *pricer, const Label *label);
+
+/* The label's cost if each class alone counts: with the least that the class adds from here on, at most the time of any
+ * completion. */
+Times label_sums(const Pricer *pricer, const Label *label);
+
+#endif

@@ -1,0 +1,278 @@
+#include "synth/exact/op_view.h"
+
+#include "synth/pins.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The slot of a tensor as seen from forward op `op`. */
+static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
+{
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        if (op->out[o] == tensor)
+            return (uint8_t)(SLOT_OUT + o);
+        if (graph_gradient(graph, op->out[o]) == tensor &&
+            graph_tensor(graph, tensor)->role != ROLE_INPUT)
+            return (uint8_t)(SLOT_DY + o);
+    }
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (view->tensor[i] == tensor)
+            return (uint8_t)(SLOT_IN + i);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] == tensor && graph_tensor(graph, tensor)->role == ROLE_PARAMETER)
+            return (uint8_t)(SLOT_PARAMETER + i);
+    g_assert(graph_tensor(graph, tensor)->role == ROLE_INPUT);
+    return SLOT_FREE;
+}
+
+/* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from replicas of parameters
+ * only, which is never better than computing replicated and keeping the result on one device, if that is allowed. */
+static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, id);
+    if (!pins_allow(pricer->pins, graph, id, rule->form))
+        return false;
+    bool reduce = false, other = false;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (!price_can_hold(graph, op->in[i], rule->form[i]))
+            return false;
+        Role role = graph_tensor(graph, op->in[i])->role;
+        bool source = role == ROLE_PARAMETER || role == ROLE_INPUT;
+        reduce |= rule->form[i] == FORM_REDUCE;
+        other |= rule->form[i] == FORM_REDUCE && !source;
+    }
+    return rule->loop >= 0 || !reduce || other || pins_touch(pricer->pins, graph, id);
+}
+
+static void price_rules(const Pricer *pricer, OpReads *reads)
+{
+    Rule all[OP_MAX_RULES];
+    uint32_t n = op_rules(pricer->graph, reads->op, all);
+    reads->rule = g_new(PricedRule, n);
+    for (uint32_t r = 0; r < n; r++)
+        if (worthwhile(pricer, reads->op, &all[r]))
+            reads->rule[reads->n_rules++] =
+                (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
+}
+
+static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *reads)
+{
+    const Op *op = graph_get_op(graph, id), *forward = graph_get_op(graph, view->op);
+    reads->op = id;
+    reads->n_in = op->n_in;
+    reads->n_out = op->n_out;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        reads->slot[i] = slot_of(graph, view, op->in[i]);
+    for (uint32_t o = 0; o < op->n_out && id != view->op; o++)
+        for (uint32_t i = 0; i < forward->n_in; i++)
+            if (graph_contribution(graph, view->op, i) == op->out[o])
+                reads->makes[o] = (uint8_t)i;
+}
+
+/* How activation input `i` gets its gradient. */
+static void read_contribution(const Graph *graph, OpView *view, uint32_t i)
+{
+    const Op *op = graph_get_op(graph, view->op);
+    view->alias[i] = -1;
+    view->contribution[i] = graph_contribution(graph, view->op, view->input[i]);
+    view->accumulation[i] = graph_accumulation(graph, view->op, view->input[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (view->contribution[i] != GRAPH_NONE &&
+            graph_gradient(graph, op->out[o]) == view->contribution[i])
+            view->alias[i] = (int8_t)o;
+}
+
+/* Forms in which a sum of contributions can be kept, with their prices. */
+static void price_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
+{
+    const Graph *graph = pricer->graph;
+    for (Form form = 0; form < FORM_MAX; form++) {
+        Rule rule;
+        Form forms[OP_MAX_OPERANDS];
+        memset(forms, form, sizeof forms);
+        if (view->accumulation[i] == GRAPH_NONE) {
+            view->accumulates[i] |= (FormSet)(1u << form);
+        } else if (op_rule_find(graph, view->accumulation[i], forms, &rule) &&
+                   pins_allow(pricer->pins, graph, view->accumulation[i], forms)) {
+            view->accumulates[i] |= (FormSet)(1u << form);
+            view->accumulation_work[i][form] =
+                price_rule(pricer, view->accumulation[i], &rule);
+        }
+    }
+}
+
+static bool read_inputs(const Graph *graph, OpView *view, GError **error)
+{
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *tensor = graph_tensor(graph, op->in[i]);
+        if (tensor->role == ROLE_PARAMETER) {
+            if (graph_accumulation(graph, view->op, i) != GRAPH_NONE)
+                return kilter_fail(
+                    error, KILTER_ERROR_FAILED,
+                    "parameter '%s' has several consumers; the search takes one",
+                    tensor->name);
+            view->parameter[view->n_parameters++] = i;
+        }
+        if (tensor->role != ROLE_ACTIVATION)
+            continue;
+        if (view->n_in == TRANSITION_IN)
+            return kilter_fail(error, KILTER_ERROR_FAILED,
+                               "op '%s' has more than %d activation inputs", op->name,
+                               TRANSITION_IN);
+        view->input[view->n_in] = i;
+        view->tensor[view->n_in++] = op->in[i];
+    }
+    return true;
+}
+
+bool op_view_read(const Graph *graph, OpId id, OpView *view, GError **error)
+{
+    *view = (OpView){.op = id};
+    if (!read_inputs(graph, view, error))
+        return false;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        read_contribution(graph, view, i);
+    read_op(graph, view, id, &view->forward);
+    OpId backward[MAX_BACKWARD];
+    view->n_backward = backward_ops(graph, id, backward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        read_op(graph, view, backward[k], &view->backward[k]);
+    return true;
+}
+
+static void plan_set_free(gpointer data)
+{
+    PlanSet *set = data;
+    g_array_unref(set->plans);
+    g_free(set);
+}
+
+/* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a place for every parameter. */
+static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
+{
+    const Op *op = graph_get_op(pricer->graph, view->op);
+    if (view->forward.n_rules == 0)
+        return pins_fail(pricer->pins, pricer->graph, view->op, error);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        if (view->backward[k].n_rules == 0)
+            return pins_fail(pricer->pins, pricer->graph, view->backward[k].op, error);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (!view->accumulates[i])
+            return pins_fail(pricer->pins, pricer->graph, view->accumulation[i], error);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        TensorId parameter = op->in[view->parameter[p]];
+        g_autoptr(GArray) plans =
+            parameter_plans(pricer, parameter, 1u << FORM_IDENTITY, 0, FORM_IDENTITY);
+        OpId update = graph_tensor(pricer->graph, graph_updated(pricer->graph, parameter))
+                          ->producer;
+        if (plans->len == 0)
+            return pins_fail(pricer->pins, pricer->graph, update, error);
+    }
+    return true;
+}
+
+bool op_view_price(const Pricer *pricer, OpView *view, GError **error)
+{
+    price_rules(pricer, &view->forward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        price_rules(pricer, &view->backward[k]);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        price_accumulation(pricer, view, i);
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        view->plans[p] = g_hash_table_new_full(NULL, NULL, NULL, plan_set_free);
+    return !pricer->pins || check_pins(pricer, view, error);
+}
+
+void op_view_clear(OpView *view)
+{
+    g_free(view->forward.rule);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        g_free(view->backward[k].rule);
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        g_clear_pointer(&view->plans[p], g_hash_table_destroy);
+}
+
+static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
+{
+    const Op *op = graph_get_op(graph, reads->op);
+    uint32_t class = graph_op_class_index(graph, reads->op);
+    g_string_append_len(key, (const char *)&class, sizeof class);
+    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+        TensorId id = operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
+        const Tensor *t = graph_tensor(graph, id);
+        uint8_t slot = operand < op->n_in ? reads->slot[operand] : SLOTS;
+        const uint8_t seen[] = {slot, (uint8_t)t->role, (uint8_t)t->dtype,
+                                price_forms(graph, id)};
+        g_string_append_len(key, (const char *)seen, sizeof seen);
+    }
+}
+
+/* Pins on the op, its backward ops, the sums of its contributions and the updates of its parameters. */
+static void describe_pins(GString *key, const Pricer *pricer, const OpView *view)
+{
+    const Graph *graph = pricer->graph;
+    const Op *op = graph_get_op(graph, view->op);
+    pins_describe(pricer->pins, graph, view->op, key);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        pins_describe(pricer->pins, graph, view->backward[k].op, key);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (view->accumulation[i] != GRAPH_NONE)
+            pins_describe(pricer->pins, graph, view->accumulation[i], key);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        TensorId updated = graph_updated(graph, op->in[view->parameter[p]]);
+        pins_describe(pricer->pins, graph, graph_tensor(graph, updated)->producer, key);
+    }
+}
+
+void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
+{
+    const Graph *graph = pricer->graph;
+    describe_op(key, graph, &view->forward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        describe_op(key, graph, &view->backward[k]);
+    if (graph_is_timed(graph)) /* every op has its own time */
+        g_string_append_len(key, (const char *)&view->op, sizeof view->op);
+    for (uint32_t i = 0; i < view->n_in; i++) {
+        const uint8_t seen[] = {
+            view->contribution[i] != GRAPH_NONE, view->accumulation[i] != GRAPH_NONE,
+            (uint8_t)view->alias[i], view->tensor[i] == view->tensor[0]};
+        g_string_append_len(key, (const char *)seen, sizeof seen);
+    }
+    const Op *op = graph_get_op(graph, view->op);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        g_string_append_c(key, graph_gradient(graph, op->out[o]) != GRAPH_NONE);
+    if (pricer->pins)
+        describe_pins(key, pricer, view);
+    for (uint32_t o = 0; pricer->charges && o < op->n_out; o++)
+        g_string_append_c(key, pricer->saver[op->out[o]] == view->op);
+    for (uint32_t i = 0; pricer->charges && i < view->n_in; i++)
+        g_string_append_c(key, pricer->saver[view->tensor[i]] == view->op);
+}
+
+const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                             FormSet kept, Form made)
+{
+    if (!pricer->charges)
+        kept = 0; /* nothing depends on it */
+    gpointer key = GUINT_TO_POINTER(1u + ((uint32_t)kept << 8 | read) * FORM_MAX + made);
+    PlanSet *set = g_hash_table_lookup(view->plans[p], key);
+    if (set)
+        return set;
+    TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
+    set = g_new(PlanSet, 1);
+    set->plans = parameter_plans(pricer, parameter, read, kept, made);
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        set->least.s[h] = INFINITY;
+        for (uint32_t k = 0; k < set->plans->len; k++) {
+            const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
+            set->least.s[h] =
+                fmin(set->least.s[h], plan->comm_s + plan->initial.s[h] +
+                                          plan->work.s[h] + plan->tail.s[h]);
+        }
+    }
+    g_hash_table_insert(view->plans[p], key, set);
+    return set;
+}

@@ -1,0 +1,362 @@
+/* The exact search: labels that nothing dominates walk over the state graph, and a label is dropped once the relaxation says
+ * that all of its completions take longer than a limit. The limit starts just above the relaxation's bound and is widened until
+ * a program comes within: nothing that was dropped is faster. */
+#include "synth/exact/label.h"
+#include "synth/exact/states.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    Pricer pricer;
+    States *states;
+    LabelTable *table; /* [cut] */
+    double limit_s;    /* labels that cannot do better are dropped */
+    double upper_s;    /* time of a known program */
+    double
+        proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
+    bool complete; /* no label was lost to a beam or the deadline */
+    uint64_t labels, expansions;
+} Search;
+
+/* Rounding differences must not prune the optimum itself. */
+static const double slack = 1 + 1e-12;
+
+/* --- walking labels --- */
+
+static int compare_doubles(gconstpointer a, gconstpointer b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double bound_of(const Search *s, uint32_t cut, const Label *label)
+{
+    Times sum = label_sums(&s->pricer, label);
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, sum.s[h] + states_rest(s->states, cut, label->state, h));
+    return bound;
+}
+
+/* Keeps the labels with the smallest bounds. */
+static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
+{
+    GArray *labels = s->table[cut].labels;
+    if (!beam || labels->len <= beam)
+        return;
+    s->complete = false;
+    g_autofree double *bound = g_new(double, labels->len),
+                      *sorted = g_new(double, labels->len);
+    for (uint32_t i = 0; i < labels->len; i++)
+        sorted[i] = bound[i] = bound_of(s, cut, &g_array_index(labels, Label, i));
+    qsort(sorted, labels->len, sizeof *sorted, compare_doubles);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < labels->len && n < beam; i++)
+        if (bound[i] <= sorted[beam - 1])
+            g_array_index(labels, Label, n++) = g_array_index(labels, Label, i);
+    g_array_set_size(labels, n);
+}
+
+/* In debug builds: the relaxation's cost to the end is consistent along a transition, hence, being 0 at the end, admissible. */
+static void check_consistent(const Search *s, OpId id, const Label *label, uint32_t to,
+                             const Transition *t)
+{
+#ifndef NDEBUG
+    static const double rounding = 1e-9;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        g_assert(states_rest(s->states, id, label->state, h) <=
+                 (t->relaxed.s[h] + states_rest(s->states, id + 1, to, h)) *
+                     (1 + rounding));
+#else
+    (void)s, (void)id, (void)label, (void)to, (void)t;
+#endif
+}
+
+/* Extends a label along an arc; `room` is what the arc leaves of the limit, by class. */
+static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const Arc *arc,
+                         uint32_t to, const Times *room)
+{
+    const Label *label = &g_array_index(s->table[id].labels, Label, index);
+    const GArray *along = choices_along(s->states->cut[id].move->choices, in, arc, room);
+    for (uint32_t k = 0; k < along->len; k++) {
+        const Transition *t = &g_array_index(along, Transition, k);
+        Label next = label_extend(&s->pricer, label, t);
+        next.state = to;
+        next.parent = index;
+        check_consistent(s, id, label, to, t);
+        s->expansions++;
+        if (bound_of(s, id + 1, &next) <= s->limit_s * slack)
+            label_table_add(&s->table[id + 1], &s->pricer, &next);
+    }
+}
+
+static void extend_label(Search *s, OpId id, uint32_t index)
+{
+    const Label *label = &g_array_index(s->table[id].labels, Label, index);
+    const Move *move = s->states->cut[id].move;
+    const Choices *choices = move->choices;
+    uint32_t in = label->state / move->n_others, other = label->state % move->n_others;
+    Times sum = label_sums(&s->pricer, label);
+    for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {
+        const Arc *arc = &g_array_index(choices->arcs, Arc, e);
+        uint32_t to = move->after[arc->to] + move->other_after[other];
+        Times room = {{0}};
+        bool can = true;
+        for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
+            room.s[h] = s->limit_s * slack - sum.s[h] - arc->least.s[h] -
+                        states_rest(s->states, id + 1, to, h);
+            can = room.s[h] >= 0;
+        }
+        if (can)
+            extend_along(s, id, index, in, arc, to, &room);
+    }
+}
+
+/* Nothing is left of a walk that the deadline stops. */
+static void walk_labels(Search *s, uint32_t beam)
+{
+    s->complete = true;
+    label_table_empty(&s->table[0]);
+    label_table_add(&s->table[0], &s->pricer, &(Label){.parent = LABEL_NONE});
+    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++) {
+        label_table_empty(&s->table[id + 1]);
+        for (uint32_t i = 0; i < s->table[id].labels->len; i++)
+            extend_label(s, id, i);
+        cut_to_beam(s, id + 1, beam);
+        s->labels += s->table[id + 1].labels->len;
+    }
+    if (s->states->late)
+        s->complete = false;
+}
+
+/* The relaxation's bound: the least cost from the start for any one class. */
+static double relaxed_bound(const Search *s)
+{
+    double bound = 0;
+    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
+        bound = fmax(bound, states_rest(s->states, 0, 0, h));
+    return bound;
+}
+
+/* Least that a label at the end takes; without a final step of their own updates join an earlier stage, and may be free. */
+static double least_total(const Search *s, const Label *label)
+{
+    double total = label_total(&s->pricer, label);
+    return label->final ? total : total - times_max(&s->pricer, &label->update);
+}
+
+/* Least total of a label at the end; `total` is label_total or least_total. */
+static double best_of(const Search *s, bool least)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    double best = INFINITY;
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        best = fmin(best, least ? least_total(s, label) : label_total(&s->pricer, label));
+    }
+    return best;
+}
+
+/* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster than the known one. */
+static void walk_widening(Search *s, uint32_t beam)
+{
+    /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly worse. */
+    static const double first = 1e-9, second = 1e-5, factor = 5;
+    double width = first;
+    if (s->states->late)
+        return;
+    s->proved_s = fmin(relaxed_bound(s), s->upper_s);
+    if (!isfinite(s->proved_s))
+        return;
+    do {
+        s->limit_s = fmin(relaxed_bound(s) * (1 + width), s->upper_s);
+        width = width == first ? second : factor * width;
+        walk_labels(s, beam);
+        double best = best_of(s, false);
+        s->upper_s = fmin(s->upper_s, best);
+        if (s->complete)
+            s->proved_s = fmin(s->limit_s, best_of(s, true));
+    } while (s->limit_s < s->upper_s && !s->states->late);
+}
+
+/* --- programs --- */
+
+/* The program of a label at the last cut. */
+static Program *program_of(Search *s, uint32_t index, GError **error)
+{
+    States *states = s->states;
+    Assignment assignment;
+    assignment_init(&assignment, s->pricer.graph);
+    for (OpId id = states->n_ops; id-- > 0;) {
+        const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
+        const Label *parent = &g_array_index(s->table[id].labels, Label, label->parent);
+        const Move *move = states->cut[id].move;
+        transition_apply(move->choices, id, parent->state / move->n_others,
+                         label->transition, &assignment);
+        index = label->parent;
+    }
+    Program *program = synth_emit(&s->pricer, &assignment, error);
+    assignment_clear(&assignment);
+    return program;
+}
+
+/* Takes the program of the label with the least total, and those of labels that may turn out to be faster. */
+static bool take_best(Search *s, const double *ratio, const SynthOptions *options,
+                      SynthResult *result, GError **error)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    double best = best_of(s, false);
+    bool charged = options->memory_s != NULL, taken = false;
+    for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        bool first = !taken && label_total(&s->pricer, label) == best;
+        taken |= first;
+        if (!first && (charged || label->final || least_total(s, label) >= best))
+            continue;
+        g_autoptr(Program) program = program_of(s, i, error);
+        if (!program)
+            return false;
+        double time_s = synth_time(&s->pricer, program, ratio, options->bucket_bytes);
+        if (result->program && !charged && time_s >= result->time_s)
+            continue;
+        program_free(result->program);
+        result->program = g_steal_pointer(&program);
+        result->time_s = time_s;
+    }
+    return true;
+}
+
+/* The best baseline: better than nothing where the search was cut short. */
+static void take_baseline(Search *s, const double *ratio, SynthResult *result)
+{
+    for (Baseline baseline = 0; baseline < BASELINES; baseline++) {
+        SynthResult known;
+        if (!synth_baseline(s->pricer.graph, s->pricer.view, ratio, baseline, &known,
+                            NULL))
+            continue;
+        if (synth_pins_hold(s->pricer.pins, s->pricer.graph, known.program) &&
+            (!result->program || known.time_s < result->time_s)) {
+            result->time_s = known.time_s;
+            program_free(result->program);
+            result->program = g_steal_pointer(&known.program);
+        }
+        synth_result_clear(&known);
+    }
+}
+
+static bool search_start(Search *s, gint64 deadline_us, GError **error)
+{
+    s->states = states_new(&s->pricer, error);
+    if (!s->states)
+        return false;
+    s->states->deadline_us = deadline_us;
+    s->table = g_new0(LabelTable, s->states->n_ops + 1);
+    states_relax(s->states);
+    return true;
+}
+
+static bool search(Search *s, const double *ratio, const SynthOptions *options,
+                   SynthResult *result, GError **error)
+{
+    s->upper_s = INFINITY;
+    if (!search_start(s, options->deadline_us, error))
+        return false;
+    walk_widening(s, options->beam);
+    if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
+        return false;
+    if (!s->complete && !options->memory_s)
+        take_baseline(s, ratio, result);
+    return true;
+}
+
+static void search_clear(Search *s)
+{
+    for (uint32_t cut = 0; s->table && cut <= s->states->n_ops; cut++)
+        label_table_clear(&s->table[cut]);
+    g_free(s->table);
+    states_free(s->states);
+    pricer_clear(&s->pricer);
+}
+
+bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
+                  const SynthOptions *options, SynthResult *result, GError **error)
+{
+    *result = (SynthResult){0};
+    gint64 start = g_get_monotonic_time();
+    Search s = {0};
+    pricer_init(&s.pricer, graph, view, ratio, options->memory_s);
+    s.pricer.pins = options->pins;
+    bool done = search(&s, ratio, options, result, error);
+    result->late = s.states && s.states->late;
+    if (done && !result->program && !result->late)
+        done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
+                           graph_name(graph), options->pins ? "keeps all pins" : "found");
+    if (s.states)
+        result->states = s.states->n_states;
+    result->labels = s.labels;
+    result->expansions = s.expansions;
+    result->optimal = done && s.complete && s.pricer.exact &&
+                      options->bucket_bytes == 0 && !options->memory_s;
+    if (done && options->bucket_bytes == 0 && !options->memory_s)
+        result->bound_s = result->optimal ? result->time_s : s.proved_s;
+    search_clear(&s);
+    result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick one kind of bytes. */
+static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
+{
+    enum { KINDS = 4 }; /* numbers in SynthBytes */
+    for (OpId id = s->states->n_ops; id-- > 0;) {
+        const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
+        for (uint32_t i = 0; i < SYNTH_POINTS * KINDS; i++) {
+            memset(s->pricer.charge, 0, sizeof s->pricer.charge);
+            (&s->pricer.charge[i / KINDS].held)[i % KINDS] = 1;
+            (&bytes[i / KINDS].held)[i % KINDS] +=
+                transition_memory(s->states->cut[id].move->choices, label->transition);
+        }
+        index = label->parent;
+    }
+}
+
+/* The label of least time at the last cut, LABEL_NONE without any. */
+static uint32_t least_label(const Search *s)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    uint32_t least = LABEL_NONE;
+    double least_s = INFINITY;
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        double total = label_total(&s->pricer, &g_array_index(last, Label, i));
+        if (total < least_s) {
+            least_s = total;
+            least = i;
+        }
+    }
+    return least;
+}
+
+bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
+                 SynthBound *bound, GError **error)
+{
+    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
+    *bound = (SynthBound){0};
+    double free_s = 0; /* the charge for all memory that there is */
+    for (uint32_t i = 0; box->memory_s && i < SYNTH_POINTS * view->n_devices; i++)
+        free_s +=
+            box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
+    Search s = {.upper_s = box->upper_s + free_s};
+    pricer_init_box(&s.pricer, graph, view, box->lo, box->hi, box->memory_s);
+    s.pricer.pins = box->pins;
+    bool done = search_start(&s, box->deadline_us, error);
+    if (done) {
+        walk_widening(&s, MAX_LABELS);
+        bound->bound_s = s.proved_s - free_s;
+        uint32_t least = least_label(&s);
+        if (s.pricer.charges && least != LABEL_NONE)
+            count_bytes(&s, least, bound->bytes);
+    }
+    search_clear(&s);
+    return done;
+}

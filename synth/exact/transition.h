@@ -1,0 +1,167 @@
+/* Transitions: every way to run one forward op together with its backward ops (private to synth).
+ *
+ * At a cut of the forward order a live tensor is in one form, and its gradient will be accumulated in another. A
+ * transition takes the op's inputs from their states to its outputs' states and says what that adds to the iteration. It
+ * is a *half*, the rules of the op and its backward ops, with plans for its parameters and with the conversions that the
+ * states ask for.
+ *
+ * The relaxation needs only the least cost of any transition between two states: an *arc*. Transitions themselves are
+ * found where the search comes by. Ops that look alike share all of it. */
+#ifndef KILTER_SYNTH_EXACT_TRANSITION_H
+#define KILTER_SYNTH_EXACT_TRANSITION_H
+
+#include "synth/exact/index.h"
+#include "synth/exact/op_view.h"
+
+/* State of one live tensor. */
+typedef struct {
+    Form form, gradient;
+} Held;
+
+/* All states that a tensor can be in, numbered form * n_gradients + gradient. */
+typedef struct {
+    uint32_t n, n_forms, n_gradients;
+    Form form[FORM_MAX], gradient[FORM_MAX];
+    uint8_t form_at[FORM_MAX], gradient_at[FORM_MAX];
+} Range;
+
+Range range_of(const Graph *graph, TensorId tensor);
+
+static inline Held range_held(const Range *range, uint32_t i)
+{
+    return (Held){range->form[i / range->n_gradients],
+                  range->gradient[i % range->n_gradients]};
+}
+
+/* What a choice costs, as far as the open stages see it. Communication adds up wherever it happens; computation goes to the
+ * forward's end, to the backward's front in two portions with a step after each, and to the final stage. */
+enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
+typedef struct {
+    uint8_t closes; /* which of the steps hold a priced collective */
+    double comm_s;  /* communication, and the charge for memory */
+    /* Added to the forward's first stage: inner communication of parameters. */
+    Times initial;
+    /* Appended to the forward's open stage, after its step closed the one before. */
+    Times forward;
+    /* Put before the backward's open stage: accumulation; then the contributions' step. */
+    Times late;
+    /* Put before that: the backward ops; then the step of dy and saved tensors. */
+    Times early;
+    /* Added to the final stage, */
+    Times update;
+    /* and to the one that updated values are communicated in. */
+    Times tail;
+} Cost;
+
+typedef struct {
+    /* Seconds that it adds if only this class's computation counts and no stage waits. */
+    Times relaxed;
+    Cost cost;
+    Form gradient[TRANSITION_OUT]; /* forms in which those of the outputs arrive */
+    uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
+} Transition;
+
+/* What a half needs from around, and what it makes. */
+typedef struct {
+    Form reads[TRANSITION_IN];    /* forms in which the op reads its activation inputs, */
+    FormSet saved[TRANSITION_IN]; /* and in which backward ops do */
+    Form makes[TRANSITION_IN];    /* forms in which the contributions are made */
+    FormSet wanted_dy[TRANSITION_OUT]; /* in which backward ops read outputs' gradients */
+    Form out[TRANSITION_OUT];          /* of the outputs */
+} Needs;
+
+typedef struct {
+    uint8_t forward_rule, backward_rule[MAX_BACKWARD];
+    uint32_t next; /* of the same needs, UINT32_MAX after the last */
+    Times least;   /* relaxed cost of what no state changes, with the cheapest plans */
+} Half;
+
+/* All halves of equal needs. */
+typedef struct {
+    Needs needs;
+    uint32_t first; /* half */
+    Times least;
+} Group;
+
+typedef struct {
+    uint32_t to; /* state after it, see Choices */
+    Times least; /* relaxed cost of any transition */
+} Arc;
+
+/* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range if both are one tensor);
+ * `to` numbers the states of those that live on, with the forms that they are in afterwards, then of the live outputs. */
+typedef struct {
+    const Pricer *pricer;
+    OpView view;
+    const Op *op;
+    bool same;                    /* both inputs are one tensor */
+    bool survives[TRANSITION_IN]; /* the input lives on */
+    bool lives[TRANSITION_OUT];   /* the output is read */
+    Range in[TRANSITION_IN];      /* n == 1 where there is none */
+    Range out[TRANSITION_OUT];    /* likewise */
+    uint32_t n_in, n_to;          /* states */
+    GArray *halves, *groups;      /* Half, Group */
+    GArray *arcs;                 /* Arc, by `in` */
+    uint32_t *first_arc;          /* [n_in + 1] */
+    Index asked;      /* in and to of arcs whose transitions were asked for -> */
+    GArray *found;    /* Found */
+    GPtrArray *lists; /* of transitions */
+} Choices;
+
+/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. NULL: the errors of
+ * op_view_price. */
+Choices *choices_new(const Pricer *pricer, const OpView *view,
+                     const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
+                     GError **error);
+void choices_free(Choices *choices);
+
+/* States of the op's inputs. */
+void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN]);
+
+/* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc does, those that no other one
+ * dominates. They stay valid as long as `choices`. */
+const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
+                            const Times *slack);
+
+/* Writes a transition of op `id` (which looks like the choices' own) into an assignment. */
+void transition_apply(Choices *choices, OpId id, uint32_t in,
+                      const Transition *transition, Assignment *assignment);
+
+/* The charge for memory in a transition's cost, at the pricer's present rates. */
+double transition_memory(Choices *choices, const Transition *transition);
+
+/* --- between the files of this header --- */
+
+static inline FormSet form_bit(Form form)
+{
+    return (FormSet)(1u << form);
+}
+
+/* What chosen rules read and make. */
+typedef struct {
+    FormSet wanted[SLOTS];   /* forms that the rules read, by slot */
+    FormSet kept[OP_MAX_IN]; /* of parameters, those that backward rules read */
+    Form made[OP_MAX_IN];    /* forms of contributions, by forward input */
+} Choice;
+
+/* The forward's own reads of activations are left out. */
+Choice choice_of_forward(const OpView *view, const Rule *rule);
+/* Adds a backward op's rule. */
+void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
+
+/* Charge for the activations that the backward reads, where the op is the one that pays. */
+double choices_saved_memory(const Choices *choices, const Needs *needs,
+                            const Choice *choice);
+
+/* Fills halves and groups. */
+void choices_enumerate(Choices *choices);
+/* Fills arcs. */
+void choices_find_arcs(Choices *choices);
+
+/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the loss's seed. */
+FormSet gradient_arrivals(const Graph *graph, TensorId tensor);
+
+/* Whether output `o`'s gradient is itself what some input's gets. */
+bool choices_alias(const Choices *choices, uint32_t o);
+
+#endif

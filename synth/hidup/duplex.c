@@ -1,0 +1,432 @@
+#include "synth/hidup/duplex.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A prefix of the chain, and what its open stages may still add. Forward stages have communication c before computation F,
+ * backward stages computation B before communication d, for microbatches 1 and 2. Stages in the order of the chain:
+ *
+ *     max(F_(i-1), c1_i) + max(F_i, c2_i)    counted when stage i opens, and when it closes
+ *     max(B_i, d1_i) + max(B_(i-1), d2_i)    both when stage i closes
+ *
+ * At the end of the chain the forward and the backward of the last stages are one computation. */
+typedef struct {
+    double closed_s;
+    double c2, d[2], back_before; /* B_(i-1): largest over classes */
+    Times forward, back, update;  /* F_i, B_i so far; all updates */
+    uint32_t parent, next;        /* of the cut before; of the same state */
+    const DuplexChoice *choice;
+} Label;
+
+enum { NONE = UINT32_MAX };
+
+typedef struct {
+    uint64_t state; /* three bits a live tensor */
+    uint32_t first; /* of its labels */
+} State;
+
+typedef struct {
+    uint32_t n_live;
+    uint32_t *live; /* tensors */
+    GArray *states, *labels;
+    GHashTable *index; /* state -> position + 1 */
+} Cut;
+
+typedef struct {
+    const DuplexProblem *p;
+    Cut *cut; /* [n_nodes + 1] */
+    uint64_t states, labels, expansions;
+} Solve;
+
+/* --- times --- */
+
+static double largest(const DuplexProblem *p, const Times *a)
+{
+    double max = a->s[0];
+    for (uint32_t h = 1; h < p->n_classes; h++)
+        max = fmax(max, a->s[h]);
+    return max;
+}
+
+static double largest_difference(const DuplexProblem *p, const Times *a, const Times *b)
+{
+    double max = a->s[0] - b->s[0];
+    for (uint32_t h = 1; h < p->n_classes; h++)
+        max = fmax(max, a->s[h] - b->s[h]);
+    return max;
+}
+
+static void add(const DuplexProblem *p, Times *sum, const Times *a)
+{
+    for (uint32_t h = 0; h < p->n_classes; h++)
+        sum->s[h] += a->s[h];
+}
+
+static void open_forward(const DuplexProblem *p, Label *label, const double c[2])
+{
+    const double before = largest(p, &label->forward);
+    label->closed_s += fmax(before, label->c2) + fmax(before, c[0]);
+    label->c2 = c[1];
+    label->forward = (Times){{0}};
+}
+
+static void close_back(const DuplexProblem *p, Label *label)
+{
+    const double back = largest(p, &label->back);
+    if (p->cost == DUPLEX_OVERLAPPED)
+        label->closed_s +=
+            fmax(back, label->d[0]) + fmax(label->back_before, label->d[1]);
+    else
+        label->closed_s += 2 * back + label->d[0] + label->d[1];
+    label->back_before = back;
+    label->back = (Times){{0}};
+    label->d[0] = label->d[1] = 0;
+}
+
+static void append_choice(const DuplexProblem *p, Label *label,
+                          const DuplexChoice *choice, const DuplexConversion *step)
+{
+    const double c[2] = {step->forward_s + choice->gather_s[0],
+                         step->forward_s + choice->gather_s[1]};
+    const double sync_s = choice->sync_s[0] + choice->sync_s[1];
+    if (c[0] > 0 || c[1] > 0)
+        open_forward(p, label, c);
+    if (step->back_s > 0 || (sync_s > 0 && !choice->joins))
+        close_back(p, label);
+    for (uint32_t m = 0; m < 2; m++)
+        label->d[m] += step->back_s + choice->sync_s[m];
+    add(p, &label->forward, &choice->forward);
+    add(p, &label->back, &choice->back);
+    add(p, &label->update, &choice->update);
+    label->choice = choice;
+}
+
+/* Time of the whole chain. */
+static double total(const DuplexProblem *p, const Label *label)
+{
+    const double updates = largest(p, &label->update);
+    if (p->cost == DUPLEX_SERIAL_BACK) {
+        Label last = *label;
+        const double forward = largest(p, &label->forward);
+        close_back(p, &last);
+        return last.closed_s + fmax(forward, label->c2) + forward + updates;
+    }
+    Times both = label->forward;
+    add(p, &both, &label->back);
+    const double turn = largest(p, &both);
+    return label->closed_s + fmax(turn, label->c2) + fmax(turn, label->d[0]) +
+           fmax(label->back_before, label->d[1]) + updates;
+}
+
+/* Whether every completion of `a` takes at most as long as the same one of `b`, since max(a + x, b + y) - max(a' + x, b' + y)
+ * <= max(a - a', b - b') (HiDup's domination, with stages still open). */
+static bool dominates(const DuplexProblem *p, const Label *a, const Label *b)
+{
+    const double forward = largest_difference(p, &a->forward, &b->forward);
+    double slower = a->closed_s - b->closed_s + fmax(forward, a->c2 - b->c2) +
+                    fmax(forward, 0) + largest_difference(p, &a->update, &b->update);
+    const double back = largest_difference(p, &a->back, &b->back);
+    if (p->cost == DUPLEX_OVERLAPPED)
+        slower += fmax(back, a->d[0] - b->d[0]) + fmax(back, 0) +
+                  fmax(a->back_before - b->back_before, a->d[1] - b->d[1]);
+    else
+        slower += 2 * back + a->d[0] - b->d[0] + a->d[1] - b->d[1];
+    return slower <= 0;
+}
+
+/* --- choices --- */
+
+static bool nowhere_slower(uint32_t n_classes, const DuplexChoice *a,
+                           const DuplexChoice *b)
+{
+    bool all = a->joins == b->joins;
+    for (uint32_t m = 0; m < 2; m++)
+        all &= a->gather_s[m] <= b->gather_s[m] && a->sync_s[m] <= b->sync_s[m];
+    for (uint32_t h = 0; h < n_classes; h++)
+        all &= a->forward.s[h] <= b->forward.s[h] && a->back.s[h] <= b->back.s[h] &&
+               a->update.s[h] <= b->update.s[h];
+    return all;
+}
+
+static bool same_forms(const DuplexChoice *a, const DuplexChoice *b)
+{
+    return memcmp(a->in, b->in, sizeof a->in) == 0 &&
+           memcmp(a->out, b->out, sizeof a->out) == 0;
+}
+
+void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice *choice)
+{
+    for (uint32_t i = node->choices->len; i-- > 0;) {
+        const DuplexChoice *other = &g_array_index(node->choices, DuplexChoice, i);
+        if (!same_forms(other, choice))
+            continue;
+        if (nowhere_slower(n_classes, other, choice))
+            return;
+        if (nowhere_slower(n_classes, choice, other))
+            g_array_remove_index(node->choices, i);
+    }
+    g_array_append_vals(node->choices, choice, 1);
+}
+
+/* --- cuts --- */
+
+enum { FORM_BITS = 3, MAX_LIVE = 64 / FORM_BITS };
+
+static Form form_at(uint64_t state, uint32_t position)
+{
+    return (Form)(state >> (FORM_BITS * position) & ((1u << FORM_BITS) - 1));
+}
+
+static uint64_t with_form(Form form, uint32_t position)
+{
+    return (uint64_t)form << (FORM_BITS * position);
+}
+
+/* Position of a tensor among those alive at a cut; NONE if it is not. */
+static uint32_t position(const Cut *cut, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < cut->n_live; i++)
+        if (cut->live[i] == tensor)
+            return i;
+    return NONE;
+}
+
+/* A tensor is alive at the cuts after its node up to the node that reads it last; the last node's output to the end. */
+static bool find_live(Solve *s)
+{
+    const DuplexProblem *p = s->p;
+    g_autofree uint32_t *last = g_new0(uint32_t, p->n_tensors);
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        for (uint32_t k = 0; k < p->node[i].n_in; k++)
+            last[p->node[i].in[k]] = i;
+    const DuplexNode *end = &p->node[p->n_nodes - 1];
+    for (uint32_t o = 0; o < end->n_out; o++)
+        last[end->out[o]] = p->n_nodes;
+    for (uint32_t i = 0; i <= p->n_nodes; i++) {
+        Cut *cut = &s->cut[i];
+        const DuplexNode *node = i ? &p->node[i - 1] : NULL;
+        const uint32_t before = i ? s->cut[i - 1].n_live : 0;
+        cut->live = g_new(uint32_t, before + DUPLEX_MAX_OUT);
+        for (uint32_t k = 0; k < before; k++)
+            if (last[s->cut[i - 1].live[k]] >= i)
+                cut->live[cut->n_live++] = s->cut[i - 1].live[k];
+        for (uint32_t o = 0; node && o < node->n_out; o++)
+            if (last[node->out[o]] >= i)
+                cut->live[cut->n_live++] = node->out[o];
+        if (cut->n_live > MAX_LIVE)
+            return false;
+    }
+    return true;
+}
+
+static State *state_at(Cut *cut, uint64_t state)
+{
+    uint32_t at = GPOINTER_TO_UINT(g_hash_table_lookup(cut->index, &state));
+    if (at)
+        return &g_array_index(cut->states, State, at - 1);
+    const State fresh = {state, NONE};
+    g_array_append_val(cut->states, fresh);
+    g_hash_table_insert(cut->index, g_memdup2(&state, sizeof state),
+                        GUINT_TO_POINTER(cut->states->len));
+    return &g_array_index(cut->states, State, cut->states->len - 1);
+}
+
+static void cut_init(Cut *cut)
+{
+    cut->states = g_array_new(FALSE, FALSE, sizeof(State));
+    cut->labels = g_array_new(FALSE, FALSE, sizeof(Label));
+    cut->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+}
+
+static void cut_clear(Cut *cut)
+{
+    g_free(cut->live);
+    g_array_unref(cut->states);
+    g_array_unref(cut->labels);
+    g_hash_table_destroy(cut->index);
+}
+
+/* Adds a label unless one of its state dominates it; the first one that it dominates is overwritten, others taken out. */
+static void add_label(Solve *s, Cut *cut, State *state, const Label *label)
+{
+    uint32_t *link = &state->first, place = NONE;
+    while (*link != NONE) {
+        Label *other = &g_array_index(cut->labels, Label, *link);
+        if (place == NONE && dominates(s->p, other, label))
+            return;
+        if (dominates(s->p, label, other)) {
+            place = place == NONE ? *link : place;
+            *link = other->next;
+        } else {
+            link = &other->next;
+        }
+    }
+    if (place == NONE) {
+        place = cut->labels->len;
+        g_array_append_vals(cut->labels, label, 1);
+        s->labels++;
+    } else {
+        g_array_index(cut->labels, Label, place) = *label;
+    }
+    g_array_index(cut->labels, Label, place).next = state->first;
+    state->first = place;
+}
+
+/* --- the walk --- */
+
+/* Conversions of the node's inputs from their forms; false if one cannot be. An input that is read twice is converted once. */
+static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *from,
+                    const DuplexChoice *choice, DuplexConversion *step)
+{
+    *step = (DuplexConversion){.can = true};
+    for (uint32_t k = 0; k < node->n_in; k++) {
+        if (from[k] == choice->in[k])
+            continue;
+        const DuplexConversion *one =
+            &(*p->conversion[node->in[k]])[from[k]][choice->in[k]];
+        bool again = false;
+        for (uint32_t j = 0; j < k; j++)
+            again |= node->in[j] == node->in[k] && choice->in[j] == choice->in[k];
+        if (!one->can)
+            return false;
+        if (again)
+            continue;
+        step->opens |= one->opens;
+        step->forward_s += one->forward_s;
+        step->back_s += one->back_s;
+    }
+    return true;
+}
+
+/* What is alive after the node: a conversion that is communicated replaces the form, a local one leaves it. */
+static uint64_t state_after(const DuplexProblem *p, const Cut *cut, uint64_t state,
+                            const Cut *to, const DuplexNode *node,
+                            const DuplexChoice *choice)
+{
+    uint64_t after = 0;
+    for (uint32_t i = 0; i < to->n_live; i++) {
+        const uint32_t tensor = to->live[i], at = position(cut, tensor);
+        Form form = at == NONE ? 0 : form_at(state, at);
+        for (uint32_t o = 0; at == NONE && o < node->n_out; o++)
+            if (node->out[o] == tensor)
+                form = choice->out[o];
+        for (uint32_t k = 0; at != NONE && k < node->n_in; k++)
+            if (node->in[k] == tensor && form != choice->in[k] &&
+                (*p->conversion[tensor])[form][choice->in[k]].opens)
+                form = choice->in[k];
+        after |= with_form(form, i);
+    }
+    return after;
+}
+
+static void extend_state(Solve *s, uint32_t at, const State *state)
+{
+    const DuplexProblem *p = s->p;
+    const DuplexNode *node = &p->node[at];
+    Cut *from = &s->cut[at], *to = &s->cut[at + 1];
+    Form in[DUPLEX_MAX_IN] = {0};
+    for (uint32_t k = 0; k < node->n_in; k++)
+        in[k] = form_at(state->state, position(from, node->in[k]));
+    for (uint32_t c = 0; c < node->choices->len; c++) {
+        const DuplexChoice *choice = &g_array_index(node->choices, DuplexChoice, c);
+        DuplexConversion step;
+        if (!convert(p, node, in, choice, &step) ||
+            (at + 1 == p->n_nodes && choice->out[0] != p->goal))
+            continue;
+        State *next = state_at(to, state_after(p, from, state->state, to, node, choice));
+        for (uint32_t i = state->first; i != NONE;) {
+            Label label = g_array_index(from->labels, Label, i);
+            const uint32_t following = label.next;
+            append_choice(p, &label, choice, &step);
+            label.parent = i;
+            s->expansions++;
+            add_label(s, to, next, &label);
+            i = following;
+        }
+    }
+}
+
+static void walk(Solve *s)
+{
+    const Label empty = {.parent = NONE, .next = NONE};
+    g_array_append_val(s->cut[0].labels, empty);
+    state_at(&s->cut[0], 0)->first = 0;
+    for (uint32_t i = 0; i < s->p->n_nodes; i++) {
+        for (uint32_t k = 0; k < s->cut[i].states->len; k++)
+            extend_state(s, i, &g_array_index(s->cut[i].states, State, k));
+        s->states += s->cut[i + 1].states->len;
+    }
+}
+
+/* The forms of the inputs before each node, from the choices. */
+static void find_forms(const DuplexProblem *p, DuplexSolution *solution)
+{
+    g_autofree Form *form = g_new0(Form, p->n_tensors);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const DuplexNode *node = &p->node[i];
+        const DuplexChoice *choice = solution->choice[i];
+        for (uint32_t k = 0; k < node->n_in; k++)
+            solution->in[i][k] = form[node->in[k]];
+        for (uint32_t k = 0; k < node->n_in; k++)
+            if (form[node->in[k]] != choice->in[k] &&
+                (*p->conversion[node->in[k]])[form[node->in[k]]][choice->in[k]].opens)
+                form[node->in[k]] = choice->in[k];
+        for (uint32_t o = 0; o < node->n_out; o++)
+            form[node->out[o]] = choice->out[o];
+    }
+}
+
+static bool take_best(Solve *s, DuplexSolution *solution)
+{
+    const DuplexProblem *p = s->p;
+    const Cut *end = &s->cut[p->n_nodes];
+    uint32_t best = NONE;
+    solution->time_s = INFINITY;
+    for (uint32_t k = 0; k < end->states->len; k++)
+        for (uint32_t i = g_array_index(end->states, State, k).first; i != NONE;
+             i = g_array_index(end->labels, Label, i).next) {
+            const double time_s = total(p, &g_array_index(end->labels, Label, i));
+            if (time_s < solution->time_s) {
+                solution->time_s = time_s;
+                best = i;
+            }
+        }
+    if (best == NONE)
+        return false;
+    solution->choice = g_new0(const DuplexChoice *, p->n_nodes);
+    solution->in = g_malloc0_n(p->n_nodes, sizeof *solution->in);
+    for (uint32_t i = p->n_nodes; i-- > 0;) {
+        const Label *label = &g_array_index(s->cut[i + 1].labels, Label, best);
+        solution->choice[i] = label->choice;
+        best = label->parent;
+    }
+    find_forms(p, solution);
+    return true;
+}
+
+bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
+{
+    *solution = (DuplexSolution){0};
+    Solve s = {.p = problem, .cut = g_new0(Cut, problem->n_nodes + 1)};
+    for (uint32_t i = 0; i <= problem->n_nodes; i++)
+        cut_init(&s.cut[i]);
+    bool done = find_live(&s);
+    if (done) {
+        walk(&s);
+        done = take_best(&s, solution);
+    }
+    solution->states = s.states;
+    solution->labels = s.labels;
+    solution->expansions = s.expansions;
+    for (uint32_t i = 0; i <= problem->n_nodes; i++)
+        cut_clear(&s.cut[i]);
+    g_free(s.cut);
+    return done;
+}
+
+void duplex_solution_clear(DuplexSolution *solution)
+{
+    g_free(solution->choice);
+    g_free(solution->in);
+    *solution = (DuplexSolution){0};
+}

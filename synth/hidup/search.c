@@ -1,0 +1,303 @@
+/* HiDup's search (Sec. 4) on a graph: the chain that the duplex search walks, and the program of its solution.
+ *
+ * A node is a forward op with its adjoint backward ops (synth/reference/reference.h), a choice a rule of it and where its parameters
+ * rest. A parameter that the op reads cut rests as it is read. Those that it reads whole are either replicated, and
+ * their gradients all-reduced; or cut, gathered before and their gradients reduce-scattered (Sec. 6.10). Gathering is done
+ * by the first microbatch for both, synchronizing by the second, when the gradients of both are summed. */
+#include "synth/hidup/duplex.h"
+#include "synth/reference/reference.h"
+
+#include <string.h>
+
+typedef struct {
+    Pricer half, whole; /* of one microbatch, and of what is done once for both */
+    double memory_s;
+    ReferenceTheory *theory;
+    DuplexProblem problem;
+    GArray *placed; /* Placed, by DuplexChoice.id */
+} Hidup;
+
+/* What a choice stands for. */
+typedef struct {
+    const Fused *fused;
+    bool cut; /* parameters that are read whole rest cut */
+} Placed;
+
+/* --- parameters --- */
+
+/* The dim that can be cut in most pieces. */
+static bool widest(const Graph *graph, TensorId parameter, Form *form)
+{
+    const Tensor *t = graph_tensor(graph, parameter);
+    uint32_t best = 0;
+    for (uint32_t d = 1; d < t->rank; d++)
+        if (t->units[d] > t->units[best])
+            best = d;
+    *form = form_gather(best);
+    return t->rank > 0 && price_can_hold(graph, parameter, *form);
+}
+
+static Form rest_of(const Graph *graph, const Op *op, const Placed *placed,
+                    uint32_t input)
+{
+    Form rest = placed->fused->triple.rule.form[input];
+    Form best;
+    if (placed->cut && rest == FORM_IDENTITY && widest(graph, op->in[input], &best))
+        rest = best;
+    return rest;
+}
+
+/* Seconds to convert a whole tensor, inner communication included. */
+static double conversion_s(const Pricer *pricer, TensorId tensor, Form from, Form to)
+{
+    FormSet held = (FormSet)(1u << from);
+    Step step = {0};
+    bool reached =
+        price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step, NULL, NULL);
+    g_assert(reached);
+    return step.comm_s + times_max(pricer, &step.inner);
+}
+
+/* The charge for holding a tensor on all devices. */
+static double charge_s(const Hidup *h, TensorId tensor, Form form)
+{
+    const double copies = form_is_gather(form) ? 1 : h->whole.view->n_devices;
+    return h->memory_s * copies *
+           (double)tensor_bytes(graph_tensor(h->whole.graph, tensor));
+}
+
+/* The charge for the memory of a parameter, its gradient and its optimizer states, whole where they are read and made so. */
+static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
+                   DuplexChoice *choice)
+{
+    const Graph *graph = h->whole.graph;
+    const Op *update = graph_get_op(
+        graph, graph_tensor(graph, graph_updated(graph, parameter))->producer);
+    double s = update->n_in * charge_s(h, parameter, rest);
+    if (rest != read)
+        s += 2 * charge_s(h, parameter, read);
+    for (uint32_t c = 0; c < h->whole.n_classes; c++)
+        choice->update.s[c] += s;
+}
+
+static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice *choice)
+{
+    const Graph *graph = h->whole.graph;
+    const Op *op = graph_get_op(graph, placed->fused->triple.op);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const TensorId parameter = op->in[i];
+        if (graph_tensor(graph, parameter)->role != ROLE_PARAMETER)
+            continue;
+        const Form read = placed->fused->triple.rule.form[i],
+                   rest = rest_of(graph, op, placed, i);
+        const OpId update =
+            graph_tensor(graph, graph_updated(graph, parameter))->producer;
+        Form forms[OP_MAX_OPERANDS];
+        memset(forms, rest, sizeof forms);
+        Rule rule;
+        bool found = op_rule_find(graph, update, forms, &rule);
+        g_assert(found);
+        const Times work = price_rule(&h->whole, update, &rule);
+        times_add(&h->whole, &choice->update, &work);
+        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
+        choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
+                                          reference_adjoint(read), rest);
+        charge(h, parameter, read, rest, choice);
+    }
+}
+
+/* --- choices --- */
+
+/* Work of the forward op and of its backward ops on one microbatch. */
+static void price_computation(const Hidup *h, const Fused *fused, DuplexChoice *choice)
+{
+    choice->forward = fused->forward;
+    choice->back = fused->back;
+    for (uint32_t c = 0; c < h->half.n_classes; c++) {
+        choice->forward.s[c] /= 2;
+        choice->back.s[c] /= 2;
+    }
+}
+
+/* Whether the op reads parameters whole that are more than vectors. */
+static bool reads_weights(const Graph *graph, const Fused *fused)
+{
+    const Op *op = graph_get_op(graph, fused->triple.op);
+    bool whole = false;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *t = graph_tensor(graph, op->in[i]);
+        whole |= t->role == ROLE_PARAMETER && t->rank > 1 &&
+                 fused->triple.rule.form[i] == FORM_IDENTITY;
+    }
+    return whole;
+}
+
+/* Weights that are read whole rest so or cut, and their gradients open a stage; those of vectors join one. */
+static void add_choices(Hidup *h, DuplexNode *node, const Fused *fused)
+{
+    const Graph *graph = h->whole.graph;
+    const Op *op = graph_get_op(graph, fused->triple.op);
+    const bool weights = reads_weights(graph, fused);
+    for (uint32_t cut = 0; cut < (weights ? 2 : 1); cut++) {
+        const Placed placed = {fused, cut};
+        DuplexChoice choice = {.id = h->placed->len, .joins = !weights};
+        uint32_t k = 0;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (h->theory->index[op->in[i]] != GRAPH_NONE)
+                choice.in[k++] = fused->triple.rule.form[i];
+        for (uint32_t o = 0; o < node->n_out; o++)
+            choice.out[o] = fused->triple.rule.form[op->n_in + o];
+        price_computation(h, fused, &choice);
+        price_parameters(h, &placed, &choice);
+        g_array_append_val(h->placed, placed);
+        duplex_add_choice(node, h->half.n_classes, &choice);
+    }
+}
+
+static void add_nodes(Hidup *h)
+{
+    const Graph *graph = h->whole.graph;
+    DuplexProblem *p = &h->problem;
+    for (OpId id = 0; id < p->n_nodes; id++) {
+        const Op *op = graph_get_op(graph, id);
+        DuplexNode *node = &p->node[id];
+        node->choices = g_array_new(FALSE, FALSE, sizeof(DuplexChoice));
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (h->theory->index[op->in[i]] != GRAPH_NONE)
+                node->in[node->n_in++] = h->theory->index[op->in[i]];
+        for (uint32_t o = 0; o < op->n_out; o++)
+            node->out[node->n_out++] = h->theory->index[op->out[o]];
+    }
+    for (uint32_t t = 0; t < h->theory->fused->len; t++) {
+        const Fused *fused = &g_array_index(h->theory->fused, Fused, t);
+        if (fused->triple.kind == TRIPLE_COMPUTE)
+            add_choices(h, &p->node[fused->triple.op], fused);
+    }
+}
+
+/* --- conversions --- */
+
+/* One tensor's conversions by one collective or local step, each with the cheapest way back for its gradient. */
+static void find_conversions(const Hidup *h, TensorId tensor,
+                             DuplexConversion conversion[FORM_MAX][FORM_MAX])
+{
+    const Graph *graph = h->half.graph;
+    const TensorId gradient = graph_gradient(graph, tensor);
+    for (Form from = 0; from < FORM_MAX; from++)
+        for (Form to = 0; to < FORM_MAX; to++) {
+            FormSet held = (FormSet)(1u << from), back = 0;
+            Step step = {0}, back_step = {0};
+            if (from == to || !price_can_hold(graph, tensor, from) ||
+                !price_can_hold(graph, tensor, to) ||
+                !price_reach(&h->half, tensor, &held, (FormSet)(1u << to), &step, NULL,
+                             NULL))
+                continue;
+            back = (FormSet)(1u << reference_adjoint(to));
+            if (gradient != GRAPH_NONE &&
+                !price_reach(&h->half, gradient, &back,
+                             (FormSet)(1u << reference_adjoint(from)), &back_step, NULL,
+                             NULL))
+                continue;
+            conversion[from][to] = (DuplexConversion){
+                .can = true,
+                .opens = step.closes || back_step.closes,
+                .forward_s = step.comm_s + times_max(&h->half, &step.inner),
+                .back_s = back_step.comm_s + times_max(&h->half, &back_step.inner)};
+        }
+}
+
+static void add_conversions(Hidup *h)
+{
+    DuplexProblem *p = &h->problem;
+    for (uint32_t t = 0; t < p->n_tensors; t++) {
+        DuplexConversion(*conversion)[FORM_MAX] =
+            g_malloc0_n(FORM_MAX, sizeof *conversion);
+        find_conversions(h, h->theory->tensor[t], conversion);
+        p->conversion[t] = (DuplexConversions *)(void *)conversion;
+    }
+}
+
+/* --- programs --- */
+
+static Program *program_of(const Hidup *h, const DuplexSolution *solution, GError **error)
+{
+    const Graph *graph = h->whole.graph;
+    g_autofree const Fused **chosen = g_new(const Fused *, h->problem.n_nodes);
+    g_autofree Form *rest = g_new0(Form, graph_n_tensors(graph));
+    for (OpId id = 0; id < h->problem.n_nodes; id++) {
+        const Op *op = graph_get_op(graph, id);
+        const Placed *placed =
+            &g_array_index(h->placed, Placed, solution->choice[id]->id);
+        chosen[id] = placed->fused;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER)
+                rest[op->in[i]] = rest_of(graph, op, placed, i);
+    }
+    return reference_emit(h->theory, h->problem.n_nodes, chosen, rest, error);
+}
+
+static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
+                       const double *ratio, double memory_s, GError **error)
+{
+    pricer_init(&h->half, graph, view, ratio, NULL);
+    h->half.part = 0.5;
+    pricer_init(&h->whole, graph, view, ratio, NULL);
+    h->memory_s = memory_s;
+    h->placed = g_array_new(FALSE, FALSE, sizeof(Placed));
+    h->theory = reference_theory_new(&h->whole, error);
+    if (!h->theory)
+        return false;
+    h->problem = (DuplexProblem){
+        .n_nodes = h->theory->n_ops,
+        .n_tensors = h->theory->n_tensors,
+        .n_classes = h->half.n_classes,
+        .node = g_new0(DuplexNode, h->theory->n_ops),
+        .conversion = g_new0(DuplexConversions *, h->theory->n_tensors),
+        .cost = DUPLEX_OVERLAPPED,
+        .goal = FORM_REDUCE,
+    };
+    add_nodes(h);
+    add_conversions(h);
+    return true;
+}
+
+static void hidup_clear(Hidup *h)
+{
+    for (uint32_t i = 0; i < h->problem.n_nodes; i++)
+        g_array_unref(h->problem.node[i].choices);
+    for (uint32_t t = 0; t < h->problem.n_tensors; t++)
+        g_free((void *)h->problem.conversion[t]);
+    g_free(h->problem.node);
+    g_free(h->problem.conversion);
+    g_array_unref(h->placed);
+    reference_theory_free(h->theory);
+    pricer_clear(&h->half);
+    pricer_clear(&h->whole);
+}
+
+bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
+                 double memory_s, SynthResult *result, GError **error)
+{
+    *result = (SynthResult){0};
+    const gint64 start = g_get_monotonic_time();
+    Hidup h = {0};
+    DuplexSolution solution = {0};
+    bool done = hidup_init(&h, graph, view, ratio, memory_s, error);
+    if (done && !duplex_solve(&h.problem, &solution))
+        done = kilter_fail(error, KILTER_ERROR_FAILED,
+                           "model '%s': the duplex search found no program",
+                           graph_name(graph));
+    if (done) {
+        result->program = program_of(&h, &solution, error);
+        done = result->program != NULL;
+    }
+    result->time_s = solution.time_s;
+    result->states = solution.states;
+    result->labels = solution.labels;
+    result->expansions = solution.expansions;
+    result->optimal = done && h.half.exact && memory_s == 0;
+    duplex_solution_clear(&solution);
+    hidup_clear(&h);
+    result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
