@@ -68,6 +68,29 @@ static void known_clear(gpointer data)
     g_free(known->ratio);
 }
 
+static Alternation alternation_new(const Graph *graph, const ClusterView *view,
+                                   const PlannerOptions *options)
+{
+    Alternation a = {.graph = graph,
+                     .view = view,
+                     .options = options,
+                     .considered = g_array_new(FALSE, FALSE, sizeof(Known)),
+                     .balanced = g_array_new(FALSE, FALSE, sizeof(Known))};
+    g_array_set_clear_func(a.considered, known_clear);
+    g_array_set_clear_func(a.balanced, known_clear);
+    return a;
+}
+
+/* Hands the times spent to the plan. */
+static void alternation_end(Alternation *a, Plan *plan)
+{
+    plan->search_time_s += a->search_s;
+    plan->balance_time_s += a->balance_s;
+    plan_free(a->best);
+    g_array_unref(a->considered);
+    g_array_unref(a->balanced);
+}
+
 /* What is known of a program, with these ratios if they are given; NULL if nothing is. */
 static const Known *find_known(const Alternation *a, const GArray *all,
                                const Program *program, const double *ratio)
@@ -376,13 +399,10 @@ static void give(Alternation *a, Plan *plan)
 bool plan_make_hap(const Graph *graph, const ClusterView *view,
                    const PlannerOptions *options, Plan *plan, GError **error)
 {
-    Alternation a = {.graph = graph,
-                     .view = view,
-                     .options = options,
-                     .considered = g_array_new(FALSE, FALSE, sizeof(Known)),
-                     .balanced = g_array_new(FALSE, FALSE, sizeof(Known))};
-    g_array_set_clear_func(a.considered, known_clear);
-    g_array_set_clear_func(a.balanced, known_clear);
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
+    if (!segments_make(options->segments, graph, segment, error))
+        return false;
+    Alternation a = alternation_new(graph, view, options);
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
                       *pinned = ratios_pinned(view, options->ratios);
@@ -391,9 +411,6 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
-    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
-    if (!segments_make(options->segments, graph, segment, error))
-        return false;
     a.segment = options->segments ? segment : NULL;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
@@ -409,11 +426,7 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
                            options->budget_s);
     if (done)
         give(&a, plan);
-    plan->search_time_s = a.search_s;
-    plan->balance_time_s = a.balance_s;
-    plan_free(a.best);
-    g_array_unref(a.considered);
-    g_array_unref(a.balanced);
+    alternation_end(&a, plan);
     return done;
 }
 
@@ -424,15 +437,13 @@ bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
     if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
         return true;
-    Alternation a = {.graph = graph, .view = view, .options = options};
+    Alternation a = alternation_new(graph, view, options);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool done = alternate(&a, start, memory_s, history, error);
     if (done && a.best && better(a.best, plan)) {
         give(&a, plan);
         done = plan_complete(plan, graph, view, error);
     }
-    plan->search_time_s += a.search_s;
-    plan->balance_time_s += a.balance_s;
-    plan_free(a.best);
+    alternation_end(&a, plan);
     return done;
 }
