@@ -424,6 +424,8 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     const ClusterView seen = narrowed(view, options->collectives);
     PlannerOptions given = *options;
     given.held = options->pins ? pins : NULL;
+    g_autoptr(SynthSpace) space = synth_space_new(built, given.held);
+    given.space = space;
     if (options->budget_s > 0)
         given.deadline_us =
             g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
@@ -433,7 +435,7 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
         !program_check(plan->program, built, error) ||
         !certify(method, plan, built, &seen, &given, error) ||
         (!plan->feasible && planner_searches(method) &&
-         !plan_disprove(plan, built, &seen, &given, error)))
+         !plan_disprove(plan, &seen, &given, error)))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

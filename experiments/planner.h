@@ -73,7 +73,8 @@ typedef struct {
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
     const char *
         segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
-    const SynthPins *held; /* set by planner_plan(): those pins, for its graph */
+    const SynthPins *held; /* set by planner_plan(): those pins, for its graph, */
+    SynthSpace *space;     /* and the programs that keep them */
     AmpPlanOptions amp;    /* of the planners of pipelines */
     SimOptions sim;        /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;

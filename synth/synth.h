@@ -84,9 +84,16 @@ typedef struct {
     double held, held_sharded, divided, divided_sharded;
 } SynthBytes;
 
+/* The programs of a graph that keep pins (NULL: none), and what searches over them know that no ratios, cluster or multipliers
+ * change: make it once for all searches of a plan. Takes neither over; cheap until the first search. One search at a
+ * time. */
+typedef struct SynthSpace SynthSpace;
+SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins);
+void synth_space_free(SynthSpace *space);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthSpace, synth_space_free)
+
 typedef struct {
-    const SynthPins *pins; /* NULL: none */
-    uint32_t beam;         /* labels kept at a cut; 0: all of them (exact) */
+    uint32_t beam; /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
     /* [SYNTH_POINTS * n_devices], or NULL: seconds charged for every byte that a GPU of the device keeps at that point.
      * Raise it until the program fits. With a charge the program is not the fastest one. */
@@ -114,7 +121,7 @@ typedef struct {
  * and of their gradients, and a label, the closed cost and the open stages (synth/exact/label.h); labels of a state are
  * compared exactly. The relaxation that counts one device class only gives every state an exact cost-to-go
  * (synth/exact/states.h), which with the best program known so far leaves few labels. */
-bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
+bool synth_search(SynthSpace *space, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error);
 
 /* HAP's own search, Fig. 10, as it is published: the yardstick, and an oracle on small graphs.
@@ -181,8 +188,7 @@ char *synth_triple_condition(const Graph *graph, const Triple *triple, bool afte
 /* A box of ratios, [n_devices] each, and what is known. */
 typedef struct {
     const double *lo, *hi;
-    double upper_s;        /* time of a plan */
-    const SynthPins *pins; /* NULL: none */
+    double upper_s; /* time of a plan */
     /* As in SynthOptions: any multipliers >= 0 of the memory constraint (Lagrange). The bound is then one on what fits. */
     const double *memory_s;
     gint64 deadline_us; /* as in SynthOptions */
@@ -194,10 +200,10 @@ typedef struct {
         [SYNTH_POINTS]; /* with multipliers: of the program that attains the bound, or nearly */
 } SynthBound;
 
-/* A lower bound on the time of every program of the space that keeps the pins at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
+/* A lower bound on the time of every program of the space at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
  * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks, but for what the
  * multipliers leave open. */
-bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
+bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error);
 
 #endif

@@ -121,14 +121,13 @@ static bool bound_box(const Certifier *c, Box *box, GError **error)
 {
     g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
     g_autofree double *charge = c->tight ? spread_charge(c, box) : NULL;
-    SynthBox space = {.lo = lo,
-                      .hi = hi,
-                      .upper_s = c->upper_s,
-                      .memory_s = charge,
-                      .pins = c->options->held,
-                      .deadline_us = c->options->deadline_us};
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = c->upper_s,
+                       .memory_s = charge,
+                       .deadline_us = c->options->deadline_us};
     SynthBound bound;
-    if (!synth_bound(c->graph, c->view, &space, &bound, error))
+    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = bound.bound_s;
     find_excess(c, &bound, box);

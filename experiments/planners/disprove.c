@@ -31,8 +31,8 @@ static bool alike(const Device *a, const Device *b)
 }
 
 /* The devices like `first`, or all of them: what they lack at a point at least. */
-static bool find_lack(const Graph *graph, const ClusterView *view,
-                      const PlannerOptions *options, bool all, Lack *lack, GError **error)
+static bool find_lack(const ClusterView *view, const PlannerOptions *options, bool all,
+                      Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
     g_autofree double *pinned = ratios_pinned(view, options->ratios);
@@ -54,11 +54,10 @@ static bool find_lack(const Graph *graph, const ClusterView *view,
     SynthBox box = {.lo = lo,
                     .hi = hi,
                     .upper_s = ENOUGH * memory,
-                    .pins = options->held,
                     .memory_s = weight,
                     .deadline_us = options->deadline_us};
     SynthBound bound;
-    if (!synth_bound(graph, view, &box, &bound, error))
+    if (!synth_bound(options->space, view, &box, &bound, error))
         return false;
     lack->missing = bound.bound_s / lack->n;
     return true;
@@ -79,8 +78,8 @@ static char *describe(const ClusterView *view, const Lack *lack)
                            lack->point == SYNTH_POINT_FORWARD ? "forward" : "backward");
 }
 
-bool plan_disprove(Plan *plan, const Graph *graph, const ClusterView *view,
-                   const PlannerOptions *options, GError **error)
+bool plan_disprove(Plan *plan, const ClusterView *view, const PlannerOptions *options,
+                   GError **error)
 {
     g_autofree Device *device = g_new(Device, view->n_devices);
     ClusterView free_view = timeless(view, device);
@@ -91,7 +90,7 @@ bool plan_disprove(Plan *plan, const Graph *graph, const ClusterView *view,
             known |= alike(&view->device[i], &view->device[j]);
         for (SynthPoint point = 0; !known && point < SYNTH_POINTS; point++) {
             Lack lack = {.first = all ? 0 : j, .point = point};
-            if (!find_lack(graph, &free_view, options, all, &lack, error))
+            if (!find_lack(&free_view, options, all, &lack, error))
                 return false;
             if (lack.missing > worst.missing)
                 worst = lack;

@@ -252,15 +252,14 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 static bool round_of(Alternation *a, double *ratio, const double *memory_s,
                      bool *feasible, GError **error)
 {
-    SynthOptions options = {.pins = a->options->held,
-                            .beam = a->options->beam,
+    SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
                             .memory_s = memory_s,
                             .deadline_us = a->options->deadline_us};
     SynthResult result;
     if (a->options->search == SEARCH_REFERENCE
             ? !synth_reference(a->graph, a->view, ratio, &result, error)
-            : !synth_search(a->graph, a->view, ratio, &options, &result, error))
+            : !synth_search(a->options->space, a->view, ratio, &options, &result, error))
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;

@@ -69,8 +69,8 @@ bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
                   const double *memory_s, GError **error);
 
 /* Of a plan that does not fit: sets plan->misfit if no program and ratios fit, and that can be proved. */
-bool plan_disprove(Plan *plan, const Graph *graph, const ClusterView *view,
-                   const PlannerOptions *options, GError **error);
+bool plan_disprove(Plan *plan, const ClusterView *view, const PlannerOptions *options,
+                   GError **error);
 
 /* The bound of one box that holds all ratios: cheap enough for every plan. Left alone where nothing is proved. */
 bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,

@@ -2,6 +2,7 @@
  * that all of its completions take longer than a limit. The limit starts just above the relaxation's bound and is widened until
  * a program comes within: nothing that was dropped is faster. */
 #include "synth/exact/label.h"
+#include "synth/exact/space.h"
 #include "synth/exact/states.h"
 
 #include <math.h>
@@ -279,19 +280,20 @@ static void search_clear(Search *s)
     pricer_clear(&s->pricer);
 }
 
-bool synth_search(const Graph *graph, const ClusterView *view, const double *ratio,
+bool synth_search(SynthSpace *space, const ClusterView *view, const double *ratio,
                   const SynthOptions *options, SynthResult *result, GError **error)
 {
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
     Search s = {0};
-    pricer_init(&s.pricer, graph, view, ratio, options->memory_s);
-    s.pricer.pins = options->pins;
+    pricer_init(&s.pricer, space->graph, view, ratio, options->memory_s);
+    s.pricer.pins = space->pins;
     bool done = search(&s, ratio, options, result, error);
     result->late = s.states && s.states->late;
     if (done && !result->program && !result->late)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
-                           graph_name(graph), options->pins ? "keeps all pins" : "found");
+                           graph_name(space->graph),
+                           space->pins ? "keeps all pins" : "found");
     if (s.states)
         result->states = s.states->n_states;
     result->labels = s.labels;
@@ -337,7 +339,7 @@ static uint32_t least_label(const Search *s)
     return least;
 }
 
-bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *box,
+bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error)
 {
     enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
@@ -347,8 +349,8 @@ bool synth_bound(const Graph *graph, const ClusterView *view, const SynthBox *bo
         free_s +=
             box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
     Search s = {.upper_s = box->upper_s + free_s};
-    pricer_init_box(&s.pricer, graph, view, box->lo, box->hi, box->memory_s);
-    s.pricer.pins = box->pins;
+    pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
+    s.pricer.pins = space->pins;
     bool done = search_start(&s, box->deadline_us, error);
     if (done) {
         walk_widening(&s, MAX_LABELS);

@@ -75,10 +75,10 @@ static void run_exact(void *data)
 {
     Job *job = data;
     const SynthOptions options = {0};
+    g_autoptr(SynthSpace) space = synth_space_new(job->graph, NULL);
     SynthResult result;
     GError *error = NULL;
-    check(synth_search(job->graph, job->view, job->ratio, &options, &result, &error),
-          error);
+    check(synth_search(space, job->view, job->ratio, &options, &result, &error), error);
     note(job, &result);
 }
 

@@ -35,9 +35,10 @@ static Program *search(const Graph *graph, const char *text, double share)
     g_autoptr(GError) error = NULL;
     g_autoptr(SynthPins) pins = synth_pins_new(graph, text, &error);
     assert_no_error(error);
-    const SynthOptions options = {.pins = pins};
+    g_autoptr(SynthSpace) space = synth_space_new(graph, pins);
+    const SynthOptions options = {0};
     SynthResult result;
-    synth_search(graph, &view, (double[]){share, 1 - share}, &options, &result, &error);
+    synth_search(space, &view, (double[]){share, 1 - share}, &options, &result, &error);
     assert_no_error(error);
     return result.program;
 }

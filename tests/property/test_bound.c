@@ -12,6 +12,7 @@
 
 typedef struct {
     const Graph *graph;
+    SynthSpace *space;
     ClusterView view;
     Device device[64];
     double lo[64], hi[64];
@@ -68,7 +69,7 @@ static void check_searched(Case *c, const double *ratio, double charge_s)
     SynthOptions options = {.beam = 200, .memory_s = charge_s > 0 ? charge : NULL};
     SynthResult result;
     g_autoptr(GError) error = NULL;
-    bool done = synth_search(c->graph, &c->view, ratio, &options, &result, &error);
+    bool done = synth_search(c->space, &c->view, ratio, &options, &result, &error);
     assert_no_error(error);
     assert_true(done);
     check_program(c, result.program, ratio);
@@ -141,7 +142,7 @@ static bool check_case(Case *c, GRand *rand)
     SynthBox box = {
         .lo = c->lo, .hi = c->hi, .upper_s = 1e3 * time_s, .memory_s = c->charge};
     g_autoptr(GError) error = NULL;
-    if (!synth_bound(c->graph, &c->view, &box, &c->bound, &error)) {
+    if (!synth_bound(c->space, &c->view, &box, &c->bound, &error)) {
         assert_error(error, KILTER_ERROR_FAILED, "");
         return false;
     }
@@ -164,7 +165,8 @@ static void test_nothing_beats_the_bound(void **state)
         g_autoptr(Cluster) cluster = random_cluster(rand, 3);
         g_autoptr(ClusterView) view =
             cluster_view(cluster, seed % 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
-        Case c = {.graph = graph, .view = *view};
+        g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+        Case c = {.graph = graph, .space = space, .view = *view};
         memcpy(c.device, view->device, view->n_devices * sizeof *view->device);
         c.view.device = c.device;
         cases += check_case(&c, rand);

@@ -113,8 +113,8 @@ typedef struct {
 } Tally;
 
 /* The bound of the point never exceeds the least time of the space. */
-static void check_bound(const Graph *graph, const ClusterView *view, const double *ratio,
-                        const SynthPins *pins, double least_s, uint32_t seed)
+static void check_bound(SynthSpace *space, const ClusterView *view, const double *ratio,
+                        double least_s, uint32_t seed)
 {
     g_autofree double *lo = g_new(double, view->n_devices),
                       *hi = g_new(double, view->n_devices);
@@ -123,10 +123,10 @@ static void check_bound(const Graph *graph, const ClusterView *view, const doubl
             lo[j] = ratio[j] * (wide ? 0.8 : 1);
             hi[j] = fmin(1, ratio[j] * (wide ? 1.3 : 1));
         }
-        const SynthBox box = {.lo = lo, .hi = hi, .upper_s = INFINITY, .pins = pins};
+        const SynthBox box = {.lo = lo, .hi = hi, .upper_s = INFINITY};
         SynthBound bound;
         g_autoptr(GError) error = NULL;
-        synth_bound(graph, view, &box, &bound, &error);
+        synth_bound(space, view, &box, &bound, &error);
         assert_no_error(error);
         if (bound.bound_s > least_s * (1 + 1e-9))
             fail_msg("seed %u: bound %.12g s of a %s box, least time %.12g s", seed,
@@ -152,10 +152,11 @@ static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
     g_autoptr(SynthPins) pins =
         g_rand_int_range(rand, 0, 3) ? NULL : some_pin(rand, graph, b);
     g_rand_free(rand);
-    const SynthOptions options = {.pins = pins};
+    g_autoptr(SynthSpace) space = synth_space_new(graph, pins);
+    const SynthOptions options = {0};
     SynthResult result = {.time_s = INFINITY};
     g_autoptr(GError) error = NULL;
-    bool found = synth_search(graph, view, ratio, &options, &result, &error);
+    bool found = synth_search(space, view, ratio, &options, &result, &error);
     double found_s = found ? result.time_s : INFINITY;
     if (!found)
         assert_error(error, KILTER_ERROR_INPUT, "cannot hold");
@@ -184,7 +185,7 @@ static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
         tally->shared++;
         tally->most_shared = fmax(tally->most_shared, shorter);
     }
-    check_bound(graph, view, ratio, pins, least_s, seed);
+    check_bound(space, view, ratio, least_s, seed);
 }
 
 static void test_the_search_is_exact(void **state)

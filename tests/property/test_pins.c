@@ -97,20 +97,20 @@ static bool make_case(uint32_t seed, Case *c)
     for (uint32_t j = 0; j < c->view->n_devices; j++)
         c->ratio[j] /= sum;
     const SynthOptions options = {0};
+    g_autoptr(SynthSpace) space = synth_space_new(c->graph, NULL);
     return graph_n_ops(c->graph) < 34 &&
-           synth_search(c->graph, c->view, c->ratio, &options, &c->free, NULL);
+           synth_search(space, c->view, c->ratio, &options, &c->free, NULL);
 }
 
 /* Emission shares conversions that the search prices twice (synth.h): times may differ by that much. */
 static const double shared = 1.05;
 
-static void check_bound(const Case *c, const SynthPins *pins, double time_s)
+static void check_bound(const Case *c, SynthSpace *space, double time_s)
 {
     SynthBound bound;
     g_autoptr(GError) error = NULL;
-    const SynthBox box = {
-        .lo = c->ratio, .hi = c->ratio, .upper_s = INFINITY, .pins = pins};
-    synth_bound(c->graph, c->view, &box, &bound, &error);
+    const SynthBox box = {.lo = c->ratio, .hi = c->ratio, .upper_s = INFINITY};
+    synth_bound(space, c->view, &box, &bound, &error);
     assert_no_error(error);
     assert_at_most(bound.bound_s, time_s * shared);
 }
@@ -124,9 +124,10 @@ static double search_pinned(const Case *c, const char *text)
         assert_error(error, KILTER_ERROR_INPUT, "pin '");
         return NAN;
     }
-    const SynthOptions options = {.pins = pins};
+    g_autoptr(SynthSpace) space = synth_space_new(c->graph, pins);
+    const SynthOptions options = {0};
     SynthResult result;
-    if (!synth_search(c->graph, c->view, c->ratio, &options, &result, &error)) {
+    if (!synth_search(space, c->view, c->ratio, &options, &result, &error)) {
         assert_error(error, KILTER_ERROR_INPUT, "cannot hold");
         return NAN;
     }
@@ -134,7 +135,7 @@ static double search_pinned(const Case *c, const char *text)
     program_check(program, c->graph, &error);
     assert_no_error(error);
     assert_true(synth_pins_hold(pins, c->graph, program));
-    check_bound(c, pins, result.time_s);
+    check_bound(c, space, result.time_s);
     return result.time_s;
 }
 
@@ -211,7 +212,8 @@ static void test_random_pins_hold(void **state)
             Form made, read;
             g_autofree char *text = random_pin(&c, &tensor, &made, &read);
             g_autoptr(SynthPins) pins = synth_pins_new(c.graph, text, NULL);
-            const SynthOptions options = {.pins = pins};
+            g_autoptr(SynthSpace) space = synth_space_new(c.graph, pins);
+            const SynthOptions options = {0};
             SynthResult result = {0};
             double time_s = search_pinned(&c, text);
             if (isnan(time_s)) {
@@ -219,7 +221,7 @@ static void test_random_pins_hold(void **state)
                 continue;
             }
             assert_at_most(c.free.time_s, time_s * shared);
-            assert_true(synth_search(c.graph, c.view, c.ratio, &options, &result, NULL));
+            assert_true(synth_search(space, c.view, c.ratio, &options, &result, NULL));
             g_auto(Use) use = use_of(c.graph, result.program);
             assert_true(made == FORM_MAX || use.made[tensor] == made);
             assert_true(read == FORM_MAX || !(use.read[tensor] & ~(1u << read)));
@@ -322,9 +324,10 @@ static void test_contradictions_name_the_op_and_its_pins(void **state)
         g_autoptr(GError) error = NULL;
         g_autoptr(SynthPins) pins = synth_pins_new(c.graph, wrong[i].pins, &error);
         assert_no_error(error);
-        const SynthOptions options = {.pins = pins};
+        g_autoptr(SynthSpace) space = synth_space_new(c.graph, pins);
+        const SynthOptions options = {0};
         SynthResult result;
-        assert_false(synth_search(c.graph, c.view, c.ratio, &options, &result, &error));
+        assert_false(synth_search(space, c.view, c.ratio, &options, &result, &error));
         assert_error(error, KILTER_ERROR_INPUT, wrong[i].message);
     }
 }
@@ -341,9 +344,10 @@ static void test_the_last_pin_counts(void **state)
     g_autoptr(SynthPins) pins = synth_pins_new(
         c.graph, "w?=identity; w2=gather(1); fc2=reduce->identity", &error);
     assert_no_error(error);
-    const SynthOptions options = {.pins = pins};
+    g_autoptr(SynthSpace) space = synth_space_new(c.graph, pins);
+    const SynthOptions options = {0};
     SynthResult result;
-    synth_search(c.graph, c.view, c.ratio, &options, &result, &error);
+    synth_search(space, c.view, c.ratio, &options, &result, &error);
     assert_no_error(error);
     g_auto(Use) use = use_of(c.graph, result.program);
     assert_int_equal(use.made[graph_find(c.graph, "w1")], FORM_IDENTITY);

@@ -313,7 +313,8 @@ static double exact_time(const Case *c)
 {
     g_autoptr(GError) error = NULL;
     SynthResult result;
-    synth_search(c->graph, c->view, c->ratio, &(SynthOptions){0}, &result, &error);
+    g_autoptr(SynthSpace) space = synth_space_new(c->graph, NULL);
+    synth_search(space, c->view, c->ratio, &(SynthOptions){0}, &result, &error);
     assert_no_error(error);
     synth_result_clear(&result);
     return result.time_s;

@@ -222,11 +222,12 @@ static void attack_one(uint32_t seed, uint32_t blocks, uint32_t starts, uint32_t
     g_autoptr(ClusterView) view =
         cluster_view(cluster, seed % 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
     g_autofree double *ratio = random_ratio(rand, view);
+    g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
     SynthOptions options = {0};
     SynthResult result;
     g_autoptr(GError) error = NULL;
     if (graph_n_ops(graph) > 512 ||
-        !synth_search(graph, view, ratio, &options, &result, &error)) {
+        !synth_search(space, view, ratio, &options, &result, &error)) {
         if (error) /* outside the stated space: a tied parameter */
             assert_error(error, KILTER_ERROR_FAILED, "consumers");
         g_rand_free(rand);
