@@ -8,6 +8,13 @@
  *           held_j + sum_k bytes_kj B_kj <= memory_j         every memory point, j   (3)
  *           sum_j B_kj = 1,  B >= 0                                every segment k   (4)
  *
+ * Where microbatches take turns, stages join (sim/sim.h, equation 4): a turn has one T, at least every sum of communication
+ * and computation in it, with L_q the largest share of the segments that its terms depend on
+ *
+ *           T >= sum_(k<=i) ( comm_k + sum_(t in k) seconds_t L_q(t) )
+ *                + comp_ij + sum_(k>i) comp_kj                      every i of it, j  (1)
+ *           L_q >= B_kj                                     every pair q, its k, j   (5)
+ *
  * Equal devices share a column: an LP over classes has the same optimum, since averaging
  * equal devices never hurts a convex objective. Every solution is checked (primal
  * feasibility, duality gap) before it is returned. */

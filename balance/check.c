@@ -13,48 +13,65 @@ static double positive_sum(const double *value, uint32_t n)
     return sum;
 }
 
-/* Adds the stages' y_ij slope_ijk to g and returns their sum of y_ij fixed_ij. */
-static double add_stages(const SimLinear *linear, const ClusterView *view,
-                         const double *price, double *g)
+/* Adds y times stage i's slopes on device j to g and returns y times its fixed part. */
+static double add_work(const SimLinear *linear, const ClusterView *view, uint32_t i,
+                       uint32_t j, double y, double *g)
 {
-    uint32_t n = view->n_devices;
-    double constant = 0;
-    for (uint32_t i = 0; i < linear->n_stages; i++) {
-        const SimWork *fixed = &linear->stage[i].fixed;
-        double sum = positive_sum(price + (size_t)i * n, n);
-        constant += linear->stage[i].comm_s;
-        for (uint32_t j = 0; j < n; j++) {
-            const Device *device = &view->device[j];
-            double y = sum > 0 ? fmax(price[(size_t)i * n + j], 0) / sum : 0;
-            if (y == 0)
-                continue;
-            /* Seconds a FLOP and a byte; a device of rate 0 has no FLOPs to do. */
-            double per_flop = device->rate > 0 ? 1 / device->rate : 0, per_byte = 0;
-            if (device->gpus > 1 && fixed->inner_messages > 0) {
-                per_byte = (device->gpus - 1.0) / device->gpus / device->inner.bandwidth;
-                constant += y * fixed->inner_messages * device->inner.latency_s;
-            }
-            double flops = fixed->flops, overhead_s = 0;
-            if (device->fitted) {
-                flops = fixed->fitted[device->fitted - 1].flops;
-                overhead_s =
-                    fixed->fitted[device->fitted - 1].overhead_s * device->stretch;
-            }
-            constant += y * (fixed->seconds + overhead_s + flops * per_flop +
-                             fixed->inner_bytes * per_byte);
-            for (uint32_t s = 0; s < linear->n_splits; s++) {
-                size_t at = (size_t)i * linear->n_splits + s;
-                g[(size_t)linear->split[s].segment * n + j] +=
-                    y * (sim_linear_flops(linear, at, device) * per_flop +
-                         linear->inner_bytes[at] * per_byte);
-            }
-        }
+    const uint32_t n = view->n_devices;
+    const SimWork *fixed = &linear->stage[i].fixed;
+    const Device *device = &view->device[j];
+    /* Seconds a FLOP and a byte; a device of rate 0 has no FLOPs to do. */
+    double per_flop = device->rate > 0 ? 1 / device->rate : 0, per_byte = 0, constant = 0;
+    if (y == 0)
+        return 0;
+    if (device->gpus > 1 && fixed->inner_messages > 0) {
+        per_byte = (device->gpus - 1.0) / device->gpus / device->inner.bandwidth;
+        constant += y * fixed->inner_messages * device->inner.latency_s;
+    }
+    double flops = fixed->flops, overhead_s = 0;
+    if (device->fitted) {
+        flops = fixed->fitted[device->fitted - 1].flops;
+        overhead_s = fixed->fitted[device->fitted - 1].overhead_s * device->stretch;
+    }
+    constant += y * (fixed->seconds + overhead_s + flops * per_flop +
+                     fixed->inner_bytes * per_byte);
+    for (uint32_t s = 0; s < linear->n_splits; s++) {
+        size_t at = (size_t)i * linear->n_splits + s;
+        g[(size_t)linear->split[s].segment * n + j] +=
+            y * (sim_linear_flops(linear, at, device) * per_flop +
+                 linear->inner_bytes[at] * per_byte);
     }
     return constant;
 }
 
+/* Adds a turn's y_ij slopes to g and returns its sum of y_ij fixed parts. comm: out, [stage] the part of its communication
+ * that y counts. */
+static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_t first,
+                       uint32_t end, const double *price, double *comm, double *g)
+{
+    uint32_t n = view->n_devices;
+    double constant = 0, sum = positive_sum(price + (size_t)first * n, (end - first) * n);
+    for (uint32_t i = first; i < end; i++)
+        comm[i] = end == first + 1 ? 1 : 0;
+    for (uint32_t j = 0; j < n && sum > 0; j++) {
+        double before = 0; /* y of the stages before this one */
+        for (uint32_t i = first; i < end; i++) {
+            double y = fmax(price[(size_t)i * n + j], 0) / sum;
+            double of = y + (linear->stage[i].beside ? 0 : before);
+            constant += add_work(linear, view, i, j, of, g);
+            for (uint32_t k = first; k <= i && end > first + 1; k++)
+                comm[k] += y;
+            before += y;
+        }
+    }
+    for (uint32_t i = first; i < end; i++)
+        constant += comm[i] * linear->stage[i].comm_s;
+    return constant;
+}
+
+/* comm [stage]: as add_turn. */
 static void add_terms(const SimLinear *linear, const ClusterView *view,
-                      const BalancePrices *prices, double *g)
+                      const BalancePrices *prices, const double *comm, double *g)
 {
     uint32_t n = view->n_devices;
     for (uint32_t t = 0; t < linear->n_terms; t++) {
@@ -62,7 +79,7 @@ static void add_terms(const SimLinear *linear, const ClusterView *view,
         const double *from = prices->from + (size_t)t * n,
                      *to = prices->to + (size_t)t * n;
         double sum = positive_sum(from, n) + positive_sum(to, n);
-        double scale = sum > 0 ? term->seconds / sum : 0;
+        double scale = sum > 0 ? comm[term->stage] * term->seconds / sum : 0;
         for (uint32_t j = 0; j < n; j++) {
             g[(size_t)linear->split[term->from].segment * n + j] +=
                 scale * fmax(from[j], 0);
@@ -100,8 +117,13 @@ double balance_bound(const SimLinear *linear, const SimMemory *memory,
 {
     uint32_t n = view->n_devices;
     g_autofree double *g = g_new0(double, (size_t)n_segments *n);
-    double bound = add_stages(linear, view, prices->stage, g);
-    add_terms(linear, view, prices, g);
+    g_autofree double *comm = g_new0(double, linear->n_stages);
+    double bound = 0;
+    for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
+        end = sim_turn_end(linear, i);
+        bound += add_turn(linear, view, i, end, prices->stage, comm, g);
+    }
+    add_terms(linear, view, prices, comm, g);
     if (memory)
         bound += add_limits(linear, memory, view, prices->memory, g);
     for (uint32_t k = 0; k < n_segments; k++) {

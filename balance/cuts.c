@@ -46,9 +46,12 @@ static void add_simplices(Master *m, const double *start)
 {
     const BalanceRows *rows = m->rows;
     g_autofree bool *used = g_new0(bool, rows->n_segments);
-    for (guint e = 0; e < rows->entry->len; e++)
-        used[g_array_index(rows->entry, BalanceEntry, e).column / rows->n_classes] = true;
-    for (uint32_t column = 0; column < m->n_columns; column++) {
+    for (guint e = 0; e < rows->entry->len; e++) {
+        uint32_t column = g_array_index(rows->entry, BalanceEntry, e).column;
+        if (column < rows->n_ratios)
+            used[column / rows->n_classes] = true;
+    }
+    for (uint32_t column = 0; column < rows->n_ratios; column++) {
         bool idle = rows->idle[column];
         m->unit[column] = idle ? 1 : sqrt(rows->start[column]);
         /* A segment that costs nothing stays as it is. */
@@ -63,6 +66,10 @@ static void add_simplices(Master *m, const double *start)
         if (used[k])
             lp_row(m->lp, 1, 1, rows->n_classes, m->index + first,
                    m->coefficient + first);
+    }
+    for (uint32_t column = rows->n_ratios; column < m->n_columns; column++) {
+        m->unit[column] = 1;
+        lp_column(m->lp, 0, INFINITY, 0);
     }
 }
 
@@ -123,6 +130,8 @@ static void read_point(Master *m)
         for (uint32_t i = k * rows->n_classes; i < (k + 1) * rows->n_classes; i++)
             m->z[i] /= sum;
     }
+    for (uint32_t i = rows->n_ratios; i < m->n_columns; i++)
+        m->z[i] = fmax(lp_value(m->lp, i), 0);
 }
 
 /* The cuts at z, one a bundle; returns the sum of the pieces. */

@@ -9,7 +9,7 @@
  *     s.t. theta_g >= sum over i in g of row r_i(z)     points z visited, r_i(z) a
  *                                                       largest row of piece i at z
  *          theta_g >= 0                                 no piece is negative
- *          limit row <= 0                               limits that some z broke
+ *          limit row <= 0                               limits that some z broke, (3) and (5)
  *          sum_c count_c x_kc = 1,  x >= 0              every segment k
  *
  * Its optimum never exceeds that of the whole LP. Each round visits its solution z; when

@@ -471,7 +471,7 @@ static void read_result(Interior *ip, uint32_t iterations, BalanceCuts *cuts)
 
 bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts)
 {
-    if (rows->n_segments != 1 || rows->piece->len == 0)
+    if (rows->n_segments != 1 || rows->share->len > 0 || rows->piece->len == 0)
         return false;
     g_autoptr(Interior) ip = interior_new(rows);
     start(ip, cuts->x);

@@ -147,6 +147,21 @@ static void scale_limits(Balance *b)
     b->limit_factor = 1 / memory;
 }
 
+/* The rows whose prices are those of a term. */
+static uint32_t first_of_term(const BalanceRows *rows, uint32_t t)
+{
+    return rows->term_share[t] == BALANCE_NONE
+               ? g_array_index(rows->piece, BalancePiece, rows->term_piece[t]).first
+               : g_array_index(rows->share, BalanceShare, rows->term_share[t]).first;
+}
+
+static bool is_of_two_segments(const BalanceRows *rows, uint32_t t)
+{
+    const BalanceShare *share =
+        &g_array_index(rows->share, BalanceShare, rows->term_share[t]);
+    return share->from != share->to;
+}
+
 /* Prices of classes' rows, each shared evenly by the devices of its class. */
 static void spread_prices(const Balance *b, BalancePrices *prices)
 {
@@ -158,12 +173,12 @@ static void spread_prices(const Balance *b, BalancePrices *prices)
         for (uint32_t i = 0; i < b->linear->n_stages; i++)
             prices->stage[(size_t)i * n + j] = share * price[(size_t)i * n_classes + c];
         for (uint32_t t = 0; t < b->linear->n_terms; t++) {
-            const BalancePiece *piece =
-                &g_array_index(b->rows->piece, BalancePiece, b->linear->n_stages + t);
-            prices->from[(size_t)t * n + j] = share * price[piece->first + c];
-            if (piece->n > n_classes)
-                prices->to[(size_t)t * n + j] =
-                    share * price[piece->first + n_classes + c];
+            const SimTerm *term = &b->linear->term[t];
+            const double *of = price + first_of_term(b->rows, t);
+            prices->from[(size_t)t * n + j] = share * of[c];
+            if (b->rows->term_share[t] == BALANCE_NONE ? term->from != term->to
+                                                       : is_of_two_segments(b->rows, t))
+                prices->to[(size_t)t * n + j] = share * of[n_classes + c];
         }
         /* In seconds a byte, as limits and objective were scaled. */
         double seconds = share * b->limit_factor / b->piece_factor;

@@ -47,12 +47,15 @@ void balance_classes_free(BalanceClasses *classes)
 
 /* --- rows --- */
 
-static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes)
+/* `share`: taken over. */
+static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes, GArray *share)
 {
     BalanceRows *rows = g_new0(BalanceRows, 1);
     rows->n_segments = n_segments;
     rows->n_classes = n_classes;
-    rows->n_columns = n_segments * n_classes;
+    rows->n_ratios = n_segments * n_classes;
+    rows->share = share;
+    rows->n_columns = rows->n_ratios + share->len;
     rows->count = g_new0(double, rows->n_columns);
     rows->idle = g_new0(bool, rows->n_columns);
     rows->start = g_new0(double, rows->n_columns);
@@ -72,6 +75,9 @@ void balance_rows_free(BalanceRows *rows)
     g_array_unref(rows->entry);
     g_array_unref(rows->row);
     g_array_unref(rows->piece);
+    g_array_unref(rows->share);
+    g_free(rows->term_piece);
+    g_free(rows->term_share);
     g_free(rows->flat);
     g_free(rows);
 }
@@ -82,11 +88,10 @@ static void begin_row(BalanceRows *rows, double base)
     g_array_append_val(rows->row, row);
 }
 
-/* Adds value * x[segment][class] to the last row. */
-static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, double value)
+/* Adds value * x[column] to the last row. */
+static void add_to_column(BalanceRows *rows, uint32_t column, double value)
 {
     BalanceRow *row = &g_array_index(rows->row, BalanceRow, rows->row->len - 1);
-    uint32_t column = segment * rows->n_classes + class;
     if (value == 0 || rows->idle[column])
         return;
     /* Splits are sorted by segment: those of one segment add up. */
@@ -103,6 +108,18 @@ static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, doubl
     row->n++;
 }
 
+static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, double value)
+{
+    add_to_column(rows, segment * rows->n_classes + class, value);
+}
+
+static uint32_t segment_of_column(const BalanceRows *rows, uint32_t column)
+{
+    return column < rows->n_ratios
+               ? column / rows->n_classes
+               : g_array_index(rows->share, BalanceShare, column - rows->n_ratios).from;
+}
+
 /* Ends a piece of the rows since `first`. */
 static void end_piece(BalanceRows *rows, uint32_t first)
 {
@@ -112,8 +129,8 @@ static void end_piece(BalanceRows *rows, uint32_t first)
     for (uint32_t r = first; r < rows->row->len; r++) {
         const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         if (row->n > 0) {
-            piece.segment = g_array_index(rows->entry, BalanceEntry, row->first).column /
-                            rows->n_classes;
+            piece.segment = segment_of_column(
+                rows, g_array_index(rows->entry, BalanceEntry, row->first).column);
             break;
         }
     }
@@ -135,36 +152,101 @@ static double slope(const SimLinear *linear, uint32_t stage, uint32_t split,
 }
 
 /* T_i >= (R_i + sum_k S_ik B_kj) / rate_j + inner_ij   every stage i, device j   (1) */
+static void add_stage(BalanceRows *rows, const SimLinear *linear, const ClusterView *view,
+                      const BalanceClasses *classes, uint32_t i)
+{
+    for (uint32_t c = 0; c < classes->n; c++) {
+        const Device *device = &view->device[classes->device[c]];
+        begin_row(rows, sim_work_s(&linear->stage[i].fixed, device, 0));
+        for (uint32_t s = 0; s < linear->n_splits; s++)
+            add_entry(rows, linear->split[s].segment, c, slope(linear, i, s, device));
+    }
+}
+
+/* T >= comm up to stage i, comp_ij and comp_kj of the stages k after it   every stage i of the turn, device j   (1) */
+static void add_turn(BalanceRows *rows, const SimLinear *linear, const ClusterView *view,
+                     const BalanceClasses *classes, uint32_t first, uint32_t end)
+{
+    g_autofree double *comm = g_new0(double, rows->share->len);
+    double comm_s = 0;
+    uint32_t t = 0;
+    while (t < linear->n_terms && linear->term[t].stage < first)
+        t++;
+    for (uint32_t i = first; i < end; i++) {
+        comm_s += linear->stage[i].comm_s;
+        for (; t < linear->n_terms && linear->term[t].stage == i; t++)
+            comm[rows->term_share[t]] += linear->term[t].seconds;
+        for (uint32_t c = 0; c < classes->n; c++) {
+            const Device *device = &view->device[classes->device[c]];
+            double base = comm_s;
+            for (uint32_t k = i; k < end; k++)
+                if (k == i || !linear->stage[k].beside)
+                    base += sim_work_s(&linear->stage[k].fixed, device, 0);
+            begin_row(rows, base);
+            for (uint32_t s = 0; s < linear->n_splits; s++)
+                for (uint32_t k = i; k < end; k++)
+                    if (k == i || !linear->stage[k].beside)
+                        add_entry(rows, linear->split[s].segment, c,
+                                  slope(linear, k, s, device));
+            for (uint32_t q = 0; q < rows->share->len; q++)
+                add_to_column(rows, rows->n_ratios + q, comm[q]);
+        }
+    }
+}
+
 static void add_stages(BalanceRows *rows, const SimLinear *linear,
                        const ClusterView *view, const BalanceClasses *classes)
 {
-    for (uint32_t i = 0; i < linear->n_stages; i++) {
+    for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
         uint32_t first = rows->row->len;
-        for (uint32_t c = 0; c < classes->n; c++) {
-            const Device *device = &view->device[classes->device[c]];
-            begin_row(rows, sim_work_s(&linear->stage[i].fixed, device, 0));
-            for (uint32_t s = 0; s < linear->n_splits; s++)
-                add_entry(rows, linear->split[s].segment, c, slope(linear, i, s, device));
-        }
+        end = sim_turn_end(linear, i);
+        if (end == i + 1)
+            add_stage(rows, linear, view, classes, i);
+        else
+            add_turn(rows, linear, view, classes, i, end);
         end_piece(rows, first);
     }
 }
 
+/* factor B_kj, k of a split, on all classes */
+static void add_share_rows(BalanceRows *rows, uint32_t segment, double factor,
+                           uint32_t share)
+{
+    for (uint32_t c = 0; c < rows->n_classes; c++) {
+        begin_row(rows, 0);
+        add_entry(rows, segment, c, factor);
+        if (share != BALANCE_NONE)
+            add_to_column(rows, rows->n_ratios + share, -1);
+    }
+}
+
 /* M_t >= B_kj      every term t, its k, j     (2), with M_t in seconds */
-static void add_terms(BalanceRows *rows, const SimLinear *linear,
-                      const BalanceClasses *classes)
+static void add_terms(BalanceRows *rows, const SimLinear *linear)
 {
     for (uint32_t t = 0; t < linear->n_terms; t++) {
         const SimTerm *term = &linear->term[t];
         uint32_t first = rows->row->len;
-        for (uint32_t side = 0; side < (term->from == term->to ? 1 : 2); side++) {
-            uint32_t split = side == 0 ? term->from : term->to;
-            for (uint32_t c = 0; c < classes->n; c++) {
-                begin_row(rows, 0);
-                add_entry(rows, linear->split[split].segment, c, term->seconds);
-            }
-        }
+        if (rows->term_share[t] != BALANCE_NONE)
+            continue;
+        rows->term_piece[t] = rows->piece->len;
+        add_share_rows(rows, linear->split[term->from].segment, term->seconds,
+                       BALANCE_NONE);
+        if (term->to != term->from)
+            add_share_rows(rows, linear->split[term->to].segment, term->seconds,
+                           BALANCE_NONE);
         end_piece(rows, first);
+    }
+}
+
+/* B_kj <= L_q      every largest share q, its k, j     (5) */
+static void add_shares(BalanceRows *rows)
+{
+    for (uint32_t q = 0; q < rows->share->len; q++) {
+        BalanceShare *share = &g_array_index(rows->share, BalanceShare, q);
+        share->first = rows->row->len;
+        add_share_rows(rows, share->from, 1, q);
+        if (share->to != share->from)
+            add_share_rows(rows, share->to, 1, q);
     }
 }
 
@@ -204,37 +286,79 @@ static void flatten(BalanceRows *rows)
     }
 }
 
+/* The largest shares that terms inside of turns depend on. term_share [term]: out. */
+static GArray *find_shares(const SimLinear *linear, uint32_t *term_share)
+{
+    GArray *shares = g_array_new(FALSE, FALSE, sizeof(BalanceShare));
+    for (uint32_t t = 0; t < linear->n_terms; t++) {
+        const SimTerm *term = &linear->term[t];
+        const BalanceShare share = {linear->split[term->from].segment,
+                                    linear->split[term->to].segment, 0};
+        uint32_t q = 0;
+        term_share[t] = BALANCE_NONE;
+        if (!linear->stage[term->stage].joins &&
+            sim_turn_end(linear, term->stage) == term->stage + 1)
+            continue;
+        while (q < shares->len &&
+               (g_array_index(shares, BalanceShare, q).from != share.from ||
+                g_array_index(shares, BalanceShare, q).to != share.to))
+            q++;
+        if (q == shares->len)
+            g_array_append_val(shares, share);
+        term_share[t] = q;
+    }
+    return shares;
+}
+
+/* Proportional to speed. */
+static void set_columns(BalanceRows *rows, const ClusterView *view,
+                        const BalanceClasses *classes)
+{
+    double rates = 0, largest = 0;
+    for (uint32_t c = 0; c < classes->n; c++) {
+        const double rate = view->device[classes->device[c]].rate;
+        rates += classes->count[c] * rate;
+        largest = fmax(largest, rate);
+    }
+    for (uint32_t column = 0; column < rows->n_columns; column++) {
+        const bool ratio = column < rows->n_ratios;
+        uint32_t c = column % classes->n;
+        double rate = ratio ? view->device[classes->device[c]].rate : largest;
+        rows->count[column] = ratio ? classes->count[c] : 0;
+        rows->idle[column] = rate == 0;
+        rows->start[column] = rate / rates;
+    }
+}
+
 BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
                           const ClusterView *view, const BalanceClasses *classes,
                           uint32_t n_segments)
 {
-    BalanceRows *rows = rows_new(n_segments, classes->n);
-    double rates = 0;
-    for (uint32_t c = 0; c < classes->n; c++)
-        rates += classes->count[c] * view->device[classes->device[c]].rate;
-    for (uint32_t column = 0; column < rows->n_columns; column++) {
-        uint32_t c = column % classes->n;
-        double rate = view->device[classes->device[c]].rate;
-        rows->count[column] = classes->count[c];
-        rows->idle[column] = rate == 0;
-        rows->start[column] = rate / rates;
-    }
+    uint32_t *term_share = g_new(uint32_t, linear->n_terms);
+    BalanceRows *rows = rows_new(n_segments, classes->n, find_shares(linear, term_share));
+    rows->term_share = term_share;
+    rows->term_piece = g_new(uint32_t, linear->n_terms);
+    memset(rows->term_piece, 0xff, linear->n_terms * sizeof *rows->term_piece);
+    set_columns(rows, view, classes);
     add_stages(rows, linear, view, classes);
-    add_terms(rows, linear, classes);
+    add_terms(rows, linear);
     rows->first_limit = rows->row->len;
     if (memory != NULL)
         add_limits(rows, linear, memory, view, classes);
+    rows->first_share = rows->row->len;
+    add_shares(rows);
     flatten(rows);
     return rows;
 }
 
 BalanceRows *balance_rows_violation(const BalanceRows *rows)
 {
-    BalanceRows *violation = rows_new(rows->n_segments, rows->n_classes);
-    memcpy(violation->count, rows->count, rows->n_columns * sizeof *rows->count);
-    memcpy(violation->idle, rows->idle, rows->n_columns * sizeof *rows->idle);
-    memcpy(violation->start, rows->start, rows->n_columns * sizeof *rows->start);
-    for (uint32_t r = rows->first_limit; r < rows->row->len; r++) {
+    BalanceRows *violation = rows_new(rows->n_segments, rows->n_classes,
+                                      g_array_new(FALSE, FALSE, sizeof(BalanceShare)));
+    memcpy(violation->count, rows->count, rows->n_ratios * sizeof *rows->count);
+    memcpy(violation->idle, rows->idle, rows->n_ratios * sizeof *rows->idle);
+    memcpy(violation->start, rows->start, rows->n_ratios * sizeof *rows->start);
+    for (uint32_t r = rows->first_limit; r < rows->first_share; r++) {
         const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         BalanceRow copy = {row->base, violation->entry->len, row->n};
         g_array_append_val(violation->row, copy);
@@ -243,14 +367,14 @@ BalanceRows *balance_rows_violation(const BalanceRows *rows)
                             row->n);
     }
     end_piece(violation, 0);
-    violation->first_limit = violation->row->len;
+    violation->first_limit = violation->first_share = violation->row->len;
     flatten(violation);
     return violation;
 }
 
 void balance_rows_scale(BalanceRows *rows, double pieces, double limits)
 {
-    for (uint32_t r = 0; r < rows->row->len; r++) {
+    for (uint32_t r = 0; r < rows->first_share; r++) {
         BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         double factor = r < rows->first_limit ? pieces : limits;
         row->base *= factor;

@@ -6,10 +6,14 @@
  * that must not be positive. Nothing is dropped or merged here, so that a row's place
  * says what it is:
  *
- *     piece i              row i C + c                   stage i on class c          (1)
- *     piece n_stages + t   C rows, or 2 C if from != to  term t: split `from`, `to`  (2)
+ *     a piece a turn       row i C + c                   stage i on class c          (1)
+ *     piece term_piece[t]  C rows, or 2 C if from != to  term t: split `from`, `to`  (2)
  *     limits               row first_limit + p C + c     memory point p on class c   (3)
- */
+ *                          row first_share + ...         largest shares              (5)
+ *
+ * A turn of one stage leaves its communication out: what is fixed is a constant, terms are pieces. The rows of other turns
+ * contain theirs, and for the largest share of a segment (or of two) a column of their own: behind the ratios, as limits
+ * make it at least each of them. */
 #ifndef KILTER_BALANCE_ROWS_H
 #define KILTER_BALANCE_ROWS_H
 
@@ -27,6 +31,8 @@ typedef struct {
 BalanceClasses *balance_classes(const ClusterView *view);
 void balance_classes_free(BalanceClasses *classes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceClasses, balance_classes_free)
+
+#define BALANCE_NONE UINT32_MAX
 
 typedef struct {
     uint32_t column;
@@ -50,16 +56,28 @@ typedef struct {
     uint32_t column;
 } BalanceFlat;
 
+/* A column from BalanceRows.n_ratios on: the largest share of two segments, which may be one. */
 typedef struct {
-    uint32_t n_segments, n_classes, n_columns;
-    double *count;        /* [column] devices of its class, as in (4): sum count x is 1 */
+    uint32_t from, to;
+    uint32_t first; /* its rows (5): C, or 2 C if from != to */
+} BalanceShare;
+
+typedef struct {
+    uint32_t n_segments, n_classes;
+    uint32_t n_ratios, n_columns; /* n_segments n_classes; with the largest shares */
+    GArray *share;                /* BalanceShare */
+    uint32_t *term_piece;         /* [term], or of terms inside of turns BALANCE_NONE */
+    uint32_t *term_share;         /* [term]: place in `share` of those, or BALANCE_NONE */
+    double *
+        count; /* [column] devices of its class, as in (4): sum count x is 1; 0 of shares */
     bool *idle;           /* [column] x is 0: the class has rate 0 */
     double *start;        /* [column] ratio proportional to speed, > 0 unless idle */
     GArray *entry;        /* BalanceEntry */
     GArray *row;          /* BalanceRow */
     GArray *piece;        /* BalancePiece */
     BalanceFlat *flat;    /* [row], of flat pieces */
-    uint32_t first_limit; /* rows from here on are limits */
+    uint32_t first_limit; /* rows from here on are limits, */
+    uint32_t first_share; /* and from here on (5) */
 } BalanceRows;
 
 /* Rows in seconds (pieces) and bytes (limits). memory may be NULL. */
@@ -67,10 +85,10 @@ BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
                           const ClusterView *view, const BalanceClasses *classes,
                           uint32_t n_segments);
 
-/* One piece, the largest limit of `rows` (bytes); no limits. */
+/* One piece, the largest limit (3) of `rows` (bytes); no limits. */
 BalanceRows *balance_rows_violation(const BalanceRows *rows);
 
-/* Multiplies the pieces' rows by `pieces`, the limits by `limits`. */
+/* Multiplies the pieces' rows by `pieces`, the limits (3) by `limits`. */
 void balance_rows_scale(BalanceRows *rows, double pieces, double limits);
 
 double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x);

@@ -10,6 +10,7 @@ typedef struct {
     const Graph *graph;
     const SimLinear *linear;
     const uint16_t *instance_segment;
+    const Instances *instances;
     const SimBuffers *buffers;
 } Points;
 
@@ -23,7 +24,11 @@ static double *live_bytes(const Points *l)
 
     for (uint32_t b = 0; b < l->buffers->n; b++) {
         const SimBuffer *buffer = &l->buffers->buffer[b];
-        const double bytes = (double)tensor_bytes(graph_tensor(l->graph, buffer->tensor));
+        const double bytes =
+            (double)tensor_bytes(graph_tensor(l->graph, buffer->tensor)) /
+            (instances_has_parts(l->instances, buffer->tensor)
+                 ? l->program->n_microbatches
+                 : 1);
         const uint32_t split =
             sim_split_of_form(l->linear->split, l->linear->n_splits, l->graph,
                               l->instance_segment, buffer->tensor, buffer->form);
@@ -110,10 +115,12 @@ static SimMemory *collect_points(const Points *l)
 SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinear *linear,
                       const uint16_t *segment)
 {
-    g_autoptr(Instances) instances = instances_new(program, graph, NULL);
+    g_autoptr(BatchForms) batch =
+        program->n_microbatches > 1 ? batch_forms_new(graph, NULL) : NULL;
+    g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autoptr(SimBuffers) buffers = sim_buffers(program, graph, instances, segment);
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
-    const Points points = {program, graph, linear, instance_segment, buffers};
+    const Points points = {program, graph, linear, instance_segment, instances, buffers};
 
     return collect_points(&points);
 }

@@ -125,6 +125,8 @@ typedef struct {
     uint32_t first, n; /* instructions */
     double comm_s;     /* communication that no share changes */
     SimWork fixed; /* the part of the work that no share changes (its *_sharded are 0) */
+    bool joins;    /* it is of the turn of the stage before, */
+    bool beside;   /* and its computation runs beside those of the turn's other stages */
 } SimStage;
 
 /* seconds * max(max_j share[from][j], max_j share[to][j]); from == to but for all-to-all
@@ -146,8 +148,16 @@ typedef struct {
     SimTerm *term;                   /* sorted by stage */
 } SimLinear;
 
-/* `segment`: of each op (NULL: all 0); instances go by plan_segments(). The program must have passed program_check.
- */
+/* `segment`: of each op (NULL: all 0); instances go by plan_segments(). The program must have passed program_check, be of
+ * one group, and its batch can be cut if it has microbatches.
+ *
+ * The stages of a program whose microbatches take turns (below) are not one after the other: those that join form a turn
+ * with the stage before. Its communication is one chain, its computation another one on each device that waits, before
+ * stage i, for the communication of stages up to i:
+ *
+ *     turn = max over devices j, stages i of ( sum of comm_k, k <= i  +  comp_ij  +  sum of comp_kj, k > i, k not beside ) (4)
+ *
+ * Without stages that join, the sum of turns is equation (1). */
 SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterView *view,
                       const uint16_t *segment, uint64_t bucket_bytes);
 void sim_linear_free(SimLinear *linear);
@@ -161,8 +171,17 @@ static inline double sim_linear_flops(const SimLinear *linear, size_t cell,
                           : linear->flops[cell];
 }
 
-/* Equation (1). share[split * n_devices + device]. comm_s, comp_s: parts of the sum, may
- * be NULL. */
+/* The first stage after the turn that begins with this one. */
+static inline uint32_t sim_turn_end(const SimLinear *linear, uint32_t stage)
+{
+    do
+        stage++;
+    while (stage < linear->n_stages && linear->stage[stage].joins);
+    return stage;
+}
+
+/* Equations (1) and (4). share[split * n_devices + device]. comm_s, comp_s: parts of the sum, may
+ * be NULL; of a turn comp_s is its largest sum of computations, comm_s the rest. */
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,
                        const double *share, double *comm_s, double *comp_s);
 

@@ -5,18 +5,19 @@
  *
  * In a program of one group whose microbatches take turns, communication overlaps the other microbatch's computation:
  * in place of the clocks there are turns, each a step of collectives and the computations after it of one microbatch,
- * beside one another unless one follows from the other. A turn begins when the one before has ended on all devices, so
- * that the time is that of sim_duplex_time (HiDup Eq. 4, 5). */
+ * beside one another unless one follows from the other (sim/turns.h). A turn begins when the one before has ended on all
+ * devices, so that the time is that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
 #include <math.h>
 
 #include "sim/flow/task.h"
-#include "sim/step.h"
+#include "sim/turns.h"
 
 typedef struct {
     const SimTasks *tasks;
     SimTimeline *timeline;
     uint32_t *
-        last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK; then the last collective */
+        last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK. In turns then: the last collective; [lane]: the
+                 last inner communication */
 } Clocks;
 
 /* The later one of two spans to wait for. */
@@ -49,45 +50,45 @@ static void run_task(Clocks *c, uint32_t id)
         c->last[lane[k]] = id;
 }
 
-/* The turns of a program: which one each instruction belongs to. Caller frees. */
-static uint32_t *find_turns(const Program *program)
+/* Whether machines communicate inside for a collective. */
+static bool is_inner(const Program *program, const SimTask *task)
 {
-    uint32_t *turn = g_new0(uint32_t, program->n);
-    uint32_t now = 0;
-    bool computed = false;
-    uint16_t microbatch = PROGRAM_WHOLE; /* of the turn's computations */
-
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
-        const bool compute = instr->kind == INSTR_COMPUTE;
-        if (computed && (compute ? instr->microbatch != microbatch
-                                 : instr->kind == INSTR_COLLECTIVE &&
-                                       sim_is_priced(instr->collective))) {
-            now++;
-            computed = false;
-        }
-        if (compute) {
-            computed = true;
-            microbatch = instr->microbatch;
-        }
-        turn[i] = now;
-    }
-    return turn;
+    return task->kind == TASK_COMPUTE &&
+           program->instr[task->instr].kind == INSTR_COLLECTIVE;
 }
 
-/* `before`: the task that ends the turns before this one; tasks on one lane or of collectives come one after another. */
-static void run_in_turn(Clocks *c, uint32_t id, uint32_t before)
+/* A turn: its first task, and the one that ends the turns before. */
+typedef struct {
+    uint32_t first, before;
+} Turn;
+
+/* Collectives come one after another, and so do computations of a lane and what its machine communicates inside. That
+ * follows all collectives; computations of the turn that follow from it follow all of it. */
+static void run_in_turn(Clocks *c, const Program *program, uint32_t id, Turn turn)
 {
     const SimTask *task = &c->tasks->task[id];
+    const uint32_t n_lanes = c->tasks->teams->n_lanes;
+    const bool inner = is_inner(program, task);
     SimSpan *span = &c->timeline->span[id];
-    uint32_t *last =
-        &c->last[task->kind == TASK_COMPUTE ? task->lane : c->tasks->teams->n_lanes];
+    uint32_t *collective = &c->last[n_lanes];
+    uint32_t *inside = &c->last[n_lanes + 1 + task->lane];
+    uint32_t *last = inner                        ? inside
+                     : task->kind == TASK_COMPUTE ? &c->last[task->lane]
+                                                  : collective;
 
     span->start_s = 0;
-    wait_for(c, before, span);
+    wait_for(c, turn.before, span);
     wait_for(c, *last, span);
-    for (uint32_t k = 0; k < task->n_deps; k++)
-        wait_for(c, c->tasks->dep[task->first_dep + k], span);
+    if (inner) {
+        wait_for(c, *collective, span);
+        span->stream = 1;
+    }
+    for (uint32_t k = 0; k < task->n_deps; k++) {
+        const uint32_t dep = c->tasks->dep[task->first_dep + k];
+        const bool inside_first =
+            !inner && dep >= turn.first && is_inner(program, &c->tasks->task[dep]);
+        wait_for(c, inside_first ? *inside : dep, span);
+    }
     span->end_s = span->start_s + task->duration_s;
     *last = id;
 }
@@ -95,15 +96,16 @@ static void run_in_turn(Clocks *c, uint32_t id, uint32_t before)
 static void run_turns(Clocks *c, const Program *program)
 {
     const SimTasks *tasks = c->tasks;
-    g_autofree uint32_t *turn = find_turns(program);
-    uint32_t before = SIM_NO_TASK, latest = SIM_NO_TASK, now = 0;
+    g_autofree uint32_t *turn = sim_turns(program);
+    Turn at = {0, SIM_NO_TASK};
+    uint32_t latest = SIM_NO_TASK, now = 0;
 
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         if (turn[tasks->task[i].instr] != now) {
             now = turn[tasks->task[i].instr];
-            before = latest;
+            at = (Turn){i, latest};
         }
-        run_in_turn(c, i, before);
+        run_in_turn(c, program, i, at);
         if (latest == SIM_NO_TASK ||
             c->timeline->span[i].end_s > c->timeline->span[latest].end_s)
             latest = i;
@@ -140,11 +142,12 @@ static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
     const SimLowering how = {.overlap = false};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
     const Program *program = sim->plan->program;
-    g_autofree uint32_t *last = g_new(uint32_t, tasks->teams->n_lanes + 1);
+    const uint32_t n_last = 2 * tasks->teams->n_lanes + 1;
+    g_autofree uint32_t *last = g_new(uint32_t, n_last);
     Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last};
 
     (void)error;
-    for (uint32_t l = 0; l <= tasks->teams->n_lanes; l++)
+    for (uint32_t l = 0; l < n_last; l++)
         last[l] = SIM_NO_TASK;
     if (program->n_microbatches > 1 && program->n_groups <= 1)
         run_turns(&clocks, program);

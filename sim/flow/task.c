@@ -26,7 +26,7 @@ typedef struct {
     uint32_t ready; /* last task that it waits for + 1; 0: none */
 } Held;
 
-/* Inner communication that waits until the step's collectives are over. */
+/* Inner communication that waits until the step's collectives are over, or a local conversion of what it may make. */
 typedef struct {
     uint32_t instr, stage;
 } Inner;
@@ -198,12 +198,25 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
     made->compute = first;
 }
 
+/* What a local conversion makes is there when what it converts is. */
+static void pass_on(Lower *lower, const Instr *instr)
+{
+    *maker_of(lower, instr, instr->tensor, instr->to) =
+        *maker_of(lower, instr, instr->tensor, instr->from);
+}
+
 static void lower_inner(Lower *lower, uint32_t group)
 {
     GArray *inner = lower->inner[group];
 
-    for (uint32_t i = 0; i < inner->len; i++)
-        lower_one_inner(lower, &g_array_index(inner, Inner, i));
+    for (uint32_t i = 0; i < inner->len; i++) {
+        const Inner *one = &g_array_index(inner, Inner, i);
+        const Instr *instr = instr_at(lower, one->instr);
+        if (sim_is_priced(instr->collective))
+            lower_one_inner(lower, one);
+        else
+            pass_on(lower, instr);
+    }
     g_array_set_size(inner, 0);
 }
 
@@ -497,6 +510,15 @@ static bool uses_held(const Lower *lower, const Instr *instr)
 
 /* --- the program --- */
 
+static void lower_local(Lower *lower, const Instr *instr, const SimTask *task)
+{
+    const Inner conversion = {task->instr, task->stage};
+
+    pass_on(lower, instr);
+    if (lower->inner[instr->group]->len > 0)
+        g_array_append_val(lower->inner[instr->group], conversion);
+}
+
 static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
                         bool pays_latency)
 {
@@ -507,8 +529,7 @@ static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
     else if (instr->kind == INSTR_TRANSFER)
         lower_transfer(lower, instr, *task);
     else if (instr->kind == INSTR_COLLECTIVE && !sim_is_priced(instr->collective))
-        *maker_of(lower, instr, instr->tensor, instr->to) =
-            *maker_of(lower, instr, instr->tensor, instr->from);
+        lower_local(lower, instr, task);
     else if (instr->kind == INSTR_COLLECTIVE && !hold(lower, instr, task))
         lower_collective(lower, instr, *task, lower->how->overlap || pays_latency);
 }
