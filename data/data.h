@@ -7,7 +7,8 @@
  *     planner     ------------->     Program    instructions every device runs          data/program.h
  *                                    Plan       program + ratios + rounded sizes + cost data/plan.h
  *     sweep       ------------->     Store      SQLite rows                             data/store.h
- *     CSV         --measurements_read-->  GArray of Measurement  times of ops, links    data/measurement.h
+ *     CSV         --csv_each-->      rows       cells by the names of their columns      data/csv.h
+ *                 --measurements_read-->  GArray of Measurement  times of ops, links    data/measurement.h
  *
  * Other modules include this header only. Failures are reported through GError (data/error.h); the code is
  * the exit status. */
@@ -16,6 +17,7 @@
 
 #include "data/batch.h"
 #include "data/cluster.h"
+#include "data/csv.h"
 #include "data/error.h"
 #include "data/graph.h"
 #include "data/layer_profile.h"

@@ -1,13 +1,11 @@
 #include "data/layer_profile.h"
 
-#include "data/error.h"
-
-#include <math.h>
 #include <string.h>
 
-enum { GPU, MODEL, TMP, LAYER, KIND, FORWARD, MBS, COLUMNS };
-static const char *const column_name[COLUMNS] = {
-    "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", "mbs"};
+#include "data/csv.h"
+
+static const char *const COLUMN[] = {
+    "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
 
 static void clear_time(void *data)
 {
@@ -26,69 +24,21 @@ void layer_profile_free(LayerProfile *profile)
     g_free(profile);
 }
 
-/* Where each column is, -1 for a missing `mbs`. */
-static bool find_columns(const char *file, const char *header, int column[COLUMNS],
-                         GError **error)
-{
-    g_auto(GStrv) name = g_strsplit(header, ",", -1);
-    for (int c = 0; c < COLUMNS; c++) {
-        column[c] = -1;
-        for (int i = 0; name[i]; i++)
-            if (strcmp(g_strstrip(name[i]), column_name[c]) == 0)
-                column[c] = i;
-        if (column[c] < 0 && c != MBS)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s:1: expected a column '%s', got '%s'", file,
-                               column_name[c], header);
-    }
-    return true;
-}
+/* No layer takes longer. */
+static const double LONGEST_S = 1e6;
 
-/* The number in a field, at least `min`; NaN if it is none. */
-static double number_in(char **field, int column, double min)
+static bool read_row(const Csv *csv, void *times, GError **error)
 {
-    char *end;
-    const double number = g_ascii_strtod(field[column], &end);
-    return end == field[column] || *end || !isfinite(number) || number < min ? NAN
-                                                                             : number;
-}
-
-static bool read_row(LayerProfile *profile, uint32_t line, const char *text,
-                     const int column[COLUMNS], GError **error)
-{
-    g_auto(GStrv) field = g_strsplit(text, ",", -1);
-    const int n = (int)g_strv_length(field);
-    double number[COLUMNS] = {[MBS] = 1};
-    for (int c = 0; c < COLUMNS; c++) {
-        if (column[c] < 0)
-            continue;
-        if (column[c] >= n)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s:%u: expected %d columns, got %d", profile->file, line,
-                               column[c] + 1, n);
-        g_strstrip(field[column[c]]);
-        const bool is_text = c == GPU || c == MODEL || c == KIND;
-        const bool is_count = c == TMP || c == MBS;
-        if (is_text)
-            continue;
-        number[c] = number_in(field, column[c], is_count ? 1 : 0);
-        if (isnan(number[c]) || (c != FORWARD && number[c] != floor(number[c])))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s:%u: column '%s': expected %s, got '%s'", profile->file,
-                               line, column_name[c],
-                               c == FORWARD ? "seconds"
-                               : is_count   ? "an integer from 1"
-                                            : "an integer from 0",
-                               field[column[c]]);
-    }
-    const LayerTime time = {.gpu = g_strdup(field[column[GPU]]),
-                            .model = g_strdup(field[column[MODEL]]),
-                            .kind = g_strdup(field[column[KIND]]),
-                            .tmp = (uint32_t)number[TMP],
-                            .mbs = (uint32_t)number[MBS],
-                            .layer = (uint32_t)number[LAYER],
-                            .forward_s = number[FORWARD]};
-    g_array_append_val(profile->times, time);
+    LayerTime time = {.mbs = 1};
+    if (!csv_count(csv, "tmp", 1, UINT32_MAX, &time.tmp, error) ||
+        !csv_count(csv, "layer_index", 0, UINT32_MAX, &time.layer, error) ||
+        !csv_number(csv, "fwd_time_s_per_sample", 0, LONGEST_S, &time.forward_s, error) ||
+        (csv_has(csv, "mbs") && !csv_count(csv, "mbs", 1, UINT32_MAX, &time.mbs, error)))
+        return false;
+    time.gpu = g_strdup(csv_text(csv, "gpu"));
+    time.model = g_strdup(csv_text(csv, "model"));
+    time.kind = g_strdup(csv_text(csv, "layer_kind"));
+    g_array_append_val((GArray *)times, time);
     return true;
 }
 
@@ -100,23 +50,14 @@ static int by_layer(gconstpointer a, gconstpointer b)
 
 LayerProfile *layer_profile_read(const char *file, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) failure = NULL;
-    if (!g_file_get_contents(file, &text, NULL, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "profile: %s", failure->message);
-        return NULL;
-    }
     g_autoptr(LayerProfile) profile = g_new0(LayerProfile, 1);
     profile->file = g_strdup(file);
     profile->times = g_array_new(FALSE, FALSE, sizeof(LayerTime));
     g_array_set_clear_func(profile->times, clear_time);
-    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
-    int column[COLUMNS];
-    if (!find_columns(file, g_strchomp(line[0]), column, error))
+    g_autoptr(Csv) csv = csv_read(file, error);
+    if (!csv || !csv_expect(csv, COLUMN, NULL, error) ||
+        !csv_each(csv, read_row, profile->times, error))
         return NULL;
-    for (uint32_t i = 1; line[i]; i++)
-        if (*g_strchomp(line[i]) && !read_row(profile, i + 1, line[i], column, error))
-            return NULL;
     g_array_sort(profile->times, by_layer);
     return g_steal_pointer(&profile);
 }

@@ -1,9 +1,8 @@
 /* Measurements: how long ops and collectives took on real devices; what calibration fits costs to.
  *
- * A measurement file is CSV without quotes. Its first line names the columns, in any order; lines that begin with # say
- * where it is from.
+ * A measurement file is CSV (data/csv.h) with these columns, in any order; lines that begin with # say where it is from.
  *
- *     device    type of the devices, a name without commas
+ *     device    type of the devices
  *     kind      an op kind of data/op.h or a collective
  *     shape     what was run, for people: operands as 4x128x512;512x512
  *     ranks     devices that worked at the same time

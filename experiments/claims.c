@@ -4,63 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/csv.h"
 #include "experiments/figure.h"
 
 /* --- the paper's side --- */
 
-enum {
-    COLUMN_FIGURE,
-    COLUMN_CLAIM,
-    COLUMN_TEXT,
-    COLUMN_VALUE,
-    COLUMN_TOLERANCE,
-    COLUMN_WHERE,
-    COLUMNS
-};
-static const char *const header[COLUMNS] = {"figure", "claim",     "text",
-                                            "value",  "tolerance", "where"};
+static const char *const COLUMN[] = {"figure",    "claim", "text", "value",
+                                     "tolerance", "where", NULL};
 
-static bool number(const char *text, double *value)
-{
-    char *end = NULL;
-    *value = g_ascii_strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value);
-}
+typedef struct {
+    const char *figure;
+    GArray *claims; /* those about it */
+} Reader;
 
-static bool add_claim(GArray *claims, char **field, GError **error)
+/* No published number is larger. */
+static const double MOST = 1e15;
+
+static bool add_claim(const Csv *csv, void *data, GError **error)
 {
+    const Reader *reader = data;
     Claim claim = {.ours = NAN};
-    if (!number(field[COLUMN_VALUE], &claim.value))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "key 'value': expected a number, got '%s'",
-                           field[COLUMN_VALUE]);
-    if (!number(field[COLUMN_TOLERANCE], &claim.tolerance))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "key 'tolerance': expected a number, got '%s'",
-                           field[COLUMN_TOLERANCE]);
-    claim.claim = g_strdup(field[COLUMN_CLAIM]);
-    claim.text = g_strdup(field[COLUMN_TEXT]);
-    claim.where = g_strdup(field[COLUMN_WHERE]);
-    g_array_append_val(claims, claim);
-    return true;
-}
-
-static bool read_line(const char *figure, unsigned number_of_line, const char *line,
-                      GArray *claims, GError **error)
-{
-    g_auto(GStrv) field = csv_split(line);
-    if (g_strv_length(field) != COLUMNS)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %d columns, got %u",
-                           COLUMNS, g_strv_length(field));
-    if (number_of_line == 1) {
-        for (int i = 0; i < COLUMNS; i++)
-            if (strcmp(field[i], header[i]) != 0)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "expected column '%s', got '%s'", header[i], field[i]);
+    if (strcmp(csv_text(csv, "figure"), reader->figure) != 0)
         return true;
-    }
-    return strcmp(field[COLUMN_FIGURE], figure) != 0 || add_claim(claims, field, error);
+    if (!csv_number(csv, "value", -MOST, MOST, &claim.value, error) ||
+        !csv_number(csv, "tolerance", 0, MOST, &claim.tolerance, error))
+        return false;
+    claim.claim = g_strdup(csv_text(csv, "claim"));
+    claim.text = g_strdup(csv_text(csv, "text"));
+    claim.where = g_strdup(csv_text(csv, "where"));
+    g_array_append_val(reader->claims, claim);
+    return true;
 }
 
 static bool read_claims(const char *figure, GArray *claims, GError **error)
@@ -72,22 +44,21 @@ static bool read_claims(const char *figure, GArray *claims, GError **error)
     g_autofree char *path = path_find(relative);
     if (!path)
         return true;
-    g_autofree char *text = NULL;
-    g_autoptr(GError) read_error = NULL;
-    if (!g_file_get_contents(path, &text, NULL, &read_error))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", read_error->message);
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (unsigned i = 0; lines[i]; i++) {
-        g_strchomp(lines[i]);
-        if (*lines[i] && !read_line(figure, i + 1, lines[i], claims, error)) {
-            g_prefix_error(error, "%s:%u: ", path, i + 1);
-            return false;
-        }
-    }
-    return true;
+    static const char *const others[] = {NULL};
+    Reader reader = {figure, claims};
+    g_autoptr(Csv) csv = csv_read(path, error);
+    return csv && csv_expect(csv, COLUMN, others, error) &&
+           csv_each(csv, add_claim, &reader, error);
 }
 
 /* --- ours --- */
+
+static bool number(const char *text, double *value)
+{
+    char *end = NULL;
+    *value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value);
+}
 
 typedef struct {
     Claims *claims;

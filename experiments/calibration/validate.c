@@ -95,74 +95,31 @@ static void summarise(Validation *v)
 
 /* --- CSV --- */
 
-enum { PLAN, MEASURED, PREDICTED, GROUP, SLOWDOWN, COLUMNS };
-static const char *const COLUMN[] = {"plan", "measured_s", "predicted_s", "group",
-                                     "slowdown"};
+static const char *const REQUIRED[] = {"plan", "measured_s", NULL};
+static const char *const OPTIONAL[] = {"predicted_s", "group", "slowdown", NULL};
 
 typedef struct {
-    const char *file, *cluster;
-    uint32_t line;
-    int place[COLUMNS]; /* -1: not there */
-    uint32_t n_columns;
+    const char *cluster; /* NULL: that of the plan */
+    Validation *result;
 } Reader;
 
-static bool fail(const Reader *reader, GError **error, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-static bool fail(const Reader *reader, GError **error, const char *format, ...)
+/* No iteration is beyond these. */
+static bool read_seconds(const Csv *csv, const char *column, double *value,
+                         GError **error)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %s", reader->file, reader->line,
-                       reason);
-}
-
-static bool read_header(Reader *reader, char **cell, GError **error)
-{
-    for (uint32_t c = 0; c < COLUMNS; c++)
-        reader->place[c] = -1;
-    for (; cell[reader->n_columns]; reader->n_columns++) {
-        const char *name = cell[reader->n_columns];
-        uint32_t c = 0;
-        while (c < COLUMNS && strcmp(name, COLUMN[c]) != 0)
-            c++;
-        if (c == COLUMNS || reader->place[c] >= 0)
-            return fail(reader, error,
-                        "column '%.40s': expected plan, measured_s, predicted_s, group, "
-                        "slowdown, each once",
-                        name);
-        reader->place[c] = (int)reader->n_columns;
-    }
-    return (reader->place[PLAN] >= 0 && reader->place[MEASURED] >= 0) ||
-           fail(reader, error, "expected the columns plan and measured_s");
-}
-
-static const char *cell_at(const Reader *reader, char **cell, uint32_t column)
-{
-    return reader->place[column] >= 0 ? cell[reader->place[column]] : "";
-}
-
-static bool read_seconds(const Reader *reader, char **cell, uint32_t column,
-                         double *value, GError **error)
-{
-    const char *text = cell_at(reader, cell, column);
-    char *end = NULL;
-    *value = g_ascii_strtod(text, &end);
-    return (end != text && *end == '\0' && *value > 0 && *value <= 1e9) ||
-           fail(reader, error, "%s: expected seconds, got '%.40s'", COLUMN[column], text);
+    static const double shortest_s = 1e-12, longest_s = 1e9;
+    return csv_number(csv, column, shortest_s, longest_s, value, error);
 }
 
 /* Evaluates the row's plan. */
-static bool predict(const Reader *reader, const char *slowdowns, ValidationRow *row,
+static bool predict(const char *cluster_name, const char *slowdowns, ValidationRow *row,
                     GError **error)
 {
     Graph *built = NULL;
     g_autoptr(Plan) plan = plan_read(row->plan, &built, error);
     g_autoptr(Graph) graph = built;
     g_autoptr(Cluster) cluster =
-        plan ? cluster_load(reader->cluster ? reader->cluster : plan->cluster, error)
-             : NULL;
+        plan ? cluster_load(cluster_name ? cluster_name : plan->cluster, error) : NULL;
     g_auto(GStrv) each = g_strsplit_set(slowdowns, " ;", -1);
     for (char **text = each; cluster && *text; text++)
         if (**text && !cluster_stretch(cluster, plan->granularity, *text, error))
@@ -178,48 +135,33 @@ static bool predict(const Reader *reader, const char *slowdowns, ValidationRow *
     return true;
 }
 
-static bool read_row(const Reader *reader, char **cell, Validation *v, GError **error)
+static bool read_row(const Csv *csv, void *data, GError **error)
 {
-    if (g_strv_length(cell) != reader->n_columns)
-        return fail(reader, error, "expected %u columns, got %u", reader->n_columns,
-                    g_strv_length(cell));
-    ValidationRow row = {.plan = g_strdup(cell_at(reader, cell, PLAN)),
-                         .group = g_strdup(cell_at(reader, cell, GROUP))};
-    const bool given = reader->place[PREDICTED] >= 0 && !reader->cluster;
-    bool good = read_seconds(reader, cell, MEASURED, &row.measured_s, error);
+    const Reader *reader = data;
+    ValidationRow row = {.plan = g_strdup(csv_text(csv, "plan")),
+                         .group = g_strdup(csv_text(csv, "group"))};
+    const bool given = csv_has(csv, "predicted_s") && !reader->cluster;
+    bool good = read_seconds(csv, "measured_s", &row.measured_s, error);
     if (good && given)
-        good = read_seconds(reader, cell, PREDICTED, &row.predicted_s, error);
-    else if (good && !predict(reader, cell_at(reader, cell, SLOWDOWN), &row, error)) {
-        g_prefix_error(error, "%s:%u: ", reader->file, reader->line);
+        good = read_seconds(csv, "predicted_s", &row.predicted_s, error);
+    else if (good && !predict(reader->cluster, csv_text(csv, "slowdown"), &row, error)) {
+        g_prefix_error(error, "%s:%u: ", csv->file, csv->line);
         good = false;
     }
-    g_array_append_val(v->row, row);
+    g_array_append_val(reader->result->row, row);
     return good;
 }
 
 Validation *validate_csv(const char *file, const char *cluster, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) trouble = NULL;
-    if (!g_file_get_contents(file, &text, NULL, &trouble)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-        return NULL;
-    }
-    Reader reader = {.file = file, .cluster = cluster};
     g_autoptr(Validation) v = validation_new();
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line; line++) {
-        reader.line++;
-        g_strchomp(*line);
-        if (**line == '\0' || **line == '#')
-            continue;
-        g_auto(GStrv) cell = g_strsplit(*line, ",", -1);
-        if (!(reader.n_columns ? read_row(&reader, cell, v, error)
-                               : read_header(&reader, cell, error)))
-            return NULL;
-    }
+    Reader reader = {.cluster = cluster, .result = v};
+    g_autoptr(Csv) csv = csv_read(file, error);
+    if (!csv || !csv_expect(csv, REQUIRED, OPTIONAL, error) ||
+        !csv_each(csv, read_row, &reader, error))
+        return NULL;
     if (v->row->len == 0) {
-        fail(&reader, error, "expected rows with a plan and what it took");
+        csv_fail(csv, NULL, error, "expected rows with a plan and what it took");
         return NULL;
     }
     summarise(v);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "data/data.h"
-#include "experiments/csv.h"
 
 static const char FOLDER[] = "experiments/scorecard";
 #define GIB (1024.0 * 1024 * 1024)
@@ -62,46 +61,36 @@ static char *creation(const char *table, char **column)
     return g_string_free(text, FALSE);
 }
 
-static bool insert_lines(sqlite3 *db, const char *file, const char *table, char **line,
-                         uint32_t n_columns, GError **error)
+typedef struct {
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+} Table;
+
+static bool insert_row(const Csv *csv, void *data, GError **error)
 {
-    sqlite3_stmt *statement = NULL;
-    g_autofree char *sql = insertion(table, n_columns);
-    bool good = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK ||
-                failed(db, file, error);
-    for (uint32_t i = 1; good && line[i]; i++) {
-        g_strchomp(line[i]);
-        if (!*line[i])
-            continue;
-        g_auto(GStrv) field = csv_split(line[i]);
-        if (g_strv_length(field) != n_columns) {
-            good = kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s:%u: expected %u fields, got %u", file, i + 1,
-                               n_columns, g_strv_length(field));
-            break;
-        }
-        sqlite3_reset(statement);
-        for (uint32_t c = 0; c < n_columns; c++)
-            sqlite3_bind_text(statement, (int)c + 1, field[c], -1, SQLITE_TRANSIENT);
-        good = sqlite3_step(statement) == SQLITE_DONE || failed(db, file, error);
-    }
-    sqlite3_finalize(statement);
-    return good;
+    const Table *table = data;
+    sqlite3_reset(table->insert);
+    for (uint32_t c = 0; c < csv->n_columns; c++)
+        sqlite3_bind_text(table->insert, (int)c + 1, csv->cell[c], -1, SQLITE_TRANSIENT);
+    return sqlite3_step(table->insert) == SQLITE_DONE ||
+           failed(table->db, csv->file, error);
 }
 
-static bool load_table(sqlite3 *db, const char *file, const char *table, GError **error)
+static bool load_table(sqlite3 *db, const char *file, const char *name, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) trouble = NULL;
-    if (!g_file_get_contents(file, &text, NULL, &trouble))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
-    g_strchomp(line[0]);
-    g_auto(GStrv) column = csv_split(line[0]);
-    g_autofree char *create = creation(table, column);
-    return (sqlite3_exec(db, create, NULL, NULL, NULL) == SQLITE_OK ||
-            failed(db, file, error)) &&
-           insert_lines(db, file, table, line, g_strv_length(column), error);
+    g_autoptr(Csv) csv = csv_read(file, error);
+    if (!csv)
+        return false;
+    g_autofree char *create = creation(name, csv->column),
+                    *insert = insertion(name, csv->n_columns);
+    Table table = {.db = db};
+    const bool good =
+        (sqlite3_exec(db, create, NULL, NULL, NULL) == SQLITE_OK &&
+         sqlite3_prepare_v2(db, insert, -1, &table.insert, NULL) == SQLITE_OK) ||
+        failed(db, file, error);
+    const bool whole = good && csv_each(csv, insert_row, &table, error);
+    sqlite3_finalize(table.insert);
+    return whole;
 }
 
 /* Loads the files of a subfolder that the query names. */

@@ -3,7 +3,7 @@
  * stream in the order of the trace; an all-reduce waits for the last kernel that had ended
  * when it began, the updates for all of them. */
 #include "sim/flow/flow.h"
-#include "tests/test.h"
+#include "tests/support/rows.h"
 
 typedef struct {
     double start_s, end_s, bytes;
@@ -11,48 +11,35 @@ typedef struct {
     uint32_t task;
 } Kernel;
 
-/* Lines of a CSV file without its header. Free with g_strfreev. */
-static char **read_lines(const char *path)
+/* A barrier at the end is left out. */
+static bool read_kernel(const Csv *csv, void *kernels, GError **error)
 {
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    char *body = strchr(text, '\n');
-    assert_non_null(body);
-    return g_strsplit(g_strchomp(body + 1), "\n", -1);
+    (void)error;
+    const double start_s = 1e-6 * test_number(csv, "start_us");
+    const Kernel kernel = {.start_s = start_s,
+                           .end_s = start_s + 1e-6 * test_number(csv, "dur_us"),
+                           .collective = test_is(csv, "class", "comm"),
+                           .update = test_is(csv, "phase", "update")};
+    if (!test_is(csv, "phase", "other"))
+        g_array_append_val((GArray *)kernels, kernel);
+    return true;
 }
 
-/* Columns stream, start_us, dur_us, class, phase; a barrier at the end is left out. */
-static GArray *read_kernels(const char *path)
+/* Sizes of the 12 buckets of the first iteration. */
+static bool read_size(const Csv *csv, void *data, GError **error)
 {
-    GArray *kernels = g_array_new(false, false, sizeof(Kernel));
-    g_auto(GStrv) lines = read_lines(path);
-    for (char **line = lines; *line; line++) {
-        g_auto(GStrv) cell = g_strsplit(*line, ",", -1);
-        const double start_s = 1e-6 * g_ascii_strtod(cell[1], NULL);
-        const Kernel kernel = {.start_s = start_s,
-                               .end_s = start_s + 1e-6 * g_ascii_strtod(cell[2], NULL),
-                               .collective = strcmp(cell[3], "comm") == 0,
-                               .update = strcmp(cell[4], "update") == 0};
-        if (strcmp(cell[4], "other") != 0)
-            g_array_append_val(kernels, kernel);
+    (void)error;
+    GArray *kernels = data;
+    if (!test_is(csv, "trace", "1x4_ddp") || !test_is(csv, "iter", "0"))
+        return true;
+    for (uint32_t k = 0; k < kernels->len; k++) {
+        Kernel *kernel = &g_array_index(kernels, Kernel, k);
+        if (kernel->collective && kernel->bytes == 0) {
+            kernel->bytes = test_number(csv, "payload_bytes");
+            break;
+        }
     }
-    return kernels;
-}
-
-/* Sizes of the 12 buckets of the first iteration: column payload_bytes. */
-static void read_sizes(const char *path, GArray *kernels)
-{
-    g_auto(GStrv) lines = read_lines(path);
-    uint32_t k = 0;
-    for (char **line = lines; *line; line++) {
-        if (!g_str_has_prefix(*line, "1x4_ddp,0,"))
-            continue;
-        g_auto(GStrv) cell = g_strsplit(*line, ",", -1);
-        while (k < kernels->len && !g_array_index(kernels, Kernel, k).collective)
-            k++;
-        if (k < kernels->len)
-            g_array_index(kernels, Kernel, k++).bytes = g_ascii_strtod(cell[7], NULL);
-    }
+    return true;
 }
 
 /* --- the task graph --- */
@@ -182,13 +169,14 @@ static void test_ddp_iteration(void **state)
     if (!trace || !sizes)
         skip();
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) kernels = read_kernels(trace);
+    g_autoptr(GArray) kernels = g_array_new(false, false, sizeof(Kernel));
+    test_rows(trace, read_kernel, kernels);
     g_autoptr(Cluster) cluster = cluster_load("hidup-1x4", &error);
     assert_no_error(error);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     for (uint32_t j = 0; j < view->n_devices; j++)
         view->device[j].slowdown = 1; /* the measured durations have it in them */
-    read_sizes(sizes, kernels);
+    test_rows(sizes, read_size, kernels);
     g_autoptr(SimTimeline) timeline = run(make_tasks(kernels, view->n_devices), view);
 
     const double measured_s = g_array_index(kernels, Kernel, kernels->len - 1).end_s -

@@ -1,4 +1,5 @@
-/* The property of tests/fuzz/fuzz_measurement.c on files with random damage (fixed seeds): it aborts where it is broken. */
+/* The properties of tests/fuzz/fuzz_measurement.c and fuzz_csv.c (one executable each) on files with random damage (fixed
+ * seeds): they abort where they are broken. */
 #include "tests/test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,7 +9,8 @@ enum { MUTANTS = 6000, DAMAGES = 4 };
 static const char *const WHOLE[] = {
     "# a\ndevice,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n"
     "cpu,linear,4x8;8x8,2,0.75,1e6,4096,10,1e-3,9e-4,1.1e-3\n"
-    "cpu,all_reduce,,4,0.25,0,1024,1,1e-5,1e-5,1e-5\n",
+    "cpu,all_reduce,,4,0.25,0,1024,1,1e-5,1e-5,1e-5\n"
+    "\"a, \"\"b\"\"\",all_reduce,\" \",4,0.25,0,1024,1,1e-5,1e-5,1e-5\n",
     "# Collective test starting: all_gather_perf\n# Using devices\n"
     "#  Rank  0 Group  0 Pid 1 on host device  0 [0000:04:00] H100\n"
     "#  Rank  1 Group  0 Pid 1 on host device  1 [0000:05:00] H100\n"
@@ -32,6 +34,8 @@ static const char *const PIECE[] = {",",
                                     "}",
                                     "[",
                                     "\"",
+                                    "\"\"",
+                                    "\r",
                                     " ",
                                     "\\u0",
                                     ":",

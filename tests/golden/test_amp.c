@@ -2,7 +2,7 @@
  * its artifact, for every one of them (../shared/measured/amp). The layers are the profile's, with the parameters and the
  * messages of model_specs.csv; they may change when that file does. */
 #include "synth/synth.h"
-#include "tests/test.h"
+#include "tests/support/rows.h"
 
 static const double TOLERANCE_S = 2e-3;
 
@@ -87,86 +87,83 @@ static void read_cuts(const Setup *setup, const char *text, uint32_t *first)
     }
 }
 
-enum {
-    COL_EXPERIMENT,
-    COL_RANK,
-    COL_PP,
-    COL_DP,
-    COL_TMP,
-    COL_MBS,
-    COL_GAS,
-    COL_CUTS,
-    COL_BUBBLE,
-    COL_STAGES,
-    COL_TRANSFERS,
-    COL_SYNC,
-    COL_TOTAL
-};
-
-static uint32_t count_in(char **field, int column)
+static uint32_t count_in(const Csv *csv, const char *column)
 {
-    return (uint32_t)g_ascii_strtoull(field[column], NULL, 10);
+    return (uint32_t)test_number(csv, column);
 }
 
-static double seconds_in(char **field, int column)
-{
-    return g_ascii_strtod(field[column], NULL);
-}
+/* What the rows of an experiment are held against. */
+typedef struct {
+    const Experiment *experiment;
+    Setup setup;
+    AmpOptions options;
+    GArray *found; /* AmpCandidate */
+    uint32_t rows;
+} Check;
 
-static void check_row(const Setup *setup, const AmpOptions *options, char **field)
+static void check_cost(Check *check, const Csv *csv)
 {
     uint32_t first[DEVICES + 1], device[DEVICES];
     for (uint32_t d = 0; d < DEVICES; d++)
         device[d] = d;
-    const AmpStrategy strategy = {.pp = count_in(field, COL_PP),
-                                  .dp = count_in(field, COL_DP),
-                                  .tmp = count_in(field, COL_TMP),
-                                  .mbs = count_in(field, COL_MBS),
+    const AmpModel *model = check->setup.model;
+    const AmpStrategy strategy = {.pp = count_in(csv, "pp"),
+                                  .dp = count_in(csv, "dp"),
+                                  .tmp = count_in(csv, "tmp"),
+                                  .mbs = count_in(csv, "mbs"),
                                   .chunks = 1,
                                   .first = first,
                                   .device = device};
-    read_cuts(setup, field[COL_CUTS], first);
-    assert_int_equal(first[strategy.pp], setup->model->n_layers);
-    const AmpCost cost = synth_amp_cost(setup->model, setup->cluster, options, &strategy);
-    const double got[] = {cost.bubble_s, cost.stages_s, cost.transfers_s, cost.sync_s,
-                          cost.total_s};
-    for (int i = 0; i < 5; i++)
-        if (!(fabs(got[i] - seconds_in(field, COL_BUBBLE + i)) <= TOLERANCE_S))
-            fail_msg("%s %s: term %d is %.5f", field[COL_EXPERIMENT], field[COL_RANK], i,
-                     got[i]);
+    read_cuts(&check->setup, csv_text(csv, "ds_partition"), first);
+    assert_int_equal(first[strategy.pp], model->n_layers);
+    const AmpCost cost =
+        synth_amp_cost(model, check->setup.cluster, &check->options, &strategy);
+    const struct {
+        const char *column;
+        double got;
+    } term[] = {{"bubble_term_(B-1)max", cost.bubble_s},
+                {"sum_exec", cost.stages_s},
+                {"sum_p2p", cost.transfers_s},
+                {"dp_allreduce", cost.sync_s},
+                {"total", cost.total_s}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(term); i++)
+        if (!(fabs(term[i].got - test_number(csv, term[i].column)) <= TOLERANCE_S))
+            fail_msg("%s %s: %s is %.5f", check->experiment->name,
+                     csv_text(csv, "pred_rank"), term[i].column, term[i].got);
 }
 
-/* Every strategy of the artifact is found, none else, and with the paper's objective, Eq. 5, no higher. */
-static void check_search(const Setup *setup, const AmpOptions *options, char **line,
-                         const char *name)
+/* The strategy is found, and with the paper's objective, Eq. 5, no higher. */
+static void check_found(const Check *check, const Csv *csv)
 {
-    GError *error = NULL;
-    g_autoptr(GArray) found =
-        synth_amp_search(setup->model, setup->cluster, options, AMP_SEARCH, &error);
-    assert_no_error(error);
-    uint32_t rows = 0;
-    for (uint32_t i = 1; line[i]; i++) {
-        g_auto(GStrv) field = g_strsplit(line[i], ",", -1);
-        if (!field[0] || strcmp(field[COL_EXPERIMENT], name) != 0)
+    bool seen = false;
+    for (guint k = 0; k < check->found->len; k++) {
+        const AmpCandidate *c = &g_array_index(check->found, AmpCandidate, k);
+        if (c->strategy.pp != count_in(csv, "pp") ||
+            c->strategy.dp != count_in(csv, "dp") ||
+            c->strategy.mbs != count_in(csv, "mbs"))
             continue;
-        rows++;
-        bool seen = false;
-        for (guint k = 0; k < found->len; k++) {
-            const AmpCandidate *c = &g_array_index(found, AmpCandidate, k);
-            if (c->strategy.pp != count_in(field, COL_PP) ||
-                c->strategy.dp != count_in(field, COL_DP) ||
-                c->strategy.mbs != count_in(field, COL_MBS))
-                continue;
-            seen = true;
-            assert_at_most(c->cost.bubble_s + c->cost.stages_s + c->cost.transfers_s,
-                           seconds_in(field, COL_BUBBLE) + seconds_in(field, COL_STAGES) +
-                               seconds_in(field, COL_TRANSFERS) + 5e-5);
-        }
-        assert_true(seen);
+        seen = true;
+        assert_at_most(c->cost.bubble_s + c->cost.stages_s + c->cost.transfers_s,
+                       test_number(csv, "bubble_term_(B-1)max") +
+                           test_number(csv, "sum_exec") + test_number(csv, "sum_p2p") +
+                           5e-5);
     }
-    assert_int_equal(rows, found->len);
+    assert_true(seen);
 }
 
+static bool check_row(const Csv *csv, void *data, GError **error)
+{
+    (void)error;
+    Check *check = data;
+    if (!test_is(csv, "experiment", check->experiment->name))
+        return true;
+    check_cost(check, csv);
+    check_found(check, csv);
+    check->rows++;
+    return true;
+}
+
+/* The costs of the artifact's strategies are its own; the search finds every one of them and none else. */
 static void test_published_predictions(void **state)
 {
     (void)state;
@@ -174,28 +171,24 @@ static void test_published_predictions(void **state)
                *costs = test_shared("measured/amp/known_cost.csv");
     if (!terms || !costs)
         skip();
-    GError *error = NULL;
+    g_autoptr(GError) error = NULL;
     g_autoptr(LayerProfile) profile = layer_profile_read(costs, &error);
     assert_no_error(error);
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(terms, &text, NULL, NULL));
-    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
-    const AmpOptions options = {.faithful = true};
     uint32_t rows = 0;
     for (uint32_t i = 0; i < G_N_ELEMENTS(EXPERIMENTS); i++) {
-        const Experiment *e = &EXPERIMENTS[i];
-        Setup setup = {.cluster = load_cluster(e->cluster)};
-        setup.model = read_model(e, profile, setup.index);
-        for (uint32_t k = 1; line[k]; k++) {
-            g_auto(GStrv) field = g_strsplit(line[k], ",", -1);
-            if (!field[0] || strcmp(field[COL_EXPERIMENT], e->name) != 0)
-                continue;
-            check_row(&setup, &options, field);
-            rows++;
-        }
-        check_search(&setup, &options, line, e->name);
-        synth_amp_model_free(setup.model);
-        synth_amp_cluster_free(setup.cluster);
+        Check check = {.experiment = &EXPERIMENTS[i], .options = {.faithful = true}};
+        Setup *setup = &check.setup;
+        setup->cluster = load_cluster(EXPERIMENTS[i].cluster);
+        setup->model = read_model(&EXPERIMENTS[i], profile, setup->index);
+        check.found = synth_amp_search(setup->model, setup->cluster, &check.options,
+                                       AMP_SEARCH, &error);
+        assert_no_error(error);
+        test_rows(terms, check_row, &check);
+        assert_int_equal(check.rows, check.found->len);
+        rows += check.rows;
+        g_array_unref(check.found);
+        synth_amp_model_free(setup->model);
+        synth_amp_cluster_free(setup->cluster);
     }
     assert_int_equal(rows, 118);
 }

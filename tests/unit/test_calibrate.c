@@ -6,7 +6,7 @@
 
 #include "experiments/calibration/calibrate.h"
 #include "sim/sim.h"
-#include "tests/test.h"
+#include "tests/support/rows.h"
 
 /* --- statistics --- */
 
@@ -241,64 +241,45 @@ static void test_refusals(void **state)
 
 /* --- measured by others --- */
 
-/* Cells of the columns of a CSV. */
+/* The all-reduces to take of a file, of nccl-tests or of vTrain, and the list they go to. */
 typedef struct {
-    char **line;
-    char **header;
-} Table;
+    bool nccl;
+    const char *ranks;
+    GArray *list;
+} AllReduces;
 
-static const char *cell(const Table *table, char **row, const char *name)
+static bool take_all_reduce(const Csv *csv, void *data, GError **error)
 {
-    for (uint32_t i = 0; table->header[i]; i++)
-        if (strcmp(table->header[i], name) == 0)
-            return row[i];
-    fail_msg("no column %s", name);
-    return NULL;
+    (void)error;
+    const AllReduces *all = data;
+    const double bytes = test_number(csv, "size_bytes");
+    if (!test_is(csv, all->nccl ? "n_ranks" : "n_gpus", all->ranks) || bytes < 1 ||
+        (all->nccl ? !test_is(csv, "collective", "all_reduce_perf")
+                   : !test_is(csv, "gpu", "a100")))
+        return true;
+    const double us = test_number(csv, all->nccl ? "time_us_oop" : "time_us_outplace");
+    const uint32_t n = (uint32_t)g_ascii_strtoull(all->ranks, NULL, 10);
+    Measurement m = {.device = g_strdup("gpu"),
+                     .shape = g_strdup(""),
+                     .op = OP_KINDS,
+                     .collective = COLLECTIVE_ALL_REDUCE,
+                     .ranks = n,
+                     .repeats = 1,
+                     .share = 1.0 / n,
+                     .bytes = bytes,
+                     .median_s = us * 1e-6};
+    m.low_s = m.high_s = m.median_s;
+    g_array_append_val(all->list, m);
+    return true;
 }
 
-/* All-reduces among `ranks` of the file. */
-static GArray *read_all_reduces(const char *path, const char *kind, const char *ranks,
-                                uint32_t n, double smallest)
+static void check_file(const char *path, bool nccl, const char *ranks, double mape)
 {
-    char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    g_auto(GStrv) lines = g_strsplit(g_strstrip(text), "\n", -1);
-    g_auto(GStrv) header = g_strsplit(g_strstrip(lines[0]), ",", -1);
-    Table table = {lines, header};
-    GArray *list = measurements_new();
-    for (char **line = lines + 1; *line; line++) {
-        g_auto(GStrv) row = g_strsplit(g_strstrip(*line), ",", -1);
-        const bool nccl = kind != NULL;
-        const double bytes = g_ascii_strtod(cell(&table, row, "size_bytes"), NULL);
-        if ((nccl && strcmp(cell(&table, row, "collective"), kind) != 0) ||
-            strcmp(cell(&table, row, nccl ? "n_ranks" : "n_gpus"), ranks) != 0 ||
-            (!nccl && strcmp(cell(&table, row, "gpu"), "a100") != 0) || bytes < smallest)
-            continue;
-        const double us = g_ascii_strtod(
-            cell(&table, row, nccl ? "time_us_oop" : "time_us_outplace"), NULL);
-        Measurement m = {.device = g_strdup("gpu"),
-                         .shape = g_strdup(""),
-                         .op = OP_KINDS,
-                         .collective = COLLECTIVE_ALL_REDUCE,
-                         .ranks = n,
-                         .repeats = 1,
-                         .share = 1.0 / n,
-                         .bytes = bytes,
-                         .median_s = us * 1e-6};
-        m.low_s = m.high_s = m.median_s;
-        g_array_append_val(list, m);
-    }
-    g_free(text);
-    return list;
-}
-
-static void check_file(const char *path, const char *kind, const char *ranks, uint32_t n,
-                       double smallest, double mape)
-{
-    g_autoptr(GArray) list = read_all_reduces(path, kind, ranks, n, smallest);
+    g_autoptr(GArray) list = measurements_new();
     g_autoptr(GError) error = NULL;
+    test_rows(path, take_all_reduce, &(AllReduces){nccl, ranks, list});
     assert_true(list->len > 10);
-    g_autofree char *base_text = g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s", n);
+    g_autofree char *base_text = g_strdup_printf("star:hosts=%s,bandwidth=10Gb/s", ranks);
     g_autoptr(Cluster) base = cluster_load(base_text, &error);
     assert_no_error(error);
     network_spec_free(base->network);
@@ -307,8 +288,8 @@ static void check_file(const char *path, const char *kind, const char *ranks, ui
     options.base = base;
     g_autoptr(Calibration) c = calibrate(list, &options, &error);
     assert_no_error(error);
-    print_message("%s, %u ranks: %u rows in %u lines, MAPE %.2f %%, p95 %.2f %%\n", path,
-                  n, c->fit[0].agreement.n, c->fit[0].n_lines,
+    print_message("%s, %s ranks: %u rows in %u lines, MAPE %.2f %%, p95 %.2f %%\n", path,
+                  ranks, c->fit[0].agreement.n, c->fit[0].n_lines,
                   100 * c->fit[0].agreement.mape, 100 * c->fit[0].agreement.p95);
     assert_at_most(c->fit[0].agreement.mape, mape);
 }
@@ -320,11 +301,11 @@ static void test_measured(void **state)
     const char *vtrain = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
     if (!nccl || !vtrain)
         skip();
-    check_file(nccl, "all_reduce_perf", "16", 16, 1, 0.10);
+    check_file(nccl, true, "16", 0.10);
     nccl = test_shared("measured/nccl_tests/h100_single_node.csv");
-    check_file(nccl, "all_reduce_perf", "8", 8, 1, 0.10);
+    check_file(nccl, true, "8", 0.10);
     vtrain = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
-    check_file(vtrain, NULL, "8", 8, 1, 0.03);
+    check_file(vtrain, false, "8", 0.03);
 }
 
 int main(void)

@@ -1,11 +1,6 @@
 /* Clusters: what the bundled files say and where their numbers come from, and views of
  * clusters. */
-#include "data/cluster.h"
-#include "data/error.h"
-#include "data/path.h"
-#include "data/program.h"
-#include "data/topology.h"
-#include "tests/test.h"
+#include "tests/support/rows.h"
 
 #include <glib/gstdio.h>
 #include <gsl/gsl_fit.h>
@@ -204,41 +199,24 @@ static void test_bundled_inner_links(void **state)
 
 /* --- the bundled numbers against the measurements they are from --- */
 
-/* Rows of a CSV file without quoted commas in the columns used: calls row(fields) for
- * each after the header. */
-typedef void (*RowFunction)(char **field, void *data);
-
-static void for_each_row(const char *path, RowFunction row, void *data)
-{
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    char *line = strchr(text, '\n');
-    while (line && line[1]) {
-        char *next = strchr(++line, '\n');
-        if (next)
-            *next = '\0';
-        g_auto(GStrv) field = g_strsplit(g_strchomp(line), ",", -1);
-        row(field, data);
-        line = next;
-    }
-}
-
 typedef struct {
     const char *gpu, *n_gpus;
     GArray *bytes, *seconds, *weight;
 } Fit;
 
-static void add_all_reduce(char **field, void *data)
+static bool add_all_reduce(const Csv *csv, void *data, GError **error)
 {
+    (void)error;
     Fit *fit = data;
-    if (strcmp(field[0], fit->gpu) != 0 || strcmp(field[1], fit->n_gpus) != 0)
-        return;
-    double bytes = g_ascii_strtod(field[2], NULL),
-           seconds = g_ascii_strtod(field[3], NULL) / 1e6;
+    if (!test_is(csv, "gpu", fit->gpu) || !test_is(csv, "n_gpus", fit->n_gpus))
+        return true;
+    double bytes = test_number(csv, "size_bytes"),
+           seconds = test_number(csv, "time_us_outplace") / 1e6;
     double weight = 1 / (seconds * seconds);
     g_array_append_val(fit->bytes, bytes);
     g_array_append_val(fit->seconds, seconds);
     g_array_append_val(fit->weight, weight);
+    return true;
 }
 
 static void test_nvlink_is_the_fit(void **state)
@@ -256,7 +234,7 @@ static void test_nvlink_is_the_fit(void **state)
                    g_array_new(FALSE, FALSE, sizeof(double)),
                    g_array_new(FALSE, FALSE, sizeof(double)),
                    g_array_new(FALSE, FALSE, sizeof(double))};
-        for_each_row(path, add_all_reduce, &fit);
+        test_rows(path, add_all_reduce, &fit);
         double a, slope, c00, c01, c11, chi;
         gsl_fit_wlinear((double *)fit.bytes->data, 1, (double *)fit.weight->data, 1,
                         (double *)fit.seconds->data, 1, fit.bytes->len, &a, &slope, &c00,
@@ -270,19 +248,20 @@ static void test_nvlink_is_the_fit(void **state)
     }
 }
 
-/* gemm_with_shapes.csv quotes operator names that hold commas, so fields are counted
- * from the end. */
-static void add_flops(char **field, void *data)
+static bool add_flops(const Csv *csv, void *sum, GError **error)
 {
-    guint n = g_strv_length(field);
-    if (strcmp(field[0], "1x4_ddp") == 0)
-        *(double *)data += g_ascii_strtod(field[n - 5], NULL);
+    (void)error;
+    if (test_is(csv, "trace", "1x4_ddp"))
+        *(double *)sum += test_number(csv, "flop(2BMNK)");
+    return true;
 }
 
-static void add_compute_time(char **field, void *data)
+static bool add_compute_time(const Csv *csv, void *seconds, GError **error)
 {
-    if (strcmp(field[1], "ddp") == 0)
-        *(double *)data = g_ascii_strtod(field[6], NULL) / 1e6;
+    (void)error;
+    if (test_is(csv, "system", "ddp"))
+        *(double *)seconds = test_number(csv, "compute_sum_us") / 1e6;
+    return true;
 }
 
 static void test_v100_rate_is_measured(void **state)
@@ -293,21 +272,23 @@ static void test_v100_rate_is_measured(void **state)
     if (!gemm || !mean)
         skip();
     double flops = 0, seconds = 0;
-    for_each_row(gemm, add_flops, &flops);
-    for_each_row(mean, add_compute_time, &seconds);
+    test_rows(gemm, add_flops, &flops);
+    test_rows(mean, add_compute_time, &seconds);
     const double iterations = 4;
     g_autoptr(Cluster) cluster = load("hap-64");
     assert_close(cluster->type[0].rate, flops / iterations / seconds, 4e-3);
 }
 
-static void add_latency(char **field, void *data)
+static bool add_latency(const Csv *csv, void *latency, GError **error)
 {
-    if (g_ascii_strtod(field[5], NULL) > 1024)
-        return;
-    double out_of_place = g_ascii_strtod(field[6], NULL) / 1e6;
-    double in_place = g_ascii_strtod(field[9], NULL) / 1e6;
-    g_array_append_val((GArray *)data, out_of_place);
-    g_array_append_val((GArray *)data, in_place);
+    (void)error;
+    if (test_number(csv, "size_bytes") > 1024)
+        return true;
+    double out_of_place = test_number(csv, "time_us_oop") / 1e6,
+           in_place = test_number(csv, "time_us_ip") / 1e6;
+    g_array_append_val((GArray *)latency, out_of_place);
+    g_array_append_val((GArray *)latency, in_place);
+    return true;
 }
 
 static void test_latency_is_measured(void **state)
@@ -317,7 +298,7 @@ static void test_latency_is_measured(void **state)
     if (!path)
         skip();
     g_autoptr(GArray) latency = g_array_new(FALSE, FALSE, sizeof(double));
-    for_each_row(path, add_latency, latency);
+    test_rows(path, add_latency, latency);
     gsl_sort((double *)latency->data, 1, latency->len);
     double median =
         gsl_stats_median_from_sorted_data((double *)latency->data, 1, latency->len);
@@ -479,6 +460,27 @@ static void test_published(void **state)
     }
 }
 
+static bool check_machine(const Csv *csv, void *rows, GError **error)
+{
+    (void)error;
+    g_autofree char *name = g_strdup_printf("amp-%s", csv_text(csv, "experiment"));
+    g_strdelimit(name, "_", '-');
+    g_autoptr(Cluster) cluster = load(name);
+    const uint32_t node = (uint32_t)test_number(csv, "node");
+    const Machine *machine = &cluster->machine[node];
+    assert_int_equal(machine->gpus, test_number(csv, "gpus"));
+    assert_int_equal(
+        g_ascii_strcasecmp(cluster->type[machine->type].name, csv_text(csv, "gpu")), 0);
+    assert_close(machine->inner.bandwidth, 1e9 / 8 * test_number(csv, "intra_node_Gbps"),
+                 1e-9);
+    const double port = cluster->network
+                            ? cluster->network->explicit_link[node].cost.bandwidth
+                            : cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
+    assert_close(port, 1e9 / 8 * test_number(csv, "inter_node_Gbps"), 1e-9);
+    ++*(uint32_t *)rows;
+    return true;
+}
+
 /* AMP's bandwidths are those of its published specification. */
 static void test_amp_specification(void **state)
 {
@@ -486,26 +488,8 @@ static void test_amp_specification(void **state)
     (void)state;
     if (!path)
         skip();
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    g_auto(GStrv) lines = g_strsplit(g_strstrip(text), "\n", -1);
     uint32_t rows = 0;
-    for (char **line = lines + 1; *line; line++, rows++) {
-        g_auto(GStrv) field = g_strsplit(*line, ",", -1);
-        g_strdelimit(field[0], "_", '-');
-        g_autofree char *name = g_strdup_printf("amp-%s", field[0]);
-        g_autoptr(Cluster) cluster = load(name);
-        const uint32_t node = (uint32_t)atoi(field[1]);
-        const Machine *machine = &cluster->machine[node];
-        assert_int_equal(machine->gpus, atoi(field[3]));
-        assert_int_equal(g_ascii_strcasecmp(cluster->type[machine->type].name, field[4]),
-                         0);
-        assert_close(machine->inner.bandwidth, 1e9 / 8 * atof(field[7]), 1e-9);
-        const double port = cluster->network
-                                ? cluster->network->explicit_link[node].cost.bandwidth
-                                : cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
-        assert_close(port, 1e9 / 8 * atof(field[6]), 1e-9);
-    }
+    test_rows(path, check_machine, &rows);
     assert_int_equal(rows, 12);
 }
 

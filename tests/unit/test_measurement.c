@@ -53,7 +53,7 @@ static void test_round_trip(void **state)
     for (uint32_t i = 0; i < 300; i++) {
         const bool op = g_rand_boolean(rand);
         Measurement m = {
-            .device = g_strdup_printf("type %u", i % 3),
+            .device = g_strdup_printf("type %u%s", i % 3, i % 2 ? ", \"x\"" : ""),
             .shape = g_strdup(i % 2 ? "3x4;5" : ""),
             .op = op ? (OpKind)g_rand_int_range(rand, 0, OP_KINDS) : OP_KINDS,
             .collective = op ? COLLECTIVES
@@ -90,8 +90,10 @@ static void test_bad_rows(void **state)
         {"cpu,linear,s,2,0.75,1e6,4096,10,1e-3,9e-4\n", "m.csv:2: expected 11 columns"},
         {"cpu,linaer,s,2,0.75,1e6,4096,10,1e-3,9e-4,1\n", "kind: expected an op kind"},
         {"cpu,slice,s,2,0.75,1e6,4096,10,1e-3,9e-4,1\n", "kind: expected an op kind"},
-        {"cpu,linear,s,0,0.75,1e6,4096,10,1e-3,9e-4,1\n", "ranks: expected a number"},
-        {"cpu,linear,s,1.5,0.75,1e6,4096,10,1e-3,9e-4,1\n", "whole numbers"},
+        {"cpu,linear,s,0,0.75,1e6,4096,10,1e-3,9e-4,1\n",
+         "ranks: expected a whole number"},
+        {"cpu,linear,s,1.5,0.75,1e6,4096,10,1e-3,9e-4,1\n",
+         "ranks: expected a whole number"},
         {"cpu,linear,s,2,1.75,1e6,4096,10,1e-3,9e-4,1\n", "share: expected a number"},
         {"cpu,linear,s,2,0.75,x,4096,10,1e-3,9e-4,1\n", "flops: expected a number"},
         {"cpu,linear,s,2,0.75,nan,4096,10,1e-3,9e-4,1\n", "flops: expected a number"},
@@ -106,8 +108,9 @@ static void test_bad_rows(void **state)
         refuse("m.csv", text, bad[i].part);
     }
     refuse("m.csv", HEADER, "holds no measurement");
-    refuse("m.csv", "device,kind,median_s,colour\n", "column 'colour'");
-    refuse("m.csv", "device,kind,median_s\n", "expected a column shape");
+    refuse("m.csv", "colour," HEADER,
+           "m.csv:1: column 'colour': expected one of device,");
+    refuse("m.csv", "device,kind,median_s\n", "expected a column 'shape'");
     refuse("m.csv", "something else\n", "expected a measurement file");
     refuse("m.csv", "", "expected a measurement file");
 }

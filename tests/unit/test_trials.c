@@ -78,7 +78,7 @@ static void refuses(const char *query, const char *csv, const char *expected)
 static void test_refusals(void **state)
 {
     (void)state;
-    refuses(QUERY, "a,split,t\n1,test\n", "times.csv:2: expected 3 fields, got 2");
+    refuses(QUERY, "a,split,t\n1,test\n", "times.csv:2: expected 3 columns, got 2");
     refuses(QUERY, "a,split\n", "no such column: t");
     refuses("SELECT 1 AS pp", "a\n", "the query has no column 'split'");
     refuses("SELECT", "a\n", "toy.sql");
