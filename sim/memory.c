@@ -64,27 +64,67 @@ static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint
     return i + 1 < n && covers(at + width, at, width) && !covers(at, at + width, width);
 }
 
+/* Rows that their neighbours do not cover, and of every block of them the largest number in each column. Rows of a block
+ * are alike, so that few blocks have to be looked into. */
+typedef struct {
+    const double *row;
+    uint32_t width, n;
+    uint32_t *index; /* [n] */
+    double *top;     /* [block * width + column] */
+} Front;
+
+enum { FRONT_BLOCK = 32 };
+
+static const double *front_row(const Front *front, uint32_t i)
+{
+    return &front->row[(size_t)front->index[i] * front->width];
+}
+
+static Front front_new(const double *row, uint32_t n, uint32_t width)
+{
+    Front front = {.row = row, .width = width, .index = g_new(uint32_t, n)};
+
+    for (uint32_t i = 0; i < n; i++)
+        if (!neighbour_covers(row, n, width, i))
+            front.index[front.n++] = i;
+    front.top = g_new(double, (size_t)(front.n / FRONT_BLOCK + 1) * width);
+    for (uint32_t i = 0; i < front.n; i++) {
+        double *top = &front.top[(size_t)(i / FRONT_BLOCK) * width];
+        const double *at = front_row(&front, i);
+        for (uint32_t c = 0; c < width; c++)
+            top[c] = i % FRONT_BLOCK == 0 ? at[c] : fmax(top[c], at[c]);
+    }
+    return front;
+}
+
+/* Whether another row covers row `i`; of equal rows the first counts. */
+static bool front_covers(const Front *front, uint32_t i)
+{
+    const double *at = front_row(front, i);
+
+    for (uint32_t first = 0; first < front->n; first += FRONT_BLOCK) {
+        const uint32_t end = MIN(first + FRONT_BLOCK, front->n);
+        const double *top = &front->top[(size_t)(first / FRONT_BLOCK) * front->width];
+        for (uint32_t k = covers(top, at, front->width) ? first : end; k < end; k++)
+            if (k != i && covers(front_row(front, k), at, front->width) &&
+                (k < i || !covers(at, front_row(front, k), front->width)))
+                return true;
+    }
+    return false;
+}
+
 /* Indices of the rows that no other row covers; of equal rows the first. Caller frees. */
 static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t *n_kept)
 {
+    Front front = front_new(row, n, width);
     uint32_t *kept = g_new(uint32_t, n);
-    uint32_t count = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const double *candidate = &row[(size_t)i * width];
-        bool covered = neighbour_covers(row, n, width, i);
-        for (uint32_t k = 0; k < count && !covered; k++)
-            covered = covers(&row[(size_t)kept[k] * width], candidate, width);
-        if (covered)
-            continue;
-        uint32_t rest = 0;
-        for (uint32_t k = 0; k < count; k++)
-            if (!covers(candidate, &row[(size_t)kept[k] * width], width))
-                kept[rest++] = kept[k];
-        kept[rest] = i;
-        count = rest + 1;
-    }
-    *n_kept = count;
+    *n_kept = 0;
+    for (uint32_t i = 0; i < front.n; i++)
+        if (!front_covers(&front, i))
+            kept[(*n_kept)++] = front.index[i];
+    g_free(front.index);
+    g_free(front.top);
     return kept;
 }
 

@@ -354,9 +354,13 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
 static void find_detours(const Pricer *pricer, Conversions *all)
 {
     const Conversions direct = *all;
-    for (uint32_t i = 0; i < FORM_MAX * FORM_MAX * FORM_MAX; i++) {
-        Form from = i % FORM_MAX, via = i / FORM_MAX % FORM_MAX,
-             to = (Form)(i / FORM_MAX / FORM_MAX);
+    Form form[FORM_MAX];
+    uint32_t n = 0;
+    for (Form f = 0; f < FORM_MAX; f++)
+        if (all->forms >> f & 1u)
+            form[n++] = f;
+    for (uint32_t i = 0; i < n * n * n; i++) {
+        Form from = form[i % n], via = form[i / n % n], to = form[i / n / n];
         const Conversion *a = &direct.from_to[from][via], *b = &direct.from_to[via][to];
         Conversion *best = &all->from_to[from][to];
         if (!a->can || !b->can || from == to)
