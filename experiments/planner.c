@@ -286,6 +286,12 @@ bool planner_check(const Planner *method, const PlannerOptions *options,
                            "option 'segments': expected planner hap, since %s has one "
                            "vector of ratios",
                            method->name);
+    const bool turns = method->make == plan_make_hidup ? options->duplex != DUPLEX_OFF
+                                                       : options->duplex == DUPLEX_ON;
+    if (options->certify > 0 && turns)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'certify': expected duplex=off, since the bound is on "
+                           "programs whose microbatches do not take turns");
     g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
     if (!segments_make(options->segments, graph, segment, error))
         return false;
@@ -373,6 +379,15 @@ bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
     return true;
 }
 
+bool plan_is_better(const Plan *a, const Plan *b)
+{
+    if (!b || a->feasible != b->feasible)
+        return !b || a->feasible;
+    if (a->iteration_time_s == b->iteration_time_s)
+        return a->optimal && !b->optimal;
+    return a->iteration_time_s < b->iteration_time_s;
+}
+
 /* The cluster as planners see it under the options: collectives that they may not use cost more than any plan. */
 static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives)
 {
@@ -390,6 +405,12 @@ static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives
     return copy;
 }
 
+/* Whether the planner's program is doubled when it is made. */
+static bool is_doubled(const Planner *method, const PlannerOptions *options)
+{
+    return options->duplex == DUPLEX_ON && method->make != plan_make_hidup;
+}
+
 /* A single box is cheap enough for every plan of the search; more of them, and other planners' plans, are asked for. */
 static bool certify(const Planner *method, Plan *plan, const Graph *graph,
                     const ClusterView *view, const PlannerOptions *options,
@@ -397,12 +418,21 @@ static bool certify(const Planner *method, Plan *plan, const Graph *graph,
 {
     if (options->certify > 0)
         return plan_certify(plan, graph, view, options, error);
-    return method->make != plan_make_hap || plan_bound(plan, graph, view, options, error);
+    return method->make != plan_make_hap || is_doubled(method, options) ||
+           plan_bound(plan, graph, view, options, error);
 }
 
-static bool is_doubled(const Planner *method, const PlannerOptions *options)
+/* Ratios that were the best ones for one microbatch are found again for two. */
+static bool double_and_balance(const Planner *method, Plan *plan, const Graph *graph,
+                               const ClusterView *view, const PlannerOptions *options,
+                               GError **error)
 {
-    return options->duplex == DUPLEX_ON && method->make != plan_make_hidup;
+    const bool best = options->ratios == RATIOS_BEST ||
+                      (options->ratios == RATIOS_OWN && method->make == plan_make_hap);
+    plan->optimal = false;
+    return plan_double(plan, graph, error) &&
+           (!best || (plan_complete(plan, graph, view, error) &&
+                      plan_balance(plan, graph, view, error)));
 }
 
 Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
@@ -430,11 +460,12 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
         given.deadline_us =
             g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
     if (!method->make(built, &seen, &given, plan, error) ||
-        (is_doubled(method, options) && !plan_double(plan, built, error)) ||
+        (is_doubled(method, options) &&
+         !double_and_balance(method, plan, built, &seen, options, error)) ||
         !plan_complete(plan, built, view, error) ||
         !program_check(plan->program, built, error) ||
         !certify(method, plan, built, &seen, &given, error) ||
-        (!plan->feasible && planner_searches(method) &&
+        (!plan->feasible && planner_searches(method) && !is_doubled(method, options) &&
          !plan_disprove(plan, &seen, &given, error)))
         return NULL;
     if (graph)

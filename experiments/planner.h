@@ -12,7 +12,8 @@
     X(OWN, "own")                   /* what the planner is for */ \
     X(EVEN, "even")                 /* by number of GPUs */       \
     X(PROPORTIONAL, "proportional") /* by speed */                \
-    X(BEST, "best") /* hap: best together with the program; others: for their program */
+    X(BEST,                                                       \
+      "best") /* hap, hidup: best together with the program; others: for their program */
 
 /* How uneven shards are gathered and reduce-scattered (HAP Sec. 2.5.1). */
 #define EXCHANGES_TABLE(X) \

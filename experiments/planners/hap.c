@@ -47,15 +47,6 @@ static bool same_ratios(const double *a, const double *b, uint32_t n)
     return true;
 }
 
-static bool better(const Plan *a, const Plan *b)
-{
-    if (!b || a->feasible != b->feasible)
-        return !b || a->feasible;
-    if (a->iteration_time_s == b->iteration_time_s)
-        return a->optimal && !b->optimal;
-    return a->iteration_time_s < b->iteration_time_s;
-}
-
 static bool same_program(const Program *a, const Program *b)
 {
     return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
@@ -115,7 +106,7 @@ static void note(const Alternation *a, GArray *all, const Program *program,
 /* Takes a plan that is complete if it is better. */
 static void take(Alternation *a, Plan *candidate)
 {
-    if (better(candidate, a->best)) {
+    if (plan_is_better(candidate, a->best)) {
         plan_free(a->best);
         a->best = candidate;
     } else {
@@ -439,7 +430,7 @@ bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
     Alternation a = alternation_new(graph, view, options);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool done = alternate(&a, start, memory_s, history, error);
-    if (done && a.best && better(a.best, plan)) {
+    if (done && a.best && plan_is_better(a.best, plan)) {
         give(&a, plan);
         done = plan_complete(plan, graph, view, error);
     }

@@ -38,6 +38,14 @@ bool plan_make_hidup(const Graph *graph, const ClusterView *view,
 /* Cuts the batch of the plan's program in two microbatches that take turns. KILTER_ERROR_INPUT if it cannot be cut. */
 bool plan_double(Plan *plan, const Graph *graph, GError **error);
 
+/* Gives the plan, which is complete, the best ratios for its program (balance_ratios) if they make it better. */
+bool plan_balance(Plan *plan, const Graph *graph, const ClusterView *view,
+                  GError **error);
+
+/* Whether a complete plan is better than another one (NULL: there is none): it fits where that one does not, or is faster,
+ * or as fast and proved. */
+bool plan_is_better(const Plan *a, const Plan *b);
+
 /* Ratios by number of GPUs, by a GPU's memory, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);
 double *ratios_by_memory(const ClusterView *view);

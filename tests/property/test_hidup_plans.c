@@ -1,4 +1,6 @@
 /* The planner hidup and the option duplex: the stage fidelity's time is the search's, what doubling costs and saves. */
+#include <math.h>
+
 #include "experiments/planner.h"
 #include "synth/synth.h"
 #include "tests/test.h"
@@ -101,32 +103,96 @@ static void test_doubled_plans(void **state)
     close_place(&place);
 }
 
-/* Uneven machines: every device has work by its share, and the plan is right in turns too. */
+static Plan *make_with(const char *planner, const char *key, const char *value,
+                       const char *model, const char *cluster, const Place *place,
+                       const char *ratios, Graph **graph)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, key, value, &error));
+    assert_true(planner_options_set(&options, "ratios", ratios, &error));
+    Plan *plan = planner_plan(planner_find(planner, NULL), model, cluster, place->view,
+                              &options, graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* Uneven machines: the best ratios are nowhere slower than those by speed and even ones, and somewhere much faster; equal
+ * devices get equal ratios. */
 static void test_uneven(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"vgg19", "vit:layers=2", "bert-switch:layers=2"};
+    static const char *const clusters[] = {"hap-8", "hap-16", "hap-a100-p100-4"};
+    double most = 1;
+    for (uint32_t c = 0; c < G_N_ELEMENTS(clusters); c++) {
+        Place place = open_place(clusters[c], GRANULARITY_MACHINE);
+        for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++) {
+            g_autoptr(Graph) graph = NULL;
+            g_autoptr(Plan) best = make_with("hidup", "max_rounds", "8", models[m],
+                                             clusters[c], &place, "best", &graph);
+            g_autoptr(Plan) speed = make_with("hidup", "max_rounds", "8", models[m],
+                                              clusters[c], &place, "proportional", NULL);
+            g_autoptr(Plan) even = make_with("hidup", "max_rounds", "8", models[m],
+                                             clusters[c], &place, "even", NULL);
+            const double other_s = fmin(speed->iteration_time_s, even->iteration_time_s);
+            assert_at_most(best->iteration_time_s, other_s * (1 + 1e-12));
+            most = fmax(most, other_s / best->iteration_time_s);
+            assert_close(time_of(best, graph, &place, "stage"), best->iteration_time_s,
+                         0);
+            assert_true(time_of(best, graph, &place, "flow") > 0);
+            for (uint32_t j = 1; j < place.view->n_devices; j++)
+                if (device_compare(&place.view->device[j - 1], &place.view->device[j]) ==
+                    0)
+                    assert_close(best->ratio[j], best->ratio[j - 1], 1e-12);
+        }
+        close_place(&place);
+    }
+    assert_true(most > 1.1);
+}
+
+/* Other planners' plans, doubled: ratios that were best for one microbatch are found again for two. */
+static void test_doubled_ratios(void **state)
+{
+    (void)state;
+    static const char *const planners[] = {"hap", "dp-cp", "gshard"};
+    Place place = open_place("hap-a100-p100-4", GRANULARITY_MACHINE);
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planners); p++) {
+        g_autoptr(Graph) graph = NULL, again = NULL;
+        g_autoptr(Plan) own =
+            make_with(planners[p], "duplex", "on", "bert-switch:layers=2",
+                      "hap-a100-p100-4", &place, "proportional", &graph);
+        g_autoptr(Plan) best =
+            make_with(planners[p], "duplex", "on", "bert-switch:layers=2",
+                      "hap-a100-p100-4", &place, "best", &again);
+        assert_int_equal(best->program->n_microbatches, 2);
+        assert_at_most(best->iteration_time_s, own->iteration_time_s * (1 + 1e-12));
+        assert_false(best->optimal);
+        assert_close(best->lower_bound_s, 0, 0);
+    }
+    close_place(&place);
+}
+
+static void test_refusals(void **state)
 {
     (void)state;
     Place place = open_place("hap-8", GRANULARITY_MACHINE);
     g_autoptr(GError) error = NULL;
     PlannerOptions options;
     planner_options_init(&options);
-    assert_true(planner_options_set(&options, "ratios", "proportional", &error));
-    g_autoptr(Graph) graph = NULL;
-    g_autoptr(Plan) plan = planner_plan(planner_find("hidup", NULL), "vit:layers=2",
-                                        "hap-8", place.view, &options, &graph, &error);
-    assert_no_error(error);
-    assert_true(plan->ratio[0] > plan->ratio[place.view->n_devices - 1]);
-    assert_true(time_of(plan, graph, &place, "flow") > 0);
-    assert_true(planner_options_set(&options, "ratios", "best", &error));
+    assert_true(planner_options_set(&options, "certify", "0.01", &error));
     assert_null(planner_plan(planner_find("hidup", NULL), "vit:layers=2", "hap-8",
                              place.view, &options, NULL, &error));
-    assert_error(error, KILTER_ERROR_INPUT, "expected own, even or proportional");
+    assert_error(error, KILTER_ERROR_INPUT, "expected duplex=off");
     close_place(&place);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stage_is_eq_5),
-                                       cmocka_unit_test(test_doubled_plans),
-                                       cmocka_unit_test(test_uneven)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stage_is_eq_5), cmocka_unit_test(test_doubled_plans),
+        cmocka_unit_test(test_uneven), cmocka_unit_test(test_doubled_ratios),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
