@@ -105,13 +105,15 @@ typedef struct {
 /* The best program for ratios [n_devices] (one segment).
  *
  * The space: every assignment, priced in the order above. Conversions are single collectives, or two in one step where that
- * is cheaper (a shard padded with zeros and all-reduced). In the forward a tensor is in one form at a time (a step with a
- * priced collective replaces it; free ones leave it), and an op's backward starts from the forms that its own forward step
- * had, for its outputs from the form they were made in, for their gradients from the form these are accumulated in. Parameters
+ * is cheaper (a shard padded with zeros and all-reduced). In the forward a reader of a tensor starts from one form: that in
+ * which it was made, or one that a priced collective before an earlier reader made. So a tensor with two readers may be used in
+ * two forms, each conversion paid once; where a third one wants a form that two steps before had, it is priced anew. An op's
+ * backward starts from the forms that its own forward step had, for its outputs from the form they were made in, for their gradients from the form these are accumulated in. Parameters
  * have one consumer; updates run where the parameter rests, or sharded on a replica.
  *
  * The emitted program starts a conversion from any form that is there, so it can be cheaper than priced: where an op's saved
- * output is pinned to be made in one form and read in another; without pins in none of 675 random graphs. Against brute force over
+ * output is pinned to be made in one form and read in another, or where a tensor has more than two readers; without pins in none
+ * of 675 random graphs. Against brute force over
  * this space (tests/property/test_exact.c) nothing was faster, and `optimal` is set when nothing in it is.
  *
  * With pins the space is what keeps them; KILTER_ERROR_INPUT names pins that no rule of an op allows, KILTER_ERROR_FAILED

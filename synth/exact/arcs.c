@@ -9,8 +9,8 @@
 
 /* Reads and saved forms of an input that occur together, priced from each form that it is held in. */
 typedef struct {
-    Times s[FORM_MAX];       /* [form's number]; INFINITY if it cannot be */
-    uint8_t after[FORM_MAX]; /* number of the form in which it is afterwards */
+    Times s[FORM_MAX];          /* [form's number]; INFINITY if it cannot be */
+    uint8_t after[FORM_MAX][2]; /* see choices_after */
 } Ask;
 
 /* Prices for one input: asks, and contributions from the form made to that of the sum. */
@@ -88,7 +88,7 @@ static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
         add_step(c->pricer, &ask.s[f], &later);
         if (!can)
             ask.s[f] = impossible;
-        ask.after[f] = before.closes ? c->in[i].form_at[reads] : (uint8_t)f;
+        choices_after(&c->in[i], c->in[i].form[f], reads, &before, ask.after[f]);
     }
     g_array_append_val(input->asks, ask);
     return at;
@@ -279,6 +279,12 @@ static uint32_t n_afters(const Choices *c)
     return c->survives[1] ? c->in[1].n_forms : 1;
 }
 
+/* In how many forms input `i` can be after an ask from its form `f`, as far as that matters. */
+static uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t f)
+{
+    return c->survives[i] && ask->after[f][0] != ask->after[f][1] ? 2 : 1;
+}
+
 static double *first_at(const Table *t, uint32_t first, uint32_t state, uint32_t after)
 {
     const Choices *c = t->c;
@@ -303,10 +309,12 @@ static void drop_second(Table *t)
                 ask->s[f].s[t->h] + t->input[1].contribution[part->makes[1]][g].s[t->h];
             if (!isfinite(s))
                 continue;
-            double *to =
-                first_at(t, t->first_of[p], state, c->survives[1] ? ask->after[f] : 0);
-            for (uint32_t dy = 0; dy < t->n_dy; dy++)
-                to[dy] = from[dy] + s < to[dy] ? from[dy] + s : to[dy];
+            for (uint32_t k = 0; k < n_choices(c, 1, ask, f); k++) {
+                double *to = first_at(t, t->first_of[p], state,
+                                      c->survives[1] ? ask->after[f][k] : 0);
+                for (uint32_t dy = 0; dy < t->n_dy; dy++)
+                    to[dy] = from[dy] + s < to[dy] ? from[dy] + s : to[dy];
+            }
         }
     }
 }
@@ -361,7 +369,6 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
     const Choices *c = t->c;
     const uint32_t f0 = state0 / c->in[0].n_gradients;
     const uint32_t g[] = {state0 % c->in[0].n_gradients, state1 % c->in[1].n_gradients};
-    const uint32_t afters = n_afters(c);
     for (uint32_t to = 0; to < c->n_to; to++)
         t->row[to] = INFINITY;
     uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
@@ -374,14 +381,14 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
             continue;
         const double *alias_s = alias_at(t, part, g);
         const double *from = first_at(t, k, state1, 0);
-        uint32_t inputs =
-            c->survives[0] ? ask->after[f0] * c->in[0].n_gradients + g[0] : 0;
-        for (uint32_t after = 0; after < afters; after++, from += t->n_dy) {
-            uint32_t both =
-                c->survives[1] ? inputs * c->in[1].n + after * c->in[1].n_gradients + g[1]
-                               : inputs;
-            least_of(t->row + both * n_out, t->first_to + k * t->n_dy, from, alias_s, s,
-                     t->n_dy);
+        for (uint32_t a = 0; a < n_choices(c, 0, ask, f0) * n_afters(c); a++) {
+            uint32_t after = a % n_afters(c), both = 0;
+            if (c->survives[0])
+                both = ask->after[f0][a / n_afters(c)] * c->in[0].n_gradients + g[0];
+            if (c->survives[1])
+                both = both * c->in[1].n + after * c->in[1].n_gradients + g[1];
+            least_of(t->row + both * n_out, t->first_to + k * t->n_dy,
+                     from + after * t->n_dy, alias_s, s, t->n_dy);
         }
     }
 }

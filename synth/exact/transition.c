@@ -182,8 +182,8 @@ static bool within(const Along *s, const Times *times)
     return true;
 }
 
-/* Conversions of inputs before the op, and of saved inputs before its backward. A priced conversion replaces the form it
- * starts from; a free local one leaves the replica or shard in place. False if the arc asks for another form. */
+/* Conversions of inputs before the op, and of saved inputs before its backward. False if the arc asks for other forms
+ * afterwards. */
 static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
 {
     const Choices *c = s->c;
@@ -193,8 +193,9 @@ static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
         if (!price_reach(c->pricer, c->view.tensor[i], &held, form_bit(needs->reads[i]),
                          &before, NULL, NULL))
             return false;
-        Form after = before.closes ? needs->reads[i] : s->in[i].form;
-        if (c->survives[i] && c->in[i].form_at[after] != s->after[i])
+        uint8_t after[2];
+        choices_after(&c->in[i], s->in[i].form, needs->reads[i], &before, after);
+        if (c->survives[i] && s->after[i] != after[0] && s->after[i] != after[1])
             return false;
         add_step(c->pricer, cost, &before, CLOSES_FORWARD, &cost->forward);
         if (!price_reach(c->pricer, c->view.tensor[i], &held, needs->saved[i], &saved,

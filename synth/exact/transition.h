@@ -1,9 +1,9 @@
 /* Transitions: every way to run one forward op together with its backward ops (private to synth).
  *
- * At a cut of the forward order a live tensor is in one form, and its gradient will be accumulated in another. A
- * transition takes the op's inputs from their states to its outputs' states and says what that adds to the iteration. It
- * is a *half*, the rules of the op and its backward ops, with plans for its parameters and with the conversions that the
- * states ask for.
+ * At a cut of the forward order a live tensor has one form that readers start from, and its gradient will be accumulated in
+ * another. A transition takes the op's inputs from their states to its outputs' states and says what that adds to the
+ * iteration. It is a *half*, the rules of the op and its backward ops, with plans for its parameters and with the conversions
+ * that the states ask for.
  *
  * The relaxation needs only the least cost of any transition between two states: an *arc*. Transitions themselves are
  * found where the search comes by. Ops that look alike share all of it. */
@@ -157,6 +157,17 @@ double choices_saved_memory(const Choices *choices, const Needs *needs,
 void choices_enumerate(Choices *choices);
 /* Fills arcs. */
 void choices_find_arcs(Choices *choices);
+
+/* Numbers of the forms that later ops may start from, after an input was converted by a step: the one that a priced collective
+ * made, or, where both are shards, the one that it was in; else both numbers are equal. What a free conversion makes they make
+ * anew; all that partial sums become a shard does too, and a replica everything, at the same prices. */
+static inline void choices_after(const Range *range, Form held, Form reads,
+                                 const Step *before, uint8_t after[2])
+{
+    bool both = form_is_gather(held) && form_is_gather(reads);
+    after[0] = range->form_at[before->closes ? reads : held];
+    after[1] = both ? range->form_at[held] : after[0];
+}
 
 /* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the loss's seed. */
 FormSet gradient_arrivals(const Graph *graph, TensorId tensor);

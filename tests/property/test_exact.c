@@ -9,7 +9,9 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/random_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static TensorId layer(GRand *rand, Graph *graph, TensorId x, uint32_t features,
                       uint32_t n)
@@ -207,8 +209,89 @@ static void test_the_search_is_exact(void **state)
     assert_true(20 * tally.shared <= n);
 }
 
+/* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for the one, by features for the other. */
+static Graph *graph_with_two_readers(void)
+{
+    enum { SAMPLES = 4, FEATURES = 8 };
+    const uint32_t dim[] = {SAMPLES, FEATURES}, square[] = {FEATURES, FEATURES};
+    Graph *graph = graph_new("two readers");
+    TensorId x = graph_input(graph, "x", DTYPE_F32, 2, dim),
+             labels = graph_input(graph, "labels", DTYPE_I64, 1, dim),
+             w0 = graph_parameter(graph, "w0", 2, square),
+             w = graph_parameter(graph, "w", 2, square);
+    const OpAttr none = {0};
+    TensorId z = graph_op(graph, OP_LINEAR, "z", none, 2, (TensorId[]){x, w0}, NULL);
+    TensorId p = graph_op(graph, OP_LOG_SOFTMAX, "p", none, 1, &z, NULL);
+    TensorId y = graph_op(graph, OP_LINEAR, "y", none, 2, (TensorId[]){p, w}, NULL);
+    TensorId q = graph_op(graph, OP_LOG_SOFTMAX, "q", none, 1, &p, NULL);
+    TensorId sum = graph_op(graph, OP_ADD, "sum", none, 2, (TensorId[]){q, y}, NULL);
+    TensorId r = graph_op(graph, OP_LOG_SOFTMAX, "r", none, 1, &sum, NULL);
+    TensorId loss =
+        graph_op(graph, OP_NLL_SUM, "loss", none, 2, (TensorId[]){r, labels}, NULL);
+    graph_differentiate(graph, loss, OPTIMIZER_SGD);
+    graph_seal(graph);
+    return graph;
+}
+
+/* Forms in which the forward reads a tensor, and those that priced collectives make of it. */
+static void forms_of(const Graph *graph, const Program *program, const char *name,
+                     uint32_t *read, uint32_t *made)
+{
+    *read = *made = 0;
+    for (uint32_t k = 0; k < program->n; k++) {
+        const Instr *instr = &program->instr[k];
+        if (instr->kind == INSTR_COLLECTIVE &&
+            (int)instr->collective < COLLECTIVES_PRICED &&
+            strcmp(graph_tensor(graph, instr->tensor)->name, name) == 0)
+            *made |= 1u << instr->to;
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(graph, instr->op);
+        for (uint32_t i = 0; i < op->n_in && op->pass == PASS_FORWARD; i++)
+            if (strcmp(graph_tensor(graph, op->in[i])->name, name) == 0)
+                *read |= 1u << instr->form[i];
+    }
+}
+
+/* A tensor is used in the form that it was made in after another one was made of it, where that pays: here 5.6 %. */
+static void test_a_tensor_is_kept_in_two_forms(void **state)
+{
+    (void)state;
+    static const double speed[] = {3, 2, 2, 1, 1};
+    enum { DEVICES = G_N_ELEMENTS(speed) };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = graph_with_two_readers();
+    double ratio[DEVICES];
+    view->n_devices = DEVICES;
+    for (uint32_t j = 0; j < DEVICES; j++) {
+        ratio[j] = speed[j] / 9;
+        view->device[j].rate = 3e6 * speed[j];
+    }
+    for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        view->collective[kind] = (LinkCost){.latency_s = 1e-5, .bandwidth = 1e6};
+    g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+    const SynthOptions options = {0};
+    g_auto(SynthResult) result;
+    synth_search(space, view, ratio, &options, &result, &error);
+    assert_no_error(error);
+    assert_true(result.optimal);
+    uint32_t read, made;
+    forms_of(graph, result.program, "p", &read, &made);
+    assert_int_equal(read, 1u << FORM_GATHER0 | 1u << form_gather(1));
+    assert_int_equal(made, 1u << form_gather(1));
+    g_autoptr(Brute) b = brute_new(graph, view, ratio);
+    assert_true(brute_least(b, result.time_s * (1 - 1e-9), UINT64_C(1) << 40) ==
+                INFINITY);
+    assert_true(brute_least(b, result.time_s * (1 + 1e-9), UINT64_C(1) << 40) < INFINITY);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_search_is_exact)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_search_is_exact),
+        cmocka_unit_test(test_a_tensor_is_kept_in_two_forms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

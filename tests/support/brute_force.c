@@ -45,6 +45,27 @@ static void each_backward(Brute *b, OpId id, uint32_t k, const Forms saved[MAX_I
         each_backward(b, id, k + 1, saved, run, visit, data);
 }
 
+/* Whether a forward op after `id` reads a tensor. */
+static bool read_later(const Brute *b, OpId id, TensorId tensor)
+{
+    bool later = false;
+    for (OpId k = id + 1; k < b->n_ops; k++)
+        for (uint32_t i = 0; i < graph_get_op(b->graph, k)->n_in; i++)
+            later |= graph_get_op(b->graph, k)->in[i] == tensor;
+    return later;
+}
+
+/* The next choice of inputs whose forms before the op are kept; false after the last, then none are. */
+static bool next_keeps(Brute *b, OpId id)
+{
+    for (uint32_t i = 0; i < b->unit[id].n_in; i++) {
+        TensorId tensor = graph_get_op(b->graph, id)->in[b->unit[id].in[i]];
+        if ((b->keeps[id][i] = !b->keeps[id][i] && read_later(b, id, tensor)))
+            return true;
+    }
+    return false;
+}
+
 /* Visits every way to run an op and its backward from the forms held, which are restored after. */
 static void each_run(Brute *b, OpId id, Visit visit, void *data)
 {
@@ -53,16 +74,17 @@ static void each_run(Brute *b, OpId id, Visit visit, void *data)
     for (uint32_t i = 0; i < op->n_in; i++)
         held[i] = b->held[op->in[i]];
     for (b->rule[id] = 0; b->rule[id] < b->n_rules[id] && b->steps < b->max_steps;
-         b->rule[id]++) {
-        Run run = {.forward.comm_s = 0};
-        Forms saved[MAX_IN];
-        uint32_t rule = b->rule[id];
-        if (brute_forward(b, id, saved, &run.forward))
-            each_backward(b, id, 0, saved, &run, visit, data);
-        b->rule[id] = rule;
-        for (uint32_t i = 0; i < op->n_in; i++)
-            b->held[op->in[i]] = held[i];
-    }
+         b->rule[id]++)
+        do {
+            Run run = {.forward.comm_s = 0};
+            Forms saved[MAX_IN];
+            uint32_t rule = b->rule[id];
+            if (brute_forward(b, id, saved, &run.forward))
+                each_backward(b, id, 0, saved, &run, visit, data);
+            b->rule[id] = rule;
+            for (uint32_t i = 0; i < op->n_in; i++)
+                b->held[op->in[i]] = held[i];
+        } while (next_keeps(b, id));
 }
 
 /* Forms of the activations that are made before op `id` and read from it on. */

@@ -71,6 +71,9 @@ typedef struct {
     uint32_t rule[MAX_OPS]; /* index in all */
     Form sum[MAX_TENSORS];  /* form that gradients of an activation are accumulated in */
     Place place[MAX_TENSORS];
+    bool keeps
+        [MAX_OPS]
+        [MAX_IN]; /* later ops start from the form that the input had before it was converted */
     Form held[MAX_TENSORS]; /* of activations, as the forward goes on */
     Program *program;       /* where it is written; NULL: only priced */
     double below_s;         /* programs that take longer do not matter */
@@ -85,7 +88,8 @@ bool brute_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* Prices the conversions of all tensors. */
 void brute_find_ways(Brute *b);
 
-/* Before the forward op: its activations; a collective replaces the form it starts from. saved: what its backward finds. */
+/* Before the forward op: its activations; a collective replaces the form it starts from, unless that is kept. saved: what its
+ * backward finds. */
 bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion);
 /* dy, from the form it was accumulated in, and saved tensors; then the backward ops. */
 bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],

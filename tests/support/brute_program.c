@@ -188,7 +188,7 @@ bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion)
         saved[i] = 1u << b->held[x];
         if (!convert(b, x, &saved[i], 1u << form, &own))
             return false;
-        if (own.closes)
+        if (own.closes && !b->keeps[id][i])
             b->held[x] = form;
         portion->closes |= own.closes;
         portion->comm_s += own.comm_s;
