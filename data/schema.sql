@@ -10,9 +10,10 @@ CREATE TABLE run (
     started TEXT NOT NULL  -- UTC, ISO 8601
 ) STRICT;
 
--- One evaluated configuration. NULL: does not apply, or infinite.
+-- One evaluated configuration of an experiment; what several experiments ask for has a row in each. NULL: does not
+-- apply, or infinite.
 CREATE TABLE result (
-    hash       TEXT NOT NULL UNIQUE -- SHA-256 of config
+    hash       TEXT NOT NULL -- SHA-256 of config
                CHECK (length(hash) = 64 AND hash NOT GLOB '*[^0-9a-f]*'),
     run        INTEGER NOT NULL REFERENCES run (id),
     experiment TEXT NOT NULL,
@@ -38,7 +39,8 @@ CREATE TABLE result (
     computation_s     REAL,
     search_time_s     REAL, -- wall clock, as the next
     balance_time_s    REAL,
-    detail            TEXT CHECK (detail IS NULL OR json_valid(detail))
+    detail            TEXT CHECK (detail IS NULL OR json_valid(detail)),
+    UNIQUE (hash, experiment)
 ) STRICT;
 
 CREATE INDEX result_run ON result (run);

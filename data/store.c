@@ -13,7 +13,7 @@
 
 enum {
     APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
-    SCHEMA_VERSION = 1,
+    SCHEMA_VERSION = 2,
     BUSY_MS = 60 * 1000,  /* how long to wait for other writers */
     RETRY_US = 10 * 1000, /* between attempts that SQLite itself does not repeat */
 };
@@ -22,7 +22,7 @@ struct Store {
     char *file;
     sqlite3 *db;
     bool writable;
-    sqlite3_stmt *has, *put, *add_run;
+    sqlite3_stmt *has, *adopt, *put, *add_run;
     char *command; /* of this invocation; NULL before store_begin_run */
     char *started;
     sqlite3_int64 run; /* its row; 0 until its first result is written */
@@ -270,20 +270,27 @@ static bool prepare(const Store *store, const char *sql, sqlite3_stmt **statemen
            failed(store, KILTER_ERROR_INPUT, "use the store", error);
 }
 
+/* Columns of a result that do not depend on the experiment. */
+#define COLUMNS                                                                       \
+    "hash, config, model, cluster, planner, fidelity, granularity, status, message, " \
+    "ratios, detail, run, gpus, seed, optimal, stages, peak_memory_bytes, "           \
+    "iteration_time_s, fractional_time_s, lower_bound_s, gap, communication_s, "      \
+    "computation_s, search_time_s, balance_time_s"
+
 static bool prepare_statements(Store *store, GError **error)
 {
-    static const char has[] = "SELECT 1 FROM result WHERE hash = ?";
+    static const char has[] = "SELECT 1 FROM result WHERE hash = ?2 AND experiment = ?1";
+    static const char adopt[] =
+        "INSERT INTO result (experiment, " COLUMNS ") SELECT ?1, " COLUMNS
+        " FROM result WHERE hash = ?2 LIMIT 1 ON CONFLICT DO NOTHING";
     static const char add_run[] =
         "INSERT INTO run (command, version, host, started) VALUES (?, ?, ?, ?)";
     static const char put[] =
-        "INSERT INTO result (hash, experiment, config, model, cluster, planner, fidelity,"
-        " granularity, status, message, ratios, detail, run, gpus, seed, optimal, stages,"
-        " peak_memory_bytes, iteration_time_s, fractional_time_s, lower_bound_s, gap,"
-        " communication_s, computation_s, search_time_s, balance_time_s)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?) ON CONFLICT (hash) DO NOTHING";
+        "INSERT INTO result (experiment, " COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
     return prepare(store, has, &store->has, error) &&
-           (!store->writable || (prepare(store, add_run, &store->add_run, error) &&
+           (!store->writable || (prepare(store, adopt, &store->adopt, error) &&
+                                 prepare(store, add_run, &store->add_run, error) &&
                                  prepare(store, put, &store->put, error)));
 }
 
@@ -330,6 +337,7 @@ void store_close(Store *store)
     if (!store)
         return;
     sqlite3_finalize(store->has);
+    sqlite3_finalize(store->adopt);
     sqlite3_finalize(store->put);
     sqlite3_finalize(store->add_run);
     sqlite3_close(store->db);
@@ -355,22 +363,33 @@ bool store_begin_run(Store *store, const char *command, GError **error)
     return true;
 }
 
-bool store_has(Store *store, const char *hash, bool *has, GError **error)
-{
-    sqlite3_bind_text(store->has, 1, hash, -1, SQLITE_STATIC);
-    int code = sqlite3_step(store->has);
-    *has = code == SQLITE_ROW;
-    bool ok = *has || code == SQLITE_DONE ||
-              failed(store, KILTER_ERROR_FAILED, "look up a result", error);
-    sqlite3_reset(store->has);
-    return ok;
-}
-
 /* Runs an INSERT whose parameters are bound. */
 static bool insert(sqlite3_stmt *statement)
 {
     sqlite3_step(statement);
     return sqlite3_reset(statement) == SQLITE_OK; /* which repeats what the step said */
+}
+
+static void bind_key(sqlite3_stmt *statement, const char *experiment, const char *hash)
+{
+    sqlite3_bind_text(statement, 1, experiment, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, hash, -1, SQLITE_STATIC);
+}
+
+bool store_has(Store *store, const char *experiment, const char *hash, bool *has,
+               GError **error)
+{
+    bind_key(store->has, experiment, hash);
+    int code = sqlite3_step(store->has);
+    *has = code == SQLITE_ROW;
+    bool ok = *has || code == SQLITE_DONE;
+    sqlite3_reset(store->has);
+    if (ok && !*has && store->writable) {
+        bind_key(store->adopt, experiment, hash);
+        ok = insert(store->adopt);
+        *has = ok && sqlite3_changes(store->db) > 0;
+    }
+    return ok || failed(store, KILTER_ERROR_FAILED, "look up a result", error);
 }
 
 static bool insert_run(const Store *store)
@@ -386,10 +405,10 @@ static bool insert_run(const Store *store)
 static bool insert_result(const Store *store, sqlite3_int64 run,
                           const StoreResult *result)
 {
-    const char *text[] = {result->hash,     result->experiment,  result->config,
-                          result->model,    result->cluster,     result->planner,
-                          result->fidelity, result->granularity, result->status,
-                          result->message,  result->ratios,      result->detail};
+    const char *text[] = {result->experiment, result->hash,        result->config,
+                          result->model,      result->cluster,     result->planner,
+                          result->fidelity,   result->granularity, result->status,
+                          result->message,    result->ratios,      result->detail};
     const sqlite3_int64 integer[] = {run,
                                      result->gpus,
                                      (sqlite3_int64)result->seed,

@@ -1,7 +1,8 @@
 /* The result store: one SQLite file that sweeps write and figures read.
  *
  * Numbered invariants:
- *   1. A result is identified by the hash of its effective configuration; a store holds each once.
+ *   1. A result is identified by the hash of its effective configuration; an experiment holds each once, and what another
+ *      one has evaluated becomes its own.
  *   2. A result is written in one transaction with everything that leads back to it (run, configuration, seed, version).
  *   3. A file that is not a Kilter store, or of another schema version, is refused and left untouched.
  *   4. Opening creates nothing but the file itself and SQLite's own journals.
@@ -46,10 +47,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Store, store_close)
 /* Registers this invocation (command line, version, host); results written afterwards refer to it. */
 bool store_begin_run(Store *store, const char *command, GError **error);
 
-/* Whether a result of that configuration is there. */
-bool store_has(Store *store, const char *hash, bool *has, GError **error);
+/* Whether the experiment has a result of that configuration. If another one has, and the store is open for writing, a
+ * copy, which leads back to the same run, becomes this experiment's. */
+bool store_has(Store *store, const char *experiment, const char *hash, bool *has,
+               GError **error);
 
-/* Adds a result; an existing one of the same hash is kept. */
+/* Adds a result; one that the experiment has of the same hash is kept. */
 bool store_put(Store *store, const StoreResult *result, GError **error);
 
 /* Runs a query of one or more columns and hands each row as text columns (NULL for NULL) to `row`. */

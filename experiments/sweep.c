@@ -204,7 +204,8 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     for (uint32_t i = 0; i < experiment_count(experiment); i++) {
         const Configuration *configuration = experiment_at(experiment, i);
         bool has = false;
-        if (!store_has(store, configuration->hash, &has, error))
+        if (!store_has(store, experiment_name(experiment), configuration->hash, &has,
+                       error))
             return NULL;
         if (!has)
             g_ptr_array_add(list, (gpointer)configuration);

@@ -250,7 +250,8 @@ bool exec_report_store(const ExecReport *report, const char *file, const char *c
     g_autoptr(Store) store = store_open(file, error);
     bool has = false;
     if (!store || !store_begin_run(store, command, error) ||
-        !store_has(store, hash, &has, error) || !store_put(store, &row, error))
+        !store_has(store, row.experiment, hash, &has, error) ||
+        !store_put(store, &row, error))
         return false;
     *kept = !has;
     return true;

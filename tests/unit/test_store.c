@@ -227,11 +227,34 @@ static void test_1_a_configuration_is_held_once(void **state)
     assert_query(store, "SELECT iteration_time_s FROM result", "0.5\n");
 
     bool has = false;
-    assert_true(store_has(store, again.hash, &has, &error));
+    assert_true(store_has(store, again.result.experiment, again.hash, &has, &error));
     assert_true(has);
     g_auto(Row) other = row_of(1);
-    assert_true(store_has(store, other.hash, &has, &error));
+    assert_true(store_has(store, other.result.experiment, other.hash, &has, &error));
     assert_false(has);
+}
+
+/* What two experiments of one store ask for is evaluated once, and is in both. */
+static void test_1_another_experiments_result_is_taken_over(void **state)
+{
+    const Place *place = *state;
+    g_autoptr(Store) store = open_store(place->file);
+    put(store, 0);
+    g_auto(Row) row = row_of(0);
+    GError *error = NULL;
+    bool has = false;
+    g_autoptr(Store) reader = open_read(place->file);
+    assert_true(store_has(reader, "other", row.hash, &has, &error));
+    assert_false(has);
+    for (int i = 0; i < 2; i++) {
+        assert_true(store_has(store, "other", row.hash, &has, &error));
+        assert_true(has);
+    }
+    assert_query(store,
+                 "SELECT count(*), count(DISTINCT experiment), count(DISTINCT run),"
+                 " count(DISTINCT config), min(iteration_time_s), max(iteration_time_s)"
+                 " FROM result",
+                 "2|2|1|1|0.5|0.5\n");
 }
 
 static void test_1_the_hash_is_the_configurations(void **state)
@@ -443,7 +466,7 @@ static void test_3_foreign_files(void **state)
 static void test_3_foreign_databases(void **state)
 {
     const Place *place = *state;
-    run_sql(place->file, "CREATE TABLE result (hash TEXT); PRAGMA user_version = 1");
+    run_sql(place->file, "CREATE TABLE result (hash TEXT); PRAGMA user_version = 2");
     assert_refused(place, "not a Kilter store");
     run_sql(place->file, "PRAGMA journal_mode = WAL; PRAGMA application_id = 7");
     assert_refused(place, "not a Kilter store");
@@ -456,10 +479,10 @@ static void test_3_other_versions(void **state)
     static const struct {
         const char *sql, *message;
     } row[] = {
-        {"PRAGMA user_version = 2",
-         "schema version 2, expected version 1; left untouched"},
-        {"PRAGMA user_version = 0", "schema version 0, expected version 1"},
-        {"PRAGMA user_version = -1", "schema version -1, expected version 1"},
+        {"PRAGMA user_version = 3",
+         "schema version 3, expected version 2; left untouched"},
+        {"PRAGMA user_version = 0", "schema version 0, expected version 2"},
+        {"PRAGMA user_version = -1", "schema version -1, expected version 2"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         run_sql(place->file, row[i].sql);
@@ -613,7 +636,7 @@ static void resume(const char *file, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         g_auto(Row) row = row_of(i);
         bool has = false;
-        if (!store_has(store, row.hash, &has, NULL))
+        if (!store_has(store, row.result.experiment, row.hash, &has, NULL))
             _exit(1);
         if (!has && !store_put(store, &row.result, NULL))
             _exit(1);
@@ -668,6 +691,7 @@ int main(void)
         STORE_TEST(test_a_result_comes_back),
         STORE_TEST(test_what_is_not_finite_is_null),
         STORE_TEST(test_1_a_configuration_is_held_once),
+        STORE_TEST(test_1_another_experiments_result_is_taken_over),
         STORE_TEST(test_1_the_hash_is_the_configurations),
         STORE_TEST(test_2_all_of_a_result_or_nothing),
         STORE_TEST(test_2_no_result_without_a_run),
