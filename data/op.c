@@ -35,6 +35,12 @@ bool op_kind_is_view(OpKind kind)
     return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE;
 }
 
+bool op_kind_is_elementwise(OpKind kind)
+{
+    return !strpbrk(op_kind_signature(kind),
+                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+}
+
 OpKind op_kind_from_name(const char *name)
 {
     OpKind kind = 0;

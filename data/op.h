@@ -124,6 +124,9 @@ const char *op_kind_flops(OpKind kind);
 /* Whether the kind moves no data: its output is its input's memory under another shape. */
 bool op_kind_is_view(OpKind kind);
 
+/* Whether every element of the output depends on the inputs' elements in its place alone. */
+bool op_kind_is_elementwise(OpKind kind);
+
 /* The kind of that name, or OP_KINDS. */
 OpKind op_kind_from_name(const char *name);
 

@@ -176,12 +176,6 @@ static bool free_at(const Liveness *l, Instance instance, uint32_t i)
            (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
 }
 
-static bool is_elementwise(OpKind kind)
-{
-    return !strpbrk(op_kind_signature(kind),
-                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-}
-
 static bool same_layout(const Liveness *l, Instance a, Instance b)
 {
     const Tensor *x = graph_tensor(l->graph, a.tensor),
@@ -205,7 +199,7 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, Instance made)
 
     if (op_kind_is_view(op->kind))
         return l->buffer[sim_instance_cell(&used[0])];
-    if (!is_elementwise(op->kind) || op->n_out > 1)
+    if (!op_kind_is_elementwise(op->kind) || op->n_out > 1)
         return NO_BUFFER;
     for (uint32_t k = 0; k < n_used; k++)
         if (free_at(l, used[k], i) && !buffer_of(l, used[k])->at_rest &&

@@ -69,13 +69,16 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
     FormSet reduce = (FormSet)(1u << FORM_REDUCE);
     if (!pricer->charges)
         return 0;
-    double charge = price_memory(pricer, SYNTH_POINT_BACKWARD,
-                                 graph_gradient(graph, parameter), made);
+    TensorId gradient = graph_gradient(graph, parameter);
+    double charge = price_memory(pricer, SYNTH_POINT_BACKWARD, gradient, made);
     for (SynthPoint point = 0; point < SYNTH_POINTS; point++) {
         charge += price_memory(pricer, point, parameter, plan->rest);
         for (uint32_t i = 2; i < update->n_in; i++)
             charge += price_memory(pricer, point, update->in[i], plan->update);
     }
+    if (graph_get_op(graph, graph_tensor(graph, gradient)->producer)->of >
+        pricer->fullest)
+        return charge + price_memory(pricer, SYNTH_POINT_FORWARD, gradient, made);
     if (plan->rest == FORM_IDENTITY) /* slices of a replica are views */
         kept &= reduce;
     for (Form form = 0; form < FORM_MAX; form++)
@@ -120,8 +123,8 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read,
     plan->initial = initial.inner;
     times_add(pricer, &plan->work, &gradient_step.inner);
     plan->tail = final.inner;
-    plan->comm_s = initial.comm_s + gradient_step.comm_s + final.comm_s +
-                   parameter_plan_memory(pricer, parameter, kept, made, plan);
+    plan->charge_s = parameter_plan_memory(pricer, parameter, kept, made, plan);
+    plan->comm_s = initial.comm_s + gradient_step.comm_s + final.comm_s + plan->charge_s;
     plan->closes = gradient_step.closes || final.closes;
     return true;
 }
@@ -129,8 +132,9 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read,
 static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
                            const ParameterPlan *b)
 {
-    return (b->closes || !a->closes) &&
-           a->comm_s + times_excess(pricer, &a->initial, &b->initial) +
+    double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
+    return (b->closes || !a->closes) && more >= 0 &&
+           a->comm_s + more + times_excess(pricer, &a->initial, &b->initial) +
                    times_excess(pricer, &a->work, &b->work) +
                    times_excess(pricer, &a->tail, &b->tail) <=
                b->comm_s;

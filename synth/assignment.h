@@ -24,8 +24,8 @@ typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
     bool closes;       /* some gradient or updated value is communicated */
     /* Communication of the parameter before the forward, of its gradient, and of the
-     * updated value back to `rest`; and the charge for memory. */
-    double comm_s;
+     * updated value back to `rest`; and the charge for memory, which is charge_s. */
+    double comm_s, charge_s;
     Times initial; /* inner communication before the forward */
     Times work;    /* of the update, and inner communication before it */
     Times tail;    /* inner communication after it */

@@ -119,6 +119,55 @@ static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward
     }
 }
 
+bool price_makes_beside(const Graph *graph, OpId backward)
+{
+    const Op *op = graph_get_op(graph, backward);
+    return !op_kind_is_view(op->kind) &&
+           !(op_kind_is_elementwise(op->kind) && op->n_out == 1);
+}
+
+/* Bytes of activations' gradients while the first backward op of `op` runs. */
+static double bytes_beside(const Graph *graph, const Op *op, OpId backward)
+{
+    const Op *b = graph_get_op(graph, backward);
+    double bytes = 0;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        for (uint32_t i = 0; i < b->n_in; i++)
+            if (b->in[i] == graph_gradient(graph, op->out[o]) &&
+                graph_tensor(graph, b->in[i])->role == ROLE_GRADIENT)
+                bytes += (double)tensor_bytes(graph_tensor(graph, b->in[i]));
+    for (uint32_t o = 0; o < b->n_out && price_makes_beside(graph, backward); o++)
+        if (!sim_is_held(graph, graph_tensor(graph, b->out[o])))
+            bytes += (double)tensor_bytes(graph_tensor(graph, b->out[o]));
+    return bytes;
+}
+
+/* Where activations weigh most if all of them are whole. */
+static OpId find_fullest(const Graph *graph, const OpId *saver)
+{
+    OpId fullest = 0;
+    double most = -1, saved = 0;
+    g_autofree double *paid = g_new0(double, graph_n_ops(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (saver[t] != GRAPH_NONE)
+            paid[saver[t]] += (double)tensor_bytes(graph_tensor(graph, t));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass != PASS_FORWARD)
+            continue;
+        OpId backward[MAX_BACKWARD];
+        saved += paid[id];
+        double bytes = saved;
+        if (backward_ops(graph, id, backward) > 0)
+            bytes += bytes_beside(graph, op, backward[0]);
+        if (bytes >= most) {
+            most = bytes;
+            fullest = id;
+        }
+    }
+    return fullest;
+}
+
 static void find_savers(Pricer *pricer)
 {
     const Graph *graph = pricer->graph;
@@ -137,6 +186,7 @@ static void find_savers(Pricer *pricer)
         for (uint32_t i = 0; i < op->n_in; i++)
             find_saver(pricer, id, n, backward, op->in[i], paid);
     }
+    pricer->fullest = find_fullest(graph, pricer->saver);
 }
 
 /* memory_s: as in SynthOptions. */

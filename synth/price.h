@@ -59,13 +59,15 @@ typedef struct {
         part; /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time */
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
-    bool charges;                    /* memory is charged for */
+    bool charges;  /* memory is charged for */
+    bool rationed; /* and limited: what takes longer but is charged less is not worse */
     SynthBytes charge[SYNTH_POINTS]; /* seconds a byte, summed over devices */
     OpId *
         saver; /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL without charges */
-    bool direct; /* one collective a conversion, never two: HAP's own search */
-    bool inner;  /* some device is a machine of several GPUs, which communicate inside */
-    bool exact;  /* false if there were more classes than fit: the largest were kept */
+    OpId fullest; /* the forward op whose backward is SYNTH_POINT_FORWARD */
+    bool direct;  /* one collective a conversion, never two: HAP's own search */
+    bool inner;   /* some device is a machine of several GPUs, which communicate inside */
+    bool exact;   /* false if there were more classes than fit: the largest were kept */
 } Pricer;
 
 /* memory_s: as in SynthOptions. */
@@ -116,6 +118,9 @@ static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
     for (uint32_t h = 0; h < pricer->n_classes; h++)
         sum->s[h] += a->s[h];
 }
+
+/* Whether what a backward op makes takes memory beside the gradient that it reads: it may not take its place. */
+bool price_makes_beside(const Graph *graph, OpId backward);
 
 /* Whether a tensor may be held in a form: sharded dims need units > 1. */
 bool price_can_hold(const Graph *graph, TensorId tensor, Form form);

@@ -73,8 +73,9 @@ bool synth_pins_hold(const SynthPins *pins, const Graph *graph, const Program *p
 /* Points of an iteration at which memory is charged for. What is counted of a program is alive at once: never more than its
  * peak (sim/sim.h, "Memory").
  *
- *     FORWARD    the loss is there: parameters and optimizer states at rest, the other forms of parameters that the backward
- *                reads, saved activations
+ *     FORWARD    the backward begins, or is at the op where activations weigh most: parameters and optimizer states at rest,
+ *                the other forms of parameters that the backward still reads, activations saved for it, what the op reads
+ *                and makes, parameters' gradients made before it
  *     BACKWARD   all gradients are there: parameters and optimizer states at rest, parameters' gradients as they are made */
 typedef enum { SYNTH_POINT_FORWARD, SYNTH_POINT_BACKWARD, SYNTH_POINTS } SynthPoint;
 
@@ -193,14 +194,24 @@ typedef struct {
     double upper_s; /* time of a plan */
     /* As in SynthOptions: any multipliers >= 0 of the memory constraint (Lagrange). The bound is then one on what fits. */
     const double *memory_s;
-    gint64 deadline_us; /* as in SynthOptions */
+    /* With multipliers, if it is above 0: the bound is one on what keeps the constraint that they make of all, bytes weighted by
+     * them. It is the better one, by what multipliers leave open, and takes longer. Programs that differ by less than about this
+     * part of their time or memory count as one, by the better of each. */
+    double tolerance;
+    uint32_t n_programs; /* with a tolerance: how many to return */
+    gint64 deadline_us;  /* as in SynthOptions */
 } SynthBox;
 
 typedef struct {
     double bound_s;
     SynthBytes bytes
         [SYNTH_POINTS]; /* with multipliers: of the program that attains the bound, or nearly */
+    GPtrArray *
+        programs; /* Program that keep the weighted constraint, those of least time first */
 } SynthBound;
+
+void synth_bound_clear(SynthBound *bound);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthBound, synth_bound_clear)
 
 /* A lower bound on the time of every program of the space at every ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1
  * (one segment, no buckets); upper_s if it is at least that. The bound becomes exact as the box shrinks, but for what the

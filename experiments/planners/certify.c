@@ -126,7 +126,7 @@ static bool bound_box(const Certifier *c, Box *box, GError **error)
                        .upper_s = c->upper_s,
                        .memory_s = charge,
                        .deadline_us = c->options->deadline_us};
-    SynthBound bound;
+    g_auto(SynthBound) bound = {0};
     if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = bound.bound_s;

@@ -56,7 +56,7 @@ static bool find_lack(const ClusterView *view, const PlannerOptions *options, bo
                     .upper_s = ENOUGH * memory,
                     .memory_s = weight,
                     .deadline_us = options->deadline_us};
-    SynthBound bound;
+    g_auto(SynthBound) bound = {0};
     if (!synth_bound(options->space, view, &box, &bound, error))
         return false;
     lack->missing = bound.bound_s / lack->n;

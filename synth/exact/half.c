@@ -41,11 +41,40 @@ static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet
     return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
 }
 
+/* Charge for what the op's first backward op reads of dy, at least a shard if it reads one, and makes. */
+static double working_charge(const Choices *c, const Choice *choice)
+{
+    const Graph *graph = c->pricer->graph;
+    double charge = 0;
+    if (c->view.n_backward == 0)
+        return 0;
+    const OpReads *first = &c->view.backward[0];
+    for (uint32_t i = 0; i < first->n_in; i++) {
+        TensorId dy = graph_get_op(graph, first->op)->in[i];
+        uint8_t slot = first->slot[i];
+        if (slot < SLOT_DY || slot >= SLOT_DY + TRANSITION_OUT)
+            continue;
+        bool cut = (choice->wanted[slot] &
+                    (FormSet) ~(form_bit(FORM_IDENTITY) | form_bit(FORM_REDUCE))) != 0;
+        charge += price_memory(c->pricer, SYNTH_POINT_FORWARD, dy,
+                               cut ? FORM_GATHER0 : FORM_IDENTITY);
+    }
+    for (uint32_t o = 0; o < first->n_out && price_makes_beside(graph, first->op); o++) {
+        TensorId made = graph_get_op(graph, first->op)->out[o];
+        if (!sim_is_held(graph, graph_tensor(graph, made)))
+            charge += price_memory(c->pricer, SYNTH_POINT_FORWARD, made,
+                                   choice->made[first->makes[o]]);
+    }
+    return charge;
+}
+
 double choices_saved_memory(const Choices *c, const Needs *needs, const Choice *choice)
 {
     double charge = 0;
-    if (!c->pricer->charges)
+    if (!c->pricer->charges || c->view.op > c->pricer->fullest)
         return 0;
+    if (c->view.op == c->pricer->fullest)
+        charge = working_charge(c, choice);
     for (uint32_t o = 0; o < c->op->n_out; o++)
         charge +=
             saved_charge(c, c->op->out[o], needs->out[o], choice->wanted[SLOT_OUT + o]);

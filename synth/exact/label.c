@@ -1,5 +1,7 @@
 #include "synth/exact/label.h"
 
+#include <math.h>
+
 void label_table_empty(LabelTable *table)
 {
     if (!table->labels) {
@@ -21,37 +23,61 @@ void label_table_clear(LabelTable *table)
     *table = (LabelTable){0};
 }
 
-/* Equation (1). Without a final step the updates join an earlier stage, so they are worth at most what they are with. */
-static bool dominates(const Pricer *pricer, const Label *a, const Label *b)
+/* Equation (1): upper bound of how much longer an iteration with `a` can be than with `b`, without the charge where memory is
+ * rationed. Without a final step the updates join an earlier stage, so they are worth at most what they are with. */
+static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
 {
-    return a->final == b->final && a->begun == b->begun &&
-           a->closed_s + times_max_difference(pricer, &a->initial, &b->initial) +
-                   times_max_difference(pricer, &a->forward, &b->forward) +
-                   times_max_difference(pricer, &a->backward, &b->backward) +
-                   times_max_difference(pricer, &a->update, &b->update) +
-                   times_max_difference(pricer, &a->tail, &b->tail) <=
-               b->closed_s;
+    double charge = pricer->rationed ? a->charge_s - b->charge_s : 0;
+    return a->closed_s - b->closed_s - charge +
+           times_max_difference(pricer, &a->initial, &b->initial) +
+           times_max_difference(pricer, &a->forward, &b->forward) +
+           times_max_difference(pricer, &a->backward, &b->backward) +
+           times_max_difference(pricer, &a->update, &b->update) +
+           times_max_difference(pricer, &a->tail, &b->tail);
 }
 
-void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label)
+/* Whether `a` dominates `b`, or, within the tolerance, stands for it; then its drift takes in b's. */
+static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Label *b)
 {
-    Label *all = (Label *)(void *)table->labels->data;
+    if (a->final != b->final || a->begun != b->begun)
+        return false;
+    double charge_s = pricer->rationed ? a->charge_s - b->charge_s : 0;
+    if (charge_s > tolerance * a->charge_s)
+        return false;
+    double longer_s = longer_by(pricer, a, b);
+    double drift_s = fmax(a->drift_s, longer_s + b->drift_s);
+    double drift_charge_s = fmax(a->drift_charge_s, charge_s + b->drift_charge_s);
+    if (longer_s > tolerance * a->closed_s ||
+        (tolerance > 0 &&
+         (drift_s > tolerance * a->closed_s || drift_charge_s > tolerance * a->charge_s)))
+        return false;
+    a->drift_s = drift_s;
+    a->drift_charge_s = drift_charge_s;
+    return true;
+}
+
+void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
+                     const Label *label)
+{
+    Label *all = (Label *)(void *)table->labels->data, copy = *label;
     uint32_t state = index_add(&table->states, label->state), none = LABEL_NONE;
     if (state == table->first->len)
         g_array_append_val(table->first, none);
     uint32_t *first = &g_array_index(table->first, uint32_t, state), worse = LABEL_NONE;
     for (uint32_t i = *first; i != LABEL_NONE; i = all[i].next) {
-        if (dominates(pricer, &all[i], label))
+        if (replaces(pricer, 0, &all[i], label))
             return;
-        if (worse == LABEL_NONE && dominates(pricer, label, &all[i]))
+        if (worse == LABEL_NONE && replaces(pricer, 0, &copy, &all[i]))
             worse = i;
     }
-    Label copy = *label;
     if (worse != LABEL_NONE) {
         copy.next = all[worse].next;
         all[worse] = copy;
         return;
     }
+    for (uint32_t i = *first; tolerance > 0 && i != LABEL_NONE; i = all[i].next)
+        if (replaces(pricer, tolerance, &all[i], label))
+            return;
     copy.next = *first;
     *first = table->labels->len;
     g_array_append_val(table->labels, copy);
@@ -64,6 +90,7 @@ Label label_extend(const Pricer *pricer, const Label *label, const Transition *t
     Label next = *label;
     next.transition = transition;
     next.closed_s += cost->comm_s;
+    next.charge_s += cost->charge_s;
     next.final |= (cost->closes & CLOSES_FINAL) != 0;
     if (cost->closes & CLOSES_FORWARD) {
         if (!next.begun && pricer->inner)

@@ -8,7 +8,11 @@
  *     c1 + max(i1 - i2) + max(f1 - f2) + max(b1 - b2) + max(u1 - u2)
  *        + max(t1 - t2) <= c2                                             (max over device classes)     (1)
  *
- * since max(f1 + x) <= max(f2 + x) + max(f1 - f2), also where the differences are negative. */
+ * since max(f1 + x) <= max(f2 + x) + max(f1 - f2), also where the differences are negative.
+ *
+ * Where memory is limited (Pricer.rationed) a label has a time, without the charge for memory, and a charge; it dominates what
+ * takes as long and is charged as much. Very many differ by little; then one of them stands for others, and says how much
+ * better those may be than itself (its drift), in time and in charge: at most a tolerance times its own cost. */
 #ifndef KILTER_SYNTH_EXACT_LABEL_H
 #define KILTER_SYNTH_EXACT_LABEL_H
 
@@ -21,7 +25,9 @@ typedef struct {
     bool begun;      /* the forward's first stage is closed, but for `initial` */
     bool final; /* something is communicated in the final step; else the updates join the
                    stage before */
-    double closed_s;                                /* c */
+    double closed_s;                                /* c, with */
+    double charge_s;                                /* the charge for memory */
+    double drift_s, drift_charge_s;                 /* of what it stands for */
     Times initial, forward, backward, update, tail; /* i, f, b, u, t */
     const Transition *transition;                   /* that led here; NULL at the start */
 } Label;
@@ -38,8 +44,10 @@ typedef struct {
 void label_table_empty(LabelTable *table);
 void label_table_clear(LabelTable *table);
 
-/* Adds a label unless one of its state dominates it; a label that it dominates is overwritten. */
-void label_table_add(LabelTable *table, const Pricer *pricer, const Label *label);
+/* Adds a label unless one of its state dominates it or, within the tolerance, stands for it; a label that it dominates is
+ * overwritten. */
+void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
+                     const Label *label);
 
 /* The label after a transition; its state and parent are the caller's. */
 Label label_extend(const Pricer *pricer, const Label *label,

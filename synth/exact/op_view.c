@@ -246,6 +246,10 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
         g_string_append_c(key, graph_gradient(graph, op->out[o]) != GRAPH_NONE);
     if (pricer->pins)
         describe_pins(key, pricer, view);
+    if (pricer->charges)
+        g_string_append_c(key, view->op < pricer->fullest    ? 0
+                               : view->op == pricer->fullest ? 1
+                                                             : 2);
     for (uint32_t o = 0; pricer->charges && o < op->n_out; o++)
         g_string_append_c(key, pricer->saver[op->out[o]] == view->op);
     for (uint32_t i = 0; pricer->charges && i < view->n_in; i++)

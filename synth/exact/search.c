@@ -14,6 +14,8 @@ typedef struct {
     LabelTable *table; /* [cut] */
     double limit_s;    /* labels that cannot do better are dropped */
     double upper_s;    /* time of a known program */
+    double free_s;     /* the charge for all memory that there is */
+    double tolerance;  /* of labels, where memory is rationed */
     double
         proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
     bool complete; /* no label was lost to a beam or the deadline */
@@ -87,8 +89,9 @@ static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const 
         next.parent = index;
         check_consistent(s, id, label, to, t);
         s->expansions++;
-        if (bound_of(s, id + 1, &next) <= s->limit_s * slack)
-            label_table_add(&s->table[id + 1], &s->pricer, &next);
+        if (bound_of(s, id + 1, &next) - next.drift_s - next.drift_charge_s <=
+            s->limit_s * slack)
+            label_table_add(&s->table[id + 1], &s->pricer, s->tolerance, &next);
     }
 }
 
@@ -105,7 +108,8 @@ static void extend_label(Search *s, OpId id, uint32_t index)
         Times room = {{0}};
         bool can = true;
         for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
-            room.s[h] = s->limit_s * slack - sum.s[h] - arc->least.s[h] -
+            room.s[h] = s->limit_s * slack + label->drift_s + label->drift_charge_s -
+                        sum.s[h] - arc->least.s[h] -
                         states_rest(s->states, id + 1, to, h);
             can = room.s[h] >= 0;
         }
@@ -119,7 +123,7 @@ static void walk_labels(Search *s, uint32_t beam)
 {
     s->complete = true;
     label_table_empty(&s->table[0]);
-    label_table_add(&s->table[0], &s->pricer, &(Label){.parent = LABEL_NONE});
+    label_table_add(&s->table[0], &s->pricer, 0, &(Label){.parent = LABEL_NONE});
     for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++) {
         label_table_empty(&s->table[id + 1]);
         for (uint32_t i = 0; i < s->table[id].labels->len; i++)
@@ -179,6 +183,48 @@ static void walk_widening(Search *s, uint32_t beam)
         if (s->complete)
             s->proved_s = fmin(s->limit_s, best_of(s, true));
     } while (s->limit_s < s->upper_s && !s->states->late);
+}
+
+/* --- rationed memory ---
+ *
+ * Of programs whose memory, weighted by the multipliers, is no more than there is: for these the charge is no part of the
+ * time. The multipliers alone leave a gap (layers that are alike all save memory at the same one, or none does); a walk that
+ * tells labels apart by their charge closes it: G. Y. Handler, I. Zang, "A dual algorithm for the constrained shortest path
+ * problem" (1980). */
+
+/* The least time at the end; what labels stand for included, if `least`. */
+static double rationed_best(const Search *s, bool least)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    double best = INFINITY;
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        double total = least ? least_total(s, label) - label->drift_s
+                             : label_total(&s->pricer, label);
+        if (label->charge_s - (least ? label->drift_charge_s : 0) <= s->free_s * slack)
+            best = fmin(best, total - label->charge_s);
+    }
+    return best;
+}
+
+/* Sets proved_s, with the charge for all memory in it as everywhere, at most to upper_s. Ends as well where a wider limit
+ * would leave too many labels. */
+static void walk_rationed(Search *s, uint32_t beam)
+{
+    static const double first = 1e-3, factor = 2;
+    if (s->states->late)
+        return;
+    double relaxed_s = relaxed_bound(s);
+    s->proved_s = fmin(relaxed_s, s->upper_s);
+    bool done = !isfinite(s->proved_s);
+    for (double width = first; !done; width *= factor) {
+        s->limit_s = fmin(relaxed_s * (1 + width), s->upper_s);
+        walk_labels(s, beam);
+        double least_s = rationed_best(s, true) + s->free_s;
+        if (s->complete)
+            s->proved_s = fmax(s->proved_s, fmin(s->limit_s, least_s));
+        done = !s->complete || least_s <= s->limit_s || s->limit_s >= s->upper_s;
+    }
 }
 
 /* --- programs --- */
@@ -339,26 +385,67 @@ static uint32_t least_label(const Search *s)
     return least;
 }
 
+typedef struct {
+    double time_s;
+    uint32_t index;
+} Timed;
+
+/* Programs of labels at the last cut that are charged for no more memory than there is, by time. */
+static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **error)
+{
+    const GArray *last = s->table[s->states->n_ops].labels;
+    g_autoptr(GArray) fits = g_array_new(FALSE, FALSE, sizeof(Timed));
+    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
+        const Label *label = &g_array_index(last, Label, i);
+        Timed timed = {label_total(&s->pricer, label) - label->charge_s, i};
+        if (label->charge_s <= s->free_s * slack)
+            g_array_append_val(fits, timed);
+    }
+    g_array_sort(fits, compare_doubles);
+    for (uint32_t i = 0; i < fits->len && i < most; i++) {
+        Program *program = program_of(s, g_array_index(fits, Timed, i).index, error);
+        if (!program)
+            return false;
+        g_ptr_array_add(bound->programs, program);
+    }
+    return true;
+}
+
+void synth_bound_clear(SynthBound *bound)
+{
+    g_clear_pointer(&bound->programs, g_ptr_array_unref);
+}
+
 bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error)
 {
-    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
-    *bound = (SynthBound){0};
-    double free_s = 0; /* the charge for all memory that there is */
+    enum {
+        MAX_LABELS = 500,
+        MAX_RATIONED = 5000
+    }; /* at a cut; with more, what was proved before has to do */
+    *bound = (SynthBound){
+        .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};
+    double free_s = 0;
     for (uint32_t i = 0; box->memory_s && i < SYNTH_POINTS * view->n_devices; i++)
         free_s +=
             box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
-    Search s = {.upper_s = box->upper_s + free_s};
+    Search s = {.upper_s = box->upper_s + free_s,
+                .free_s = free_s,
+                .tolerance = box->memory_s ? box->tolerance : 0};
     pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
     s.pricer.pins = space->pins;
+    s.pricer.rationed = s.tolerance > 0;
     bool done = search_start(&s, box->deadline_us, error);
-    if (done) {
+    if (done && s.pricer.rationed) {
+        walk_rationed(&s, MAX_RATIONED);
+        done = take_programs(&s, box->n_programs, bound, error);
+    } else if (done) {
         walk_widening(&s, MAX_LABELS);
-        bound->bound_s = s.proved_s - free_s;
         uint32_t least = least_label(&s);
         if (s.pricer.charges && least != LABEL_NONE)
             count_bytes(&s, least, bound->bytes);
     }
+    bound->bound_s = s.proved_s - free_s;
     search_clear(&s);
     return done;
 }

@@ -9,8 +9,9 @@
  * iteration, so `a` may close only where `b` does. */
 static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
-    return !(a->closes & ~b->closes) &&
-           a->comm_s + times_excess(pricer, &a->initial, &b->initial) +
+    double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
+    return !(a->closes & ~b->closes) && more >= 0 &&
+           a->comm_s + more + times_excess(pricer, &a->initial, &b->initial) +
                    times_excess(pricer, &a->forward, &b->forward) +
                    times_excess(pricer, &a->late, &b->late) +
                    times_excess(pricer, &a->early, &b->early) +
@@ -285,6 +286,7 @@ static void choose_plans(const Along *s, uint32_t p, const Choice *choice,
         Transition next = *t;
         next.plan[p] = (uint8_t)k;
         next.cost.comm_s += plan->comm_s;
+        next.cost.charge_s += plan->charge_s;
         next.cost.closes |= plan->closes ? CLOSES_FINAL : 0;
         times_add(c->pricer, &next.cost.initial, &plan->initial);
         times_add(c->pricer, &next.cost.update, &plan->work);
@@ -324,7 +326,8 @@ static void try_half(const Along *s, const Group *group, const Half *half,
                     NULL, NULL);
         add_step(c->pricer, &t.cost, &step, CLOSES_EARLY, &t.cost.early);
     }
-    t.cost.comm_s += choices_saved_memory(c, &group->needs, &choice);
+    t.cost.charge_s = choices_saved_memory(c, &group->needs, &choice);
+    t.cost.comm_s += t.cost.charge_s;
     choose_plans(s, 0, &choice, &t);
 }
 

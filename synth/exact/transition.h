@@ -38,7 +38,8 @@ static inline Held range_held(const Range *range, uint32_t i)
 enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
 typedef struct {
     uint8_t closes; /* which of the steps hold a priced collective */
-    double comm_s;  /* communication, and the charge for memory */
+    /* Communication, and the charge for memory, which is charge_s. */
+    double comm_s, charge_s;
     /* Added to the forward's first stage: inner communication of parameters. */
     Times initial;
     /* Appended to the forward's open stage, after its step closed the one before. */
