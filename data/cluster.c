@@ -154,6 +154,7 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         .memory_bytes = type->memory_bytes,
         .inner = machine->inner,
         .slowdown = type->slowdown,
+        .launch_s = type->launch_s,
     };
 }
 
@@ -177,8 +178,7 @@ static void view_devices(ClusterView *view)
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         if (whole) {
-            *device =
-                make_device(view, machine, g_strdup(machine->name), machine->gpus);
+            *device = make_device(view, machine, g_strdup(machine->name), machine->gpus);
             device++->machine = i;
             continue;
         }
@@ -232,6 +232,15 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
     return view->collective[kind];
 }
 
+double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind)
+{
+    if (op_kind_is_view(kind))
+        return 0;
+    const OpCost *cost =
+        device->fitted ? &view->fitted[device->fitted - 1]->op[kind] : NULL;
+    return cost && cost->largest > 0 ? cost->launch_s : device->launch_s;
+}
+
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
 {
     ClusterView *view = g_new0(ClusterView, 1);
@@ -269,6 +278,7 @@ int device_compare(const Device *a, const Device *b)
         order ? order : -compare_double((double)a->memory_bytes, (double)b->memory_bytes);
     order = order ? order : compare_double(a->fitted, b->fitted);
     order = order ? order : compare_double(a->stretch, b->stretch);
+    order = order ? order : compare_double(a->launch_s, b->launch_s);
     if (order || a->gpus == 1)
         return order;
     order = compare_double(a->inner.latency_s, b->inner.latency_s);

@@ -57,9 +57,11 @@ typedef struct {
 } CollectivePieces;
 
 /* What an op of a kind takes on one device: overhead + FLOPs / rate + bytes / bandwidth, where bytes are those of all
- * operands. Infinite rate or bandwidth: no such part. */
+ * operands. Infinite rate or bandwidth: no such part. The host takes launch_s to launch it, while the device may still
+ * work on what was launched before (sim/sim.h). */
 typedef struct {
     double overhead_s, rate, bandwidth;
+    double launch_s;
     double smallest,
         largest; /* bytes that were measured; largest 0: the kind is not fitted */
 } OpCost;
@@ -73,6 +75,8 @@ typedef struct {
     uint64_t memory_bytes; /* of one device */
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
+    double
+        launch_s; /* of the host: for a collective, a transfer, an op whose kind is not fitted; 0: none */
     OpCost
         *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
 } DeviceType;
@@ -99,7 +103,7 @@ typedef struct {
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     CollectivePieces pieces[COLLECTIVES_PRICED];
     char *collective_source;
-    NetworkSpec *network; /* NULL: one port a machine, see data/topology.h */
+    NetworkSpec *network;  /* NULL: one port a machine, see data/topology.h */
     struct Tuning *tuning; /* its own rules, NULL: only the default ones */
 } Cluster;
 
@@ -143,6 +147,7 @@ typedef struct {
     double slowdown;       /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* of fitted overheads (in the rate already); 0: has none */
+    double launch_s; /* of its type */
 } Device;
 
 /* Orders devices by all that planning sees of them, fastest first: 0 for devices of one kind. */
@@ -164,6 +169,9 @@ typedef struct {
  * communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
+
+/* Seconds in which the host of a device launches an op of that kind; 0 for views (op_kind_is_view). */
+double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind);
 
 /* The line that prices a collective on a tensor of that many bytes. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);

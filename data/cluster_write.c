@@ -53,6 +53,10 @@ static void add_type(GString *out, const DeviceType *type)
     if (type->slowdown > 1)
         g_string_append_printf(out, "    slowdown: %s\n",
                                g_ascii_dtostr(number, sizeof number, type->slowdown));
+    if (type->launch_s > 0) {
+        g_autofree char *launch = units_exact(type->launch_s, QUANTITY_TIME);
+        g_string_append_printf(out, "    launch: %s\n", launch);
+    }
     add_text(out, "    ", "source", type->source);
     if (!type->op)
         return;
@@ -66,6 +70,8 @@ static void add_type(GString *out, const DeviceType *type)
         add_quantity(out, "rate", cost->rate, QUANTITY_RATE);
         add_quantity(out, "bandwidth", cost->bandwidth, QUANTITY_BANDWIDTH);
         add_range(out, cost->smallest, cost->largest);
+        if (cost->launch_s != type->launch_s)
+            add_quantity(out, "launch", cost->launch_s, QUANTITY_TIME);
         g_string_append(out, "}\n");
     }
 }

@@ -7,9 +7,11 @@
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
  *         memory: 16 GiB                            # of one device
  *         slowdown: 1.2                             # optional: of computations while it communicates
+ *         launch: 6 us                              # optional: of the host, for an op or a collective
  *         ops:                                      # optional: fitted times of op kinds, see OpCost
  *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
- *              smallest: 4 kB, largest: 1 GB}       # rate, bandwidth: optional
+ *              smallest: 4 kB, largest: 1 GB,       # rate, bandwidth: optional
+ *              launch: 8 us}                        # optional: otherwise the type's
  *         source: where the two numbers are from
  *     machines:
  *       - name: fast                                # fast-0 and fast-1, as there are two
@@ -69,11 +71,11 @@ typedef struct {
 } LinkText;
 
 typedef struct {
-    char *kind, *overhead, *rate, *bandwidth, *smallest, *largest;
+    char *kind, *overhead, *rate, *bandwidth, *smallest, *largest, *launch;
 } OpText;
 
 typedef struct {
-    char *name, *rate, *memory, *slowdown, *source;
+    char *name, *rate, *memory, *slowdown, *launch, *source;
     OpText *op;
     uint32_t op_count;
 } TypeText;
@@ -163,6 +165,7 @@ static const cyaml_schema_field_t OP[] = {
     OPTIONAL_TEXT("bandwidth", OpText, bandwidth, NAME_MAX_BYTES),
     TEXT("smallest", OpText, smallest, NAME_MAX_BYTES),
     TEXT("largest", OpText, largest, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("launch", OpText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t OP_ENTRY = {
@@ -173,6 +176,7 @@ static const cyaml_schema_field_t TYPE[] = {
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
                          &OP_ENTRY, 1, OP_KINDS),
     TEXT("source", TypeText, source, TEXT_MAX_BYTES),
@@ -295,8 +299,16 @@ static bool read_slowdown(const Reader *reader, const char *key, const char *tex
                      LARGEST_SLOWDOWN, text);
 }
 
+static bool read_launch(const Reader *reader, const char *parent, const char *text,
+                        double *launch_s, GError **error)
+{
+    g_autofree char *key = sub(parent, "launch");
+    return !text || yaml_quantity(reader->yaml, key, text, QUANTITY_TIME, 0, LONGEST_S,
+                                  launch_s, error);
+}
+
 static bool read_op(const Reader *reader, const char *key, const OpText *text,
-                    OpCost *list, GError **error)
+                    double launch_s, OpCost *list, GError **error)
 {
     const OpKind kind = op_kind_from_name(text->kind);
     g_autofree char *kind_key = sub(key, "kind"), *overhead = sub(key, "overhead");
@@ -309,6 +321,7 @@ static bool read_op(const Reader *reader, const char *key, const OpText *text,
                          text->kind);
     OpCost *cost = &list[kind];
     cost->rate = cost->bandwidth = INFINITY;
+    cost->launch_s = launch_s;
     return yaml_quantity(reader->yaml, overhead, text->overhead, QUANTITY_TIME, 0,
                          LONGEST_S, &cost->overhead_s, error) &&
            (!text->rate || yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE,
@@ -319,7 +332,9 @@ static bool read_op(const Reader *reader, const char *key, const OpText *text,
            yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
                          LARGEST, &cost->smallest, error) &&
            yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
-                         fmax(cost->smallest, SMALLEST), LARGEST, &cost->largest, error);
+                         fmax(cost->smallest, SMALLEST), LARGEST, &cost->largest,
+                         error) &&
+           read_launch(reader, key, text->launch, &cost->launch_s, error);
 }
 
 /* `fitted`: types before that have ops. */
@@ -335,7 +350,7 @@ static bool read_ops(const Reader *reader, const char *type_key, const TypeText 
     type->op = g_new0(OpCost, OP_KINDS);
     for (uint32_t i = 0; i < text->op_count; i++) {
         g_autofree char *entry = g_strdup_printf("%s[%u]", key, i);
-        if (!read_op(reader, entry, &text->op[i], type->op, error))
+        if (!read_op(reader, entry, &text->op[i], type->launch_s, type->op, error))
             return false;
     }
     return true;
@@ -367,6 +382,7 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
         fitted += reader->cluster->type[t].op != NULL;
     return (!text->slowdown ||
             read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
+           read_launch(reader, key, text->launch, &type->launch_s, error) &&
            read_ops(reader, key, text, fitted, type, error);
 }
 

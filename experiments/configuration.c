@@ -13,12 +13,16 @@ static json_t *link_json(const LinkCost *link)
 static json_t *ops_json(const OpCost *op)
 {
     json_t *object = json_object();
-    for (uint32_t kind = 0; kind < OP_KINDS; kind++)
-        if (op[kind].largest > 0)
-            json_object_set_new(object, op_kind_name((OpKind)kind),
-                                json_pack("[o, o, o]", json_number(op[kind].overhead_s),
-                                          json_number(op[kind].rate),
-                                          json_number(op[kind].bandwidth)));
+    for (uint32_t kind = 0; kind < OP_KINDS; kind++) {
+        if (op[kind].largest == 0)
+            continue;
+        json_t *cost =
+            json_pack("[o, o, o]", json_number(op[kind].overhead_s),
+                      json_number(op[kind].rate), json_number(op[kind].bandwidth));
+        if (op[kind].launch_s > 0)
+            json_array_append_new(cost, json_number(op[kind].launch_s));
+        json_object_set_new(object, op_kind_name((OpKind)kind), cost);
+    }
     return object;
 }
 
@@ -33,6 +37,8 @@ static json_t *machine_json(const Cluster *cluster, const Machine *machine)
         json_object_set_new(object, "slowdown", json_number(type->slowdown));
     if (machine->stretch > 1)
         json_object_set_new(object, "stretch", json_number(machine->stretch));
+    if (type->launch_s > 0)
+        json_object_set_new(object, "launch_s", json_number(type->launch_s));
     if (type->op)
         json_object_set_new(object, "ops", ops_json(type->op));
     return object;

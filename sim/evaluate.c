@@ -190,6 +190,7 @@ static void report_times(SimReport *report)
         const SimSpan *span = &timeline->span[path[i]];
         *(span->lane == SIM_TEAM ? &report->comm_s : &report->comp_s) +=
             span->end_s - span->start_s;
+        report->launch_s += span->launch ? span->end_s - span->start_s : 0;
     }
 }
 

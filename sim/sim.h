@@ -6,6 +6,7 @@
  *
  *         analytic   the stage-synchronized formula (HAP Sec. 3.2)
  *         stage      discrete events, a global barrier at each collective; equals analytic
+ *                    where launching takes no time
  *         flow       discrete events, streams whose order and dependencies decide
  *
  * The cost model (design Sec. 5). For stages i and devices j,
@@ -52,6 +53,20 @@
  * with several consumers count as its gradient, but only their sum is reduced.
  *
  * One device (n = 1): collectives are free; its inner communication is not.
+ *
+ * Launches. The host of a device launches what it runs, one after the other in program
+ * order, and does not wait for the device: with l_i the launch time of instruction i
+ * (data/cluster.h), h_i when its launch has ended and e_i when it has ended itself,
+ *
+ *     h_i = h_(i-1) + l_i,   e_i = max(h_i, when the device and its operands are ready) + t_i
+ *
+ * A long op hides the launches of those after it; n short ones take n l. Views are not
+ * launched, a bucket is launched once. Collectives are launched on all their devices,
+ * transfers where they are sent and where they are received. An iteration begins with the
+ * first launch, as the host has waited for the end of the one before. `stage` and `flow`
+ * do this; `analytic`, SimLinear and all that searches and balances with them leave the
+ * launches out: where they take time theirs is a lower bound of that of `stage`.
+ * A stretched device has the same host.
  *
  * Memory. A value (one making of an instance) is alive from the instruction that makes it
  * to its last use, both included, in a buffer of its own, but
@@ -244,6 +259,7 @@ typedef struct {
     double iteration_time_s;
     double comm_s, comp_s; /* parts of it; with a timeline those of the critical path, to
                               which what a failure cost is added */
+    double launch_s; /* part of comp_s in which the critical path waits for a host */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
     double *hidden_s; /* per device: communication while it computes, part of busy_s */

@@ -33,6 +33,7 @@ static void append_device(GByteArray *key, const Device *d)
     append(key, &d->slowdown, sizeof d->slowdown);
     append(key, &d->fitted, sizeof d->fitted);
     append(key, &d->stretch, sizeof d->stretch);
+    append(key, &d->launch_s, sizeof d->launch_s);
     if (d->gpus > 1) {
         append(key, &d->inner.latency_s, sizeof d->inner.latency_s);
         append(key, &d->inner.bandwidth, sizeof d->inner.bandwidth);

@@ -3,12 +3,13 @@
 
 #include "sim/flow/timeline.h"
 
-/* Keys of kinds: collectives, transfers, then lanes. */
+/* Keys of kinds: collectives, transfers, then lanes, then their hosts. */
 enum { LONGEST_SHOWN = 5, TRANSFERS = COLLECTIVES, LANES };
 
 /* Spans of the critical path that have something in common. */
 typedef struct {
-    uint32_t key;      /* Collective, TRANSFERS, LANES + lane; or stage; or layer */
+    uint32_t
+        key; /* Collective, TRANSFERS, LANES + lane (+ n_lanes: its host); or stage; or layer */
     uint32_t n, first; /* spans, and the first of them */
     double seconds, comm_s;
 } Part;
@@ -50,7 +51,7 @@ static uint32_t kind_of(const Explain *e, const SimSpan *span)
     const Instr *instr = &e->program->instr[span->instr];
 
     if (!is_collective(span))
-        return LANES + span->lane;
+        return LANES + span->lane + (span->launch ? e->timeline->n_lanes : 0);
     return instr->kind == INSTR_TRANSFER ? TRANSFERS : (uint32_t)instr->collective;
 }
 
@@ -121,10 +122,15 @@ static GArray *collect_parts(const Explain *e, KeyOf key_of)
 
 /* --- in words --- */
 
-static const char *kind_text(const Part *part)
+static bool is_host(const Explain *e, const Part *part)
+{
+    return part->key >= LANES + e->timeline->n_lanes;
+}
+
+static const char *kind_text(const Explain *e, const Part *part)
 {
     if (part->key >= LANES)
-        return "computation";
+        return is_host(e, part) ? "launch" : "computation";
     return part->key == TRANSFERS ? "transfer" : collective_name((Collective)part->key);
 }
 
@@ -133,6 +139,7 @@ static char *lane_text(const Explain *e, uint32_t lane)
 {
     uint32_t first = SIM_NO_SPAN, n = 0;
 
+    lane %= e->timeline->n_lanes;
     for (uint32_t j = 0; j < e->timeline->n_devices; j++) {
         if (e->timeline->lane[j] != lane)
             continue;
@@ -154,9 +161,11 @@ static void say_kinds(const Explain *e)
         g_autofree char *time = units_format(part->seconds, QUANTITY_TIME);
         g_autofree char *lane = collective ? NULL : lane_text(e, part->key - LANES);
         g_string_append_printf(e->text, "  %9s  %5.1f %%  %u %s%s%s%s\n", time,
-                               percent(e, part->seconds), part->n, kind_text(part),
-                               !collective && part->n > 1 ? "s" : "", lane ? " on " : "",
-                               lane ? lane : "");
+                               percent(e, part->seconds), part->n, kind_text(e, part),
+                               collective || part->n < 2 ? ""
+                               : is_host(e, part)        ? "es"
+                                                         : "s",
+                               lane ? " on " : "", lane ? lane : "");
     }
 }
 
@@ -189,24 +198,33 @@ static void say_bound(const Explain *e)
     const Part *kind = &g_array_index(e->kinds, Part, 0);
     const Part *stage = &g_array_index(e->stages, Part, 0);
     const Part *layer = &g_array_index(e->layers, Part, 0);
-    double comm_s = 0;
+    double comm_s = 0, launch_s = 0;
 
-    for (uint32_t i = 0; i < e->kinds->len; i++)
-        comm_s += g_array_index(e->kinds, Part, i).comm_s;
+    for (uint32_t i = 0; i < e->kinds->len; i++) {
+        const Part *part = &g_array_index(e->kinds, Part, i);
+        comm_s += part->comm_s;
+        launch_s += is_host(e, part) ? part->seconds : 0;
+    }
     g_autofree char *time = units_format(e->end_s, QUANTITY_TIME);
     g_autofree char *lane = kind->key < LANES ? NULL : lane_text(e, kind->key - LANES);
     g_string_append_printf(e->text, "The iteration (%s) is bound by %s %s: %.1f %%.\n",
-                           time, lane ? "computation on" : "communication, mostly",
-                           lane ? lane : kind_text(kind), percent(e, kind->seconds));
+                           time,
+                           is_host(e, kind) ? "launching on"
+                           : lane           ? "computation on"
+                                            : "communication, mostly",
+                           lane ? lane : kind_text(e, kind), percent(e, kind->seconds));
     g_string_append_printf(
         e->text,
         "Most of its time is in stage %u (%.1f %%) and, of the model's "
         "layers, in %s (%.1f %%).\n",
         stage->key, percent(e, stage->seconds), graph_layer_name(e->graph, layer->key),
         percent(e, layer->seconds));
-    g_string_append_printf(
-        e->text, "Its critical path has %.1f %% communication, %.1f %% computation:\n",
-        percent(e, comm_s), 100 - percent(e, comm_s));
+    g_string_append_printf(e->text, "Its critical path has %.1f %% communication, ",
+                           percent(e, comm_s));
+    if (launch_s > 0)
+        g_string_append_printf(e->text, "%.1f %% launching, ", percent(e, launch_s));
+    g_string_append_printf(e->text, "%.1f %% computation:\n",
+                           100 - percent(e, comm_s + launch_s));
 }
 
 static int longest_span(const void *a, const void *b, void *data)

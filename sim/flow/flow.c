@@ -28,6 +28,7 @@ typedef struct {
 
 static void end_compute(SimEngine *engine, void *context, uint64_t argument);
 static void end_collective(SimEngine *engine, void *context, uint64_t argument);
+static void end_launch(SimEngine *engine, void *context, uint64_t argument);
 
 /* --- computations --- */
 
@@ -77,6 +78,11 @@ static void start(Run *run, uint32_t id, uint32_t cause)
     span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
     span->stream = run->flow->streams->stream[id];
+    if (task->kind == TASK_LAUNCH) {
+        sim_engine_schedule(run->engine, span->start_s + run->duration_s[id], 0,
+                            end_launch, run, id);
+        return;
+    }
     if (task->kind == TASK_COMPUTE) {
         Lane *lane = &run->lane[task->lane];
         lane->task = id;
@@ -123,6 +129,12 @@ static void end_collective(SimEngine *engine, void *context, uint64_t argument)
     (void)engine;
     communicate(run, (uint32_t)argument, -1);
     end_task(run, (uint32_t)argument);
+}
+
+static void end_launch(SimEngine *engine, void *context, uint64_t argument)
+{
+    (void)engine;
+    end_task(context, (uint32_t)argument);
 }
 
 /* --- runs --- */

@@ -203,11 +203,14 @@ static bool is_transfer(const Record *r, const SimSpan *span)
     return r->sim->plan->program->instr[span->instr].kind == INSTR_TRANSFER;
 }
 
+/* None of a launch. */
 static const uint32_t *lanes_of(const Record *r, uint32_t s, uint32_t *n)
 {
     const SimSpan *span = &r->timeline->span[s];
 
-    *n = 1;
+    *n = !span->launch;
+    if (span->launch)
+        return NULL;
     return is_transfer(r, span) ? &r->timeline->n_lanes
                                 : sim_span_lanes(r->timeline, span, n);
 }

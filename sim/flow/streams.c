@@ -21,10 +21,15 @@ static Place place_of(const SimStreams *s, uint32_t id)
     const SimTask *task = &s->tasks->task[id];
     Place place = {.place = id, .task = id};
 
+    for (; task->kind == TASK_LAUNCH; task++)
+        place.place++;
     if (s->overlap && task->kind == TASK_COLLECTIVE && task->gradient) {
         place.place = 0;
-        for (uint32_t i = 0; i < task->n_deps; i++)
-            place.place = MAX(place.place, s->tasks->dep[task->first_dep + i]);
+        for (uint32_t i = 0; i < task->n_deps; i++) {
+            const uint32_t dep = s->tasks->dep[task->first_dep + i];
+            if (s->tasks->task[dep].kind != TASK_LAUNCH)
+                place.place = MAX(place.place, dep);
+        }
     }
     return place;
 }
@@ -54,7 +59,9 @@ static void assign_streams(SimStreams *s, const SimOptions *options, const Place
     for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &s->tasks->task[id];
-        if (task->kind == TASK_COMPUTE)
+        if (task->kind == TASK_LAUNCH)
+            s->stream[id] = (uint8_t)n_streams;
+        else if (task->kind == TASK_COMPUTE)
             s->stream[id] = 0;
         else if (!task->gradient || n_streams == first)
             s->stream[id] = 1;
@@ -78,11 +85,12 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
 }
 
 /* Every task waits for the one before it in its stream, a collective in that of every
- * lane of its team; a transfer is in no stream. last: [stream * n_lanes + lane]. */
+ * lane of its team; a transfer is in no stream. Launches have the stream after the others.
+ * last: [stream * n_lanes + lane]. */
 static void add_stream_edges(const SimStreams *s, const Place *place, GArray *edges)
 {
     const SimTasks *tasks = s->tasks;
-    const uint32_t n_lanes = tasks->teams->n_lanes, n = s->n_streams * n_lanes;
+    const uint32_t n_lanes = tasks->teams->n_lanes, n = (s->n_streams + 1) * n_lanes;
     g_autofree uint32_t *last = g_new(uint32_t, n);
 
     for (uint32_t i = 0; i < n; i++)
@@ -90,7 +98,8 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &tasks->task[id];
-        uint32_t *of_lane = &last[(s->overlap ? s->stream[id] : 0) * n_lanes];
+        const bool one = !s->overlap && task->kind != TASK_LAUNCH;
+        uint32_t *of_lane = &last[(one ? 0 : s->stream[id]) * n_lanes];
         uint32_t n_own, before = SIM_NO_TASK;
         const uint32_t *lane = sim_task_lanes(tasks, task, &n_own);
         if (task->kind == TASK_TRANSFER)

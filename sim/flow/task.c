@@ -319,6 +319,7 @@ static void lower_collective(Lower *lower, const Instr *instr, SimTask task,
             sim_team_line(lower->sim->view, team, instr->collective, task.bytes);
         task.duration_s =
             sim_collective_over(line, team->n, instr->collective, task.bytes, from, to);
+        task.joins = !pays_latency;
         if (!pays_latency && team->n > 1)
             task.duration_s -= line.latency_s;
         add_task(lower, task, first_dep);
@@ -603,6 +604,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     tasks->n_deps = lower.dep->len;
     tasks->task = (SimTask *)(void *)g_array_free(lower.task, false);
     tasks->dep = (uint32_t *)(void *)g_array_free(lower.dep, false);
+    sim_tasks_launch(tasks, sim);
     g_free(lower.maker);
     g_array_unref(lower.held);
     g_free(lower.is_held);

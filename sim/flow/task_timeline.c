@@ -6,7 +6,7 @@
 const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint32_t *n)
 {
     const SimTeam *team =
-        task->kind == TASK_COMPUTE ? NULL : &tasks->teams->team[task->team];
+        sim_task_communicates(task) ? &tasks->teams->team[task->team] : NULL;
 
     *n = team ? team->n_lanes : 1;
     return team ? team->lane : &task->lane;
@@ -27,14 +27,16 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
     }
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const SimTask *task = &tasks->task[i];
-        const bool communicates = task->kind != TASK_COMPUTE;
+        const bool communicates = sim_task_communicates(task);
         timeline->span[i] = (SimSpan){.instr = task->instr,
                                       .stage = task->stage,
                                       .n_fused = communicates ? task->n_fused : 1,
                                       .lane = communicates ? SIM_TEAM : task->lane,
                                       .team = communicates ? task->team : 0,
+                                      .launch = task->kind == TASK_LAUNCH,
                                       .stream = communicates,
                                       .cause = SIM_NO_SPAN};
+        timeline->has_launches |= timeline->span[i].launch;
     }
     return timeline;
 }
@@ -53,7 +55,9 @@ void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         const SimTask *task = &tasks->task[i];
         const SimSpan *span = &timeline->span[i];
-        const bool communicates = task->kind != TASK_COMPUTE;
+        const bool communicates = sim_task_communicates(task);
+        if (task->kind == TASK_LAUNCH)
+            continue;
         SimStageReport *stage = &report->stage[task->stage];
         double *most_s = communicates ? &stage->comm_s : &stage->comp_s;
         uint32_t n;

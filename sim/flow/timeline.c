@@ -148,7 +148,7 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
         const SimSpan *span = &timeline->span[i];
         uint32_t n_lanes;
         const uint32_t *lane = sim_span_lanes(timeline, span, &n_lanes);
-        for (uint32_t k = 0; k < n_lanes; k++)
+        for (uint32_t k = 0; !span->launch && k < n_lanes; k++)
             append(list[2 * lane[k] + (span->lane == SIM_TEAM)], span);
     }
     for (uint32_t l = 0; l < n; l++) {
@@ -199,6 +199,10 @@ char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *p
     const SimSpan *s = &timeline->span[span];
     const Instr *instr = &program->instr[s->instr];
 
+    if (s->launch) {
+        g_autofree char *what = instr_text(instr, graph);
+        return g_strdup_printf("launch of %s", what);
+    }
     if (instr->kind == INSTR_COMPUTE)
         return g_strdup(graph_get_op(graph, instr->op)->name);
     const char *tensor = graph_tensor(graph, instr->tensor)->name;

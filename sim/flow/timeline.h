@@ -2,7 +2,7 @@
  * sim/sim.h.
  *
  * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to
- * one. A lane is a set of devices that do the same at the same time. Stream 0 of a device
+ * one, or the launch of one of these by a lane's host. A lane is a set of devices that do the same at the same time. Stream 0 of a device
  * computes, the others communicate; spans of one lane and stream do not overlap, but for
  * transfers. */
 #ifndef KILTER_SIM_FLOW_TIMELINE_H
@@ -19,6 +19,7 @@ typedef struct {
     uint32_t stage;   /* sim/sim.h; of a program with groups the group */
     uint32_t lane;    /* SIM_TEAM: communication, */
     uint32_t team;    /* on the lanes of that team */
+    bool launch;      /* of the host, at work beside all streams */
     uint8_t stream;
     uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:
                        it started at 0 */
@@ -48,6 +49,7 @@ typedef struct {
     uint32_t *lane; /* of each device */
     SimTimelineTeam *team;
     SimSpan *span;
+    bool has_launches;
     GArray **memory;  /* [lane]: SimMemoryStep, of one GPU of each of its devices; in time
                         order. NULL: not recorded */
     uint32_t n_links; /* 0: there is no network */

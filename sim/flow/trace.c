@@ -1,6 +1,7 @@
 /* The timeline as Chrome trace JSON: complete events ("X") with microseconds, a process
  * a device and a thread a stream; collectives stand in every device. Categories: forward,
- * backward, update, communication, and inside for what a machine's GPUs exchange. */
+ * backward, update, communication, inside for what a machine's GPUs exchange, and launch for
+ * what a device's host does, in a thread of its own after the streams. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -36,6 +37,8 @@ static void add_device(GString *text, const SimTimeline *timeline, uint32_t devi
         add_name(text, "thread_name", device, (int)s,
                  timeline->n_streams == 2 ? "communication" : stream);
     }
+    if (timeline->has_launches)
+        add_name(text, "thread_name", device, (int)timeline->n_streams, "host");
 }
 
 static const char *category_of(const SimSpan *span, const Program *program,
@@ -46,6 +49,8 @@ static const char *category_of(const SimSpan *span, const Program *program,
                                        [PASS_UPDATE] = "update"};
     const Instr *instr = &program->instr[span->instr];
 
+    if (span->launch)
+        return "launch";
     if (span->lane == SIM_TEAM)
         return "communication";
     return instr->kind == INSTR_COMPUTE ? pass[graph_get_op(graph, instr->op)->pass]
@@ -58,11 +63,11 @@ static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
 {
     const SimSpan *s = &timeline->span[span];
 
-    add(text,
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
-                  "cat", category, "ph", "X", "pid", (int)device, "tid", (int)s->stream,
-                  "ts", 1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
-                  "instruction", detail, "index", (int)s->instr));
+    add(text, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
+                        "cat", category, "ph", "X", "pid", (int)device, "tid",
+                        (int)(s->launch ? timeline->n_streams : s->stream), "ts",
+                        1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
+                        "instruction", detail, "index", (int)s->instr));
 }
 
 /* Counter events: bytes in memory from each step on. */

@@ -196,8 +196,10 @@ static void test_table_of_rates(void **state)
             for (uint32_t t = 0; i == 1 && t < cluster->n_types; t++) {
                 cluster->type[t].op = g_new(OpCost, OP_KINDS);
                 for (uint32_t kind = 0; kind < OP_KINDS; kind++)
-                    cluster->type[t].op[kind] =
-                        (OpCost){0, cluster->type[t].rate, INFINITY, 1, 1e9};
+                    cluster->type[t].op[kind] = (OpCost){.rate = cluster->type[t].rate,
+                                                         .bandwidth = INFINITY,
+                                                         .smallest = 1,
+                                                         .largest = 1e9};
             }
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
             PlannerOptions options;
