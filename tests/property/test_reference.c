@@ -2,6 +2,7 @@
 #include "synth/reference/reference.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/two_linears.h"
 #include "tests/test.h"
 
 /* --- brute force: every rule of every forward op, every conversion of every tensor --- */
@@ -277,38 +278,6 @@ static void equals_brute_force(void **state)
     assert_true(worse > 0);
 }
 
-/* x [16, 8] -> linear 8x8 -> linear 8x8 -> cross entropy. */
-static Graph *two_linears(void)
-{
-    Graph *graph = graph_new("two-linears");
-    const TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){16});
-    TensorId y = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){16, 8});
-    for (uint32_t i = 0; i < 2; i++) {
-        const char *const name[][2] = {{"w1", "y1"}, {"w2", "y2"}};
-        const TensorId w = graph_parameter(graph, name[i][0], 2, (uint32_t[]){8, 8});
-        y = graph_op(graph, OP_LINEAR, name[i][1], (OpAttr){0}, 2, (TensorId[]){y, w},
-                     NULL);
-    }
-    y = graph_op(graph, OP_LOG_SOFTMAX, "p", (OpAttr){0}, 1, &y, NULL);
-    y = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){y, labels},
-                 NULL);
-    graph_differentiate(graph, y, OPTIMIZER_SGD);
-    graph_seal(graph);
-    return graph;
-}
-
-/* Two devices of 2 and 1 MFLOP/s; collectives 0.2 ms + V / (70 kB/s). */
-static ClusterView two_devices(Device device[2])
-{
-    device[0] = (Device){.name = "fast", .type_name = "fast", .rate = 2e6, .gpus = 1};
-    device[1] =
-        (Device){.name = "slow", .type_name = "slow", .type = 1, .rate = 1e6, .gpus = 1};
-    ClusterView view = {.n_devices = 2, .device = device};
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        view.collective[kind] = (LinkCost){2e-4, 7e4};
-    return view;
-}
-
 static double exact_time(const Case *c)
 {
     g_autoptr(GError) error = NULL;
@@ -326,7 +295,7 @@ static void one_number_is_not_enough(void **state)
 {
     (void)state;
     Device device[2];
-    ClusterView view = two_devices(device);
+    ClusterView view = two_devices(device, 7e4);
     double ratio[][2] = {{0.5, 0.5}, {0.89, 0.11}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(ratio); i++) {
         Case c = {.graph = two_linears(), .view = &view, .ratio = ratio[i]};

@@ -5,15 +5,9 @@
 
 /* --- trying everything --- */
 
-typedef struct {
-    Portion forward, early, late;
-} Run;
-
-typedef void (*Visit)(Brute *b, OpId id, const Run *run, void *data);
-
 /* All forms for the gradients of the outputs from `o` on. */
 static void each_sum(Brute *b, OpId id, uint32_t o, const Forms saved[MAX_IN],
-                     const Run *run, Visit visit, void *data)
+                     const Run *run, BruteVisit visit, void *data)
 {
     const Op *op = graph_get_op(b->graph, id);
     if (o >= op->n_out || o >= OP_MAX_OUT) {
@@ -34,7 +28,7 @@ static void each_sum(Brute *b, OpId id, uint32_t o, const Forms saved[MAX_IN],
 }
 
 static void each_backward(Brute *b, OpId id, uint32_t k, const Forms saved[MAX_IN],
-                          const Run *run, Visit visit, void *data)
+                          const Run *run, BruteVisit visit, void *data)
 {
     if (k >= b->unit[id].n_back || k >= MAX_BACK) {
         each_sum(b, id, 0, saved, run, visit, data);
@@ -66,8 +60,7 @@ static bool next_keeps(Brute *b, OpId id)
     return false;
 }
 
-/* Visits every way to run an op and its backward from the forms held, which are restored after. */
-static void each_run(Brute *b, OpId id, Visit visit, void *data)
+void brute_each_run(Brute *b, OpId id, BruteVisit visit, void *data)
 {
     const Op *op = graph_get_op(b->graph, id);
     Form held[OP_MAX_IN];
@@ -87,8 +80,7 @@ static void each_run(Brute *b, OpId id, Visit visit, void *data)
         } while (next_keeps(b, id));
 }
 
-/* Forms of the activations that are made before op `id` and read from it on. */
-static uint64_t state_at(const Brute *b, OpId id)
+uint64_t brute_state(const Brute *b, OpId id)
 {
     uint64_t state = 1;
     for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
@@ -136,7 +128,7 @@ static void relax(Brute *b, OpId id, const Run *run, void *data)
 /* Least seconds that each device alone leaves for the ops from `id` on. */
 static const double *rest_at(Brute *b, OpId id)
 {
-    uint64_t state = state_at(b, id);
+    uint64_t state = brute_state(b, id);
     double *least_s = g_hash_table_lookup(b->unit[id].rest, &state);
     if (least_s)
         return least_s;
@@ -149,7 +141,7 @@ static const double *rest_at(Brute *b, OpId id)
         memcpy(rules, b->rule, sizeof rules);
         memcpy(sums, b->sum, sizeof sums);
         memcpy(helds, b->held, sizeof helds);
-        each_run(b, id, relax, least_s);
+        brute_each_run(b, id, relax, least_s);
         memcpy(b->rule, rules, sizeof rules);
         memcpy(b->sum, sums, sizeof sums);
         memcpy(b->held, helds, sizeof helds);
@@ -174,7 +166,7 @@ static void close_stage(const Brute *b, bool *outermost, double *kept_s, double 
     memset(open_s, 0, MAX_DEVICES * sizeof *open_s);
 }
 
-static void add_vector(const Brute *b, double *sum_s, const double *more_s)
+void brute_add_seconds(const Brute *b, double *sum_s, const double *more_s)
 {
     for (uint32_t j = 0; j < b->m; j++)
         sum_s[j] += more_s[j];
@@ -182,17 +174,17 @@ static void add_vector(const Brute *b, double *sum_s, const double *more_s)
 
 /* A step comes before its portion: forward, a stage is closed and another begins; backward, seen from the end, the portion
  * completes one. */
-static Stages after(const Brute *b, const Stages *before, const Run *run)
+Stages brute_after(const Brute *b, const Stages *before, const Run *run)
 {
     Stages s = *before;
     s.s += run->forward.comm_s + run->early.comm_s + run->late.comm_s;
     if (run->forward.closes)
         close_stage(b, &s.begun, s.first_s, s.forward_s, &s.s);
-    add_vector(b, s.forward_s, run->forward.work_s);
-    add_vector(b, s.backward_s, run->late.work_s);
+    brute_add_seconds(b, s.forward_s, run->forward.work_s);
+    brute_add_seconds(b, s.backward_s, run->late.work_s);
     if (run->late.closes)
         close_stage(b, &s.ended, s.last_s, s.backward_s, &s.s);
-    add_vector(b, s.backward_s, run->early.work_s);
+    brute_add_seconds(b, s.backward_s, run->early.work_s);
     if (run->early.closes)
         close_stage(b, &s.ended, s.last_s, s.backward_s, &s.s);
     return s;
@@ -222,8 +214,8 @@ static void each_place(Brute *b, OpId id, uint32_t p, const Stages *stages)
         const Place *place = &g_array_index(places, Place, i);
         Stages next = *stages;
         next.s += place->comm_s;
-        add_vector(b, next.first_s, place->initial_s);
-        add_vector(b, next.last_s, place->final_s);
+        brute_add_seconds(b, next.first_s, place->initial_s);
+        brute_add_seconds(b, next.last_s, place->final_s);
         b->place[graph_get_op(b->graph, id)->in[b->unit[id].parameter[p]]] = *place;
         each_place(b, id, p + 1, &next);
     }
@@ -231,7 +223,7 @@ static void each_place(Brute *b, OpId id, uint32_t p, const Stages *stages)
 
 static void try_run(Brute *b, OpId id, const Run *run, void *data)
 {
-    Stages stages = after(b, data, run);
+    Stages stages = brute_after(b, data, run);
     double rest_s[MAX_DEVICES];
     const double *rest = rest_at(b, id + 1);
     for (uint32_t j = 0; j < b->m; j++)
@@ -247,7 +239,7 @@ static void try_run(Brute *b, OpId id, const Run *run, void *data)
 static void walk(Brute *b, OpId id, const Stages *stages)
 {
     if (id < b->n_ops) {
-        each_run(b, id, try_run, (void *)stages);
+        brute_each_run(b, id, try_run, (void *)stages);
         return;
     }
     Form held[MAX_TENSORS];
@@ -349,12 +341,17 @@ void brute_pin(Brute *b, TensorId tensor, Forms made, Forms read)
     b->pin_read = read;
 }
 
-double brute_least(Brute *b, double below_s, uint64_t max_steps)
+void brute_prepare(Brute *b)
 {
-    const Stages none = {0};
     if (!b->prepared)
         prepare_rules(b);
     b->prepared = true;
+}
+
+double brute_least(Brute *b, double below_s, uint64_t max_steps)
+{
+    const Stages none = {0};
+    brute_prepare(b);
     b->below_s = below_s;
     b->best_s = INFINITY;
     b->steps = 0;

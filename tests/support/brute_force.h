@@ -107,14 +107,38 @@ double brute_program_s(Brute *b);
 
 /* --- brute_force.c: trying everything --- */
 
+/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step and their sums. */
+typedef struct {
+    Portion forward, early, late;
+} Run;
+
+/* Visits every way to run an op and its backward from the forms held, which are restored after. */
+typedef void (*BruteVisit)(Brute *b, OpId id, const Run *run, void *data);
+void brute_each_run(Brute *b, OpId id, BruteVisit visit, void *data);
+
+/* Forms of the activations that are made before op `id` and read from it on. */
+uint64_t brute_state(const Brute *b, OpId id);
+
+/* Stages with an op's portions; parameters' places are the caller's to add. */
+Stages brute_after(const Brute *b, const Stages *before, const Run *run);
+void brute_add_seconds(const Brute *b, double *sum_s, const double *more_s);
+
 Brute *brute_new(const Graph *graph, const ClusterView *view, const double *ratio);
 void brute_free(Brute *b);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Brute, brute_free)
 
-/* Forms in which a tensor may be made (or rest), and read; before brute_least(). */
+/* Forms in which a tensor may be made (or rest), and read; before anything is tried. */
 void brute_pin(Brute *b, TensorId tensor, Forms made, Forms read);
+
+/* Prices what there is to choose from, once. */
+void brute_prepare(Brute *b);
 
 /* The least time below `below_s`, infinite if there is none; NaN if there is too much to try. */
 double brute_least(Brute *b, double below_s, uint64_t max_steps);
+
+/* brute_pruned.c: the time of the program that is left where of all prefixes that reach a state only one is kept by one
+ * number: its closed cost (of equal ones that with the shortest open stages), or, with_open, what it would take if it ended
+ * there; of whole programs the fastest. */
+double brute_pruned(Brute *b, bool with_open);
 
 #endif
