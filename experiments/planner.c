@@ -268,30 +268,61 @@ static SynthPins *pins_for(const PlannerOptions *options, const Graph *graph,
     return synth_pins_new(graph, options->pins ? options->pins : "", error);
 }
 
+/* Whether an option of pipelines is not at its default. */
+static bool asks_for_pipelines(const PlannerOptions *options)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    amp_options_list(&options->amp, list);
+    g_auto(GStrv) pairs = g_strv_builder_end(list);
+    return *pairs != NULL;
+}
+
+/* Options that cannot be had together, or not of this planner. */
+static bool check_options(const Planner *method, const PlannerOptions *options,
+                          GError **error)
+{
+    const bool is_hap = method->make == plan_make_hap;
+    const bool takes_turns = method->make == plan_make_hidup
+                                 ? options->duplex != DUPLEX_OFF
+                                 : options->duplex == DUPLEX_ON;
+    const bool is_pinned =
+        options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const struct {
+        bool wrong;
+        const char *option, *expected;
+    } rule[] = {
+        {options->pins && !is_hap, "pin",
+         "planner hap, since the others have forms of their own for every tensor"},
+        {options->pins && options->search == SEARCH_REFERENCE, "pin",
+         "search=exact, since HAP's own search knows no pins"},
+        {options->segments && !is_hap, "segments",
+         "planner hap, since the others have one vector of ratios"},
+        {options->segments && is_pinned, "segments",
+         "ratios=own or ratios=best, since others are the same for all segments"},
+        {options->certify > 0 && (takes_turns || method->single), "certify",
+         "duplex=off and no pipelines, since the bound is on programs of one microbatch"},
+        {method->single && options->duplex == DUPLEX_ON, "duplex",
+         "another planner, since pipelines have microbatches of their own"},
+        {method->single &&
+             (options->ratios == RATIOS_PROPORTIONAL || options->ratios == RATIOS_BEST),
+         "ratios", "own or even, which is the same for the planners of pipelines"},
+        {!method->single && asks_for_pipelines(options),
+         "pp, dp, tmp, mbs, schedule, ...",
+         "one of the planners amp, amp-sa, megatron, amp-random"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
+        if (rule[i].wrong)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s with option '%s': expected %s", method->name,
+                               rule[i].option, rule[i].expected);
+    return true;
+}
+
 bool planner_check(const Planner *method, const PlannerOptions *options,
                    const Graph *graph, GError **error)
 {
-    if (options->pins && method->make != plan_make_hap)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "option 'pin': expected planner hap, since %s has forms of its "
-            "own for every tensor",
-            method->name);
-    if (options->pins && options->search == SEARCH_REFERENCE)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'pin': expected search=exact, since HAP's own search "
-                           "knows no pins");
-    if (options->segments && method->make != plan_make_hap)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'segments': expected planner hap, since %s has one "
-                           "vector of ratios",
-                           method->name);
-    const bool turns = method->make == plan_make_hidup ? options->duplex != DUPLEX_OFF
-                                                       : options->duplex == DUPLEX_ON;
-    if (options->certify > 0 && turns)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'certify': expected duplex=off, since the bound is on "
-                           "programs whose microbatches do not take turns");
+    if (!check_options(method, options, error))
+        return false;
     g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
     if (!segments_make(options->segments, graph, segment, error))
         return false;

@@ -307,7 +307,7 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     Assignment assignment;
     assignment_init(&assignment, graph);
     if (!assign(graph, baseline, &assignment))
-        kilter_fail(error, KILTER_ERROR_FAILED,
+        kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its batch cannot be sharded over %u devices",
                     graph_name(graph), view->n_devices);
     else

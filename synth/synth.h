@@ -40,7 +40,7 @@ typedef enum {
     BASELINES
 } Baseline;
 
-/* KILTER_ERROR_FAILED if the strategy does not apply to the graph (a batch that cannot be sharded). */
+/* KILTER_ERROR_INPUT if the strategy does not apply to the graph (a batch that cannot be sharded). */
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 

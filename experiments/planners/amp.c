@@ -75,9 +75,9 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
     const AmpPlanOptions *amp = &t->options->amp;
     if (amp->rank > candidates->len)
-        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "option 'rank': %u candidates fit, got %u", candidates->len,
-                           amp->rank);
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'rank': expected one of %u candidates, got %u",
+                           candidates->len, amp->rank);
     if (amp->rank)
         return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
                              error);

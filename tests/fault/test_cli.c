@@ -181,7 +181,162 @@ static void test_plan_that_cannot_fit(void **state)
     g_autofree char *simulate = g_strdup_printf("simulate %s --json", big);
     program_refuses(box, plan, 3, "bytes");
     program_refuses(box, plan, 3, "device ");
+    program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
+                    "no plan fits, proved");
     program_refuses(box, simulate, 3, "bytes");
+}
+
+/* Options that contradict each other or the planner, and degrees that do not divide. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *part;
+    } cases[] = {
+        {"--pin '*.weight=gather(7)'", "expected a form"},
+        {"--pin 'nothing=gather(0)'", "no tensor 'nothing'"},
+        {"--pin 'head.weight=reduce'", "cannot be in form reduce"},
+        {"--pin 'loss=gather(0)'", "expected a dim below 0"},
+        {"--pin 'head.weight=identity->gather(0)' --pin 'head.weight.next=reduce'",
+         "cannot hold together"},
+        {"--pin 'head.weight=gather(0)' --planner dp-ev", "'pin': expected planner hap"},
+        {"--pin 'head.weight=gather(0)' --set search=reference",
+         "'pin': expected search=exact"},
+        {"--segments layers --planner dp-ev", "'segments': expected planner hap"},
+        {"--segments layers --set ratios=even", "'segments': expected ratios=own"},
+        {"--segments metis:1000", "at most 23 segments"},
+        {"--segments metis:0", "got 'metis:0'"},
+        {"--certify 0.1 --set duplex=on", "'certify': expected duplex=off"},
+        {"--certify -1", "expected a gap"},
+        {"--budget -1", "expected seconds"},
+        {"--planner dp-ev --set pp=2", "one of the planners amp"},
+        {"--planner amp", "expected --granularity gpu"},
+        {"--planner amp --granularity gpu --certify 0.1", "no pipelines"},
+        {"--planner amp --granularity gpu --set duplex=on", "'duplex': expected another"},
+        {"--planner amp --granularity gpu --set ratios=best", "'ratios': expected own"},
+        {"--planner amp --granularity gpu --set pp=3", "expected a product of 8"},
+        {"--planner megatron --granularity gpu --set tmp=16", "expected a product of 8"},
+        {"--planner amp --granularity gpu --set pp=8",
+         "at most as many as the model has layers, 3"},
+        {"--planner amp --granularity gpu --set schedule=interleaved --set chunks=9",
+         "at most as many as the model has layers, 3"},
+        {"--planner amp --granularity gpu --set dp=8 --set mbs=3",
+         "expected a divisor of a replica's batch, 64"},
+        {"--planner amp --granularity gpu --set rank=1000000", "'rank': expected one of"},
+        {"--slowdown 0=0", "a factor from 1"},
+        {"--slowdown 8=2", "a rank below 8"},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line =
+            g_strdup_printf("plan " SMALL " hap-8 -o p.json %s", cases[i].line);
+        program_refuses(box, line, 2, cases[i].part);
+    }
+}
+
+static json_t *plan_of(const Sandbox *box, const char *arguments)
+{
+    g_autofree char *line = g_strdup_printf("plan %s --json", arguments);
+    g_auto(Ran) ran = program_run_good(box, line);
+    json_t *plan = json_loads(ran.out, 0, NULL);
+    assert_non_null(plan);
+    assert_true(json_number_value(json_object_get(plan, "iteration_time_s")) > 0);
+    return plan;
+}
+
+/* One device computes everything and waits for nobody, whoever plans. */
+static void test_one_device(void **state)
+{
+    (void)state;
+    static const char *const planners[] = {
+        "hap",     "dp-ev",  "dp-cp",      "deepspeed", "gshard", "tensor-parallel",
+        "amp",     "amp-sa", "amp-random", "megatron",  "ddp",    "fastmoe",
+        "horovod", "hidup"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    double least_s = INFINITY, most_s = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(planners); i++) {
+        g_autofree char *arguments = g_strdup_printf(
+            SMALL " star:hosts=1,bandwidth=10Gb/s --granularity gpu --planner %s "
+                  "--set pp=0 --set ratios=own",
+            planners[i]);
+        json_t *plan = plan_of(box, arguments);
+        const double time_s =
+            json_number_value(json_object_get(plan, "iteration_time_s"));
+        least_s = fmin(least_s, time_s);
+        most_s = fmax(most_s, time_s);
+        json_decref(plan);
+    }
+    assert_close(least_s, most_s, 1e-9);
+    program_refuses(box, "plan " SMALL " star:hosts=0,bandwidth=1Gb/s", 2, "hosts");
+}
+
+/* Devices without speed, links without bandwidth: no cluster is that. */
+static void test_zero_rates(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *text = NULL;
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/clusters/hap-8.yaml", &text, NULL, NULL));
+    static const struct {
+        const char *right, *zero, *part;
+    } cases[] = {
+        {"rate: 10.8 TFLOP/s", "rate: 0 TFLOP/s", "device_types[0].rate: expected 1"},
+        {"memory: 16 GiB", "memory: 0 GiB", "memory: expected 1"},
+        {"bandwidth: 1.3 GB/s", "bandwidth: 0 GB/s", "all_reduce.bandwidth: expected 1"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(GStrv) parts = g_strsplit(text, cases[i].right, 2);
+        assert_int_equal(g_strv_length(parts), 2);
+        g_autofree char *wrong = g_strjoinv(cases[i].zero, parts);
+        sandbox_write(box, "zero.yaml", wrong);
+        program_refuses(box, "plan " SMALL " ./zero.yaml -o p.json", 2, cases[i].part);
+    }
+    program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,rate=0TFLOP/s", 2,
+                    "rate: expected 1");
+}
+
+/* Dims smaller than the number of devices: some devices have nothing, or the planner says that it cannot. */
+static void test_small_dims(void **state)
+{
+    (void)state;
+#define TINY "vit:layers=1,hidden=8,heads=2,ffn=4,image=8,"
+    static const char *const plans[] = {
+        TINY "global_batch=3 hap-64 --granularity gpu",
+        TINY "global_batch=3 hap-64 --granularity gpu --planner dp-ev",
+        TINY "global_batch=3 hap-64 --granularity gpu --planner tensor-parallel",
+        TINY "global_batch=1 hap-8",
+        "bert-moe:layers=2,experts=2,hidden=8,heads=2,ffn=8,vocab=16 hap-16 "
+        "--granularity gpu --planner fastmoe",
+        "gpt2:layers=6,hidden=64,heads=2,ffn=64,vocab=128,global_batch=8 hap-8 "
+        "--granularity gpu --planner amp --set tmp=8",
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint i = 0; i < G_N_ELEMENTS(plans); i++)
+        json_decref(plan_of(box, plans[i]));
+    program_refuses(box, "plan " TINY "global_batch=1 hap-8 --planner deepspeed", 2,
+                    "its batch cannot be sharded over 8 devices");
+    program_refuses(box, "plan " TINY "global_batch=3 hap-8 --planner hidup", 2,
+                    "a batch of 3 cannot be cut in two microbatches");
+    program_refuses(box,
+                    "plan gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
+                    "--planner amp --set dp=8",
+                    2, "expected a divisor of the global batch, 7");
+#undef TINY
+}
+
+/* A thousand segments are as good as one where nothing asks for ratios of its own. */
+static void test_many_segments(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *one = plan_of(box, "vit:layers=80,hidden=64,heads=4,ffn=128 hap-8");
+    json_t *many = plan_of(box, "vit:layers=80,hidden=64,heads=4,ffn=128 hap-8 "
+                                "--segments metis:1000");
+    assert_at_most(json_number_value(json_object_get(many, "iteration_time_s")),
+                   json_number_value(json_object_get(one, "iteration_time_s")) * 1.001);
+    json_decref(one);
+    json_decref(many);
 }
 
 static void test_no_gnuplot(void **state)
@@ -205,6 +360,11 @@ int main(void)
         cmocka_unit_test(test_bad_database),
         cmocka_unit_test(test_bad_plan),
         cmocka_unit_test(test_plan_that_cannot_fit),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_one_device),
+        cmocka_unit_test(test_zero_rates),
+        cmocka_unit_test(test_small_dims),
+        cmocka_unit_test(test_many_segments),
         cmocka_unit_test(test_no_gnuplot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
