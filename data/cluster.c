@@ -199,11 +199,13 @@ static void view_links(ClusterView *view)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         view->collective[kind] = cluster->n_machines > 1 ? cluster->collective[kind]
                                                          : cluster->machine[0].inner;
-        /* All of a machine's GPUs send through its port at once; a ring enters and
-         * leaves it once. */
+        /* All of a machine's g GPUs send through its port at once, of what goes to the n - 1
+         * others what goes to the n - g of other machines; a ring enters and leaves it
+         * once. */
         if (kind == COLLECTIVE_ALL_TO_ALL && cluster->n_machines > 1 &&
             view->granularity == GRANULARITY_GPU)
-            view->collective[kind].bandwidth /= most_gpus;
+            view->collective[kind].bandwidth *=
+                (view->n_devices - 1.0) / (view->n_devices - most_gpus) / most_gpus;
     }
 }
 

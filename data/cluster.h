@@ -164,8 +164,9 @@ typedef struct {
     const DeviceType *fitted[CLUSTER_MAX_FITTED]; /* borrowed from the cluster */
 } ClusterView;
 
-/* At GPU granularity the GPUs of a machine share its network port: all-to-all bandwidth per GPU is the machine's
- * divided by its largest GPU count, rings pass each port once and keep theirs. A cluster of one machine
+/* At GPU granularity the GPUs of a machine share its network port: with g the largest GPU count, an all-to-all's bandwidth
+ * per GPU is the machine's times (n - 1) / (n - g) / g, since g of n devices pass it n - g of n - 1 parts; rings pass each
+ * port once and keep theirs. A cluster of one machine
  * communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);

@@ -264,10 +264,16 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 
     if (team->inner.bandwidth > 0)
         return team->inner;
-    if (team->port_sets > 0)
-        line.bandwidth *=
-            view->cluster->collective[kind].bandwidth / view->collective[kind].bandwidth /
-            (kind == COLLECTIVE_ALL_TO_ALL ? team->port_devices : team->port_sets);
+    if (team->port_sets == 0)
+        return line;
+    line.bandwidth *=
+        view->cluster->collective[kind].bandwidth / view->collective[kind].bandwidth;
+    if (kind == COLLECTIVE_ALL_TO_ALL) {
+        const double behind = (double)team->port_devices / team->port_sets;
+        line.bandwidth *= (team->n - 1) / (team->n - behind) / team->port_devices;
+    } else {
+        line.bandwidth /= team->port_sets;
+    }
     return line;
 }
 

@@ -67,7 +67,8 @@ static void test_stage_is_eq_5(void **state)
                 make("hidup", "own", models[m], clusters[c], &place, &graph);
             SynthResult result;
             assert_true(synth_hidup(graph, place.view, ratio, 0, &result, NULL));
-            const double time_s = time_of(plan, graph, &place, "stage");
+            /* Before rounding, which 12 heads on 8 GPUs need. */
+            const double time_s = plan->fractional_time_s;
             /* Where the first op's input has no gradient the program has a little less to do than the search counts. */
             assert_at_most(time_s, result.time_s * (1 + 1e-9));
             assert_at_most(result.time_s * 0.997, time_s);
