@@ -15,8 +15,8 @@ typedef struct {
 
 /* Prices for one input: asks, and contributions from the form made to that of the sum. */
 typedef struct {
-    Index keys; /* reads and saved forms -> ask */
-    GArray *asks;
+    Index keys; /* reads and saved forms -> */
+    Ask *ask;
     Times contribution[FORM_MAX][FORM_MAX]; /* [made][gradient's number] */
 } Input;
 
@@ -34,28 +34,29 @@ typedef struct {
     uint32_t part, wanted;
 } Member;
 
-/* Which parts there are is the same for all device classes; costs are filled in for one class, `h`, after the other. */
-typedef struct {
+/* Which parts there are does not depend on prices; costs are filled in for one device class, `h`, after the other. */
+typedef struct Table {
     const Choices *c;
     uint32_t h;
     uint32_t n_dy; /* arrivals of all outputs' gradients, the last one innermost */
     Input input[TRANSITION_IN];
-    Index wanted;     /* forms of dy that the backward reads -> */
-    double *wanted_s; /* [(class * wanted + wanted) * n_dy + dy] */
-    Index shared;     /* those sets where contributions are dy itself -> */
-    double *alias_s;  /* see price_aliases */
-    Member *member;   /* [group] */
+    Index wanted;   /* forms of dy that the backward reads -> */
+    Index shared;   /* those sets where contributions are dy itself -> */
+    Member *member; /* [group] */
     Index parts;
     GArray *part;       /* Part */
-    double *part_s;     /* [part * n_dy + dy] */
     Index firsts;       /* parts without the second input */
     GArray *first;      /* Part: one of them */
     uint32_t *first_of; /* [part] */
+    uint32_t *first_to; /* [first * n_dy + dy]: the outputs' part of `to` */
+    /* While arcs are priced: */
+    double *wanted_s; /* [(class * wanted + wanted) * n_dy + dy] */
+    double *alias_s;  /* see price_aliases */
+    double *part_s;   /* [part * n_dy + dy] */
     /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
     double *first_s;
-    uint32_t *first_to; /* [first * n_dy + dy]: the outputs' part of `to` */
-    double *zeros;      /* [n_dy] */
-    double *row;        /* [to] */
+    double *zeros; /* [n_dy] */
+    double *row;   /* [to] */
 } Table;
 
 static const Times impossible = {
@@ -68,12 +69,8 @@ static void add_step(const Pricer *pricer, Times *sum, const Step *step)
         sum->s[h] += step->comm_s + step->inner.s[h];
 }
 
-static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
+static Ask price_ask(const Table *t, uint32_t i, Form reads, FormSet saved)
 {
-    Input *input = &t->input[i];
-    uint32_t at = index_add(&input->keys, (uint64_t)reads << 8 | saved);
-    if (at < input->asks->len)
-        return at;
     const Choices *c = t->c;
     Ask ask = {0};
     for (uint32_t f = 0; f < c->in[i].n_forms && f < FORM_MAX; f++) {
@@ -90,8 +87,15 @@ static uint32_t find_ask(Table *t, uint32_t i, Form reads, FormSet saved)
             ask.s[f] = impossible;
         choices_after(&c->in[i], c->in[i].form[f], reads, &before, ask.after[f]);
     }
-    g_array_append_val(input->asks, ask);
-    return at;
+    return ask;
+}
+
+static void price_asks(Table *t, uint32_t i)
+{
+    Input *input = &t->input[i];
+    for (uint32_t a = 0; a < input->keys.n; a++)
+        input->ask[a] =
+            price_ask(t, i, (Form)(input->keys.key[a] >> 8), (FormSet)input->keys.key[a]);
 }
 
 static void price_contributions(Table *t, uint32_t i)
@@ -102,6 +106,7 @@ static void price_contributions(Table *t, uint32_t i)
         for (uint32_t g = 0; g < c->in[i].n_gradients; g++) {
             Form sum = c->in[i].gradient[g];
             Times *s = &t->input[i].contribution[made][g];
+            *s = (Times){{0}};
             if (i >= view->n_in || view->contribution[i] == GRAPH_NONE)
                 continue;
             FormSet held = form_bit(made);
@@ -234,7 +239,8 @@ static void find_parts(Table *t)
         const Needs *needs = &g_array_index(c->groups, Group, g).needs;
         Part part = {0};
         for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-            part.ask[i] = find_ask(t, i, needs->reads[i], needs->saved[i]);
+            part.ask[i] = index_add(&t->input[i].keys,
+                                    (uint64_t)needs->reads[i] << 8 | needs->saved[i]);
             part.makes[i] = needs->makes[i];
         }
         for (uint32_t o = 0; o < TRANSITION_OUT; o++) {
@@ -302,7 +308,7 @@ static void drop_second(Table *t)
     for (uint32_t p = 0; p < t->part->len; p++) {
         const Part *part = &g_array_index(t->part, Part, p);
         const double *from = t->part_s + (size_t)p * t->n_dy;
-        const Ask *ask = &g_array_index(t->input[1].asks, Ask, part->ask[1]);
+        const Ask *ask = &t->input[1].ask[part->ask[1]];
         for (uint32_t state = 0; state < c->in[1].n; state++) {
             uint32_t f = state / c->in[1].n_gradients, g = state % c->in[1].n_gradients;
             double s =
@@ -374,7 +380,7 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
     uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
     for (uint32_t k = 0; k < t->first->len; k++) {
         const Part *part = &g_array_index(t->first, Part, k);
-        const Ask *ask = &g_array_index(t->input[0].asks, Ask, part->ask[0]);
+        const Ask *ask = &t->input[0].ask[part->ask[0]];
         double s =
             ask->s[f0].s[t->h] + t->input[0].contribution[part->makes[0]][g[0]].s[t->h];
         if (!isfinite(s))
@@ -415,68 +421,81 @@ static void keep_row(Table *t, Choices *choices, uint32_t in)
     }
 }
 
-static void table_clear(Table *t)
+struct Table *table_new(const Choices *c)
+{
+    Table *t = g_new0(Table, 1);
+    t->c = c;
+    t->n_dy = c->out[0].n_gradients * c->out[1].n_gradients;
+    t->part = g_array_new(FALSE, FALSE, sizeof(Part));
+    t->first = g_array_new(FALSE, FALSE, sizeof(Part));
+    find_parts(t);
+    t->first_to = g_new(uint32_t, t->first->len * t->n_dy);
+    for (uint32_t k = 0; k < t->first->len; k++)
+        for (uint32_t dy = 0; dy < t->n_dy; dy++)
+            t->first_to[k * t->n_dy + dy] =
+                output_to(t, &g_array_index(t->first, Part, k), dy);
+    for (uint32_t i = 0; i < TRANSITION_IN; i++)
+        t->input[i].ask = g_new(Ask, t->input[i].keys.n);
+    return t;
+}
+
+void table_free(struct Table *t)
 {
     for (uint32_t i = 0; i < TRANSITION_IN; i++) {
         index_clear(&t->input[i].keys);
-        g_array_unref(t->input[i].asks);
+        g_free(t->input[i].ask);
     }
     index_clear(&t->wanted);
     index_clear(&t->shared);
     index_clear(&t->parts);
     index_clear(&t->firsts);
-    g_free(t->wanted_s);
     g_free(t->member);
     g_array_unref(t->part);
-    g_free(t->part_s);
     g_array_unref(t->first);
     g_free(t->first_of);
-    g_free(t->first_s);
-    g_free(t->alias_s);
     g_free(t->first_to);
-    g_free(t->zeros);
-    g_free(t->row);
+    g_free(t);
 }
 
-/* Prices that every class has. */
+/* Prices that every class has, and room for those of one. */
 static void price_table(Table *t)
 {
     const Choices *c = t->c;
+    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
+        price_asks(t, i);
+        price_contributions(t, i);
+    }
     price_dy(t);
     price_aliases(t);
     t->part_s = g_new(double, (size_t)t->part->len * t->n_dy);
     t->first_s =
         g_new(double, (size_t)t->first->len * c->in[1].n * n_afters(c) * t->n_dy);
     t->zeros = g_new0(double, t->n_dy);
-    t->first_to = g_new(uint32_t, t->first->len * t->n_dy);
-    for (uint32_t k = 0; k < t->first->len; k++)
-        for (uint32_t dy = 0; dy < t->n_dy; dy++)
-            t->first_to[k * t->n_dy + dy] =
-                output_to(t, &g_array_index(t->first, Part, k), dy);
+    t->row = g_new(double, c->n_to);
 }
 
-void choices_find_arcs(Choices *c)
+static void forget_prices(Table *t)
 {
-    Table t = {.c = c,
-               .n_dy = c->out[0].n_gradients * c->out[1].n_gradients,
-               .part = g_array_new(FALSE, FALSE, sizeof(Part)),
-               .first = g_array_new(FALSE, FALSE, sizeof(Part)),
-               .row = g_new(double, c->n_to)};
-    c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
-    c->first_arc = g_new0(uint32_t, c->n_in + 1);
-    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-        t.input[i].asks = g_array_new(FALSE, FALSE, sizeof(Ask));
-        price_contributions(&t, i);
-    }
-    find_parts(&t);
-    price_table(&t);
-    for (t.h = 0; t.h < c->pricer->n_classes; t.h++) {
-        drop_dy(&t);
-        drop_second(&t);
+    g_clear_pointer(&t->wanted_s, g_free);
+    g_clear_pointer(&t->alias_s, g_free);
+    g_clear_pointer(&t->part_s, g_free);
+    g_clear_pointer(&t->first_s, g_free);
+    g_clear_pointer(&t->zeros, g_free);
+    g_clear_pointer(&t->row, g_free);
+}
+
+void choices_price_arcs(Choices *c)
+{
+    Table *t = c->table;
+    g_array_set_size(c->arcs, 0);
+    price_table(t);
+    for (t->h = 0; t->h < c->pricer->n_classes; t->h++) {
+        drop_dy(t);
+        drop_second(t);
         for (uint32_t in = 0; in < c->n_in; in++) {
-            fill_row(&t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
-            keep_row(&t, c, in);
+            fill_row(t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
+            keep_row(t, c, in);
         }
     }
-    table_clear(&t);
+    forget_prices(t);
 }

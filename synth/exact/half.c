@@ -25,6 +25,16 @@ Choice choice_of_forward(const OpView *view, const Rule *rule)
     return choice;
 }
 
+Choice choice_of(const OpView *view, uint8_t forward_rule,
+                 const uint8_t backward_rule[MAX_BACKWARD])
+{
+    Choice choice = choice_of_forward(view, &view->forward.rule[forward_rule].rule);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        choice_add(&choice, &view->backward[k],
+                   &view->backward[k].rule[backward_rule[k]].rule);
+    return choice;
+}
+
 typedef struct {
     Choices *choices;
     Index keys;  /* needs -> group */
@@ -101,20 +111,28 @@ static void add_half(Walk *w, const Needs *needs, const Half *half)
     uint32_t g = index_add(&w->keys, pack(needs)), at = c->halves->len;
     if (g == c->groups->len) {
         Group group = {.needs = *needs, .first = UINT32_MAX};
-        for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-            group.least.s[h] = INFINITY;
         g_array_append_val(c->groups, group);
     }
     Group *group = &g_array_index(c->groups, Group, g);
     g_array_append_val(c->halves, *half);
     g_array_index(c->halves, Half, at).next = group->first;
     group->first = at;
-    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-        group->least.s[h] = fmin(group->least.s[h], half->least.s[h]);
 }
 
-/* Adds what is known once all rules are: saved outputs, which are converted in the step before the backward ops, memory,
- * and the parameters' plans. */
+/* The step before the backward ops in which saved outputs are converted; false if they cannot be. */
+static bool price_saved(const Choices *c, const Needs *needs,
+                        const FormSet wanted_out[TRANSITION_OUT], Step *step)
+{
+    for (uint32_t o = 0; o < c->op->n_out; o++) {
+        FormSet held = form_bit(needs->out[o]);
+        if (wanted_out[o] && !price_reach(c->pricer, c->op->out[o], &held, wanted_out[o],
+                                          step, NULL, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* Adds what is known once all rules are: saved outputs and the parameters' plans. */
 static void finish(Walk *w, const Choice *choice, const Half *chosen)
 {
     Choices *c = w->choices;
@@ -122,30 +140,25 @@ static void finish(Walk *w, const Choice *choice, const Half *chosen)
     Needs needs = w->needs;
     Step step = {0};
     for (uint32_t o = 0; o < c->op->n_out; o++) {
-        FormSet held = form_bit(needs.out[o]);
-        if (choice->wanted[SLOT_OUT + o] &&
-            !price_reach(c->pricer, c->op->out[o], &held, choice->wanted[SLOT_OUT + o],
-                         &step, NULL, NULL))
-            return;
+        half.wanted_out[o] = choice->wanted[SLOT_OUT + o];
         needs.wanted_dy[o] = choice->wanted[SLOT_DY + o];
     }
+    if (!price_saved(c, &needs, half.wanted_out, &step))
+        return;
     for (uint32_t i = 0; i < c->view.n_in; i++) {
         needs.saved[i] = choice->wanted[SLOT_IN + i];
         needs.makes[i] = c->view.contribution[i] != GRAPH_NONE && c->view.alias[i] < 0
                              ? choice->made[c->view.input[i]]
                              : 0;
     }
-    double fixed = step.comm_s + choices_saved_memory(c, &needs, choice);
-    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-        half.least.s[h] += fixed + step.inner.s[h];
     for (uint32_t p = 0; p < c->view.n_parameters; p++) {
         uint32_t input = c->view.parameter[p];
-        const PlanSet *set =
+        uint32_t number =
             op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
                           choice->kept[input], choice->made[input]);
-        if (set->plans->len == 0)
+        if (op_view_plan_set(&c->view, p, number)->plans->len == 0)
             return;
-        times_add(c->pricer, &half.least, &set->least);
+        half.plans[p] = (uint16_t)number;
     }
     add_half(w, &needs, &half);
 }
@@ -162,7 +175,6 @@ static void choose_backward(Walk *w, uint32_t k, const Choice *choice, const Hal
         choice_add(&next, reads, &reads->rule[r].rule);
         Half extended = *half;
         extended.backward_rule[k] = (uint8_t)r;
-        times_add(w->choices->pricer, &extended.least, &reads->rule[r].work);
         choose_backward(w, k + 1, &next, &extended);
     }
 }
@@ -172,7 +184,7 @@ void choices_enumerate(Choices *c)
     Walk w = {.choices = c};
     for (uint32_t r = 0; r < c->view.forward.n_rules; r++) {
         const PricedRule *priced = &c->view.forward.rule[r];
-        Half half = {.forward_rule = (uint8_t)r, .least = priced->work};
+        Half half = {.forward_rule = (uint8_t)r};
         w.needs = (Needs){0};
         for (uint32_t i = 0; i < c->view.n_in; i++)
             w.needs.reads[i] = priced->rule.form[c->view.input[i]];
@@ -182,4 +194,44 @@ void choices_enumerate(Choices *c)
         choose_backward(&w, 0, &choice, &half);
     }
     index_clear(&w.keys);
+}
+
+double half_memory(const Choices *c, const Needs *needs, const Half *half)
+{
+    if (!c->pricer->charges)
+        return 0;
+    Choice choice = choice_of(&c->view, half->forward_rule, half->backward_rule);
+    return choices_saved_memory(c, needs, &choice);
+}
+
+static Times price_half(const Choices *c, const Needs *needs, const Half *half)
+{
+    const OpView *view = &c->view;
+    Times sum = view->forward.rule[half->forward_rule].work;
+    Step step = {0};
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        times_add(c->pricer, &sum, &view->backward[k].rule[half->backward_rule[k]].work);
+    price_saved(c, needs, half->wanted_out, &step);
+    double fixed = step.comm_s + half_memory(c, needs, half);
+    for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+        sum.s[h] += fixed + step.inner.s[h];
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        times_add(c->pricer, &sum, &op_view_plan_set(view, p, half->plans[p])->least);
+    return sum;
+}
+
+void choices_price_halves(Choices *c)
+{
+    for (uint32_t g = 0; g < c->groups->len; g++) {
+        Group *group = &g_array_index(c->groups, Group, g);
+        for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+            group->least.s[h] = INFINITY;
+        for (uint32_t i = group->first; i != UINT32_MAX;) {
+            Half *half = &g_array_index(c->halves, Half, i);
+            half->least = price_half(c, &group->needs, half);
+            for (uint32_t h = 0; h < c->pricer->n_classes; h++)
+                group->least.s[h] = fmin(group->least.s[h], half->least.s[h]);
+            i = half->next;
+        }
+    }
 }

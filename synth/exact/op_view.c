@@ -46,15 +46,20 @@ static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
     return rule->loop >= 0 || !reduce || other || pins_touch(pricer->pins, graph, id);
 }
 
-static void price_rules(const Pricer *pricer, OpReads *reads)
+static void find_rules(const Pricer *pricer, OpReads *reads)
 {
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(pricer->graph, reads->op, all);
-    reads->rule = g_new(PricedRule, n);
+    reads->rule = g_new0(PricedRule, n);
     for (uint32_t r = 0; r < n; r++)
         if (worthwhile(pricer, reads->op, &all[r]))
-            reads->rule[reads->n_rules++] =
-                (PricedRule){all[r], price_rule(pricer, reads->op, &all[r])};
+            reads->rule[reads->n_rules++].rule = all[r];
+}
+
+static void price_rules(const Pricer *pricer, OpReads *reads)
+{
+    for (uint32_t r = 0; r < reads->n_rules; r++)
+        reads->rule[r].work = price_rule(pricer, reads->op, &reads->rule[r].rule);
 }
 
 static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *reads)
@@ -84,23 +89,34 @@ static void read_contribution(const Graph *graph, OpView *view, uint32_t i)
             view->alias[i] = (int8_t)o;
 }
 
-/* Forms in which a sum of contributions can be kept, with their prices. */
+/* The rule under which the contribution to activation input `i` is added in a form. */
+static bool accumulation_rule(const Graph *graph, const OpView *view, uint32_t i,
+                              Form form, Rule *rule)
+{
+    Form forms[OP_MAX_OPERANDS];
+    memset(forms, form, sizeof forms);
+    return op_rule_find(graph, view->accumulation[i], forms, rule);
+}
+
+/* Forms in which a sum of contributions can be kept. */
+static void find_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
+{
+    Rule rule;
+    for (Form form = 0; form < FORM_MAX; form++)
+        if (view->accumulation[i] == GRAPH_NONE ||
+            (accumulation_rule(pricer->graph, view, i, form, &rule) &&
+             pins_allow(pricer->pins, pricer->graph, view->accumulation[i], rule.form)))
+            view->accumulates[i] |= (FormSet)(1u << form);
+}
+
 static void price_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
 {
-    const Graph *graph = pricer->graph;
-    for (Form form = 0; form < FORM_MAX; form++) {
-        Rule rule;
-        Form forms[OP_MAX_OPERANDS];
-        memset(forms, form, sizeof forms);
-        if (view->accumulation[i] == GRAPH_NONE) {
-            view->accumulates[i] |= (FormSet)(1u << form);
-        } else if (op_rule_find(graph, view->accumulation[i], forms, &rule) &&
-                   pins_allow(pricer->pins, graph, view->accumulation[i], forms)) {
-            view->accumulates[i] |= (FormSet)(1u << form);
+    Rule rule;
+    for (Form form = 0; form < FORM_MAX && view->accumulation[i] != GRAPH_NONE; form++)
+        if ((view->accumulates[i] >> form & 1u) &&
+            accumulation_rule(pricer->graph, view, i, form, &rule))
             view->accumulation_work[i][form] =
                 price_rule(pricer, view->accumulation[i], &rule);
-        }
-    }
 }
 
 static bool read_inputs(const Graph *graph, OpView *view, GError **error)
@@ -174,7 +190,24 @@ static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
     return true;
 }
 
-bool op_view_price(const Pricer *pricer, OpView *view, GError **error)
+static void price_plans(const Pricer *pricer, const OpView *view, uint32_t p,
+                        PlanSet *set)
+{
+    TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
+    g_clear_pointer(&set->plans, g_array_unref);
+    set->plans = parameter_plans(pricer, parameter, set->read, set->kept, set->made);
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        set->least.s[h] = INFINITY;
+        for (uint32_t k = 0; k < set->plans->len; k++) {
+            const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
+            set->least.s[h] =
+                fmin(set->least.s[h], plan->comm_s + plan->initial.s[h] +
+                                          plan->work.s[h] + plan->tail.s[h]);
+        }
+    }
+}
+
+void op_view_price(const Pricer *pricer, OpView *view)
 {
     price_rules(pricer, &view->forward);
     for (uint32_t k = 0; k < view->n_backward; k++)
@@ -182,7 +215,20 @@ bool op_view_price(const Pricer *pricer, OpView *view, GError **error)
     for (uint32_t i = 0; i < view->n_in; i++)
         price_accumulation(pricer, view, i);
     for (uint32_t p = 0; p < view->n_parameters; p++)
-        view->plans[p] = g_hash_table_new_full(NULL, NULL, NULL, plan_set_free);
+        for (uint32_t k = 0; k < view->plans[p].sets->len; k++)
+            price_plans(pricer, view, p, view->plans[p].sets->pdata[k]);
+}
+
+bool op_view_find(const Pricer *pricer, OpView *view, GError **error)
+{
+    find_rules(pricer, &view->forward);
+    for (uint32_t k = 0; k < view->n_backward; k++)
+        find_rules(pricer, &view->backward[k]);
+    for (uint32_t i = 0; i < view->n_in; i++)
+        find_accumulation(pricer, view, i);
+    for (uint32_t p = 0; p < view->n_parameters; p++)
+        view->plans[p].sets = g_ptr_array_new_with_free_func(plan_set_free);
+    op_view_price(pricer, view);
     return !pricer->pins || check_pins(pricer, view, error);
 }
 
@@ -191,8 +237,10 @@ void op_view_clear(OpView *view)
     g_free(view->forward.rule);
     for (uint32_t k = 0; k < view->n_backward; k++)
         g_free(view->backward[k].rule);
-    for (uint32_t p = 0; p < view->n_parameters; p++)
-        g_clear_pointer(&view->plans[p], g_hash_table_destroy);
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        g_clear_pointer(&view->plans[p].sets, g_ptr_array_unref);
+        index_clear(&view->plans[p].keys);
+    }
 }
 
 static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
@@ -256,27 +304,19 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
         g_string_append_c(key, pricer->saver[view->tensor[i]] == view->op);
 }
 
-const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                             FormSet kept, Form made)
+uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                       FormSet kept, Form made)
 {
+    Plans *plans = &view->plans[p];
     if (!pricer->charges)
         kept = 0; /* nothing depends on it */
-    gpointer key = GUINT_TO_POINTER(1u + ((uint32_t)kept << 8 | read) * FORM_MAX + made);
-    PlanSet *set = g_hash_table_lookup(view->plans[p], key);
-    if (set)
-        return set;
-    TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
-    set = g_new(PlanSet, 1);
-    set->plans = parameter_plans(pricer, parameter, read, kept, made);
-    for (uint32_t h = 0; h < pricer->n_classes; h++) {
-        set->least.s[h] = INFINITY;
-        for (uint32_t k = 0; k < set->plans->len; k++) {
-            const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
-            set->least.s[h] =
-                fmin(set->least.s[h], plan->comm_s + plan->initial.s[h] +
-                                          plan->work.s[h] + plan->tail.s[h]);
-        }
+    uint32_t number =
+        index_add(&plans->keys, ((uint64_t)kept << 8 | read) * FORM_MAX + made);
+    if (number == plans->sets->len) {
+        PlanSet *set = g_new0(PlanSet, 1);
+        *set = (PlanSet){.read = read, .kept = kept, .made = made};
+        price_plans(pricer, view, p, set);
+        g_ptr_array_add(plans->sets, set);
     }
-    g_hash_table_insert(view->plans[p], key, set);
-    return set;
+    return number;
 }

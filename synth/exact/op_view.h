@@ -4,6 +4,7 @@
 #define KILTER_SYNTH_EXACT_OP_VIEW_H
 
 #include "synth/assignment.h"
+#include "synth/exact/index.h"
 
 enum { TRANSITION_IN = 2, TRANSITION_OUT = 2 };
 
@@ -31,8 +32,23 @@ typedef struct {
     uint8_t
         makes[OP_MAX_OUT]; /* backward: forward input whose contribution output o is */
     uint32_t n_rules;
-    PricedRule *rule; /* NULL until they are priced */
+    PricedRule *rule;
 } OpReads;
+
+/* Undominated plans of a parameter, for the forms that are read, those of them that backward ops read, and the form its
+ * gradient is made in. */
+typedef struct {
+    FormSet read, kept;
+    Form made;
+    GArray *plans; /* ParameterPlan */
+    /* Least relaxed cost of any of them, by class; INFINITY if there is none. */
+    Times least;
+} PlanSet;
+
+typedef struct {
+    Index keys;      /* forms read, kept, made -> */
+    GPtrArray *sets; /* PlanSet */
+} Plans;
 
 typedef struct {
     OpId op;
@@ -50,8 +66,7 @@ typedef struct {
     OpReads backward[MAX_BACKWARD];
     uint32_t n_parameters;
     uint32_t parameter[OP_MAX_IN]; /* positions */
-    GHashTable
-        *plans[OP_MAX_IN]; /* (forms read, kept, made) -> PlanSet; by n_parameters */
+    Plans plans[OP_MAX_IN];        /* by n_parameters */
 } OpView;
 
 /* Reads how an op and its backward ops are connected. KILTER_ERROR_FAILED for graphs outside the space: a parameter with
@@ -61,21 +76,22 @@ bool op_view_read(const Graph *graph, OpId op, OpView *view, GError **error);
 /* Appends to `key` everything that the op's choices depend on: equal for ops that look alike. */
 void op_view_describe(const Pricer *pricer, const OpView *view, GString *key);
 
-/* Prices the rules of a view that was read. KILTER_ERROR_INPUT for pins that leave the op no rule; the view is then to be
+/* Finds the rules of a view that was read, and prices them. KILTER_ERROR_INPUT for pins that leave the op no rule; the view is then to be
  * cleared all the same. */
-bool op_view_price(const Pricer *pricer, OpView *view, GError **error);
+bool op_view_find(const Pricer *pricer, OpView *view, GError **error);
 void op_view_clear(OpView *view);
 
-/* Undominated plans of a parameter. */
-typedef struct {
-    GArray *plans; /* ParameterPlan */
-    /* Least relaxed cost of any of them, by class; INFINITY if there is none. */
-    Times least;
-} PlanSet;
+/* Takes other prices, for rules and the plans that are known. */
+void op_view_price(const Pricer *pricer, OpView *view);
 
-/* Of the `p`-th parameter, for the forms that are read, those of them that backward ops read, and the form its gradient is
- * made in. */
-const PlanSet *op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
-                             FormSet kept, Form made);
+/* The number of a set of plans of the `p`-th parameter in its `sets`; they are priced when they are met first. */
+uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
+                       FormSet kept, Form made);
+
+static inline const PlanSet *op_view_plan_set(const OpView *view, uint32_t p,
+                                              uint32_t number)
+{
+    return view->plans[p].sets->pdata[number];
+}
 
 #endif

@@ -292,9 +292,9 @@ static void take_baseline(Search *s, const double *ratio, SynthResult *result)
     }
 }
 
-static bool search_start(Search *s, gint64 deadline_us, GError **error)
+static bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error)
 {
-    s->states = states_new(&s->pricer, error);
+    s->states = space_states(space, &s->pricer, error);
     if (!s->states)
         return false;
     s->states->deadline_us = deadline_us;
@@ -303,11 +303,11 @@ static bool search_start(Search *s, gint64 deadline_us, GError **error)
     return true;
 }
 
-static bool search(Search *s, const double *ratio, const SynthOptions *options,
-                   SynthResult *result, GError **error)
+static bool search(Search *s, SynthSpace *space, const double *ratio,
+                   const SynthOptions *options, SynthResult *result, GError **error)
 {
     s->upper_s = INFINITY;
-    if (!search_start(s, options->deadline_us, error))
+    if (!search_start(s, space, options->deadline_us, error))
         return false;
     walk_widening(s, options->beam);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
@@ -322,7 +322,6 @@ static void search_clear(Search *s)
     for (uint32_t cut = 0; s->table && cut <= s->states->n_ops; cut++)
         label_table_clear(&s->table[cut]);
     g_free(s->table);
-    states_free(s->states);
     pricer_clear(&s->pricer);
 }
 
@@ -334,7 +333,7 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     Search s = {0};
     pricer_init(&s.pricer, space->graph, view, ratio, options->memory_s);
     s.pricer.pins = space->pins;
-    bool done = search(&s, ratio, options, result, error);
+    bool done = search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
     if (done && !result->program && !result->late)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
@@ -435,7 +434,7 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
     pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
     s.pricer.pins = space->pins;
     s.pricer.rationed = s.tolerance > 0;
-    bool done = search_start(&s, box->deadline_us, error);
+    bool done = search_start(&s, space, box->deadline_us, error);
     if (done && s.pricer.rationed) {
         walk_rationed(&s, MAX_RATIONED);
         done = take_programs(&s, box->n_programs, bound, error);

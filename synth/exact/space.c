@@ -3,11 +3,25 @@
 SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins)
 {
     SynthSpace *space = g_new(SynthSpace, 1);
-    *space = (SynthSpace){graph, pins};
+    *space = (SynthSpace){.graph = graph, .pins = pins};
     return space;
 }
 
 void synth_space_free(SynthSpace *space)
 {
+    if (!space)
+        return;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(space->states); i++)
+        states_free(space->states[i]);
     g_free(space);
+}
+
+States *space_states(SynthSpace *space, const Pricer *pricer, GError **error)
+{
+    States **states = &space->states[pricer->charges];
+    if (*states)
+        states_price(*states, pricer);
+    else
+        *states = states_new(pricer, error);
+    return *states;
 }

@@ -2,11 +2,16 @@
 #ifndef KILTER_SYNTH_EXACT_SPACE_H
 #define KILTER_SYNTH_EXACT_SPACE_H
 
-#include "synth/synth.h"
+#include "synth/exact/states.h"
 
 struct SynthSpace {
     const Graph *graph;
     const SynthPins *pins;
+    States *states
+        [2]; /* without a charge for memory and with one; NULL until a search asks */
 };
+
+/* Those of a pricer of the space's graph and pins, with its prices. The errors of states_new. */
+States *space_states(SynthSpace *space, const Pricer *pricer, GError **error);
 
 #endif

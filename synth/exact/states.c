@@ -241,6 +241,20 @@ States *states_new(const Pricer *pricer, GError **error)
     return s;
 }
 
+void states_price(States *s, const Pricer *pricer)
+{
+    GHashTableIter iter;
+    gpointer choices;
+    s->pricer = pricer;
+    s->late = false;
+    s->n_states = 0;
+    g_hash_table_remove_all(s->known);
+    g_ptr_array_set_size(s->costs, 0);
+    g_hash_table_iter_init(&iter, s->choices);
+    while (g_hash_table_iter_next(&iter, NULL, &choices))
+        choices_price(choices, pricer);
+}
+
 void states_free(States *s)
 {
     if (!s)

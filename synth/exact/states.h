@@ -47,8 +47,9 @@ typedef struct {
     Cut *cut;            /* [n_ops + 1] */
     GHashTable *choices; /* description -> Choices, shared by ops that look alike */
     GHashTable *moves;   /* description -> Move */
-    GHashTable *known;   /* costs after a move -> costs before it */
-    GPtrArray *costs;    /* Costs */
+    /* Of the present prices: */
+    GHashTable *known; /* costs after a move -> costs before it */
+    GPtrArray *costs;  /* Costs */
     uint64_t n_states;
     gint64 deadline_us; /* as in SynthOptions */
     bool late;          /* it came; what was found since is of no use */
@@ -57,9 +58,13 @@ typedef struct {
 /* Whether the deadline has come, from now on. */
 bool states_late(States *states);
 
-/* KILTER_ERROR_FAILED for graphs outside the space. */
+/* KILTER_ERROR_FAILED for graphs outside the space. The pricer has to live as long as its prices are used. */
 States *states_new(const Pricer *pricer, GError **error);
 void states_free(States *states);
+
+/* Takes the prices of another pricer of the same graph and pins, which like the first one charges for memory or does not;
+ * forgets what the old ones led to. */
+void states_price(States *states, const Pricer *pricer);
 
 /* Finds h of all states. */
 void states_relax(States *states);

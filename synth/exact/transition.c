@@ -101,7 +101,7 @@ Choices *choices_new(const Pricer *pricer, const OpView *view,
     Choices *c = g_new0(Choices, 1);
     c->pricer = pricer;
     c->view = *view;
-    if (!op_view_price(pricer, &c->view, error)) {
+    if (!op_view_find(pricer, &c->view, error)) {
         op_view_clear(&c->view);
         g_free(c);
         return NULL;
@@ -125,9 +125,24 @@ Choices *choices_new(const Pricer *pricer, const OpView *view,
     c->groups = g_array_new(FALSE, FALSE, sizeof(Group));
     c->found = g_array_new(FALSE, TRUE, sizeof(Found));
     c->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
+    c->first_arc = g_new0(uint32_t, c->n_in + 1);
     choices_enumerate(c);
-    choices_find_arcs(c);
+    c->table = table_new(c);
+    choices_price_halves(c);
+    choices_price_arcs(c);
     return c;
+}
+
+void choices_price(Choices *c, const Pricer *pricer)
+{
+    c->pricer = pricer;
+    index_empty(&c->asked);
+    g_array_set_size(c->found, 0);
+    g_ptr_array_set_size(c->lists, 0);
+    op_view_price(pricer, &c->view);
+    choices_price_halves(c);
+    choices_price_arcs(c);
 }
 
 void choices_free(Choices *c)
@@ -135,6 +150,7 @@ void choices_free(Choices *c)
     op_view_clear(&c->view);
     g_array_unref(c->halves);
     g_array_unref(c->groups);
+    table_free(c->table);
     g_array_unref(c->arcs);
     g_free(c->first_arc);
     index_clear(&c->asked);
@@ -268,7 +284,7 @@ static void finish(const Along *s, Transition *t)
 }
 
 /* Enumerates the plans of the remaining parameters. */
-static void choose_plans(const Along *s, uint32_t p, const Choice *choice,
+static void choose_plans(const Along *s, uint32_t p, const Half *half,
                          const Transition *t)
 {
     Choices *c = s->c;
@@ -277,10 +293,7 @@ static void choose_plans(const Along *s, uint32_t p, const Choice *choice,
         finish(s, &finished);
         return;
     }
-    uint32_t input = c->view.parameter[p];
-    const PlanSet *set =
-        op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
-                      choice->kept[input], choice->made[input]);
+    const PlanSet *set = op_view_plan_set(&c->view, p, half->plans[p]);
     for (uint32_t k = 0; k < set->plans->len; k++) {
         const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
         Transition next = *t;
@@ -291,19 +304,8 @@ static void choose_plans(const Along *s, uint32_t p, const Choice *choice,
         times_add(c->pricer, &next.cost.initial, &plan->initial);
         times_add(c->pricer, &next.cost.update, &plan->work);
         times_add(c->pricer, &next.cost.tail, &plan->tail);
-        choose_plans(s, p + 1, choice, &next);
+        choose_plans(s, p + 1, half, &next);
     }
-}
-
-/* The rules that a half stands for. */
-static Choice choice_of(const OpView *view, uint8_t forward_rule,
-                        const uint8_t backward_rule[MAX_BACKWARD])
-{
-    Choice choice = choice_of_forward(view, &view->forward.rule[forward_rule].rule);
-    for (uint32_t k = 0; k < view->n_backward; k++)
-        choice_add(&choice, &view->backward[k],
-                   &view->backward[k].rule[backward_rule[k]].rule);
-    return choice;
 }
 
 static void try_half(const Along *s, const Group *group, const Half *half,
@@ -311,7 +313,6 @@ static void try_half(const Along *s, const Group *group, const Half *half,
 {
     Choices *c = s->c;
     const OpView *view = &c->view;
-    Choice choice = choice_of(view, half->forward_rule, half->backward_rule);
     Transition t = {.forward_rule = half->forward_rule, .cost = *around};
     memcpy(t.backward_rule, half->backward_rule, sizeof t.backward_rule);
     memcpy(t.gradient, s->dy, sizeof t.gradient);
@@ -322,13 +323,13 @@ static void try_half(const Along *s, const Group *group, const Half *half,
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = form_bit(group->needs.out[o]);
         Step step = {0};
-        price_reach(c->pricer, c->op->out[o], &held, choice.wanted[SLOT_OUT + o], &step,
-                    NULL, NULL);
+        price_reach(c->pricer, c->op->out[o], &held, half->wanted_out[o], &step, NULL,
+                    NULL);
         add_step(c->pricer, &t.cost, &step, CLOSES_EARLY, &t.cost.early);
     }
-    t.cost.charge_s = choices_saved_memory(c, &group->needs, &choice);
+    t.cost.charge_s = half_memory(c, &group->needs, half);
     t.cost.comm_s += t.cost.charge_s;
-    choose_plans(s, 0, &choice, &t);
+    choose_plans(s, 0, half, &t);
 }
 
 static void try_group(const Along *s, const Group *group)
@@ -391,9 +392,10 @@ static const ParameterPlan *plan_of(Choices *c, uint32_t p, const Choice *choice
                                     const Transition *transition)
 {
     uint32_t input = c->view.parameter[p];
-    const PlanSet *set =
+    uint32_t number =
         op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
                       choice->kept[input], choice->made[input]);
+    const PlanSet *set = op_view_plan_set(&c->view, p, number);
     return &g_array_index(set->plans, ParameterPlan, transition->plan[p]);
 }
 

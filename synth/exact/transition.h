@@ -73,8 +73,10 @@ typedef struct {
 
 typedef struct {
     uint8_t forward_rule, backward_rule[MAX_BACKWARD];
-    uint32_t next; /* of the same needs, UINT32_MAX after the last */
-    Times least;   /* relaxed cost of what no state changes, with the cheapest plans */
+    FormSet wanted_out[TRANSITION_OUT]; /* forms in which backward ops read the outputs */
+    uint16_t plans[OP_MAX_IN]; /* of parameters: numbers of sets, see op_view_plans */
+    uint32_t next;             /* of the same needs, UINT32_MAX after the last */
+    Times least; /* relaxed cost of what no state changes, with the cheapest plans */
 } Half;
 
 /* All halves of equal needs. */
@@ -102,6 +104,7 @@ typedef struct {
     Range out[TRANSITION_OUT];    /* likewise */
     uint32_t n_in, n_to;          /* states */
     GArray *halves, *groups;      /* Half, Group */
+    struct Table *table;          /* what arcs are found with */
     GArray *arcs;                 /* Arc, by `in` */
     uint32_t *first_arc;          /* [n_in + 1] */
     Index asked;      /* in and to of arcs whose transitions were asked for -> */
@@ -109,18 +112,22 @@ typedef struct {
     GPtrArray *lists; /* of transitions */
 } Choices;
 
-/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. NULL: the errors of
- * op_view_price. */
+/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. What there is to choose
+ * from does not depend on prices, so that others can take their place. NULL: the errors of op_view_find. */
 Choices *choices_new(const Pricer *pricer, const OpView *view,
                      const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
                      GError **error);
 void choices_free(Choices *choices);
 
+/* Takes the prices of a pricer of the same graph and pins, which has to live as long as they are used. Transitions that were
+ * found before are forgotten. */
+void choices_price(Choices *choices, const Pricer *pricer);
+
 /* States of the op's inputs. */
 void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN]);
 
 /* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc does, those that no other one
- * dominates. They stay valid as long as `choices`. */
+ * dominates. They stay valid as long as the prices. */
 const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
                             const Times *slack);
 
@@ -147,17 +154,25 @@ typedef struct {
 
 /* The forward's own reads of activations are left out. */
 Choice choice_of_forward(const OpView *view, const Rule *rule);
+/* All rules of a half. */
+Choice choice_of(const OpView *view, uint8_t forward_rule,
+                 const uint8_t backward_rule[MAX_BACKWARD]);
 /* Adds a backward op's rule. */
 void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
 
 /* Charge for the activations that the backward reads, where the op is the one that pays. */
 double choices_saved_memory(const Choices *choices, const Needs *needs,
                             const Choice *choice);
+double half_memory(const Choices *choices, const Needs *needs, const Half *half);
 
-/* Fills halves and groups. */
+/* Fills halves and groups, but for their costs; and those. */
 void choices_enumerate(Choices *choices);
-/* Fills arcs. */
-void choices_find_arcs(Choices *choices);
+void choices_price_halves(Choices *choices);
+
+/* Prepares for arcs, once there are groups; fills them, once groups have costs. */
+struct Table *table_new(const Choices *choices);
+void table_free(struct Table *table);
+void choices_price_arcs(Choices *choices);
 
 /* Numbers of the forms that later ops may start from, after an input was converted by a step: the one that a priced collective
  * made, or, where both are shards, the one that it was in; else both numbers are equal. What a free conversion makes they make

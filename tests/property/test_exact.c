@@ -137,6 +137,18 @@ static void check_bound(SynthSpace *space, const ClusterView *view, const double
     }
 }
 
+/* Searches at other ratios, so that the space holds prices that the next search must not see. */
+static void search_reversed(SynthSpace *space, const ClusterView *view,
+                            const double *ratio)
+{
+    g_autofree double *reversed = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        reversed[j] = ratio[view->n_devices - 1 - j];
+    SynthResult result = {0};
+    synth_search(space, view, reversed, &(SynthOptions){0}, &result, NULL);
+    synth_result_clear(&result);
+}
+
 static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
 {
     GRand *rand = g_rand_new_with_seed(seed);
@@ -156,6 +168,8 @@ static void check_case(uint32_t seed, uint64_t max_steps, Tally *tally)
         g_rand_int_range(rand, 0, 3) ? NULL : some_pin(rand, graph, b);
     g_rand_free(rand);
     g_autoptr(SynthSpace) space = synth_space_new(graph, pins);
+    if (seed % 2)
+        search_reversed(space, view, ratio);
     const SynthOptions options = {0};
     SynthResult result = {.time_s = INFINITY};
     g_autoptr(GError) error = NULL;
