@@ -121,7 +121,10 @@ uint16_t *plan_segments(const Program *program, const Graph *graph,
 {
     const size_t n = (size_t)graph_n_tensors(graph) * FORM_MAX;
     uint16_t *result = g_new0(uint16_t, n);
-    if (!segment)
+    bool one = true;
+    for (OpId id = 0; segment && id < graph_n_ops(graph) && one; id++)
+        one = segment[id] == 0;
+    if (one)
         return result;
     g_autofree uint16_t *of_tensor = tensor_segments(graph, segment);
     g_autofree bool *known = g_new0(bool, n);

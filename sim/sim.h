@@ -247,6 +247,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
 double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
                        const double *share, uint32_t device, uint32_t *point);
 
+/* Whether every device's peak, in whole bytes, fits. */
+bool sim_memory_fits(const SimMemory *memory, const ClusterView *view,
+                     const double *share);
+
 /* --- evaluation of a plan --- */
 
 typedef struct {

@@ -19,21 +19,29 @@
 #include <math.h>
 #include <string.h>
 
-/* A program that was considered with ratios, and what its plan was; or balanced, and its ratios then. */
+/* Ratios that a program was considered with, and whether the plan fits. */
 typedef struct {
-    Program *program;
     double *ratio;
     bool feasible;
+} Considered;
+
+/* A program that was met, with its models for common ratios. */
+typedef struct {
+    Program *program;
+    SimLinear *linear;
+    SimMemory *memory;  /* NULL until it is asked for */
+    double *balanced;   /* its best ratios; NULL until they are */
+    GArray *considered; /* Considered */
 } Known;
 
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
     const PlannerOptions *options;
-    GArray *considered, *balanced; /* Known: rounds and baselines meet the same again */
-    Plan *best;                    /* NULL until there is a candidate */
-    bool pinned;                   /* the ratios stay what they are */
-    uint16_t *segment;             /* [op] as asked for, or NULL: one */
+    GPtrArray *known;  /* Known: rounds and baselines meet the same again */
+    Plan *best;        /* NULL until there is a candidate */
+    bool pinned;       /* the ratios stay what they are */
+    uint16_t *segment; /* [op] as asked for, or NULL: one */
     double search_s, balance_s;
     const double
         *proved; /* ratios that the program at hand is proved best for, or NULL */
@@ -52,24 +60,29 @@ static bool same_program(const Program *a, const Program *b)
     return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
 }
 
-static void known_clear(gpointer data)
+static void considered_clear(gpointer data)
+{
+    g_free(((Considered *)data)->ratio);
+}
+
+static void known_free(gpointer data)
 {
     Known *known = data;
     program_free(known->program);
-    g_free(known->ratio);
+    sim_linear_free(known->linear);
+    sim_memory_free(known->memory);
+    g_free(known->balanced);
+    g_array_unref(known->considered);
+    g_free(known);
 }
 
 static Alternation alternation_new(const Graph *graph, const ClusterView *view,
                                    const PlannerOptions *options)
 {
-    Alternation a = {.graph = graph,
-                     .view = view,
-                     .options = options,
-                     .considered = g_array_new(FALSE, FALSE, sizeof(Known)),
-                     .balanced = g_array_new(FALSE, FALSE, sizeof(Known))};
-    g_array_set_clear_func(a.considered, known_clear);
-    g_array_set_clear_func(a.balanced, known_clear);
-    return a;
+    return (Alternation){.graph = graph,
+                         .view = view,
+                         .options = options,
+                         .known = g_ptr_array_new_with_free_func(known_free)};
 }
 
 /* Hands the times spent to the plan. */
@@ -78,29 +91,50 @@ static void alternation_end(Alternation *a, Plan *plan)
     plan->search_time_s += a->search_s;
     plan->balance_time_s += a->balance_s;
     plan_free(a->best);
-    g_array_unref(a->considered);
-    g_array_unref(a->balanced);
+    g_ptr_array_unref(a->known);
 }
 
-/* What is known of a program, with these ratios if they are given; NULL if nothing is. */
-static const Known *find_known(const Alternation *a, const GArray *all,
-                               const Program *program, const double *ratio)
+/* What is known of a program, which is copied if it is new. */
+static Known *know(Alternation *a, const Program *program)
 {
-    for (uint32_t i = 0; i < all->len; i++) {
-        const Known *known = &g_array_index(all, Known, i);
-        if (same_program(known->program, program) &&
-            (!ratio || same_ratios(known->ratio, ratio, a->view->n_devices)))
+    for (uint32_t i = 0; i < a->known->len; i++) {
+        Known *known = a->known->pdata[i];
+        if (same_program(known->program, program))
             return known;
+    }
+    Known *known = g_new0(Known, 1);
+    known->program = program_copy(program);
+    known->linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    known->considered = g_array_new(FALSE, FALSE, sizeof(Considered));
+    g_array_set_clear_func(known->considered, considered_clear);
+    g_ptr_array_add(a->known, known);
+    return known;
+}
+
+static const SimMemory *memory_of(const Alternation *a, Known *known)
+{
+    if (!known->memory)
+        known->memory = sim_memory(known->program, a->graph, known->linear, NULL);
+    return known->memory;
+}
+
+/* The plan of these ratios, NULL if there was none. */
+static const Considered *find_considered(const Alternation *a, const Known *known,
+                                         const double *ratio)
+{
+    for (uint32_t i = 0; i < known->considered->len; i++) {
+        const Considered *plan = &g_array_index(known->considered, Considered, i);
+        if (same_ratios(plan->ratio, ratio, a->view->n_devices))
+            return plan;
     }
     return NULL;
 }
 
-static void note(const Alternation *a, GArray *all, const Program *program,
-                 const double *ratio, bool feasible)
+static void note(const Alternation *a, Known *known, const double *ratio, bool feasible)
 {
-    Known known = {program_copy(program),
-                   g_memdup2(ratio, a->view->n_devices * sizeof *ratio), feasible};
-    g_array_append_val(all, known);
+    Considered plan = {g_memdup2(ratio, a->view->n_devices * sizeof *ratio), feasible};
+    g_array_append_val(known->considered, plan);
 }
 
 /* Takes a plan that is complete if it is better. */
@@ -146,26 +180,37 @@ static bool consider_segments(Alternation *a, const Program *program,
     return true;
 }
 
+/* Rounds a plan of a known program and sets what candidates are compared by, as plan_complete would. */
+static bool evaluate(const Alternation *a, Known *known, Plan *plan, GError **error)
+{
+    if (!plan_round(plan, a->graph, error))
+        return false;
+    g_autofree double *share = sim_plan_shares(plan, known->linear);
+    plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
+    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    return true;
+}
+
 /* *feasible is set if the plan fits the memory, and left alone otherwise. */
-static bool consider(Alternation *a, const Program *program, const double *ratio,
-                     bool *feasible, GError **error)
+static bool consider(Alternation *a, Known *known, const double *ratio, bool *feasible,
+                     GError **error)
 {
     const bool proved = a->proved && same_ratios(a->proved, ratio, a->view->n_devices);
-    const Known *known = find_known(a, a->considered, program, ratio);
-    if (known && a->best) {
-        *feasible |= known->feasible;
-        a->best->optimal |= proved && same_program(a->best->program, program) &&
+    const Considered *before = find_considered(a, known, ratio);
+    if (before && a->best) {
+        *feasible |= before->feasible;
+        a->best->optimal |= proved && same_program(a->best->program, known->program) &&
                             same_ratios(a->best->ratio, ratio, a->view->n_devices);
         return true;
     }
     g_autoptr(Plan) candidate = plan_new();
     candidate->bucket_bytes = a->options->bucket_bytes;
-    plan_set(candidate, a->graph, a->view, program_copy(program), ratio);
-    if (!plan_complete(candidate, a->graph, a->view, error))
+    plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
+    if (!evaluate(a, known, candidate, error))
         return false;
     candidate->optimal = proved;
     *feasible |= candidate->feasible;
-    note(a, a->considered, program, ratio, candidate->feasible);
+    note(a, known, ratio, candidate->feasible);
     take(a, g_steal_pointer(&candidate));
     return true;
 }
@@ -193,39 +238,36 @@ static bool solve_ratios(Alternation *a, const SimLinear *linear, const SimMemor
 
 /* Considers a program with its best ratios; those that fit the memory if there are any. Rounding can need more than the
  * ratios do, so a plan that misses the memory is tried again with less of it. */
-static bool balance(Alternation *a, const Program *program, double *ratio, bool *feasible,
+static bool balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                     GError **error)
 {
     static const double part[] = {1, 0.98, 0.95, 0.9};
     if (a->pinned)
         return true;
-    const Known *known = find_known(a, a->balanced, program, NULL);
-    if (known) {
-        memcpy(ratio, known->ratio, a->view->n_devices * sizeof *ratio);
-        return consider(a, program, ratio, feasible, error);
+    if (known->balanced) {
+        memcpy(ratio, known->balanced, a->view->n_devices * sizeof *ratio);
+        return consider(a, known, ratio, feasible, error);
     }
-    g_autoptr(SimLinear) linear =
-        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
-    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, NULL);
     bool fits = false;
-    if (a->segment && !consider_segments(a, program, ratio, error))
+    if (a->segment && !consider_segments(a, known->program, ratio, error))
         return false;
     for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !fits; i++) {
         g_autoptr(GError) misfit = NULL;
-        if (!solve_ratios(a, linear, memory, part[i], ratio, &misfit)) {
+        if (!solve_ratios(a, known->linear, memory_of(a, known), part[i], ratio,
+                          &misfit)) {
             if (misfit->code == KILTER_ERROR_INFEASIBLE)
                 break;
             g_propagate_error(error, g_steal_pointer(&misfit));
             return false;
         }
-        if (!consider(a, program, ratio, &fits, error))
+        if (!consider(a, known, ratio, &fits, error))
             return false;
     }
     *feasible |= fits;
-    if (!fits && (!solve_ratios(a, linear, NULL, 1, ratio, error) ||
-                  !consider(a, program, ratio, feasible, error)))
+    if (!fits && (!solve_ratios(a, known->linear, NULL, 1, ratio, error) ||
+                  !consider(a, known, ratio, feasible, error)))
         return false;
-    note(a, a->balanced, program, ratio, fits);
+    known->balanced = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
     return true;
 }
 
@@ -259,8 +301,9 @@ static bool round_of(Alternation *a, double *ratio, const double *memory_s,
         return true; /* the budget ran out */
     g_autofree double *searched = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
     a->proved = result.optimal ? searched : NULL;
-    bool done = consider(a, program, ratio, feasible, error) &&
-                balance(a, program, ratio, feasible, error);
+    Known *known = know(a, program);
+    bool done = consider(a, known, ratio, feasible, error) &&
+                balance(a, known, ratio, feasible, error);
     a->proved = NULL;
     return done;
 }
@@ -310,15 +353,16 @@ static bool spare(Alternation *a, double charge, GError **error)
 }
 
 /* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
- * memory of the GPUs costs as much as the fastest iteration. */
-static bool save_memory(Alternation *a, const double *start, GError **error)
+ * memory of the GPUs costs as much as the fastest iteration, of `time_s`. */
+static bool save_memory(Alternation *a, const double *start, double time_s,
+                        GError **error)
 {
     enum { RAISES = 6, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
-    double charge = a->best->iteration_time_s / capacity / 32;
+    double charge = time_s / capacity / 32;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
                          !planner_is_late(a->options);
          i++) {
@@ -336,20 +380,19 @@ static bool save_memory(Alternation *a, const double *start, GError **error)
         charge = high > 0 ? (low + high) / 2 : 4 * charge;
     }
     if (high == 0 && !planner_is_late(a->options))
-        return spare(a, charge, error);
+        return fits(a) || spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     return high == 0 || alternate(a, start, memory_s, history, error);
 }
 
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these ratios and at its best. */
-static bool hopeless(Alternation *a, const Program *program, const double *ratio)
+static bool hopeless(Alternation *a, const Known *known, const double *ratio)
 {
     static const double rounding = 1.1;
     if (!fits(a))
         return false;
-    g_autoptr(SimLinear) linear =
-        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    const SimLinear *linear = known->linear;
     g_autofree double *best = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
     if (!a->pinned && !solve_ratios(a, linear, NULL, 1, best, NULL))
         return false;
@@ -365,14 +408,16 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
-        if (!synth_pins_hold(a->options->held, a->graph, program) ||
-            hopeless(a, program, ratio))
+        if (!synth_pins_hold(a->options->held, a->graph, program))
+            continue;
+        Known *known = know(a, program);
+        if (hopeless(a, known, ratio))
             continue;
         g_autofree double *balanced =
             g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
         bool feasible = false;
-        if (!consider(a, program, ratio, &feasible, error) ||
-            !balance(a, program, balanced, &feasible, error))
+        if (!consider(a, known, ratio, &feasible, error) ||
+            !balance(a, known, balanced, &feasible, error))
             return false;
     }
     return true;
@@ -406,10 +451,11 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     bool homogeneous = same_ratios(proportional, even, view->n_devices);
     bool done = alternate(&a, proportional, NULL, history, error) &&
                 (homogeneous || !fits(&a) || alternate(&a, even, NULL, history, error));
+    const double misfit_s = a.best && !fits(&a) ? a.best->iteration_time_s : 0;
     if (done && options->search == SEARCH_EXACT)
-        done = (fits(&a) || !a.best || save_memory(&a, proportional, error)) &&
-               consider_baselines(&a, proportional, error) &&
-               (homogeneous || consider_baselines(&a, even, error));
+        done = consider_baselines(&a, proportional, error) &&
+               (homogeneous || consider_baselines(&a, even, error)) &&
+               (misfit_s == 0 || save_memory(&a, proportional, misfit_s, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
