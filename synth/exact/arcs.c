@@ -1,7 +1,8 @@
 /* Arcs: the least relaxed cost from each state of an op's inputs to each state after it.
  *
  * The relaxed cost of a transition is a sum of parts that each depend on few choices, so the rest are minimised away one
- * by one: first the forms in which the backward reads dy, then what depends on the second input, then the first. */
+ * by one: first the forms in which the backward reads dy, then what depends on the second input, then the form of the first
+ * one's contribution, then what it is asked for. */
 #include "synth/exact/transition.h"
 
 #include <math.h>
@@ -48,13 +49,19 @@ typedef struct Table {
     Index firsts;       /* parts without the second input */
     GArray *first;      /* Part: one of them */
     uint32_t *first_of; /* [part] */
-    uint32_t *first_to; /* [first * n_dy + dy]: the outputs' part of `to` */
+    Index lasts;        /* firsts without what they contribute to the first input */
+    GArray *last;       /* Part: one of them */
+    uint32_t *last_of;  /* [first] */
+    uint32_t *last_to;  /* [last * n_dy + dy]: the outputs' part of `to` */
     /* While arcs are priced: */
     double *wanted_s; /* [(class * wanted + wanted) * n_dy + dy] */
     double *alias_s;  /* see price_aliases */
     double *part_s;   /* [part * n_dy + dy] */
     /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
     double *first_s;
+    /* [(((gradient * states + state) * lasts + last) * afters + after) * n_dy + dy], of the first input's gradient and the second
+     * input. */
+    double *last_s;
     double *zeros; /* [n_dy] */
     double *row;   /* [to] */
 } Table;
@@ -222,12 +229,35 @@ static uint64_t input_key(const Part *part, uint32_t i)
     return (uint64_t)part->ask[i] << 3 | part->makes[i];
 }
 
-static uint64_t first_key(const Part *part)
+static uint64_t output_key(const Part *part, uint64_t key)
 {
-    uint64_t key = input_key(part, 0);
     for (uint32_t o = 0; o < TRANSITION_OUT; o++)
         key = (key << 3 | part->out[o]) << 7 | part->shared[o];
     return key;
+}
+
+static uint64_t first_key(const Part *part)
+{
+    return output_key(part, input_key(part, 0));
+}
+
+/* Finds the parts of `all` that are alike but for some of their key, which `key` leaves out; sets which one each is. */
+static uint32_t *merge(const GArray *all, uint64_t (*key)(const Part *), Index *keys,
+                       GArray *merged)
+{
+    uint32_t *of = g_new(uint32_t, all->len);
+    for (uint32_t p = 0; p < all->len; p++) {
+        const Part *part = &g_array_index(all, Part, p);
+        of[p] = index_add(keys, key(part));
+        if (of[p] == merged->len)
+            g_array_append_vals(merged, part, 1);
+    }
+    return of;
+}
+
+static uint64_t last_key(const Part *part)
+{
+    return output_key(part, part->ask[0]);
 }
 
 /* Finds what parts groups are made of. */
@@ -253,13 +283,8 @@ static void find_parts(Table *t)
             g_array_append_val(t->part, part);
         t->member[g] = (Member){at, index_add(&t->wanted, pack_dy(needs->wanted_dy))};
     }
-    t->first_of = g_new(uint32_t, t->part->len);
-    for (uint32_t p = 0; p < t->part->len; p++) {
-        const Part *part = &g_array_index(t->part, Part, p);
-        t->first_of[p] = index_add(&t->firsts, first_key(part));
-        if (t->first_of[p] == t->first->len)
-            g_array_append_vals(t->first, part, 1);
-    }
+    t->first_of = merge(t->part, first_key, &t->firsts, t->first);
+    t->last_of = merge(t->first, last_key, &t->lasts, t->last);
 }
 
 /* Groups to parts. */
@@ -325,6 +350,33 @@ static void drop_second(Table *t)
     }
 }
 
+static double *last_at(const Table *t, uint32_t g0, uint32_t state, uint32_t last)
+{
+    const Choices *c = t->c;
+    return t->last_s + ((size_t)(g0 * c->in[1].n + state) * t->last->len + last) *
+                           n_afters(c) * t->n_dy;
+}
+
+/* Firsts to lasts: the first input's gradient takes the place of what is contributed to it. */
+static void drop_contribution(Table *t)
+{
+    const Choices *c = t->c;
+    const uint32_t n = n_afters(c) * t->n_dy, rows = c->in[0].n_gradients * c->in[1].n;
+    for (size_t i = 0; i < (size_t)rows * t->last->len * n; i++)
+        t->last_s[i] = INFINITY;
+    for (uint32_t k = 0; k < t->first->len; k++) {
+        const Form made = g_array_index(t->first, Part, k).makes[0];
+        for (uint32_t row = 0; row < rows; row++) {
+            uint32_t g0 = row / c->in[1].n, state = row % c->in[1].n;
+            double s = t->input[0].contribution[made][g0].s[t->h];
+            const double *from = first_at(t, k, state, 0);
+            double *restrict to = last_at(t, g0, state, t->last_of[k]);
+            for (uint32_t i = 0; i < n && isfinite(s); i++)
+                to[i] = from[i] + s < to[i] ? from[i] + s : to[i];
+        }
+    }
+}
+
 /* The part of `to` that outputs take, by arrival; see Choices. */
 static uint32_t output_to(const Table *t, const Part *part, uint32_t dy)
 {
@@ -378,22 +430,21 @@ static void fill_row(Table *t, uint32_t state0, uint32_t state1)
     for (uint32_t to = 0; to < c->n_to; to++)
         t->row[to] = INFINITY;
     uint32_t n_out = (c->lives[0] ? c->out[0].n : 1) * (c->lives[1] ? c->out[1].n : 1);
-    for (uint32_t k = 0; k < t->first->len; k++) {
-        const Part *part = &g_array_index(t->first, Part, k);
+    for (uint32_t k = 0; k < t->last->len; k++) {
+        const Part *part = &g_array_index(t->last, Part, k);
         const Ask *ask = &t->input[0].ask[part->ask[0]];
-        double s =
-            ask->s[f0].s[t->h] + t->input[0].contribution[part->makes[0]][g[0]].s[t->h];
+        double s = ask->s[f0].s[t->h];
         if (!isfinite(s))
             continue;
         const double *alias_s = alias_at(t, part, g);
-        const double *from = first_at(t, k, state1, 0);
+        const double *from = last_at(t, g[0], state1, k);
         for (uint32_t a = 0; a < n_choices(c, 0, ask, f0) * n_afters(c); a++) {
             uint32_t after = a % n_afters(c), both = 0;
             if (c->survives[0])
                 both = ask->after[f0][a / n_afters(c)] * c->in[0].n_gradients + g[0];
             if (c->survives[1])
                 both = both * c->in[1].n + after * c->in[1].n_gradients + g[1];
-            least_of(t->row + both * n_out, t->first_to + k * t->n_dy,
+            least_of(t->row + both * n_out, t->last_to + k * t->n_dy,
                      from + after * t->n_dy, alias_s, s, t->n_dy);
         }
     }
@@ -428,12 +479,13 @@ struct Table *table_new(const Choices *c)
     t->n_dy = c->out[0].n_gradients * c->out[1].n_gradients;
     t->part = g_array_new(FALSE, FALSE, sizeof(Part));
     t->first = g_array_new(FALSE, FALSE, sizeof(Part));
+    t->last = g_array_new(FALSE, FALSE, sizeof(Part));
     find_parts(t);
-    t->first_to = g_new(uint32_t, t->first->len * t->n_dy);
-    for (uint32_t k = 0; k < t->first->len; k++)
+    t->last_to = g_new(uint32_t, t->last->len * t->n_dy);
+    for (uint32_t k = 0; k < t->last->len; k++)
         for (uint32_t dy = 0; dy < t->n_dy; dy++)
-            t->first_to[k * t->n_dy + dy] =
-                output_to(t, &g_array_index(t->first, Part, k), dy);
+            t->last_to[k * t->n_dy + dy] =
+                output_to(t, &g_array_index(t->last, Part, k), dy);
     for (uint32_t i = 0; i < TRANSITION_IN; i++)
         t->input[i].ask = g_new(Ask, t->input[i].keys.n);
     return t;
@@ -453,7 +505,10 @@ void table_free(struct Table *t)
     g_array_unref(t->part);
     g_array_unref(t->first);
     g_free(t->first_of);
-    g_free(t->first_to);
+    index_clear(&t->lasts);
+    g_array_unref(t->last);
+    g_free(t->last_of);
+    g_free(t->last_to);
     g_free(t);
 }
 
@@ -470,6 +525,8 @@ static void price_table(Table *t)
     t->part_s = g_new(double, (size_t)t->part->len * t->n_dy);
     t->first_s =
         g_new(double, (size_t)t->first->len * c->in[1].n * n_afters(c) * t->n_dy);
+    t->last_s = g_new(double, (size_t)c->in[0].n_gradients * c->in[1].n * t->last->len *
+                                  n_afters(c) * t->n_dy);
     t->zeros = g_new0(double, t->n_dy);
     t->row = g_new(double, c->n_to);
 }
@@ -480,6 +537,7 @@ static void forget_prices(Table *t)
     g_clear_pointer(&t->alias_s, g_free);
     g_clear_pointer(&t->part_s, g_free);
     g_clear_pointer(&t->first_s, g_free);
+    g_clear_pointer(&t->last_s, g_free);
     g_clear_pointer(&t->zeros, g_free);
     g_clear_pointer(&t->row, g_free);
 }
@@ -492,6 +550,7 @@ void choices_price_arcs(Choices *c)
     for (t->h = 0; t->h < c->pricer->n_classes; t->h++) {
         drop_dy(t);
         drop_second(t);
+        drop_contribution(t);
         for (uint32_t in = 0; in < c->n_in; in++) {
             fill_row(t, c->same ? in : in / c->in[1].n, c->same ? in : in % c->in[1].n);
             keep_row(t, c, in);
