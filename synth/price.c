@@ -202,17 +202,17 @@ static void charge_memory(Pricer *pricer, const double *lo, const double *hi,
     find_savers(pricer);
 }
 
-static guint hash_conversions(gconstpointer key)
+static guint hash_conversions(gconstpointer data)
 {
-    const Conversions *all = key;
-    return (guint)((all->bytes ^ (uint64_t)all->roles << 56) *
+    const ConversionKey *key = data;
+    return (guint)((key->bytes ^ (uint64_t)key->roles << 56) *
                        UINT64_C(0x9e3779b97f4a7c15) >>
                    32);
 }
 
 static gboolean same_conversions(gconstpointer a, gconstpointer b)
 {
-    const Conversions *x = a, *y = b;
+    const ConversionKey *x = a, *y = b;
     return x->bytes == y->bytes && x->roles == y->roles && x->forms == y->forms;
 }
 
@@ -407,13 +407,15 @@ static void find_detours(const Pricer *pricer, Conversions *all)
     Form form[FORM_MAX];
     uint32_t n = 0;
     for (Form f = 0; f < FORM_MAX; f++)
-        if (all->forms >> f & 1u)
+        if (all->key.forms >> f & 1u)
             form[n++] = f;
     for (uint32_t i = 0; i < n * n * n; i++) {
         Form from = form[i % n], via = form[i / n % n], to = form[i / n / n];
         const Conversion *a = &direct.from_to[from][via], *b = &direct.from_to[via][to];
         Conversion *best = &all->from_to[from][to];
         if (!a->can || !b->can || from == to)
+            continue;
+        if (best->can && a->step.comm_s + b->step.comm_s >= best->total_s)
             continue;
         Step step = a->step;
         step.closes |= b->step.closes;
@@ -431,27 +433,28 @@ static void find_detours(const Pricer *pricer, Conversions *all)
 }
 
 /* Of a tensor, with what their prices depend on. */
-static Conversions describe_conversions(const Graph *graph, TensorId id)
+static ConversionKey describe_conversions(const Graph *graph, TensorId id)
 {
     const Tensor *tensor = graph_tensor(graph, id);
     uint32_t of =
         tensor->of == GRAPH_NONE ? 0 : 1u + graph_tensor(graph, tensor->of)->role;
-    return (Conversions){.bytes = tensor_bytes(tensor),
-                         .roles = (uint32_t)tensor->role << 8 | of,
-                         .forms = price_forms(graph, id)};
+    return (ConversionKey){.bytes = tensor_bytes(tensor),
+                           .roles = (uint32_t)tensor->role << 8 | of,
+                           .forms = price_forms(graph, id)};
 }
 
 static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
 {
     if (pricer->conversions[tensor])
         return pricer->conversions[tensor];
-    const Conversions what = describe_conversions(pricer->graph, tensor);
-    Conversions *all = g_hash_table_lookup(pricer->alike, &what);
+    const ConversionKey key = describe_conversions(pricer->graph, tensor);
+    Conversions *all = g_hash_table_lookup(pricer->alike, &key);
     if (!all) {
-        all = g_memdup2(&what, sizeof what);
+        all = g_new0(Conversions, 1);
+        all->key = key;
         for (Form from = 0; from < FORM_MAX; from++)
             for (Form to = 0; to < FORM_MAX; to++)
-                if ((all->forms >> from & 1u) && (all->forms >> to & 1u) && from != to)
+                if ((key.forms >> from & 1u) && (key.forms >> to & 1u) && from != to)
                     find_conversion(pricer, tensor, from, to, &all->from_to[from][to]);
         if (!pricer->direct)
             find_detours(pricer, all);
@@ -465,7 +468,7 @@ static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
                                   Form *from)
 {
     const Conversion *best = NULL;
-    for (FormSet rest = held & all->forms; rest; rest &= (FormSet)(rest - 1)) {
+    for (FormSet rest = held & all->key.forms; rest; rest &= (FormSet)(rest - 1)) {
         Form source = (Form)__builtin_ctz(rest);
         const Conversion *one = &all->from_to[source][to];
         if (one->can && (!best || one->total_s < best->total_s)) {

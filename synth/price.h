@@ -44,6 +44,9 @@ typedef struct {
     uint64_t bytes; /* of the tensor, */
     uint32_t roles; /* its role and that of the tensor that it belongs to, */
     FormSet forms;  /* forms that it may be held in */
+} ConversionKey;
+typedef struct {
+    ConversionKey key; /* what prices depend on */
     Conversion from_to[FORM_MAX][FORM_MAX];
 } Conversions;
 
