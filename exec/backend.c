@@ -62,6 +62,16 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
     }
 }
 
+void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size)
+{
+    const uint64_t n = exec_shard_elements(from);
+    for (uint64_t i = 0; i < n; i++)
+        if (size == sizeof(double))
+            ((double *)to->data)[i] += ((const double *)from->data)[i];
+        else
+            ((float *)to->data)[i] += ((const float *)from->data)[i];
+}
+
 void exec_backend_free(ExecBackend *backend)
 {
     if (backend)
@@ -84,18 +94,6 @@ double exec_backend_seconds(ExecBackend *backend)
 bool exec_backend_check(ExecBackend *backend, GError **error)
 {
     return !backend->ops->check || backend->ops->check(backend, error);
-}
-
-void exec_backend_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
-                      const ExecShard *to)
-{
-    const uint64_t n = exec_shard_elements(from);
-    g_autofree double *sum = g_new(double, n + 1), *more = g_new(double, n + 1);
-    backend->ops->read(backend, local, to, sum);
-    backend->ops->read(backend, local, from, more);
-    for (uint64_t i = 0; i < n; i++)
-        sum[i] += more[i];
-    backend->ops->write(backend, local, to, sum);
 }
 
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n)

@@ -31,6 +31,9 @@ bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overl
 /* Copies what both shards cover of the whole tensor; elements of `size` bytes in host memory. */
 void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size);
 
+/* Adds a shard to another of its shape; numbers of `size` bytes in host memory. */
+void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size);
+
 /* A conversion of one tensor that needs more than one rank. Of forms Reduce and Identity every rank's shard is the
  * whole tensor. ALL_TO_ALL from a dim to the same dim cuts it anew (at the boundary of two segments). */
 typedef struct {
@@ -71,6 +74,10 @@ typedef struct {
     void (*copy)(ExecBackend *backend, uint32_t local, const ExecShard *from,
                  const ExecShard *to);
 
+    /* Adds a rank's shard to another of its shape. */
+    void (*add)(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                const ExecShard *to);
+
     void (*run_op)(ExecBackend *backend, uint32_t local, const Graph *graph, OpId op,
                    const ExecShard *in, const ExecShard *out);
 
@@ -110,9 +117,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
 void exec_backend_synchronise(ExecBackend *backend);
 double exec_backend_seconds(ExecBackend *backend);
 bool exec_backend_check(ExecBackend *backend, GError **error);
-/* Adds a local rank's shard to another of its shape. */
-void exec_backend_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
-                      const ExecShard *to);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
 /* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */

@@ -48,19 +48,33 @@ static void samples_clear(Samples *s)
     g_free(s->first);
 }
 
-/* Times of one run: of the slowest rank for computation, of the one that waits least for collectives, which is the
- * largest of the negative times. */
+/* A run from a common start: seconds of the slowest rank. */
+static bool time_run(ExecBackend *backend, ExecReplay *replay,
+                     bool (*run)(ExecReplay *, GError **), double *spent_s,
+                     GError **error)
+{
+    double start = 0;
+    exec_backend_maximum(backend, &start, 1);
+    start = exec_backend_seconds(backend);
+    if (!run(replay, error))
+        return false;
+    *spent_s = exec_backend_seconds(backend) - start;
+    exec_backend_maximum(backend, spent_s, 1);
+    return true;
+}
+
+/* Times of one iteration, and of its instructions: of the slowest rank for computation, of the one that waits least for
+ * collectives, which is the largest of the negative times. A backend that has to be waited for runs freely for the former
+ * and once more for the latter. */
 static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
                        ExecReplay *replay, GError **error)
 {
-    double start = 0;
-    exec_backend_maximum(backend, &start, 1); /* a common start */
-    start = exec_backend_seconds(backend);
-    if (!exec_replay_run(replay, error))
+    double *spent_s = &s->iteration[repeat], unused;
+    const bool again = backend->ops->synchronise != NULL;
+    if ((again && !time_run(backend, replay, exec_replay_run, spent_s, error)) ||
+        !time_run(backend, replay, exec_replay_run_timed, again ? &unused : spent_s,
+                  error))
         return false;
-    double spent = exec_backend_seconds(backend) - start;
-    exec_backend_maximum(backend, &spent, 1);
-    s->iteration[repeat] = spent;
     double *row = s->seconds + (size_t)repeat * s->n_instr;
     memcpy(row, exec_replay_seconds(replay), s->n_instr * sizeof *row);
     for (uint32_t i = 0; i < s->n_instr; i++)

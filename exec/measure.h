@@ -1,4 +1,5 @@
-/* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start. */
+/* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start. Iterations run freely, their
+ * instructions are timed one by one: on a GPU, where that takes longer, in runs of their own. */
 #ifndef KILTER_EXEC_MEASURE_H
 #define KILTER_EXEC_MEASURE_H
 

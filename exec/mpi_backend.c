@@ -97,6 +97,13 @@ static void mpi_copy(ExecBackend *backend, uint32_t local, const ExecShard *from
     exec_overlap_copy(from, to, backend->element_bytes);
 }
 
+static void mpi_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                    const ExecShard *to)
+{
+    (void)local;
+    exec_shard_add(from, to, backend->element_bytes);
+}
+
 /* At least `elements` of scratch. */
 static void *scratch(Mpi *mpi, int which, uint64_t elements)
 {
@@ -449,6 +456,7 @@ static const ExecBackendOps MPI_OPS = {
     .write = mpi_write,
     .read = mpi_read,
     .copy = mpi_copy,
+    .add = mpi_add,
     .run_op = mpi_run_op,
     .exchange = mpi_exchange,
     .free = mpi_free,

@@ -135,7 +135,7 @@ static bool sample_ops(ExecBackend *backend, const ExecProfile *profile, const P
     for (uint32_t run = 0; run < profile->warm_up + profile->repeats; run++) {
         double start = 0;
         exec_backend_maximum(backend, &start, 1); /* a common start */
-        if (!exec_replay_run(replay, error))
+        if (!exec_replay_run_timed(replay, error))
             return false;
         const double *seconds = exec_replay_seconds(replay);
         for (uint32_t i = 0; run >= profile->warm_up && i < plan->program->n; i++) {

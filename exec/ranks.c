@@ -44,6 +44,14 @@ static void ranks_copy(ExecBackend *backend, uint32_t local, const ExecShard *fr
     exec_overlap_copy(from, to, sizeof(double));
 }
 
+static void ranks_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                      const ExecShard *to)
+{
+    (void)backend;
+    (void)local;
+    exec_shard_add(from, to, sizeof(double));
+}
+
 static ExecTensor as_tensor(const ExecShard *shard)
 {
     ExecTensor tensor = {.rank = shard->rank, .data = shard->data};
@@ -113,6 +121,7 @@ static const ExecBackendOps RANKS_OPS = {
     .write = ranks_write,
     .read = ranks_read,
     .copy = ranks_copy,
+    .add = ranks_add,
     .run_op = ranks_run_op,
     .exchange = ranks_exchange,
     .free = ranks_free,

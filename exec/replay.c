@@ -283,7 +283,7 @@ static void add_sums(ExecReplay *replay, const Op *op, ExecShard *const *out,
         for (uint32_t local = 0; sum[o] && local < backend->n_local; local++) {
             const uint32_t r = backend->first + local;
             if (sum[o][r].data)
-                exec_backend_add(backend, local, &out[o][r], &sum[o][r]);
+                backend->ops->add(backend, local, &out[o][r], &sum[o][r]);
         }
 }
 
@@ -586,7 +586,7 @@ static bool run_instr(ExecReplay *replay, const Instr *instr, GError **error)
     g_assert_not_reached();
 }
 
-bool exec_replay_run(ExecReplay *replay, GError **error)
+static bool run_program(ExecReplay *replay, bool timed, GError **error)
 {
     const Program *program = replay->plan->program;
     memset(replay->added, 0,
@@ -595,13 +595,26 @@ bool exec_replay_run(ExecReplay *replay, GError **error)
         const Instr *instr = &program->instr[replay->at];
         if (instr->kind == INSTR_LOAD)
             continue;
-        const double start = exec_backend_seconds(replay->backend);
+        const double start = timed ? exec_backend_seconds(replay->backend) : 0;
         if (!run_instr(replay, instr, error))
             return false;
+        if (!timed)
+            continue;
         exec_backend_synchronise(replay->backend);
         replay->seconds[replay->at] = exec_backend_seconds(replay->backend) - start;
     }
+    exec_backend_synchronise(replay->backend);
     return exec_backend_check(replay->backend, error);
+}
+
+bool exec_replay_run(ExecReplay *replay, GError **error)
+{
+    return run_program(replay, false, error);
+}
+
+bool exec_replay_run_timed(ExecReplay *replay, GError **error)
+{
+    return run_program(replay, true, error);
 }
 
 void exec_replay_slow(ExecReplay *replay, double factor)

@@ -24,8 +24,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
 /* The values of exec_value_new, in the forms in which they lie at rest. */
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
 
-/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory lacks. */
+/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory lacks. Waits for the
+ * backend at the end only, so that what computes and what communicates may overlap. */
 bool exec_replay_run(ExecReplay *replay, GError **error);
+/* The same, waiting for the backend after every instruction to time it. */
+bool exec_replay_run_timed(ExecReplay *replay, GError **error);
 
 /* Stretches computation on a rank of this process by `factor` of its own time, at least 1. */
 void exec_replay_slow(ExecReplay *replay, double factor);
@@ -49,7 +52,7 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
                           Collective kind, const ExecShard *from, ExecShard *to,
                           GError **error);
 
-/* What the local ranks spent on each instruction of the program in the last run, in seconds. */
+/* What the local ranks spent on each instruction of the program in the last timed run, in seconds. */
 const double *exec_replay_seconds(const ExecReplay *replay);
 
 /* Bytes of all instances of the local ranks: made so far, and once the whole program has run. */

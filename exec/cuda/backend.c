@@ -97,6 +97,14 @@ static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShar
     cuda_copy_overlap(queue, from, to);
 }
 
+static void cuda_add_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
+                           const ExecShard *to)
+{
+    Place *place = place_of(backend, local);
+    ready(place, from->data);
+    cuda_add_overlap(ready(place, to->data), from, to);
+}
+
 static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph, OpId id,
                         const ExecShard *in, const ExecShard *out)
 {
@@ -359,6 +367,7 @@ static const ExecBackendOps CUDA_OPS = {
     .write = cuda_write,
     .read = cuda_read,
     .copy = cuda_copy_shard,
+    .add = cuda_add_shard,
     .run_op = cuda_run_op,
     .exchange = cuda_exchange,
     .free = cuda_free,

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "exec/exec.h"
 #include "experiments/commands/exec_launch.h"
@@ -12,9 +11,6 @@
 
 /* float32 is compared with a float64 run. */
 #define SINGLE_TOLERANCE 1e-4
-
-/* Ranks end themselves if mpirun does not; after its own limit, in seconds. */
-enum { RANK_GRACE_S = 10 };
 
 typedef struct {
     ExecPlan source;
@@ -190,34 +186,30 @@ static size_t element_bytes(const Own *own)
     return is_single(own) ? sizeof(float) : sizeof(double);
 }
 
-static bool measure_as_rank(Own *own, const CommandOptions *options, GError **error)
+typedef struct {
+    Own *own;
+    const CommandOptions *options;
+} Work;
+
+static bool measure_as_rank(ExecRank rank, void *data, GError **error)
 {
-    uint32_t n_ranks, rank;
-    alarm((unsigned)own->timeout_s + RANK_GRACE_S);
-    if (!exec_mpi_start(&n_ranks, &rank, error))
-        return false;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(own));
-    if (!measure(own, backend, options, error))
-        return false;
-    exec_mpi_stop();
-    return true;
+    const Work *work = data;
+    (void)rank;
+    g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(work->own));
+    return measure(work->own, backend, work->options, error);
 }
 
 /* All GPUs of a node in one process; under mpirun a process a node. */
-static bool measure_on_gpus(Own *own, const CommandOptions *options, GError **error)
+static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
-    ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
-                           .n_ranks = own->source.plan->n_devices,
-                           .n_processes = 1};
-    alarm((unsigned)own->timeout_s + RANK_GRACE_S);
-    if (exec_is_rank() && !exec_mpi_start(&world.n_processes, &world.process, error))
-        return false;
-    g_autoptr(ExecBackend) backend = exec_cuda_new(&world, element_bytes(own), error);
-    if (!backend || !measure(own, backend, options, error))
-        return false;
-    if (exec_is_rank())
-        exec_mpi_stop();
-    return true;
+    const Work *work = data;
+    const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
+                                 .n_ranks = work->own->source.plan->n_devices,
+                                 .process = rank.rank,
+                                 .n_processes = rank.n};
+    g_autoptr(ExecBackend) backend =
+        exec_cuda_new(&world, element_bytes(work->own), error);
+    return backend && measure(work->own, backend, work->options, error);
 }
 
 /* --- starting the ranks --- */
@@ -256,25 +248,13 @@ static char **rank_arguments(const Own *own, const char *file,
                              const CommandOptions *options)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
-    g_autofree char *seed =
-        g_strdup_printf("--seed=%" G_GUINT64_FORMAT, options->planner.seed);
-    g_autofree char *warm_up = g_strdup_printf("--warm-up=%d", own->warm_up);
-    g_autofree char *repeats = g_strdup_printf("--repeats=%d", own->repeats);
-    g_autofree char *timeout = g_strdup_printf("--timeout=%d", own->timeout_s);
     g_autofree char *dtype = g_strdup_printf("--dtype=%s", own->dtype);
-    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, seed, warm_up,
-                            repeats, timeout, NULL);
-    const struct {
-        bool given;
-        const char *option;
-    } flags[] = {{options->json, "--json"},
-                 {options->quiet, "--quiet"},
-                 {options->verbose, "--verbose"},
-                 {own->check, "--check"},
-                 {own->shrink, "--shrink"}};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(flags); i++)
-        if (flags[i].given)
-            g_strv_builder_add(list, flags[i].option);
+    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, NULL);
+    exec_rank_options(list, options, own->warm_up, own->repeats, own->timeout_s);
+    if (own->check)
+        g_strv_builder_add(list, "--check");
+    if (own->shrink)
+        g_strv_builder_add(list, "--shrink");
     for (char **text = own->slowdown; text && *text; text++) {
         g_autofree char *option = g_strdup_printf("--slowdown=%s", *text);
         g_strv_builder_add(list, option);
@@ -341,11 +321,15 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     for (char **text = own->slowdown; text && *text; text++)
         if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;
+    Work work = {own, options};
+    if (starts)
+        return start_ranks(own, options, error);
     if (is_mpi(own))
-        return starts ? start_ranks(own, options, error)
-                      : measure_as_rank(own, options, error);
+        return exec_as_rank((uint32_t)own->timeout_s, false, measure_as_rank, &work,
+                            error);
     if (is_cuda(own))
-        return measure_on_gpus(own, options, error);
+        return exec_as_rank((uint32_t)own->timeout_s, !exec_is_rank(), measure_on_gpus,
+                            &work, error);
     g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
     return check_memory(own, error) && measure(own, backend, options, error);
 }
@@ -396,11 +380,8 @@ bool cmd_exec(int argc, char **argv, GError **error)
     };
     g_auto(CommandOptions) options = {0};
     g_autofree char *line = command_line(argc, argv);
-    const bool good = command_parse(&syntax, &argc, argv, &options, error) &&
-                      check_options(&own, error) && prepare_store(&own, line, error) &&
-                      run(&own, argc, argv, &options, error);
-    /* What is wrong on all ranks is said by the first, whose end ends the others. */
-    if (!good && exec_is_rank() && !exec_is_first_rank())
-        g_usleep(RANK_GRACE_S * G_USEC_PER_SEC);
-    return good;
+    return exec_rank_ends(command_parse(&syntax, &argc, argv, &options, error) &&
+                          check_options(&own, error) &&
+                          prepare_store(&own, line, error) &&
+                          run(&own, argc, argv, &options, error));
 }

@@ -4,6 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/exec.h"
+
+/* Ranks end themselves if mpirun does not; after its own limit, in seconds. */
+enum { RANK_GRACE_S = 10 };
+
 /* How mpirun says that its --timeout has passed. */
 #define TIME_LIMIT_TEXT "time limit"
 
@@ -94,4 +99,45 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
     const int status =
         g_subprocess_get_if_exited(ranks) ? g_subprocess_get_exit_status(ranks) : -1;
     return status == 0 || fail_as_ranks(text, status, timeout_s, error);
+}
+
+/* --- on the ranks --- */
+
+void exec_rank_options(GStrvBuilder *list, const CommandOptions *options, int warm_up,
+                       int repeats, int timeout_s)
+{
+    g_autofree char *seed =
+        g_strdup_printf("--seed=%" G_GUINT64_FORMAT, options->planner.seed);
+    g_autofree char *warm_ups = g_strdup_printf("--warm-up=%d", warm_up);
+    g_autofree char *runs = g_strdup_printf("--repeats=%d", repeats);
+    g_autofree char *timeout = g_strdup_printf("--timeout=%d", timeout_s);
+    g_strv_builder_add_many(list, seed, warm_ups, runs, timeout, NULL);
+    if (options->json)
+        g_strv_builder_add(list, "--json");
+    if (options->quiet)
+        g_strv_builder_add(list, "--quiet");
+    if (options->verbose)
+        g_strv_builder_add(list, "--verbose");
+}
+
+bool exec_as_rank(uint32_t timeout_s, bool alone,
+                  bool (*work)(ExecRank rank, void *data, GError **error), void *data,
+                  GError **error)
+{
+    ExecRank rank = {1, 0};
+    alarm(timeout_s + RANK_GRACE_S);
+    if (!alone && !exec_mpi_start(&rank.n, &rank.rank, error))
+        return false;
+    if (!work(rank, data, error))
+        return false;
+    if (!alone)
+        exec_mpi_stop();
+    return true;
+}
+
+bool exec_rank_ends(bool good)
+{
+    if (!good && exec_is_rank() && !exec_is_first_rank())
+        g_usleep(RANK_GRACE_S * G_USEC_PER_SEC);
+    return good;
 }

@@ -1,8 +1,8 @@
-/* Starting the ranks of kilter exec --backend mpi, and knowing whether this process is one. */
+/* Ranks of kilter exec and kilter profile: starting them, and what a process that is one does. */
 #ifndef KILTER_EXPERIMENTS_COMMANDS_EXEC_LAUNCH_H
 #define KILTER_EXPERIMENTS_COMMANDS_EXEC_LAUNCH_H
 
-#include "data/data.h"
+#include "experiments/commands/command.h"
 
 /* Whether mpirun (or a process manager that speaks PMI) started this process. */
 bool exec_is_rank(void);
@@ -13,5 +13,23 @@ bool exec_is_first_rank(void);
  * if there is no mpirun, or if they take more than timeout_s. */
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error);
+
+/* The options that both commands pass on to their ranks. */
+void exec_rank_options(GStrvBuilder *list, const CommandOptions *options, int warm_up,
+                       int repeats, int timeout_s);
+
+/* Which rank this process is, of how many. */
+typedef struct {
+    uint32_t n, rank;
+} ExecRank;
+
+/* Joins the world of the ranks (not if `alone`: a world of one), works, and leaves. `work` has to free its backend, which
+ * must not outlive the world. The process is ended if it has not ended by itself soon after timeout_s. */
+bool exec_as_rank(uint32_t timeout_s, bool alone,
+                  bool (*work)(ExecRank rank, void *data, GError **error), void *data,
+                  GError **error);
+
+/* Before a process ends, well or not: what is wrong on all ranks is said by the first one, whose end ends the others. */
+bool exec_rank_ends(bool good);
 
 #endif

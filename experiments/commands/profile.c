@@ -1,14 +1,10 @@
 /* kilter profile: measures what kilter calibrate fits. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "exec/exec.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/exec_launch.h"
-
-/* Ranks end themselves if mpirun does not; after its own limit, in seconds. */
-enum { RANK_GRACE_S = 10 };
 
 typedef struct {
     char *backend, *output, *device, *largest;
@@ -126,44 +122,43 @@ static bool write_file(const Own *own, const GArray *list, const CommandOptions 
 }
 
 /* float32; with cuda a GPU a process. */
-static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, uint32_t rank,
-                                GError **error)
+static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
-                                 .n_ranks = n_ranks,
-                                 .process = rank,
-                                 .n_processes = n_ranks};
+                                 .n_ranks = rank.n,
+                                 .process = rank.rank,
+                                 .n_processes = rank.n};
     return is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
                         : exec_mpi_new(sizeof(float));
 }
 
-static bool profile_as_rank(const Own *own, int argc, char **argv,
-                            const CommandOptions *options, GError **error)
+typedef struct {
+    const Own *own;
+    int n_models;
+    char **model;
+    const CommandOptions *options;
+} Work;
+
+static bool profile_as_rank(ExecRank rank, void *data, GError **error)
 {
-    uint32_t n_ranks, rank;
-    alarm((unsigned)own->timeout_s + RANK_GRACE_S);
-    if (!exec_mpi_start(&n_ranks, &rank, error))
-        return false;
-    if (n_ranks != (uint32_t)own->ranks)
+    const Work *work = data;
+    const Own *own = work->own;
+    if (rank.n != (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_INPUT, "--ranks %d: mpirun started %u",
-                           own->ranks, n_ranks);
-    g_autoptr(ExecBackend) backend = backend_new(own, n_ranks, rank, error);
+                           own->ranks, rank.n);
+    g_autoptr(ExecBackend) backend = backend_new(own, rank, error);
     if (!backend)
         return false;
     g_autoptr(GArray) list = measurements_new();
     const ExecProfile profile = {own->device, (uint32_t)own->warm_up,
-                                 (uint32_t)own->repeats, options->planner.seed};
-    bool good = true;
-    for (int i = 1; good && i < argc; i++)
-        good = profile_model(argv[i], backend, &profile, list, error);
-    good = good && profile_links(own, backend, &profile, list, error);
-    if (good && rank == 0) {
-        exec_profile_join(list);
-        good = write_file(own, list, options, error);
-    }
-    if (good)
-        exec_mpi_stop();
-    return good;
+                                 (uint32_t)own->repeats, work->options->planner.seed};
+    for (int i = 0; i < work->n_models; i++)
+        if (!profile_model(work->model[i], backend, &profile, list, error))
+            return false;
+    if (!profile_links(own, backend, &profile, list, error))
+        return false;
+    exec_profile_join(list);
+    return rank.rank > 0 || write_file(own, list, work->options, error);
 }
 
 /* --- starting the ranks --- */
@@ -190,20 +185,11 @@ static bool start_ranks(const Own *own, int argc, char **argv,
     g_strv_builder_add(list, "profile");
     for (int i = 1; i < argc; i++)
         g_strv_builder_add(list, argv[i]);
-    g_autofree char *seed =
-        g_strdup_printf("--seed=%" G_GUINT64_FORMAT, options->planner.seed);
     g_autofree char *ranks = g_strdup_printf("--ranks=%d", own->ranks);
-    g_autofree char *warm_up = g_strdup_printf("--warm-up=%d", own->warm_up);
-    g_autofree char *repeats = g_strdup_printf("--repeats=%d", own->repeats);
-    g_autofree char *timeout = g_strdup_printf("--timeout=%d", own->timeout_s);
     g_autofree char *largest = g_strdup_printf("--largest=%.0f B", own->largest_bytes);
     g_strv_builder_add_many(list, "--output", own->output, "--backend", own->backend,
-                            "--device", own->device, seed, ranks, warm_up, repeats,
-                            timeout, largest, NULL);
-    if (options->json)
-        g_strv_builder_add(list, "--json");
-    if (options->quiet)
-        g_strv_builder_add(list, "--quiet");
+                            "--device", own->device, ranks, largest, NULL);
+    exec_rank_options(list, options, own->warm_up, own->repeats, own->timeout_s);
     g_auto(GStrv) arguments = g_strv_builder_end(list);
     return exec_launch((uint32_t)own->ranks, (uint32_t)own->timeout_s,
                        (const char *const *)arguments, error);
@@ -247,12 +233,12 @@ bool cmd_profile(int argc, char **argv, GError **error)
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
-    const bool good = command_parse(&syntax, &argc, argv, &options, error) &&
-                      check_options(&own, error) &&
-                      (exec_is_rank() ? profile_as_rank(&own, argc, argv, &options, error)
-                                      : start_ranks(&own, argc, argv, &options, error));
-    /* What is wrong on all ranks is said by the first, whose end ends the others. */
-    if (!good && exec_is_rank() && !exec_is_first_rank())
-        g_usleep(RANK_GRACE_S * G_USEC_PER_SEC);
-    return good;
+    bool good = command_parse(&syntax, &argc, argv, &options, error) &&
+                check_options(&own, error);
+    Work work = {&own, argc - 1, argv + 1, &options};
+    if (good)
+        good = exec_is_rank() ? exec_as_rank((uint32_t)own.timeout_s, false,
+                                             profile_as_rank, &work, error)
+                              : start_ranks(&own, argc, argv, &options, error);
+    return exec_rank_ends(good);
 }

@@ -163,6 +163,29 @@ static ExecTensor first_part(const ExecTensor *whole, const Rule *rule, uint32_t
     return exec_tensor_slice(whole, form_dim(form), 0, units * piece);
 }
 
+/* One shard added to another, and to itself. */
+static void check_add(ExecBackend *backend)
+{
+    enum { N = 35 };
+    ExecTensor a = exec_tensor_new(2, (uint32_t[]){5, 7}),
+               b = exec_tensor_new(2, (uint32_t[]){5, 7});
+    for (uint32_t i = 0; i < N; i++) {
+        a.data[i] = element(i, 1);
+        b.data[i] = element(i, 3);
+    }
+    ExecShard from = upload(backend, &a, true), to = upload(backend, &b, true);
+    backend->ops->add(backend, 0, &from, &to);
+    backend->ops->add(backend, 0, &to, &to);
+    double got[N];
+    backend->ops->read(backend, 0, &to, got);
+    for (uint32_t i = 0; i < N; i++)
+        assert_true(got[i] == 2 * (a.data[i] + b.data[i]));
+    backend->ops->release(backend, 0, from.data);
+    backend->ops->release(backend, 0, to.data);
+    exec_tensor_clear(&a);
+    exec_tensor_clear(&b);
+}
+
 /* The op on one shard, on the backend and in the reference. */
 static void check_op(ExecBackend *backend, const Graph *graph, OpId id,
                      const ExecTensor *value, const Rule *rule, uint32_t units,
@@ -247,6 +270,7 @@ static void check_plans(ExecBackend *backend, double tolerance)
 void backend_suite(ExecBackend *backend, double tolerance)
 {
     check_exchanges(backend);
+    check_add(backend);
     check_ops(backend, tolerance);
     check_plans(backend, tolerance);
 }

@@ -72,6 +72,23 @@ static void test_mpi(void **state)
     json_decref(root);
 }
 
+/* A pipeline of two stages of two replicas. */
+static void test_pipeline(void **state)
+{
+    (void)state;
+    if (!exec_mpi_built())
+        skip();
+    g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
+    g_auto(Ran) ran = program_run_good(
+        sandbox, "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
+                 "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
+    json_t *root = measured(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
+                                     "float64 --repeats 3 --json");
+    assert_int_equal(number(root, "ranks"), 4);
+    assert_at_most(1e-9, number(root, "iteration_time_s"));
+    json_decref(root);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -104,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_pipeline),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
