@@ -34,7 +34,8 @@ typedef struct {
 
 typedef struct {
     const DuplexProblem *p;
-    Cut *cut; /* [n_nodes + 1] */
+    double longest_s; /* no communication beside a forward stage takes longer */
+    Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
 } Solve;
 
@@ -81,6 +82,19 @@ static void close_back(const DuplexProblem *p, Label *label)
     label->back_before = back;
     label->back = (Times){{0}};
     label->d[0] = label->d[1] = 0;
+}
+
+/* An open forward stage that takes longer than any communication beside it counts twice whatever comes: what it takes longer
+ * is counted at once. Labels that differ in that alone are compared by one number, else each layer at which a stage can
+ * open leaves one. */
+static void count_excess(const DuplexProblem *p, double longest_s, Label *label)
+{
+    const double excess = largest(p, &label->forward) - longest_s;
+    if (excess <= 0)
+        return;
+    for (uint32_t h = 0; h < p->n_classes; h++)
+        label->forward.s[h] -= excess;
+    label->closed_s += 2 * excess;
 }
 
 static void append_choice(const DuplexProblem *p, Label *label,
@@ -338,12 +352,45 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
             Label label = g_array_index(from->labels, Label, i);
             const uint32_t following = label.next;
             append_choice(p, &label, choice, &step);
+            count_excess(p, s->longest_s, &label);
             label.parent = i;
             s->expansions++;
             add_label(s, to, next, &label);
             i = following;
         }
     }
+}
+
+/* Longest communication for the forward stages of both microbatches, and of what the first one communicates beside the
+ * last stage, backward. */
+static double find_longest(const DuplexProblem *p)
+{
+    double forward_s = 0, back_s = 0, joined_s = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const DuplexNode *node = &p->node[i];
+        double gather_s = 0, sync_s = 0, there_s = 0, again_s = 0;
+        for (uint32_t c = 0; c < node->choices->len; c++) {
+            const DuplexChoice *choice = &g_array_index(node->choices, DuplexChoice, c);
+            gather_s = fmax(gather_s, fmax(choice->gather_s[0], choice->gather_s[1]));
+            sync_s = fmax(sync_s, choice->sync_s[0]);
+        }
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            double there = 0, again = 0;
+            for (Form from = 0; from < FORM_MAX; from++)
+                for (Form to = 0; to < FORM_MAX; to++) {
+                    const DuplexConversion *one =
+                        &(*p->conversion[node->in[k]])[from][to];
+                    there = fmax(there, one->can ? one->forward_s : 0);
+                    again = fmax(again, one->can ? one->back_s : 0);
+                }
+            there_s += there;
+            again_s += again;
+        }
+        forward_s = fmax(forward_s, there_s + gather_s);
+        back_s = fmax(back_s, again_s);
+        joined_s += sync_s;
+    }
+    return fmax(forward_s, back_s + joined_s);
 }
 
 static void walk(Solve *s)
@@ -407,7 +454,9 @@ static bool take_best(Solve *s, DuplexSolution *solution)
 bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
 {
     *solution = (DuplexSolution){0};
-    Solve s = {.p = problem, .cut = g_new0(Cut, problem->n_nodes + 1)};
+    Solve s = {.p = problem,
+               .longest_s = find_longest(problem),
+               .cut = g_new0(Cut, problem->n_nodes + 1)};
     for (uint32_t i = 0; i <= problem->n_nodes; i++)
         cut_init(&s.cut[i]);
     bool done = find_live(&s);
