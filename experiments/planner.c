@@ -115,6 +115,12 @@ static const char *const duplex_names[] = {
 #undef X
         NULL};
 
+static const char *const backward_names[] = {
+#define X(id, name) name,
+    BACKWARD_TABLE(X)
+#undef X
+        NULL};
+
 static bool set_choice(const char *key, const char *value, const char *const *names,
                        uint32_t *choice, GError **error)
 {
@@ -128,12 +134,12 @@ static bool set_choice(const char *key, const char *value, const char *const *na
                        "option '%s': expected one of %s, got '%s'", key, known, value);
 }
 
-static bool set_number(const char *key, const char *value, double max,
+static bool set_number(const char *key, const char *value, double min, double max,
                        const char *expected, double *result, GError **error)
 {
     char *end;
     double number = g_ascii_strtod(value, &end);
-    if (end == value || *end || !(number >= 0 && number <= max))
+    if (end == value || *end || !(number >= min && number <= max))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "option '%s': expected %s, got '%s'", key, expected, value);
     *result = number;
@@ -177,11 +183,19 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return set_choice(key, value, search_names, &options->search, error);
     if (strcmp(key, "duplex") == 0)
         return set_choice(key, value, duplex_names, &options->duplex, error);
+    if (strcmp(key, "backward") == 0)
+        return set_choice(key, value, backward_names, &options->backward, error);
+    if (strcmp(key, "noise") == 0)
+        return set_number(key, value, 0, 1, "a part from 0 to 1, such as 0.2",
+                          &options->noise, error);
+    if (strcmp(key, "communication") == 0)
+        return set_number(key, value, -1, 100, "a part from -1 to 100, such as 0.5",
+                          &options->communication, error);
     if (strcmp(key, "certify") == 0)
-        return set_number(key, value, 1, "a gap from 0 to 1, such as 0.01",
+        return set_number(key, value, 0, 1, "a gap from 0 to 1, such as 0.01",
                           &options->certify, error);
     if (strcmp(key, "budget_s") == 0)
-        return set_number(key, value, 1e6, "seconds from 0 (none) to 1000000",
+        return set_number(key, value, 0, 1e6, "seconds from 0 (none) to 1000000",
                           &options->budget_s, error);
     if (strcmp(key, "pin") == 0)
         return add_pins(value, options, error);
@@ -208,8 +222,8 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     if (sim_options_has(key))
         return sim_options_set(&options->sim, key, value, error);
     g_autoptr(GString) known =
-        g_string_new("beam, bucket, budget_s, certify, collectives, duplex, max_rounds, "
-                     "pin, pins, ratios, "
+        g_string_new("backward, beam, bucket, budget_s, certify, collectives, "
+                     "communication, duplex, max_rounds, noise, pin, pins, ratios, "
                      "search, segments");
     for (uint32_t i = 0; i < amp_option_count(); i++)
         g_string_append_printf(known, ", %s", amp_option_key(i));
@@ -237,6 +251,18 @@ char **planner_options_list(const PlannerOptions *options)
                             search_names[options->search], NULL);
     if (options->duplex != DUPLEX_OWN)
         g_strv_builder_add_many(list, "duplex", duplex_names[options->duplex], NULL);
+    if (options->backward != BACKWARD_OVERLAPPED)
+        g_strv_builder_add_many(list, "backward", backward_names[options->backward],
+                                NULL);
+    const struct {
+        const char *key;
+        double value;
+    } belief[] = {{"communication", options->communication}, {"noise", options->noise}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(belief); i++) {
+        g_autofree char *value = g_strdup_printf("%.10g", belief[i].value);
+        if (belief[i].value != 0)
+            g_strv_builder_add_many(list, belief[i].key, value, NULL);
+    }
     g_autofree char *gap = g_strdup_printf("%.10g", options->certify);
     g_autofree char *budget = g_strdup_printf("%.10g", options->budget_s);
     g_strv_builder_add_many(list, "certify", gap, "budget_s", budget, NULL);
@@ -282,9 +308,9 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
                           GError **error)
 {
     const bool is_hap = method->make == plan_make_hap;
-    const bool takes_turns = method->make == plan_make_hidup
-                                 ? options->duplex != DUPLEX_OFF
-                                 : options->duplex == DUPLEX_ON;
+    const bool is_hidup = method->make == plan_make_hidup;
+    const bool takes_turns =
+        is_hidup ? options->duplex != DUPLEX_OFF : options->duplex == DUPLEX_ON;
     const bool is_pinned =
         options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
     const struct {
@@ -301,6 +327,10 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "ratios=own or ratios=best, since others are the same for all segments"},
         {options->certify > 0 && (takes_turns || method->single), "certify",
          "duplex=off and no pipelines, since the bound is on programs of one microbatch"},
+        {!is_hidup && (options->noise != 0 || options->communication != 0 ||
+                       options->backward != BACKWARD_OVERLAPPED),
+         "backward, communication, noise",
+         "planner hidup, whose search alone can be told what to believe"},
         {method->single && options->duplex == DUPLEX_ON, "duplex",
          "another planner, since pipelines have microbatches of their own"},
         {method->single &&

@@ -32,6 +32,17 @@
     X(OFF, "off")                                   \
     X(ON, "on")
 
+/* Whether hidup's search believes that the backward overlaps (HiDup Eq. 5), or does not, as in HiDup's artifact. */
+#define BACKWARD_TABLE(X)       \
+    X(OVERLAPPED, "overlapped") \
+    X(SERIAL, "serial")
+
+typedef enum {
+#define X(id, name) BACKWARD_##id,
+    BACKWARD_TABLE(X)
+#undef X
+} BackwardOption;
+
 typedef enum {
 #define X(id, name) DUPLEX_##id,
     DUPLEX_TABLE(X)
@@ -71,6 +82,10 @@ typedef struct {
     uint32_t collectives; /* ExchangesOption: those that a plan may use */
     uint32_t search;      /* SearchOption, of hap */
     uint32_t duplex;      /* DuplexOption */
+    uint32_t backward;    /* BackwardOption, of hidup */
+    double noise; /* of hidup: part by which estimates are off, at random by the seed */
+    double
+        communication; /* of hidup: part by which communication is believed longer (-1: free) */
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
     const char *
         segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */

@@ -38,7 +38,24 @@ static json_t *parameters_json(const Evaluation *evaluation)
     return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
 }
 
-/* Per device: name, busy and idle seconds, peak bytes; parameters; if it does not fit, what the iteration would take. */
+/* How many gates of MoE layers are computed on parts of the tokens, and how many on all of them on every device. */
+static json_t *gates_json(const Evaluation *evaluation)
+{
+    const Program *program = evaluation->plan->program;
+    json_int_t n[2] = {0};
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind != INSTR_COMPUTE ||
+            (instr->microbatch != 0 && instr->microbatch != PROGRAM_WHOLE))
+            continue;
+        const Op *op = graph_get_op(evaluation->graph, instr->op);
+        if (op->kind == OP_GATE_TOP1 || op->kind == OP_GATE_TOP2)
+            n[form_is_gather(instr->form[0])]++;
+    }
+    return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
+}
+
+/* Per device: name, busy and idle seconds, peak bytes; parameters; gates; if it does not fit, what the iteration would take. */
 static char *detail_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
@@ -52,8 +69,9 @@ static char *detail_json(const Evaluation *evaluation)
                                         json_number(report->hidden_s[j]), "idle_s",
                                         json_number(report->idle_s[j]), "memory_bytes",
                                         (json_int_t)report->memory_bytes[j]));
-    json_t *detail = json_pack("{s:o, s:o}", "devices", devices, "parameters",
-                               parameters_json(evaluation));
+    json_t *detail =
+        json_pack("{s:o, s:o, s:o}", "devices", devices, "parameters",
+                  parameters_json(evaluation), "gates", gates_json(evaluation));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));

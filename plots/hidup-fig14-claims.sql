@@ -11,7 +11,7 @@ told AS (
     SELECT group_concat(printf('%.0f ms for %d layers on %d GPUs', 1e3 * search_time_s, layers, gpus), ', ') AS note
     FROM point WHERE layers = 24 OR layers = 6)
 SELECT 'linear', sum((ln(layers) - x) * (ln(search_time_s) - y)) / sum((ln(layers) - x) * (ln(layers) - x)), note,
-       'from 8 to 24 layers on 4 GPUs the labels that nothing dominates grow 4.9 times, the states three times; and times are wall clock'
+       'times are wall clock of one run each, beside whatever else the machine does'
 FROM point, mean, told WHERE cluster = 'hidup-1x4' HAVING count(*) > 1
 UNION ALL
 SELECT 'gpus', max(search_time_s) / min(search_time_s), note,

@@ -153,14 +153,24 @@ bool synth_reference(const Graph *graph, const ClusterView *view, const double *
  * The method: a prefix is a state, the forms of live tensors, and a label: psi and -phi of Eq. 4 and 5 with the stage that
  * is still open, forward and backward; labels that another one dominates go (Theorem 1). Linear in layers.
  *
- * memory_s: seconds charged for every byte that a GPU keeps of parameters, gradients and optimizer states, summed over devices;
- * 0: memory is free. With a charge time_s holds it, and the program is not the fastest one.
+ * The options change what the search believes, not what a program costs: then time_s is what it believes, and nothing is
+ * `optimal`.
  *
  * The program is that of one microbatch; time_s that of both, at fractional ratios: for BERT to rounding, for ViT and VGG up to
  * 0.2 % more than the doubled program takes. KILTER_ERROR_FAILED if a parameter
  * has several consumers or nothing reaches the goal. */
+typedef struct {
+    double memory_s; /* seconds charged for every byte that a GPU keeps of parameters, gradients and optimizer states, summed
+                        over devices; 0: memory is free */
+    double noise;    /* each op's and each communication's time is off by up to this part of it, at random by `seed` */
+    double communication; /* all communication takes this part of its time more, -1 to any number */
+    bool serial_back;     /* the backward does not overlap, as HiDup's artifact believes */
+    uint64_t seed;
+} SynthHidupOptions;
+
+/* options: NULL for all 0. */
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
-                 double memory_s, SynthResult *result, GError **error);
+                 const SynthHidupOptions *options, SynthResult *result, GError **error);
 
 /* The program of one group with its batch cut in two microbatches that take turns (synth/hidup/turns.c); KILTER_ERROR_INPUT if
  * the batch cannot be. */

@@ -20,8 +20,14 @@ typedef struct {
 /* The best plan with memory at `memory_s` a byte (synth_hidup). */
 static bool make_at(const Make *m, double memory_s, GError **error)
 {
+    const SynthHidupOptions believed = {.memory_s = memory_s,
+                                        .noise = m->options->noise,
+                                        .communication = m->options->communication,
+                                        .serial_back =
+                                            m->options->backward == BACKWARD_SERIAL,
+                                        .seed = m->options->seed};
     SynthResult result;
-    if (!synth_hidup(m->graph, m->view, m->ratio, memory_s, &result, error))
+    if (!synth_hidup(m->graph, m->view, m->ratio, &believed, &result, error))
         return false;
     plan_set(m->plan, m->graph, m->view, result.program, m->ratio);
     m->plan->search_time_s += result.search_s;

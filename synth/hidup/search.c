@@ -11,7 +11,9 @@
 
 typedef struct {
     Pricer half, whole; /* of one microbatch, and of what is done once for both */
-    double memory_s;
+    SynthHidupOptions options;
+    double *op_factor,
+        *tensor_factor; /* [op], [tensor]: of computations, and of communications; by the options */
     ReferenceTheory *theory;
     DuplexProblem problem;
     GArray *placed; /* Placed, by DuplexChoice.id */
@@ -62,7 +64,7 @@ static double conversion_s(const Pricer *pricer, TensorId tensor, Form from, For
 static double charge_s(const Hidup *h, TensorId tensor, Form form)
 {
     const double copies = form_is_gather(form) ? 1 : h->whole.view->n_devices;
-    return h->memory_s * copies *
+    return h->options.memory_s * copies *
            (double)tensor_bytes(graph_tensor(h->whole.graph, tensor));
 }
 
@@ -99,8 +101,10 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         g_assert(found);
         const Times work = price_rule(&h->whole, update, &rule);
         times_add(&h->whole, &choice->update, &work);
-        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
-        choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
+        choice->gather_s[0] +=
+            h->tensor_factor[parameter] * conversion_s(&h->whole, parameter, rest, read);
+        choice->sync_s[1] += h->tensor_factor[parameter] *
+                             conversion_s(&h->whole, graph_gradient(graph, parameter),
                                           reference_adjoint(read), rest);
         charge(h, parameter, read, rest, choice);
     }
@@ -111,11 +115,12 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
 /* Work of the forward op and of its backward ops on one microbatch. */
 static void price_computation(const Hidup *h, const Fused *fused, DuplexChoice *choice)
 {
+    const double factor = h->op_factor[fused->triple.op] / 2;
     choice->forward = fused->forward;
     choice->back = fused->back;
     for (uint32_t c = 0; c < h->half.n_classes; c++) {
-        choice->forward.s[c] /= 2;
-        choice->back.s[c] /= 2;
+        choice->forward.s[c] *= factor;
+        choice->back.s[c] *= factor;
     }
 }
 
@@ -183,6 +188,7 @@ static void find_conversions(const Hidup *h, TensorId tensor,
 {
     const Graph *graph = h->half.graph;
     const TensorId gradient = graph_gradient(graph, tensor);
+    const double factor = h->tensor_factor[tensor];
     for (Form from = 0; from < FORM_MAX; from++)
         for (Form to = 0; to < FORM_MAX; to++) {
             FormSet held = (FormSet)(1u << from), back = 0;
@@ -201,8 +207,9 @@ static void find_conversions(const Hidup *h, TensorId tensor,
             conversion[from][to] = (DuplexConversion){
                 .can = true,
                 .opens = step.closes || back_step.closes,
-                .forward_s = step.comm_s + times_max(&h->half, &step.inner),
-                .back_s = back_step.comm_s + times_max(&h->half, &back_step.inner)};
+                .forward_s = factor * (step.comm_s + times_max(&h->half, &step.inner)),
+                .back_s =
+                    factor * (back_step.comm_s + times_max(&h->half, &back_step.inner))};
         }
 }
 
@@ -236,13 +243,29 @@ static Program *program_of(const Hidup *h, const DuplexSolution *solution, GErro
     return reference_emit(h->theory, h->problem.n_nodes, chosen, rest, error);
 }
 
+/* What the estimates are multiplied by. */
+static void draw_factors(Hidup *h, const Graph *graph)
+{
+    const SynthHidupOptions *o = &h->options;
+    g_autoptr(GRand) random = g_rand_new_with_seed((guint32)o->seed);
+    h->op_factor = g_new(double, graph_n_ops(graph));
+    h->tensor_factor = g_new(double, graph_n_tensors(graph));
+    for (OpId op = 0; op < graph_n_ops(graph); op++)
+        h->op_factor[op] = 1 + o->noise * g_rand_double_range(random, -1, 1);
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        h->tensor_factor[t] =
+            (1 + o->communication) * (1 + o->noise * g_rand_double_range(random, -1, 1));
+}
+
 static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
-                       const double *ratio, double memory_s, GError **error)
+                       const double *ratio, const SynthHidupOptions *options,
+                       GError **error)
 {
     pricer_init(&h->half, graph, view, ratio, NULL);
     h->half.part = 0.5;
     pricer_init(&h->whole, graph, view, ratio, NULL);
-    h->memory_s = memory_s;
+    h->options = options ? *options : (SynthHidupOptions){0};
+    draw_factors(h, graph);
     h->placed = g_array_new(FALSE, FALSE, sizeof(Placed));
     h->theory = reference_theory_new(&h->whole, error);
     if (!h->theory)
@@ -253,7 +276,7 @@ static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
         .n_classes = h->half.n_classes,
         .node = g_new0(DuplexNode, h->theory->n_ops),
         .conversion = g_new0(DuplexConversions *, h->theory->n_tensors),
-        .cost = DUPLEX_OVERLAPPED,
+        .cost = h->options.serial_back ? DUPLEX_SERIAL_BACK : DUPLEX_OVERLAPPED,
         .goal = FORM_REDUCE,
     };
     add_nodes(h);
@@ -270,19 +293,21 @@ static void hidup_clear(Hidup *h)
     g_free(h->problem.node);
     g_free(h->problem.conversion);
     g_array_unref(h->placed);
+    g_free(h->op_factor);
+    g_free(h->tensor_factor);
     reference_theory_free(h->theory);
     pricer_clear(&h->half);
     pricer_clear(&h->whole);
 }
 
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
-                 double memory_s, SynthResult *result, GError **error)
+                 const SynthHidupOptions *options, SynthResult *result, GError **error)
 {
     *result = (SynthResult){0};
     const gint64 start = g_get_monotonic_time();
     Hidup h = {0};
     DuplexSolution solution = {0};
-    bool done = hidup_init(&h, graph, view, ratio, memory_s, error);
+    bool done = hidup_init(&h, graph, view, ratio, options, error);
     if (done && !duplex_solve(&h.problem, &solution))
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "model '%s': the duplex search found no program",
@@ -295,7 +320,9 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
     result->states = solution.states;
     result->labels = solution.labels;
     result->expansions = solution.expansions;
-    result->optimal = done && h.half.exact && memory_s == 0;
+    const SynthHidupOptions *o = &h.options;
+    result->optimal = done && h.half.exact && o->memory_s == 0 && o->noise == 0 &&
+                      o->communication == 0 && !o->serial_back;
     duplex_solution_clear(&solution);
     hidup_clear(&h);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

@@ -15,7 +15,7 @@ static void run_search(void *data)
     const Job *job = data;
     SynthResult result;
     GError *error = NULL;
-    if (!synth_hidup(job->graph, job->view, job->ratio, 0, &result, &error))
+    if (!synth_hidup(job->graph, job->view, job->ratio, NULL, &result, &error))
         g_error("%s", error->message);
     synth_result_clear(&result);
 }

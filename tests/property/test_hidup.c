@@ -58,7 +58,7 @@ static void test_models(void **state)
                 model_build(models[m], cluster_gpus(cluster), NULL, &error);
             assert_no_error(error);
             SynthResult result;
-            assert_true(synth_hidup(graph, view, ratio, 0, &result, &error));
+            assert_true(synth_hidup(graph, view, ratio, NULL, &result, &error));
             assert_no_error(error);
             assert_true(result.optimal);
             check_doubled(result.program, graph);

@@ -66,7 +66,7 @@ static void test_stage_is_eq_5(void **state)
             g_autoptr(Plan) plan =
                 make("hidup", "own", models[m], clusters[c], &place, &graph);
             SynthResult result;
-            assert_true(synth_hidup(graph, place.view, ratio, 0, &result, NULL));
+            assert_true(synth_hidup(graph, place.view, ratio, NULL, &result, NULL));
             /* Before rounding, which 12 heads on 8 GPUs need. */
             const double time_s = plan->fractional_time_s;
             /* Where the first op's input has no gradient the program has a little less to do than the search counts. */
@@ -175,6 +175,35 @@ static void test_doubled_ratios(void **state)
     close_place(&place);
 }
 
+/* What the search believes wrongly costs time, never gains any (before rounding); the same seed draws the same. */
+static void test_wrong_estimates(void **state)
+{
+    (void)state;
+    static const char *const beliefs[][2] = {{"noise", "0.2"},
+                                             {"noise", "0.9"},
+                                             {"communication", "-0.9"},
+                                             {"communication", "4"},
+                                             {"backward", "serial"}};
+    Place place = open_place("hidup-2x4-10", GRANULARITY_GPU);
+    g_autoptr(Plan) right = make_with("hidup", "max_rounds", "8", "bert-sgmoe:layers=4",
+                                      "hidup-2x4-10", &place, "own", NULL);
+    double worst = 1;
+    for (uint32_t b = 0; b < G_N_ELEMENTS(beliefs); b++) {
+        g_autoptr(Plan) plan =
+            make_with("hidup", beliefs[b][0], beliefs[b][1], "bert-sgmoe:layers=4",
+                      "hidup-2x4-10", &place, "own", NULL);
+        g_autoptr(Plan) again =
+            make_with("hidup", beliefs[b][0], beliefs[b][1], "bert-sgmoe:layers=4",
+                      "hidup-2x4-10", &place, "own", NULL);
+        assert_at_most(right->fractional_time_s * (1 - 1e-9), plan->fractional_time_s);
+        assert_close(again->iteration_time_s, plan->iteration_time_s, 0);
+        assert_true(right->optimal && !plan->optimal);
+        worst = fmax(worst, plan->fractional_time_s / right->fractional_time_s);
+    }
+    assert_true(worst > 1.01);
+    close_place(&place);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -186,14 +215,23 @@ static void test_refusals(void **state)
     assert_null(planner_plan(planner_find("hidup", NULL), "vit:layers=2", "hap-8",
                              place.view, &options, NULL, &error));
     assert_error(error, KILTER_ERROR_INPUT, "expected duplex=off");
+    g_clear_error(&error);
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "noise", "0.5", &error));
+    assert_null(planner_plan(planner_find("hap", NULL), "vit:layers=2", "hap-8",
+                             place.view, &options, NULL, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "expected planner hidup");
+    g_clear_error(&error);
+    assert_false(planner_options_set(&options, "communication", "-2", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "a part from -1");
     close_place(&place);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stage_is_eq_5), cmocka_unit_test(test_doubled_plans),
-        cmocka_unit_test(test_uneven), cmocka_unit_test(test_doubled_ratios),
-        cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_stage_is_eq_5),   cmocka_unit_test(test_doubled_plans),
+        cmocka_unit_test(test_uneven),          cmocka_unit_test(test_doubled_ratios),
+        cmocka_unit_test(test_wrong_estimates), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,20 @@
+-- HiDup, Table 5: our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
+WITH
+bar AS (
+    SELECT coalesce(CAST(json_extract(config, '$.options.noise') AS REAL), 0) AS noise,
+           coalesce(CAST(json_extract(config, '$.options.communication') AS REAL), 0) AS communication, seed, status, iteration_time_s, max(rowid)
+    FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model = 'bert-sgmoe' AND planner = 'hidup'
+    GROUP BY noise, communication, seed),
+right AS (SELECT min(iteration_time_s) AS right_s FROM bar WHERE noise = 0 AND communication = 0),
+mean AS (
+    SELECT noise, communication, count(*) AS n, sum(status = 'ok') AS fits, avg(iteration_time_s) / right_s AS ratio, max(iteration_time_s) / right_s AS worst
+    FROM bar, right GROUP BY noise, communication),
+claim (claim, noise, communication, reason) AS (
+    VALUES ('random-20', 0.2, 0, 'the search leans on differences that are smaller than the noise'),
+           ('random-50', 0.5, 0, 'each op and each communication is off for itself, and programs that look alike cost alike here: none found is far from the best'),
+           ('more-20', 0, 0.2, 'the search changes the program where communication seems longer'),
+           ('more-50', 0, 0.5, 'the search changes the program where communication seems longer'),
+           ('less-20', 0, -0.2, 'the search changes the program where communication seems shorter'),
+           ('less-50', 0, -0.5, 'the program changes, but between those that trade communication for computation there is little to lose in our model'))
+SELECT claim, ratio, printf('mean of %d draws, worst %.3f', n, worst), reason
+FROM claim JOIN mean USING (noise, communication);
