@@ -89,43 +89,70 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
 
 /* Whether pins allow where a parameter and its optimizer states rest, and the update where it runs. */
 static bool plan_allowed(const Pricer *pricer, TensorId parameter,
-                         const ParameterPlan *plan, const Rule *rule)
+                         const ParameterPlan *plan)
 {
     OpId id = update_op(pricer->graph, parameter);
     const Op *update = graph_get_op(pricer->graph, id);
-    bool allowed = pins_allow(pricer->pins, pricer->graph, id, rule->form) &&
+    Form forms[OP_MAX_OPERANDS];
+    memset(forms, plan->update, sizeof forms);
+    bool allowed = pins_allow(pricer->pins, pricer->graph, id, forms) &&
                    (pins_made(pricer->pins, parameter) >> plan->rest & 1u);
     for (uint32_t i = 2; i < update->n_in; i++)
         allowed &= pins_made(pricer->pins, update->in[i]) >> plan->update & 1u;
     return allowed;
 }
 
+static const KnownStep *know_step(const Pricer *pricer, TensorId tensor, Form from,
+                                  Form to, KnownStep *step)
+{
+    FormSet held = (FormSet)(1u << from);
+    if (!step->known)
+        step->can = price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step->step,
+                                NULL, NULL);
+    step->known = true;
+    return step;
+}
+
+static const Times *know_update(const Pricer *pricer, TensorId parameter, Form form,
+                                ParameterPrices *prices)
+{
+    OpId update = update_op(pricer->graph, parameter);
+    Rule rule;
+    if (!prices->known[form]) {
+        update_rule(pricer->graph, update, form, &rule);
+        prices->update[form] = price_rule(pricer, update, &rule);
+    }
+    prices->known[form] = true;
+    return &prices->update[form];
+}
+
 /* Prices plan->rest and plan->update; false if pins forbid it or some form cannot be reached. */
-static bool plan_price(const Pricer *pricer, TensorId parameter, FormSet read,
-                       FormSet kept, Form made, ParameterPlan *plan)
+static bool plan_price(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
+                       FormSet read, FormSet kept, Form made, ParameterPlan *plan)
 {
     const Graph *graph = pricer->graph;
-    OpId update = update_op(graph, parameter);
-    Rule rule;
-    update_rule(graph, update, plan->update, &rule);
-    if (!plan_allowed(pricer, parameter, plan, &rule))
+    if (pricer->pins && !plan_allowed(pricer, parameter, plan))
         return false;
-    FormSet wanted = (FormSet)(1u << plan->update), rest = (FormSet)(1u << plan->rest);
-    FormSet held = rest, gradient = (FormSet)(1u << made), next = wanted;
-    Step initial = {0}, gradient_step = {0}, final = {0};
-    if (!price_reach(pricer, parameter, &held, read | wanted, &initial, NULL, NULL) ||
-        !price_reach(pricer, graph_gradient(graph, parameter), &gradient, wanted,
-                     &gradient_step, NULL, NULL) ||
-        !price_reach(pricer, graph_updated(graph, parameter), &next, rest, &final, NULL,
-                     NULL))
+    FormSet held = (FormSet)(1u << plan->rest);
+    Step initial = {0};
+    const KnownStep *gradient =
+        know_step(pricer, graph_gradient(graph, parameter), made, plan->update,
+                  &prices->gradient[made][plan->update]);
+    const KnownStep *next =
+        know_step(pricer, graph_updated(graph, parameter), plan->update, plan->rest,
+                  &prices->next[plan->update][plan->rest]);
+    if (!gradient->can || !next->can ||
+        !price_reach(pricer, parameter, &held, read | (FormSet)(1u << plan->update),
+                     &initial, NULL, NULL))
         return false;
-    plan->work = price_rule(pricer, update, &rule);
+    plan->work = *know_update(pricer, parameter, plan->update, prices);
     plan->initial = initial.inner;
-    times_add(pricer, &plan->work, &gradient_step.inner);
-    plan->tail = final.inner;
+    times_add(pricer, &plan->work, &gradient->step.inner);
+    plan->tail = next->step.inner;
     plan->charge_s = parameter_plan_memory(pricer, parameter, kept, made, plan);
-    plan->comm_s = initial.comm_s + gradient_step.comm_s + final.comm_s + plan->charge_s;
-    plan->closes = gradient_step.closes || final.closes;
+    plan->comm_s =
+        initial.comm_s + gradient->step.comm_s + next->step.comm_s + plan->charge_s;
+    plan->closes = gradient->step.closes || next->step.closes;
     return true;
 }
 
@@ -140,8 +167,8 @@ static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
                b->comm_s;
 }
 
-GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
-                        FormSet kept, Form made)
+GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
+                        FormSet read, FormSet kept, Form made)
 {
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
@@ -151,7 +178,7 @@ GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
              replicated++) {
             ParameterPlan plan = {.rest = replicated ? FORM_IDENTITY : update,
                                   .update = update};
-            bool useful = plan_price(pricer, parameter, read, kept, made, &plan);
+            bool useful = plan_price(pricer, parameter, prices, read, kept, made, &plan);
             for (uint32_t i = 0; useful && i < plans->len; i++)
                 useful = !plan_dominates(pricer, &g_array_index(plans, ParameterPlan, i),
                                          &plan);

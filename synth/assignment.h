@@ -31,11 +31,25 @@ typedef struct {
     Times tail;    /* inner communication after it */
 } ParameterPlan;
 
+/* A step that converts one tensor; `known`: it was asked for. */
+typedef struct {
+    bool known, can;
+    Step step;
+} KnownStep;
+
+/* What plans of a parameter take that does not depend on who reads it, filled as it is asked for. Start from zero. */
+typedef struct {
+    KnownStep gradient[FORM_MAX][FORM_MAX]; /* from the form made to that of the update */
+    KnownStep next[FORM_MAX][FORM_MAX];     /* updated values, from the update to rest */
+    bool known[FORM_MAX];
+    Times update[FORM_MAX]; /* work of it, by its form */
+} ParameterPrices;
+
 /* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where the shard lives;
  * replicated with a sharded update (ZeRO). `read`: forms that ops read; `kept`: those of them that backward ops read;
- * `made`: the form its gradient is made in. */
-GArray *parameter_plans(const Pricer *pricer, TensorId parameter, FormSet read,
-                        FormSet kept, Form made);
+ * `made`: the form its gradient is made in. `prices`: the parameter's, of this pricer. */
+GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
+                        FormSet read, FormSet kept, Form made);
 
 /* Charge for the memory of a parameter at rest and in the other forms that the backward reads, its optimizer states and its
  * gradient as it is made. */

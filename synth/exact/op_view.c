@@ -181,7 +181,8 @@ static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
     for (uint32_t p = 0; p < view->n_parameters; p++) {
         TensorId parameter = op->in[view->parameter[p]];
         g_autoptr(GArray) plans =
-            parameter_plans(pricer, parameter, 1u << FORM_IDENTITY, 0, FORM_IDENTITY);
+            parameter_plans(pricer, parameter, view->plans[p].prices, 1u << FORM_IDENTITY,
+                            0, FORM_IDENTITY);
         OpId update = graph_tensor(pricer->graph, graph_updated(pricer->graph, parameter))
                           ->producer;
         if (plans->len == 0)
@@ -195,7 +196,8 @@ static void price_plans(const Pricer *pricer, const OpView *view, uint32_t p,
 {
     TensorId parameter = graph_get_op(pricer->graph, view->op)->in[view->parameter[p]];
     g_clear_pointer(&set->plans, g_array_unref);
-    set->plans = parameter_plans(pricer, parameter, set->read, set->kept, set->made);
+    set->plans = parameter_plans(pricer, parameter, view->plans[p].prices, set->read,
+                                 set->kept, set->made);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         set->least.s[h] = INFINITY;
         for (uint32_t k = 0; k < set->plans->len; k++) {
@@ -214,9 +216,11 @@ void op_view_price(const Pricer *pricer, OpView *view)
         price_rules(pricer, &view->backward[k]);
     for (uint32_t i = 0; i < view->n_in; i++)
         price_accumulation(pricer, view, i);
-    for (uint32_t p = 0; p < view->n_parameters; p++)
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
+        *view->plans[p].prices = (ParameterPrices){0};
         for (uint32_t k = 0; k < view->plans[p].sets->len; k++)
             price_plans(pricer, view, p, view->plans[p].sets->pdata[k]);
+    }
 }
 
 bool op_view_find(const Pricer *pricer, OpView *view, GError **error)
@@ -226,8 +230,10 @@ bool op_view_find(const Pricer *pricer, OpView *view, GError **error)
         find_rules(pricer, &view->backward[k]);
     for (uint32_t i = 0; i < view->n_in; i++)
         find_accumulation(pricer, view, i);
-    for (uint32_t p = 0; p < view->n_parameters; p++)
+    for (uint32_t p = 0; p < view->n_parameters; p++) {
         view->plans[p].sets = g_ptr_array_new_with_free_func(plan_set_free);
+        view->plans[p].prices = g_new(ParameterPrices, 1);
+    }
     op_view_price(pricer, view);
     return !pricer->pins || check_pins(pricer, view, error);
 }
@@ -240,6 +246,7 @@ void op_view_clear(OpView *view)
     for (uint32_t p = 0; p < view->n_parameters; p++) {
         g_clear_pointer(&view->plans[p].sets, g_ptr_array_unref);
         index_clear(&view->plans[p].keys);
+        g_free(view->plans[p].prices);
     }
 }
 

@@ -48,6 +48,7 @@ typedef struct {
 typedef struct {
     Index keys;      /* forms read, kept, made -> */
     GPtrArray *sets; /* PlanSet */
+    ParameterPrices *prices;
 } Plans;
 
 typedef struct {
