@@ -18,8 +18,12 @@ BalanceClasses *balance_classes(const ClusterView *view)
     g_autofree uint32_t *order = g_new(uint32_t, n);
     for (uint32_t j = 0; j < n; j++)
         order[j] = j;
+    bool sorted = true; /* as many equal devices are */
+    for (uint32_t j = 1; j < n && sorted; j++)
+        sorted = device_compare(&view->device[j - 1], &view->device[j]) <= 0;
     /* Stable, so that a class's first device is the one of lowest index. */
-    g_qsort_with_data(order, (int)n, sizeof *order, compare_devices, view->device);
+    if (!sorted)
+        g_qsort_with_data(order, (int)n, sizeof *order, compare_devices, view->device);
 
     BalanceClasses *classes = g_new0(BalanceClasses, 1);
     classes->n_devices = n;

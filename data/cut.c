@@ -27,14 +27,17 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     return cut;
 }
 
-/* Most splits are those of the instruction before. */
+/* Most splits are those of the last instructions; those that were met last stand last. */
 static void add_split(GArray *splits, const Split *split)
 {
-    enum { LATEST = 8 };
-    for (uint32_t i = 0; i < splits->len && i < LATEST; i++)
-        if (plan_compare_splits(&g_array_index(splits, Split, splits->len - 1 - i),
-                                split) == 0)
+    enum { LATEST = 16 };
+    Split *end = &g_array_index(splits, Split, splits->len);
+    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++)
+        if (plan_compare_splits(&end[-(int)i], split) == 0) {
+            end[-(int)i] = end[-1];
+            end[-1] = *split;
             return;
+        }
     g_array_append_vals(splits, split, 1);
 }
 
@@ -51,7 +54,8 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
 }
 
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
-                       const uint16_t *instance_segment, const Instr *instr, GArray *splits)
+                       const uint16_t *instance_segment, const Instr *instr,
+                       GArray *splits)
 {
     if (instr->kind != INSTR_COMPUTE) {
         const uint16_t *segment = &instance_segment[(size_t)instr->tensor * FORM_MAX];
@@ -71,7 +75,8 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
         add_cut(plan, graph, batch, instr->group, segment, tensor, instr->form[f],
                 splits);
         /* where the tensor is kept, if that is cut by another segment */
-        const uint16_t kept = instance_segment[(size_t)tensor * FORM_MAX + instr->form[f]];
+        const uint16_t kept =
+            instance_segment[(size_t)tensor * FORM_MAX + instr->form[f]];
         if (kept != segment)
             add_cut(plan, graph, batch, instr->group, kept, tensor, instr->form[f],
                     splits);
@@ -83,8 +88,7 @@ GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForm
     GArray *splits = g_array_new(false, false, sizeof(Split));
     g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
     for (uint32_t i = 0; i < plan->program->n; i++)
-        plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i],
-                          splits);
+        plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i], splits);
     g_array_sort(splits, plan_compare_splits);
     Split *split = (Split *)(void *)splits->data;
     uint32_t kept = 0;

@@ -16,14 +16,18 @@ static int compare(const void *a, const void *b)
     return (x->units > y->units) - (x->units < y->units);
 }
 
-/* Most splits are those of the instruction before. */
+/* Most splits are those of the last instructions; those that were met last stand last. */
 static void collect(GArray *splits, SimSplit split)
 {
-    enum { LATEST = 8 };
+    enum { LATEST = 16 };
+    SimSplit *end = &g_array_index(splits, SimSplit, splits->len);
 
-    for (uint32_t i = 0; i < splits->len && i < LATEST; i++)
-        if (compare(&g_array_index(splits, SimSplit, splits->len - 1 - i), &split) == 0)
+    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++)
+        if (end[-(int)i].segment == split.segment && end[-(int)i].units == split.units) {
+            end[-(int)i] = end[-1];
+            end[-1] = split;
             return;
+        }
     g_array_append_val(splits, split);
 }
 

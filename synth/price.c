@@ -230,6 +230,9 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
     for (uint32_t j = 0; j < view->n_devices; j++) {
         pricer->max_share = fmax(pricer->max_share, ratio[j]);
         pricer->inner |= view->device[j].gpus > 1;
+        if (j > 0 && ratio[j] == ratio[j - 1] &&
+            device_compare(&view->device[j], &view->device[j - 1]) == 0)
+            continue; /* equal devices are mostly neighbours */
         add_class(pricer, coefficients_of(&view->device[j], ratio[j]));
     }
 }
