@@ -311,29 +311,26 @@ static void place_instr(Liveness *l, uint32_t i)
 
 /* --- all of them --- */
 
-static int compare_uses(const void *a, const void *b)
-{
-    const Use *x = a, *y = b;
-
-    if (x->buffer != y->buffer)
-        return x->buffer < y->buffer ? -1 : 1;
-    return (x->instr > y->instr) - (x->instr < y->instr);
-}
-
+/* Uses were added in program order: those of a buffer stay in it. */
 static SimBuffers *collect(const Liveness *l)
 {
     SimBuffers *buffers = g_new0(SimBuffers, 1);
+    uint32_t first = 0;
 
-    g_array_sort(l->uses, compare_uses);
     buffers->n = l->buffers->len;
     buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(SimBuffer));
     buffers->use = g_new(uint32_t, l->uses->len);
+    for (uint32_t u = 0; u < l->uses->len; u++)
+        buffers->buffer[g_array_index(l->uses, Use, u).buffer].n++;
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        buffers->buffer[b].first = first;
+        first += buffers->buffer[b].n;
+        buffers->buffer[b].n = 0;
+    }
     for (uint32_t u = 0; u < l->uses->len; u++) {
         const Use *use = &g_array_index(l->uses, Use, u);
         SimBuffer *buffer = &buffers->buffer[use->buffer];
-        if (buffer->n++ == 0)
-            buffer->first = u;
-        buffers->use[u] = use->instr;
+        buffers->use[buffer->first + buffer->n++] = use->instr;
     }
     return buffers;
 }
