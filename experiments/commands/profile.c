@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/exec_launch.h"
+#include "experiments/commands/profile_report.h"
 
 typedef struct {
     char *backend, *output, *device, *largest;
@@ -96,8 +97,8 @@ static bool profile_links(const Own *own, ExecBackend *backend,
     return true;
 }
 
-static bool write_file(const Own *own, const GArray *list, const CommandOptions *options,
-                       GError **error)
+static bool write_file(const Own *own, const GArray *list, const ExecLimits *limits,
+                       const CommandOptions *options, GError **error)
 {
     g_autofree char *comment =
         g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
@@ -110,14 +111,18 @@ static bool write_file(const Own *own, const GArray *list, const CommandOptions 
     uint32_t ops = 0;
     for (uint32_t i = 0; i < list->len; i++)
         ops += g_array_index(list, Measurement, i).op < OP_KINDS;
-    if (options->json)
-        command_print_json(json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output,
-                                     "ops", (int)ops, "collectives",
-                                     (int)(list->len - ops), "ranks", own->ranks,
-                                     "version", KILTER_VERSION));
-    else if (!options->quiet)
+    g_autoptr(GArray) rates = profile_kernel_rates(list);
+    if (options->json) {
+        json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output,
+                                 "ops", (int)ops, "collectives", (int)(list->len - ops),
+                                 "ranks", own->ranks, "version", KILTER_VERSION);
+        json_object_update_new(root, profile_rates_json(rates, limits));
+        command_print_json(root);
+    } else if (!options->quiet) {
         printf("%s: %u shapes of ops, %u of collectives on %d ranks\n", own->output, ops,
                list->len - ops, own->ranks);
+        profile_print_rates(rates, limits);
+    }
     return true;
 }
 
@@ -152,13 +157,16 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
     g_autoptr(GArray) list = measurements_new();
     const ExecProfile profile = {own->device, (uint32_t)own->warm_up,
                                  (uint32_t)own->repeats, work->options->planner.seed};
+    ExecLimits limits;
+    if (!exec_limits(backend, &profile, &limits, error))
+        return false;
     for (int i = 0; i < work->n_models; i++)
         if (!profile_model(work->model[i], backend, &profile, list, error))
             return false;
     if (!profile_links(own, backend, &profile, list, error))
         return false;
     exec_profile_join(list);
-    return rank.rank > 0 || write_file(own, list, work->options, error);
+    return rank.rank > 0 || write_file(own, list, &limits, work->options, error);
 }
 
 /* --- starting the ranks --- */
@@ -227,7 +235,9 @@ bool cmd_profile(int argc, char **argv, GError **error)
         .max_arguments = 100,
         .summary = "Measures how long the ops of the models take, whole and in shards of "
                    "several sizes, and how\nlong collectives take, on ranks of this "
-                   "machine's CPUs that all work at the same time.",
+                   "machine's CPUs (or on GPUs) that all work at the same\ntime. Prints "
+                   "the FLOP/s and bytes/s that each kind of op reaches, beside the best "
+                   "of a device.",
         .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 vit:layers=1 "
                    "--ranks 2 -o measured.csv",
         .entries = entries,

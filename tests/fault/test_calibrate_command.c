@@ -34,6 +34,17 @@ static void test_loop(void **state)
                                     "--largest 2KiB -o measured.csv --json");
     assert_true(number(root, "ops") > 40);
     assert_int_equal(number(root, "collectives"), 2 * (1 + 5 * 3));
+    const json_t *limits = json_object_get(root, "limits"),
+                 *kernels = json_object_get(root, "kernels");
+    assert_true(number(limits, "flops_per_s") > 1e6);
+    assert_true(number(limits, "bytes_per_s") > 1e6);
+    assert_true(json_array_size(kernels) > 20);
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        const json_t *kernel = json_array_get(kernels, i);
+        assert_close(number(kernel, "of_limit"),
+                     number(kernel, "flops_per_s") / number(limits, "flops_per_s"), 1e-9);
+        assert_true(number(kernel, "bytes_per_s") > 0);
+    }
     json_decref(root);
     root = json_of(sandbox, "calibrate measured.csv -o mine.yaml --json");
     assert_true(json_array_size(json_object_get(root, "fits")) > 20);
