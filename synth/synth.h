@@ -204,12 +204,16 @@ typedef struct {
     double upper_s; /* time of a plan */
     /* As in SynthOptions: any multipliers >= 0 of the memory constraint (Lagrange). The bound is then one on what fits. */
     const double *memory_s;
-    /* With multipliers, if it is above 0: the bound is one on what keeps the constraint that they make of all, bytes weighted by
-     * them. It is the better one, by what multipliers leave open, and takes longer. Programs that differ by less than about this
-     * part of their time or memory count as one, by the better of each. */
+    /* With multipliers: the bound is one on what keeps the constraint that they make of all, bytes weighted by them. It is the
+     * better one, by what multipliers leave open, takes longer, and needs a tolerance. */
+    bool rationed;
+    uint32_t
+        labels; /* if it is: kept at a cut; with more, what was proved before has to do; */
+    uint32_t n_programs; /* and how many programs to return */
+    /* Programs that differ by less than about this part of their time or memory count as one, by the better of each; 0: none
+     * do. */
     double tolerance;
-    uint32_t n_programs; /* with a tolerance: how many to return */
-    gint64 deadline_us;  /* as in SynthOptions */
+    gint64 deadline_us; /* as in SynthOptions */
 } SynthBox;
 
 typedef struct {

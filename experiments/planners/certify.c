@@ -9,11 +9,12 @@
  *
  *     min t over plans that fit  >=  min over Q, B of  t + sum_j lambda_j (bytes_j - memory_j)
  *
- * The box of all ratios has the best that are alike for all devices; a part of it starts from its parent's and takes a
- * subgradient step (B. T. Polyak, "Minimization of unsmooth functionals", 1969).
+ * The box of all ratios has the best that are alike for all devices, and parts of it inherit them. What multipliers leave open
+ * is closed by the constraint that they make of all (SynthBox.tolerance).
  *
- * Boxes also show where better ratios are: now and then hap starts from the middle of the least box. */
-#include "experiments/planners/make.h"
+ * Boxes also show where better plans are: programs that attain the bound of a box are tried; or, where memory does not matter,
+ * now and then hap starts from the middle of the least box. */
+#include "experiments/planners/ration.h"
 #include "synth/synth.h"
 
 #include <math.h>
@@ -24,10 +25,7 @@ enum { MAX_KINDS = 8 };
 typedef struct {
     double lo[MAX_KINDS], hi[MAX_KINDS];
     double bound_s;
-    double charge[SYNTH_POINTS]
-                 [MAX_KINDS]; /* multipliers: seconds a byte on one device */
-    double excess[SYNTH_POINTS]
-                 [MAX_KINDS]; /* subgradient: bytes that lack on one device */
+    SynthBytes bytes[SYNTH_POINTS]; /* of a program there, once memory is rationed */
 } Box;
 
 typedef struct {
@@ -36,7 +34,8 @@ typedef struct {
     const PlannerOptions *options;
     Plan *plan;
     double upper_s; /* of the plan, before rounding */
-    bool tight;     /* memory may matter */
+    double
+        *memory_s; /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
     uint32_t n_kinds;
     uint32_t kind_of[65536 / 64]; /* by device; larger views are not certified */
     uint32_t members[MAX_KINDS];
@@ -90,137 +89,133 @@ static double *spread(const Certifier *c, const double *kind)
     return device;
 }
 
-static double *spread_charge(const Certifier *c, const Box *box)
-{
-    uint32_t n = c->view->n_devices;
-    double *charge = g_new(double, SYNTH_POINTS *n);
-    for (uint32_t p = 0; p < SYNTH_POINTS; p++)
-        for (uint32_t j = 0; j < n; j++)
-            charge[p * n + j] = box->charge[p][c->kind_of[j]];
-    return charge;
-}
-
-/* What the program of a bound has too much of at the ratios in the box that are next to the plan's. */
-static void find_excess(const Certifier *c, const SynthBound *bound, Box *box)
-{
-    for (uint32_t j = 0; j < c->view->n_devices; j++) {
-        const Device *device = &c->view->device[j];
-        uint32_t k = c->kind_of[j];
-        double share = fmin(fmax(c->plan->ratio[j], box->lo[k]), box->hi[k]);
-        for (uint32_t p = 0; p < SYNTH_POINTS; p++) {
-            const SynthBytes *b = &bound->bytes[p];
-            box->excess[p][k] = b->held + b->held_sharded * share +
-                                (b->divided + b->divided_sharded * share) / device->gpus -
-                                (double)device->memory_bytes;
-        }
-    }
-}
-
-/* Sets the bound of a box under its multipliers, and its excess. */
-static bool bound_box(const Certifier *c, Box *box, GError **error)
-{
-    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
-    g_autofree double *charge = c->tight ? spread_charge(c, box) : NULL;
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .upper_s = c->upper_s,
-                       .memory_s = charge,
-                       .deadline_us = c->options->deadline_us};
-    g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
-        return false;
-    box->bound_s = bound.bound_s;
-    find_excess(c, &bound, box);
-    return true;
-}
-
 static bool is_closed(const Certifier *c, double bound_s)
 {
     return c->upper_s <= bound_s * (1 + c->options->certify);
 }
 
-/* The multipliers `part` of a Polyak step further; false if there is nowhere to go. */
-static bool step_charge(const Certifier *c, const Box *from, double part, Box *to)
+/* The bound of a box that is enough. */
+static double enough(const Certifier *c)
 {
-    double norm = 0;
-    for (uint32_t p = 0; p < SYNTH_POINTS; p++)
-        for (uint32_t k = 0; k < c->n_kinds; k++)
-            if (from->charge[p][k] > 0 || from->excess[p][k] > 0)
-                norm += pow(c->members[k] * from->excess[p][k], 2);
-    *to = *from;
-    for (uint32_t p = 0; norm > 0 && p < SYNTH_POINTS; p++)
-        for (uint32_t k = 0; k < c->n_kinds; k++)
-            to->charge[p][k] =
-                fmax(0, from->charge[p][k] + part * (c->upper_s - from->bound_s) / norm *
-                                                 c->members[k] * from->excess[p][k]);
-    return memcmp(to->charge, from->charge, sizeof to->charge) != 0;
+    static const double rounding = 1 + 1e-9;
+    return c->upper_s / (1 + c->options->certify) * rounding;
 }
 
-/* Raises the bound of a box by one step of its multipliers, if that is upwards. */
-static bool climb(const Certifier *c, Box *box, GError **error)
+/* Sets the bound of a box without regard to memory. */
+static bool bound_box(const Certifier *c, Box *box, GError **error)
 {
-    Box next;
-    if (is_closed(c, box->bound_s) || planner_is_late(c->options) ||
-        !step_charge(c, box, 1, &next))
-        return true;
-    if (!bound_box(c, &next, error))
+    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
+    SynthBox ratios = {
+        .lo = lo, .hi = hi, .upper_s = enough(c), .deadline_us = c->options->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
         return false;
-    if (next.bound_s > box->bound_s)
-        *box = next;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
     return true;
 }
 
-/* Change of the bound as all devices' multipliers at a point grow alike. */
-static double slope(const Certifier *c, const Box *box, uint32_t point)
+static double middle_of(const Box *box, uint32_t k)
 {
-    double sum = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++)
-        sum += c->members[k] * box->excess[point][k];
-    return sum;
+    return (fmax(0, box->lo[k]) + box->hi[k]) / 2;
 }
 
-/* The best common multiplier at a point, for the box of all ratios, where nothing tells devices apart. The bound is concave
- * in it: the next one to try is where the tangents on both sides of the top meet. */
-static bool find_charge(const Certifier *c, Box *box, uint32_t point, GError **error)
+/* A plan from these programs, or, if there are none, from the middle of a box, if it is better. */
+static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
+                    GError **error)
 {
-    enum { STEPS = 6 };
-    static const double enough =
-        1.002; /* times the bound: what a further step may still gain */
-    Box low = *box, high = *box;
-    bool bracketed = false;
-    for (uint32_t i = 0; i < STEPS && slope(c, &low, point) > 0 &&
-                         !is_closed(c, box->bound_s) && !planner_is_late(c->options);
-         i++) {
-        double rise = slope(c, &low, point), fall = slope(c, &high, point);
-        double from = low.charge[point][0], ahead = (c->upper_s - low.bound_s) / rise;
-        if (bracketed)
-            ahead = (high.bound_s - low.bound_s - fall * (high.charge[point][0] - from)) /
-                    (rise - fall);
-        if (low.bound_s + rise * ahead <= box->bound_s * enough)
-            break;
-        Box next = low;
-        for (uint32_t k = 0; k < c->n_kinds; k++)
-            next.charge[point][k] = from + ahead;
-        if (!bound_box(c, &next, error))
-            return false;
-        bool past = slope(c, &next, point) <= 0;
-        *(past ? &high : &low) = next;
-        bracketed |= past;
-        if (next.bound_s > box->bound_s)
-            *box = next;
+    double middle[MAX_KINDS], sum = 0;
+    for (uint32_t k = 0; k < c->n_kinds; k++) {
+        middle[k] = middle_of(box, k);
+        sum += c->members[k] * middle[k];
     }
+    for (uint32_t k = 0; k < c->n_kinds; k++)
+        middle[k] /= sum;
+    g_autofree double *ratio = spread(c, middle);
+    if (!plan_improve(c->plan, c->graph, c->view, c->options, ratio, programs, error))
+        return false;
+    c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
     return true;
+}
+
+/* The kind whose devices lack most for the program known, in the middle of the box. */
+static uint32_t fullest_kind(const Certifier *c, const Box *box)
+{
+    double most[MAX_KINDS];
+    uint32_t fullest = 0;
+    for (uint32_t k = 0; k < c->n_kinds; k++)
+        most[k] = -INFINITY;
+    for (uint32_t i = 0; i < SYNTH_POINTS * c->view->n_devices; i++) {
+        uint32_t j = i % c->view->n_devices, k = c->kind_of[j];
+        const SynthBytes *b = &box->bytes[i / c->view->n_devices];
+        const Device *device = &c->view->device[j];
+        double share = middle_of(box, k);
+        most[k] =
+            fmax(most[k], b->held + b->held_sharded * share +
+                              (b->divided + b->divided_sharded * share) / device->gpus -
+                              (double)device->memory_bytes);
+    }
+    for (uint32_t k = 1; k < c->n_kinds; k++)
+        fullest = most[k] > most[fullest] ? k : fullest;
+    return fullest;
+}
+
+/* The multipliers; where one kind has more than its part in all of the box, those of all devices together on that kind. Caller
+ * frees. */
+static double *charge_box(const Certifier *c, const Box *box)
+{
+    static const double rounding = 1 - 1e-9;
+    uint32_t n = c->view->n_devices, kind = fullest_kind(c, box);
+    if (box->lo[kind] * n < rounding)
+        return g_memdup2(c->memory_s, SYNTH_POINTS * n * sizeof *c->memory_s);
+    double *memory_s = g_new0(double, SYNTH_POINTS *n);
+    for (uint32_t i = 0; i < SYNTH_POINTS * n; i++)
+        if (c->kind_of[i % n] == kind)
+            memory_s[i] = c->memory_s[i] * n / c->members[kind];
+    return memory_s;
+}
+
+/* Whether a smaller box would hardly have a better bound. */
+static bool is_narrow(const Certifier *c, const Box *box)
+{
+    static const double part = 0.02;
+    for (uint32_t k = 0; k < c->n_kinds; k++)
+        if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
+            return false;
+    return true;
+}
+
+/* Raises the bound of a box by limiting memory, and looks for better plans there. */
+static bool ration(Certifier *c, Box *box, bool look, GError **error)
+{
+    enum { PROGRAMS = 4, LABELS = 1500, MANY = 6000 };
+    if (is_closed(c, box->bound_s) || planner_is_late(c->options))
+        return true;
+    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
+    g_autofree double *charge = charge_box(c, box);
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = enough(c),
+                       .memory_s = charge,
+                       .rationed = true,
+                       .labels = is_narrow(c, box) ? MANY : LABELS,
+                       .tolerance = c->options->certify / 2,
+                       .n_programs = look ? PROGRAMS : 0,
+                       .deadline_us = c->options->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
+    memcpy(box->bytes, bound.bytes, sizeof box->bytes);
+    return !look || improve(c, box, bound.programs, error);
 }
 
 /* Bounds a box and keeps it, if anything is left of it. */
-static bool add_box(Certifier *c, Box box, GError **error)
+static bool add_box(Certifier *c, Box box, bool look, GError **error)
 {
     if (!tighten(c, &box))
         return true;
-    double parent_s = box.bound_s;
-    if (!bound_box(c, &box, error) || (c->tight && !climb(c, &box, error)))
+    if (c->memory_s ? !ration(c, &box, look, error) : !bound_box(c, &box, error))
         return false;
-    box.bound_s = fmax(box.bound_s, parent_s);
     g_array_append_val(c->boxes, box);
     return true;
 }
@@ -235,7 +230,7 @@ static uint32_t least_box(const Certifier *c)
     return least;
 }
 
-static bool split(Certifier *c, uint32_t index, GError **error)
+static bool split(Certifier *c, uint32_t index, bool look, GError **error)
 {
     Box box = g_array_index(c->boxes, Box, index);
     g_array_remove_index_fast(c->boxes, index);
@@ -248,30 +243,12 @@ static bool split(Certifier *c, uint32_t index, GError **error)
         }
     Box low = box, high = box;
     low.hi[widest] = high.lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
-    return add_box(c, low, error) && add_box(c, high, error);
+    return add_box(c, low, look, error) && add_box(c, high, look, error);
 }
 
 static double least_bound(const Certifier *c)
 {
     return g_array_index(c->boxes, Box, least_box(c)).bound_s;
-}
-
-/* A plan from the middle of a box, if it is better. */
-static bool improve(Certifier *c, const Box *box, GError **error)
-{
-    double middle[MAX_KINDS], sum = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++) {
-        middle[k] = (fmax(0, box->lo[k]) + box->hi[k]) / 2;
-        sum += c->members[k] * middle[k];
-    }
-    for (uint32_t k = 0; k < c->n_kinds; k++)
-        middle[k] /= sum;
-    g_autofree double *ratio = spread(c, middle);
-    g_autofree double *charge = c->tight ? spread_charge(c, box) : NULL;
-    if (!plan_improve(c->plan, c->graph, c->view, c->options, ratio, charge, error))
-        return false;
-    c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
-    return true;
 }
 
 /* Halves boxes until the gap is small enough, or says why it is not. */
@@ -289,19 +266,11 @@ static bool close_gap(Certifier *c, GError **error)
             return true;
         uint32_t least = least_box(c);
         bool look = (n & (n + 1)) == 0; /* ever more rarely: 1, 3, 7, 15, ... boxes */
-        if ((look && !improve(c, &g_array_index(c->boxes, Box, least), error)) ||
-            !split(c, least, error))
+        if ((look && !c->memory_s &&
+             !improve(c, &g_array_index(c->boxes, Box, least), NULL, error)) ||
+            !split(c, least, look, error))
             return false;
     }
-}
-
-/* Memory may matter where the plan needs a good part of it. */
-static bool is_tight(const Plan *plan, const ClusterView *view)
-{
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        if ((double)plan->memory_bytes[j] > 0.5 * (double)view->device[j].memory_bytes)
-            return true;
-    return false;
 }
 
 /* NULL, with the reason in plan->certificate, where nothing is proved. */
@@ -314,7 +283,6 @@ static Certifier *certifier_new(Plan *plan, const Graph *graph, const ClusterVie
     c->options = options;
     c->plan = plan;
     c->upper_s = plan->fractional_time_s;
-    c->tight = is_tight(plan, view);
     bool kinds = find_kinds(c);
     if (plan->bucket_bytes > 0 || !kinds) {
         plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
@@ -327,20 +295,40 @@ static Certifier *certifier_new(Plan *plan, const Graph *graph, const ClusterVie
 static void certifier_free(Certifier *c)
 {
     g_array_free(c->boxes, TRUE);
+    g_free(c->memory_s);
     g_free(c);
 }
 
+/* Multipliers at the plan's ratios, if memory matters there. */
+static bool find_multipliers(Certifier *c, GError **error)
+{
+    uint32_t n = SYNTH_POINTS * c->view->n_devices;
+    g_autofree double *memory_s = g_new(double, n);
+    SynthBox here = {.lo = c->plan->ratio,
+                     .hi = c->plan->ratio,
+                     .upper_s = c->upper_s,
+                     .deadline_us = c->options->deadline_us};
+    double sum = 0;
+    if (!ration_multipliers(c->options->space, c->view, &here, memory_s, error))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        sum += memory_s[i];
+    if (sum > 0)
+        c->memory_s = g_steal_pointer(&memory_s);
+    return true;
+}
+
 /* Begins with the box of all ratios. */
-static bool add_all(Certifier *c, GError **error)
+static bool add_all(Certifier *c, bool memory, GError **error)
 {
     Box all = {0};
     for (uint32_t k = 0; k < c->n_kinds; k++)
         all.hi[k] = 1.0 / c->members[k];
     if (!bound_box(c, &all, error))
         return false;
-    for (uint32_t p = 0; c->tight && p < SYNTH_POINTS; p++)
-        if (!find_charge(c, &all, p, error))
-            return false;
+    if (memory && !is_closed(c, all.bound_s) &&
+        (!find_multipliers(c, error) || (c->memory_s && !ration(c, &all, false, error))))
+        return false;
     g_array_append_val(c->boxes, all);
     return true;
 }
@@ -352,8 +340,7 @@ bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
     plan->certificate = CERTIFICATE_NONE; /* none was asked for */
     if (!c)
         return true;
-    c->tight = false;
-    bool done = add_all(c, error);
+    bool done = add_all(c, false, error);
     if (done)
         plan->lower_bound_s = least_bound(c);
     certifier_free(c);
@@ -366,7 +353,7 @@ bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
     Certifier *c = certifier_new(plan, graph, view, options);
     if (!c)
         return true;
-    bool done = add_all(c, error) && close_gap(c, error);
+    bool done = add_all(c, true, error) && close_gap(c, error);
     if (done)
         plan->lower_bound_s = least_bound(c);
     if (done && plan->certificate == CERTIFICATE_REACHED &&

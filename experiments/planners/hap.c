@@ -3,8 +3,9 @@
  *
  * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
  * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
- * that fits the memory is preferred to any that does not; if the fastest programs do not fit, memory is charged for
- * (a Lagrange multiplier), ever more until they do.
+ * that fits the memory is preferred to any that does not; if the fastest programs do not fit, programs
+ * come from the search with memory limited (ration.h); if none of these fits either, memory is charged for, ever more until one
+ * does.
  *
  * With segments every program is also considered with ratios of their own for as many segments as it keeps apart, by one
  * linear program; the search itself looks at common ratios, so such a plan is never slower than without.
@@ -13,6 +14,7 @@
  * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
 #include "balance/balance.h"
 #include "experiments/planners/make.h"
+#include "experiments/planners/ration.h"
 #include "experiments/planners/segments.h"
 #include "synth/synth.h"
 
@@ -352,6 +354,59 @@ static bool spare(Alternation *a, double charge, GError **error)
     return true;
 }
 
+/* Considers programs with their best ratios, and takes the better plans. */
+static bool consider_all(Alternation *a, const GPtrArray *programs, const double *start,
+                         GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    for (uint32_t i = 0; i < programs->len && !planner_is_late(a->options); i++) {
+        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        Known *known = know(a, programs->pdata[i]);
+        bool feasible = false;
+        if (!consider(a, known, ratio, &feasible, error) ||
+            !balance(a, known, ratio, &feasible, error))
+            return false;
+    }
+    return true;
+}
+
+/* The fastest programs whose memory is limited, not only charged for, at these ratios, and again at those that come out. One
+ * charge saves memory in all of the layers that are alike or in none; among these are those that save it in some. */
+static bool ration(Alternation *a, const double *start, GError **error)
+{
+    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 3000 };
+    static const double tolerance = 0.005, guess = 4;
+    uint32_t n = a->view->n_devices;
+    g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+    g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
+    for (uint32_t round = 0; round < ROUNDS && !planner_is_late(a->options); round++) {
+        double before_s = fits(a) ? a->best->iteration_time_s : INFINITY;
+        SynthBox box = {.lo = ratio,
+                        .hi = ratio,
+                        .upper_s = fits(a) ? a->best->fractional_time_s
+                                           : guess * a->best->fractional_time_s,
+                        .deadline_us = a->options->deadline_us};
+        g_auto(SynthBound) bound = {0};
+        gint64 begin = g_get_monotonic_time();
+        if (round == 0 &&
+            !ration_multipliers(a->options->space, a->view, &box, memory_s, error))
+            return false;
+        box.memory_s = memory_s;
+        box.rationed = true;
+        box.labels = LABELS;
+        box.tolerance = tolerance;
+        box.n_programs = PROGRAMS;
+        bool done = synth_bound(a->options->space, a->view, &box, &bound, error);
+        a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
+        if (!done || !consider_all(a, bound.programs, ratio, error))
+            return false;
+        if (!fits(a) || a->best->iteration_time_s >= before_s)
+            break;
+        memcpy(ratio, a->best->ratio, n * sizeof *ratio);
+    }
+    return true;
+}
+
 /* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
  * memory of the GPUs costs as much as the fastest iteration, of `time_s`. */
 static bool save_memory(Alternation *a, const double *start, double time_s,
@@ -455,7 +510,9 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     if (done && options->search == SEARCH_EXACT)
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
-               (misfit_s == 0 || save_memory(&a, proportional, misfit_s, error));
+               (misfit_s == 0 ||
+                (ration(&a, proportional, error) && ration(&a, even, error) &&
+                 (fits(&a) || save_memory(&a, proportional, misfit_s, error))));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
@@ -468,14 +525,15 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
 
 bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, const double *start,
-                  const double *memory_s, GError **error)
+                  const GPtrArray *programs, GError **error)
 {
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
     if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
         return true;
     Alternation a = alternation_new(graph, view, options);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
-    bool done = alternate(&a, start, memory_s, history, error);
+    bool done = programs ? consider_all(&a, programs, start, error)
+                         : alternate(&a, start, NULL, history, error);
     if (done && a.best && plan_is_better(a.best, plan)) {
         give(&a, plan);
         done = plan_complete(plan, graph, view, error);

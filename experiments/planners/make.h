@@ -70,11 +70,11 @@ bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
 bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, GError **error);
 
-/* For plans of hap with ratios of its own: alternates from `start`, with the charge for memory if it is not NULL
- * (SynthOptions.memory_s), and takes the plan that comes out if it is better. */
+/* For plans of hap with ratios of its own: alternates from `start`, or, if `programs` (Program) is not NULL, tries these with
+ * their best ratios; takes the plan that comes out if it is better. */
 bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
                   const PlannerOptions *options, const double *start,
-                  const double *memory_s, GError **error);
+                  const GPtrArray *programs, GError **error);
 
 /* Of a plan that does not fit: sets plan->misfit if no program and ratios fit, and that can be proved. */
 bool plan_disprove(Plan *plan, const ClusterView *view, const PlannerOptions *options,

@@ -15,7 +15,8 @@ typedef struct {
     double limit_s;    /* labels that cannot do better are dropped */
     double upper_s;    /* time of a known program */
     double free_s;     /* the charge for all memory that there is */
-    double tolerance;  /* of labels, where memory is rationed */
+    double tolerance;  /* of labels */
+    bool bound_only;   /* a walk that loses labels is of no use */
     double
         proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
     bool complete; /* no label was lost to a beam or the deadline */
@@ -124,7 +125,9 @@ static void walk_labels(Search *s, uint32_t beam)
     s->complete = true;
     label_table_empty(&s->table[0]);
     label_table_add(&s->table[0], &s->pricer, 0, &(Label){.parent = LABEL_NONE});
-    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states); id++) {
+    for (OpId id = 0; id < s->states->n_ops && !states_late(s->states) &&
+                      (s->complete || !s->bound_only);
+         id++) {
         label_table_empty(&s->table[id + 1]);
         for (uint32_t i = 0; i < s->table[id].labels->len; i++)
             extend_label(s, id, i);
@@ -133,6 +136,8 @@ static void walk_labels(Search *s, uint32_t beam)
     }
     if (s->states->late)
         s->complete = false;
+    if (!s->complete && s->bound_only) /* nothing is left of it */
+        label_table_empty(&s->table[s->states->n_ops]);
 }
 
 /* The relaxation's bound: the least cost from the start for any one class. */
@@ -151,14 +156,15 @@ static double least_total(const Search *s, const Label *label)
     return label->final ? total : total - times_max(&s->pricer, &label->update);
 }
 
-/* Least total of a label at the end; `total` is label_total or least_total. */
+/* Least total of a label at the end; if `least`, of what labels stand for, too, and without updates that may be free. */
 static double best_of(const Search *s, bool least)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
     double best = INFINITY;
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        best = fmin(best, least ? least_total(s, label) : label_total(&s->pricer, label));
+        best = fmin(best, least ? least_total(s, label) - label->drift_s
+                                : label_total(&s->pricer, label));
     }
     return best;
 }
@@ -174,15 +180,18 @@ static void walk_widening(Search *s, uint32_t beam)
     s->proved_s = fmin(relaxed_bound(s), s->upper_s);
     if (!isfinite(s->proved_s))
         return;
+    bool done;
     do {
         s->limit_s = fmin(relaxed_bound(s) * (1 + width), s->upper_s);
         width = width == first ? second : factor * width;
         walk_labels(s, beam);
-        double best = best_of(s, false);
+        double best = best_of(s, false), least = best_of(s, true);
         s->upper_s = fmin(s->upper_s, best);
         if (s->complete)
-            s->proved_s = fmin(s->limit_s, best_of(s, true));
-    } while (s->limit_s < s->upper_s && !s->states->late);
+            s->proved_s = fmax(s->proved_s, fmin(s->limit_s, least));
+        done = s->limit_s >= s->upper_s || s->states->late ||
+               (s->tolerance > 0 && s->complete && least <= s->limit_s);
+    } while (!done);
 }
 
 /* --- rationed memory ---
@@ -371,7 +380,7 @@ static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS
 /* The label of least time at the last cut, LABEL_NONE without any. */
 static uint32_t least_label(const Search *s)
 {
-    const GArray *last = s->table[s->states->n_ops].labels;
+    const GArray *last = s->states ? s->table[s->states->n_ops].labels : NULL;
     uint32_t least = LABEL_NONE;
     double least_s = INFINITY;
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
@@ -418,10 +427,7 @@ void synth_bound_clear(SynthBound *bound)
 bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error)
 {
-    enum {
-        MAX_LABELS = 500,
-        MAX_RATIONED = 5000
-    }; /* at a cut; with more, what was proved before has to do */
+    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
     *bound = (SynthBound){
         .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};
     double free_s = 0;
@@ -430,20 +436,21 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
             box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
     Search s = {.upper_s = box->upper_s + free_s,
                 .free_s = free_s,
-                .tolerance = box->memory_s ? box->tolerance : 0};
+                .tolerance = box->tolerance,
+                .bound_only = box->rationed && box->n_programs == 0};
     pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
     s.pricer.pins = space->pins;
-    s.pricer.rationed = s.tolerance > 0;
+    s.pricer.rationed = box->memory_s && box->rationed;
     bool done = search_start(&s, space, box->deadline_us, error);
     if (done && s.pricer.rationed) {
-        walk_rationed(&s, MAX_RATIONED);
+        walk_rationed(&s, box->labels);
         done = take_programs(&s, box->n_programs, bound, error);
     } else if (done) {
         walk_widening(&s, MAX_LABELS);
-        uint32_t least = least_label(&s);
-        if (s.pricer.charges && least != LABEL_NONE)
-            count_bytes(&s, least, bound->bytes);
     }
+    uint32_t least = least_label(&s);
+    if (done && s.pricer.charges && least != LABEL_NONE)
+        count_bytes(&s, least, bound->bytes);
     bound->bound_s = s.proved_s - free_s;
     search_clear(&s);
     return done;

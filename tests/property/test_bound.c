@@ -146,7 +146,10 @@ static bool check_case(Case *c, GRand *rand)
     SynthBox box = {
         .lo = c->lo, .hi = c->hi, .upper_s = 1e3 * time_s, .memory_s = c->charge};
     SynthBox rationed = box;
+    rationed.rationed = true;
+    rationed.labels = 2000;
     rationed.tolerance = g_rand_boolean(rand) ? 1e-3 : 1e-9;
+    box.tolerance = g_rand_boolean(rand) ? 1e-2 : 0;
     rationed.n_programs = 8;
     g_autoptr(GError) error = NULL;
     g_auto(SynthBound) bound = {0}, more = {0};
