@@ -154,9 +154,31 @@ static void test_refusals(void **state)
     refused("profile=/no/such.csv", "/no/such.csv");
 }
 
+/* Microbatches that take turns on GPUs of two kinds, with the best ratios for that. */
+static void test_turns_on_uneven_devices(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"hidup", "bert-switch:layers=2", "ratios=best"},
+        {"hidup", "vgg19", "ratios=best"},
+        {"hidup", "vit:layers=2", "ratios=best backward=serial"},
+        {"gshard", "bert-moe:layers=2", "ratios=best duplex=on"},
+        {"hap", "bert-base:layers=2", "duplex=on"}};
+    for (uint32_t c = 0; c < G_N_ELEMENTS(cases); c++) {
+        GError *error = NULL;
+        g_auto(Made) made =
+            make(cases[c][0], cases[c][1], "hap-a100-p100-4", cases[c][2], &error);
+        assert_no_error(error);
+        assert_int_equal(made.plan->program->n_microbatches, 2);
+        assert_true(made.plan->ratio[0] > made.plan->ratio[made.plan->n_devices - 1]);
+        prove(cases[c][1], &made);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns_on_uneven_devices),
         cmocka_unit_test(test_plans_are_right),
         cmocka_unit_test(test_program_has_the_degrees),
         cmocka_unit_test(test_bubble),
