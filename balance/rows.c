@@ -230,9 +230,10 @@ static void add_terms(BalanceRows *rows, const SimLinear *linear)
     for (uint32_t t = 0; t < linear->n_terms; t++) {
         const SimTerm *term = &linear->term[t];
         uint32_t first = rows->row->len;
+        rows->term_piece[t] =
+            rows->term_share[t] == BALANCE_NONE ? rows->piece->len : BALANCE_NONE;
         if (rows->term_share[t] != BALANCE_NONE)
             continue;
-        rows->term_piece[t] = rows->piece->len;
         add_share_rows(rows, linear->split[term->from].segment, term->seconds,
                        BALANCE_NONE);
         if (term->to != term->from)
@@ -342,7 +343,6 @@ BalanceRows *balance_rows(const SimLinear *linear, const SimMemory *memory,
     BalanceRows *rows = rows_new(n_segments, classes->n, find_shares(linear, term_share));
     rows->term_share = term_share;
     rows->term_piece = g_new(uint32_t, linear->n_terms);
-    memset(rows->term_piece, 0xff, linear->n_terms * sizeof *rows->term_piece);
     set_columns(rows, view, classes);
     add_stages(rows, linear, view, classes);
     add_terms(rows, linear);
