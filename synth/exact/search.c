@@ -16,10 +16,11 @@ typedef struct {
     double upper_s;    /* time of a known program */
     double free_s;     /* the charge for all memory that there is */
     double tolerance;  /* of labels */
-    bool bound_only;   /* a walk that loses labels is of no use */
+    bool bound_only;   /* programs do not matter */
     double
         proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
     bool complete; /* no label was lost to a beam or the deadline */
+    double lost_s; /* none that was lost to a beam can do better */
     uint64_t labels, expansions;
 } Search;
 
@@ -43,6 +44,12 @@ static double bound_of(const Search *s, uint32_t cut, const Label *label)
     return bound;
 }
 
+/* The bound of a label and of what it stands for. */
+static double least_bound_of(const Search *s, uint32_t cut, const Label *label)
+{
+    return bound_of(s, cut, label) - label->drift_s - label->drift_charge_s;
+}
+
 /* Keeps the labels with the smallest bounds. */
 static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
 {
@@ -53,12 +60,13 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
     g_autofree double *bound = g_new(double, labels->len),
                       *sorted = g_new(double, labels->len);
     for (uint32_t i = 0; i < labels->len; i++)
-        sorted[i] = bound[i] = bound_of(s, cut, &g_array_index(labels, Label, i));
+        sorted[i] = bound[i] = least_bound_of(s, cut, &g_array_index(labels, Label, i));
     qsort(sorted, labels->len, sizeof *sorted, compare_doubles);
     uint32_t n = 0;
     for (uint32_t i = 0; i < labels->len && n < beam; i++)
         if (bound[i] <= sorted[beam - 1])
             g_array_index(labels, Label, n++) = g_array_index(labels, Label, i);
+    s->lost_s = fmin(s->lost_s, sorted[beam - 1]);
     g_array_set_size(labels, n);
 }
 
@@ -90,8 +98,7 @@ static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const 
         next.parent = index;
         check_consistent(s, id, label, to, t);
         s->expansions++;
-        if (bound_of(s, id + 1, &next) - next.drift_s - next.drift_charge_s <=
-            s->limit_s * slack)
+        if (least_bound_of(s, id + 1, &next) <= s->limit_s * slack)
             label_table_add(&s->table[id + 1], &s->pricer, s->tolerance, &next);
     }
 }
@@ -123,10 +130,11 @@ static void extend_label(Search *s, OpId id, uint32_t index)
 static void walk_labels(Search *s, uint32_t beam)
 {
     s->complete = true;
+    s->lost_s = INFINITY;
     label_table_empty(&s->table[0]);
     label_table_add(&s->table[0], &s->pricer, 0, &(Label){.parent = LABEL_NONE});
     for (OpId id = 0; id < s->states->n_ops && !states_late(s->states) &&
-                      (s->complete || !s->bound_only);
+                      (s->lost_s > s->proved_s || !s->bound_only);
          id++) {
         label_table_empty(&s->table[id + 1]);
         for (uint32_t i = 0; i < s->table[id].labels->len; i++)
@@ -136,7 +144,7 @@ static void walk_labels(Search *s, uint32_t beam)
     }
     if (s->states->late)
         s->complete = false;
-    if (!s->complete && s->bound_only) /* nothing is left of it */
+    if (s->lost_s <= s->proved_s && s->bound_only) /* nothing is left of it */
         label_table_empty(&s->table[s->states->n_ops]);
 }
 
@@ -187,8 +195,8 @@ static void walk_widening(Search *s, uint32_t beam)
         walk_labels(s, beam);
         double best = best_of(s, false), least = best_of(s, true);
         s->upper_s = fmin(s->upper_s, best);
-        if (s->complete)
-            s->proved_s = fmax(s->proved_s, fmin(s->limit_s, least));
+        if (!s->states->late)
+            s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least));
         done = s->limit_s >= s->upper_s || s->states->late ||
                (s->tolerance > 0 && s->complete && least <= s->limit_s);
     } while (!done);
@@ -230,8 +238,8 @@ static void walk_rationed(Search *s, uint32_t beam)
         s->limit_s = fmin(relaxed_s * (1 + width), s->upper_s);
         walk_labels(s, beam);
         double least_s = rationed_best(s, true) + s->free_s;
-        if (s->complete)
-            s->proved_s = fmax(s->proved_s, fmin(s->limit_s, least_s));
+        if (!s->states->late)
+            s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least_s));
         done = !s->complete || least_s <= s->limit_s || s->limit_s >= s->upper_s;
     }
 }

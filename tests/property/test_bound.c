@@ -147,7 +147,7 @@ static bool check_case(Case *c, GRand *rand)
         .lo = c->lo, .hi = c->hi, .upper_s = 1e3 * time_s, .memory_s = c->charge};
     SynthBox rationed = box;
     rationed.rationed = true;
-    rationed.labels = 2000;
+    rationed.labels = g_rand_boolean(rand) ? 2000 : 3; /* of which many are lost */
     rationed.tolerance = g_rand_boolean(rand) ? 1e-3 : 1e-9;
     box.tolerance = g_rand_boolean(rand) ? 1e-2 : 0;
     rationed.n_programs = 8;
