@@ -221,7 +221,7 @@ typedef struct {
     SynthBytes bytes
         [SYNTH_POINTS]; /* with multipliers: of the program that attains the bound, or nearly */
     GPtrArray *
-        programs; /* Program that keep the weighted constraint, those of least time first */
+        programs; /* Program that keep the weighted constraint, those of least time first, each with less memory than the one before */
 } SynthBound;
 
 void synth_bound_clear(SynthBound *bound);

@@ -177,7 +177,7 @@ static double *charge_box(const Certifier *c, const Box *box)
 /* Whether a smaller box would hardly have a better bound. */
 static bool is_narrow(const Certifier *c, const Box *box)
 {
-    static const double part = 0.02;
+    static const double part = 0.06;
     for (uint32_t k = 0; k < c->n_kinds; k++)
         if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
             return false;
@@ -187,7 +187,7 @@ static bool is_narrow(const Certifier *c, const Box *box)
 /* Raises the bound of a box by limiting memory, and looks for better plans there. */
 static bool ration(Certifier *c, Box *box, bool look, GError **error)
 {
-    enum { PROGRAMS = 4, LABELS = 1500, MANY = 6000 };
+    enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planner_is_late(c->options))
         return true;
     g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
@@ -198,7 +198,7 @@ static bool ration(Certifier *c, Box *box, bool look, GError **error)
                        .memory_s = charge,
                        .rationed = true,
                        .labels = is_narrow(c, box) ? MANY : LABELS,
-                       .tolerance = c->options->certify / 2,
+                       .tolerance = c->options->certify,
                        .n_programs = look ? PROGRAMS : 0,
                        .deadline_us = c->options->deadline_us};
     g_auto(SynthBound) bound = {0};

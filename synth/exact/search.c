@@ -402,24 +402,31 @@ static uint32_t least_label(const Search *s)
 }
 
 typedef struct {
-    double time_s;
+    double time_s, charge_s;
     uint32_t index;
 } Timed;
 
-/* Programs of labels at the last cut that are charged for no more memory than there is, by time. */
+/* Programs of labels at the last cut that are charged for no more memory than there is, by time, each for less than the one
+ * before. */
 static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
     g_autoptr(GArray) fits = g_array_new(FALSE, FALSE, sizeof(Timed));
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        Timed timed = {label_total(&s->pricer, label) - label->charge_s, i};
+        Timed timed = {label_total(&s->pricer, label) - label->charge_s, label->charge_s,
+                       i};
         if (label->charge_s <= s->free_s * slack)
             g_array_append_val(fits, timed);
     }
     g_array_sort(fits, compare_doubles);
-    for (uint32_t i = 0; i < fits->len && i < most; i++) {
-        Program *program = program_of(s, g_array_index(fits, Timed, i).index, error);
+    double charge_s = INFINITY;
+    for (uint32_t i = 0; i < fits->len && bound->programs->len < most; i++) {
+        const Timed *timed = &g_array_index(fits, Timed, i);
+        if (timed->charge_s >= charge_s)
+            continue;
+        charge_s = timed->charge_s;
+        Program *program = program_of(s, timed->index, error);
         if (!program)
             return false;
         g_ptr_array_add(bound->programs, program);
