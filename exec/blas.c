@@ -1,6 +1,6 @@
 #include "exec/blas.h"
 
-#include <cblas.h>
+#include <dlfcn.h>
 #include <string.h>
 
 #include "exec/contraction.h"
@@ -53,8 +53,8 @@ static Matrix as_matrix(const Contraction *c, uint32_t operand, const ExecShard 
 }
 
 /* out = x y, row-major, for one b. */
-static void multiply(const Contraction *c, size_t size, const Matrix *x, const Matrix *y,
-                     const Matrix *out, uint64_t b)
+static void multiply(const Blas *blas, const Contraction *c, size_t size, const Matrix *x,
+                     const Matrix *y, const Matrix *out, uint64_t b)
 {
     const int m = (int)c->group[GROUP_M].size, n = (int)c->group[GROUP_N].size,
               k = (int)c->group[GROUP_K].size;
@@ -70,10 +70,10 @@ static void multiply(const Contraction *c, size_t size, const Matrix *x, const M
     const int ld1 = out->swapped ? ldy : ldx, ld2 = out->swapped ? ldx : ldy;
     const CBLAS_TRANSPOSE t1 = out->swapped ? ty : tx, t2 = out->swapped ? tx : ty;
     if (size == sizeof(double))
-        cblas_dgemm(CblasRowMajor, t1, t2, rows, columns, k, 1, first, ld1, second, ld2,
+        blas->dgemm(CblasRowMajor, t1, t2, rows, columns, k, 1, first, ld1, second, ld2,
                     0, (double *)(void *)po, columns);
     else
-        cblas_sgemm(CblasRowMajor, t1, t2, rows, columns, k, 1, first, ld1, second, ld2,
+        blas->sgemm(CblasRowMajor, t1, t2, rows, columns, k, 1, first, ld1, second, ld2,
                     0, (float *)(void *)po, columns);
 }
 
@@ -89,14 +89,14 @@ static void add_bias(const ExecShard *bias, const ExecShard *out, size_t size)
                 ((float *)out->data)[row + i] += ((const float *)bias->data)[i];
 }
 
-static void multiply_all(const Contraction *c, const ExecShard *in, const ExecShard *out,
-                         size_t size)
+static void multiply_all(const Blas *blas, const Contraction *c, const ExecShard *in,
+                         const ExecShard *out, size_t size)
 {
     Matrix x = as_matrix(c, c->x, &in[c->x], GROUP_M, GROUP_K, size, true);
     Matrix y = as_matrix(c, c->y, &in[c->y], GROUP_K, GROUP_N, size, true);
     Matrix z = as_matrix(c, c->out, out, GROUP_M, GROUP_N, size, false);
     for (uint64_t b = 0; b < c->group[GROUP_B].size; b++)
-        multiply(c, size, &x, &y, &z, b);
+        multiply(blas, c, size, &x, &y, &z, b);
     if (z.owned) {
         const LoopOrder order = contraction_order(c, c->out, out, GROUP_M, GROUP_N);
         permute(&order, size, out->data, z.data, false);
@@ -106,8 +106,8 @@ static void multiply_all(const Contraction *c, const ExecShard *in, const ExecSh
     g_free(z.owned);
 }
 
-bool blas_contract(const Graph *graph, OpId id, const ExecShard *in, const ExecShard *out,
-                   size_t element_bytes)
+bool blas_contract(const Blas *blas, const Graph *graph, OpId id, const ExecShard *in,
+                   const ExecShard *out, size_t element_bytes)
 {
     Contraction c;
     if (!contraction_bind(graph, id, in, out, &c))
@@ -117,13 +117,20 @@ bool blas_contract(const Graph *graph, OpId id, const ExecShard *in, const ExecS
     if (c.group[GROUP_K].size == 0)
         memset(out->data, 0, exec_shard_elements(out) * element_bytes);
     else
-        multiply_all(&c, in, out, element_bytes);
+        multiply_all(blas, &c, in, out, element_bytes);
     if (c.added >= 0)
         add_bias(&in[c.added], out, element_bytes);
     return true;
 }
 
-void blas_use_one_thread(void)
+bool blas_open(Blas *blas, GError **error)
 {
-    openblas_set_num_threads(1);
+    g_setenv("OPENBLAS_NUM_THREADS", "1", TRUE); /* read as it is loaded */
+    void *library = dlopen(KILTER_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
+    if (library) {
+        *(void **)&blas->sgemm = dlsym(library, "cblas_sgemm");
+        *(void **)&blas->dgemm = dlsym(library, "cblas_dgemm");
+    }
+    return (library && blas->sgemm && blas->dgemm) ||
+           kilter_fail(error, KILTER_ERROR_FAILED, "cannot load OpenBLAS: %s", dlerror());
 }

@@ -23,6 +23,7 @@ typedef struct {
     void *buffer[2]; /* to send from, to receive into */
     uint64_t capacity[2];
     GHashTable *team; /* ranks as text -> Team */
+    Blas blas;
 } Mpi;
 
 /* The ranks of an exchange. */
@@ -155,7 +156,8 @@ static void mpi_run_op(ExecBackend *backend, uint32_t local, const Graph *graph,
                        const ExecShard *in, const ExecShard *out)
 {
     (void)local;
-    if (!blas_contract(graph, op, in, out, backend->element_bytes))
+    if (!blas_contract(&as_mpi(backend)->blas, graph, op, in, out,
+                       backend->element_bytes))
         run_kernel(graph, op, in, out, backend->element_bytes);
 }
 
@@ -484,7 +486,9 @@ static void keep_memory(void)
 bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
 {
     int provided, size = 0, place = 0;
-    if (!check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init",
+    Blas blas;
+    if (!blas_open(&blas, error) ||
+        !check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided), "MPI_Init",
                error))
         return false;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -492,7 +496,6 @@ bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
     MPI_Comm_rank(MPI_COMM_WORLD, &place);
     *n_ranks = (uint32_t)size;
     *rank = (uint32_t)place;
-    blas_use_one_thread();
     keep_memory();
     return true;
 }
@@ -524,6 +527,8 @@ ExecBackend *exec_mpi_new(size_t element_bytes)
                               .n_local = 1,
                               .element_bytes = element_bytes};
     mpi->rank = (uint32_t)rank;
+    const bool good = blas_open(&mpi->blas, NULL);
+    g_assert(good); /* exec_mpi_start has seen it */
     mpi->team = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, team_free);
     mpi->type = element_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
     return &mpi->base;
