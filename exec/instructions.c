@@ -1,0 +1,350 @@
+#include "exec/replay_state.h"
+
+#include <string.h>
+
+/* --- exchanges --- */
+
+bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                          Collective kind, const ExecShard *from, ExecShard *to,
+                          GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const DeviceGroup *of = &replay->cuts->group[group];
+    const uint32_t all = of->n_replicas * of->n_devices;
+    const uint32_t n = members == EXEC_INSIDE   ? of->n_devices
+                       : members == EXEC_ACROSS ? of->n_replicas
+                                                : all;
+    g_autofree uint32_t *rank = g_new(uint32_t, n);
+    if (program_is_spmd(replay->plan->program))
+        return backend->ops->exchange(backend, &(ExecExchange){kind, from, to, 0, NULL},
+                                      error);
+    for (uint32_t set = 0; set < all / n; set++) {
+        for (uint32_t i = 0; i < n; i++)
+            rank[i] = of->device[members == EXEC_ACROSS ? i * of->n_devices + set
+                                                        : set * n + i];
+        const ExecExchange exchange = {kind, from, to, n, rank};
+        if (!backend->ops->exchange(backend, &exchange, error))
+            return false;
+    }
+    return true;
+}
+
+/* --- computation --- */
+
+static ExecShard *make_for(ExecReplay *replay, const Instr *instr, TensorId tensor,
+                           Form form, GError **error)
+{
+    return replay_make(replay, instr->group, instr->microbatch, tensor, form, error);
+}
+
+static bool same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
+{
+    for (uint32_t r = 0; r < n; r++)
+        if (memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
+            memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0)
+            return false;
+    return true;
+}
+
+/* Fetches input `i` of an op as the op's segment cuts it; *owned gets shards to release where that is another cut than
+ * the tensor's own. */
+static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_t i,
+                                 ExecShard **owned, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const TensorId tensor = graph_get_op(replay->graph, instr->op)->in[i];
+    const Form form = instr->form[i];
+    const uint32_t segment = replay->plan->segment[instr->op];
+    const ExecShard *held = replay_use(replay, instr, tensor, form, error);
+    if (!held || !form_is_gather(form) ||
+        segment == replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form])
+        return held;
+    g_autofree ExecShard *cut = g_new0(ExecShard, backend->n_ranks);
+    exec_cut(replay->cuts, instr->group, instr->microbatch, tensor, form, segment, cut);
+    if (same_cut(cut, held, backend->n_ranks))
+        return held;
+    *owned = g_steal_pointer(&cut);
+    if (!replay_allocate(replay, instr->group, *owned, error) ||
+        !exec_replay_exchange(replay, instr->group, EXEC_INSIDE, COLLECTIVE_ALL_TO_ALL,
+                              held, *owned, error))
+        return NULL;
+    return *owned;
+}
+
+/* Computation on local ranks one after the other, each stretched if it is slowed down. */
+static void compute_ranks(ExecReplay *replay, const Instr *instr,
+                          const ExecShard *const *in, ExecShard *const *out)
+{
+    ExecBackend *backend = replay->backend;
+    const Op *op = graph_get_op(replay->graph, instr->op);
+    const double start = exec_backend_seconds(backend);
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        if (!replay_in_group(replay, instr->group, backend->first + local))
+            continue;
+        ExecShard inputs[OP_MAX_IN], outputs[OP_MAX_OUT];
+        for (uint32_t i = 0; i < op->n_in; i++)
+            inputs[i] = in[i][backend->first + local];
+        for (uint32_t o = 0; o < op->n_out; o++)
+            outputs[o] = out[o][backend->first + local];
+        backend->ops->run_op(backend, local, replay->graph, instr->op, inputs, outputs);
+    }
+    if (replay->slow <= 1)
+        return;
+    exec_backend_synchronise(backend);
+    const double spent = exec_backend_seconds(backend) - start;
+    while (exec_backend_seconds(backend) - start < replay->slow * spent)
+        ;
+}
+
+/* Whether each loop is either cut in all operands that have it or in none: kernels rely on it to stay in bounds. */
+static bool check_loops(const ExecReplay *replay, const Instr *instr, GError **error)
+{
+    const Op *op = graph_get_op(replay->graph, instr->op);
+    OpSpace space;
+    graph_op_space(replay->graph, instr->op, &space);
+    int8_t cut[OP_MAX_LOOPS];
+    memset(cut, -1, sizeof cut);
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const TensorId id = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+        for (uint32_t d = 0; d < graph_tensor(replay->graph, id)->rank; d++) {
+            const int8_t loop = space.dim_loop[i][d];
+            const int8_t here = instr->form[i] == form_gather(d);
+            if (here && loop < 0)
+                return replay_fail(replay, error, "dim %u of %s is whole to this op", d,
+                                   graph_tensor(replay->graph, id)->name);
+            if (loop < 0)
+                continue;
+            if (cut[loop] >= 0 && cut[loop] != here)
+                return replay_fail(replay, error, "not all operands are cut alike");
+            cut[loop] = here;
+        }
+    }
+    return true;
+}
+
+/* Whether the output is a sum over the batch that earlier microbatches have begun. */
+static bool adds(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form)
+{
+    const BatchForms *batch = replay->cuts->batch;
+    if (!batch || batch->loop[instr->op] < 0 || batch->form[tensor] != FORM_REDUCE)
+        return false;
+    const uint32_t i =
+        replay_instance(replay, instr->group, instr->microbatch, tensor, form);
+    replay->partial[i] = replay->cuts->group[instr->group].n_replicas > 1;
+    return replay->added[i]++ > 0;
+}
+
+/* Where the op writes its outputs: in the instance, or, if it adds to that, apart. */
+static bool make_outputs(ExecReplay *replay, const Instr *instr, ExecShard **out,
+                         ExecShard **sum, GError **error)
+{
+    const Op *op = graph_get_op(replay->graph, instr->op);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const Form form = instr->form[op->n_in + o];
+        out[o] = make_for(replay, instr, op->out[o], form, error);
+        if (!out[o])
+            return false;
+        if (!adds(replay, instr, op->out[o], form))
+            continue;
+        sum[o] = out[o];
+        out[o] = replay_shapes(replay, sum[o]);
+        if (!replay_allocate(replay, instr->group, out[o], error))
+            return false;
+    }
+    return true;
+}
+
+static void add_sums(ExecReplay *replay, const Op *op, ExecShard *const *out,
+                     ExecShard *const *sum)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        for (uint32_t local = 0; sum[o] && local < backend->n_local; local++) {
+            const uint32_t r = backend->first + local;
+            if (sum[o][r].data)
+                backend->ops->add(backend, local, &out[o][r], &sum[o][r]);
+        }
+}
+
+/* What an op that runs once makes of operands that are partial over the replicas is partial. */
+static void pass_partial(ExecReplay *replay, const Instr *instr)
+{
+    const Op *op = graph_get_op(replay->graph, instr->op);
+    const BatchForms *batch = replay->cuts->batch;
+    bool partial = false;
+    if (!batch || batch->loop[instr->op] >= 0)
+        return;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        partial |= replay->partial[replay_instance(
+            replay, instr->group, instr->microbatch, op->in[i], instr->form[i])];
+    for (uint32_t o = 0; o < op->n_out; o++)
+        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                        op->out[o], instr->form[op->n_in + o])] = partial;
+}
+
+bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    const Op *op = graph_get_op(replay->graph, instr->op);
+    if (!check_loops(replay, instr, error))
+        return false;
+    const ExecShard *in[OP_MAX_IN];
+    ExecShard *out[OP_MAX_OUT] = {0}, *sum[OP_MAX_OUT] = {0}, *owned[OP_MAX_IN] = {0};
+    bool good = true;
+    for (uint32_t i = 0; good && i < op->n_in; i++)
+        good = (in[i] = input_of(replay, instr, i, &owned[i], error)) != NULL;
+    good = good && make_outputs(replay, instr, out, sum, error);
+    if (good) {
+        compute_ranks(replay, instr, in, out);
+        add_sums(replay, op, out, sum);
+        pass_partial(replay, instr);
+    }
+    for (uint32_t i = 0; i < op->n_in; i++)
+        replay_drop(replay, owned[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (sum[o])
+            replay_drop(replay, out[o]);
+    return good;
+}
+
+/* --- collectives --- */
+
+/* Whether the rank is the first one of a replica. */
+static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
+{
+    const DeviceGroup *of = &replay->cuts->group[group];
+    for (uint32_t r = 0; r < of->n_replicas; r++)
+        if (of->device[r * of->n_devices] == rank)
+            return true;
+    return false;
+}
+
+/* Slice, keep and pad need no other rank. */
+static bool run_local(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                      ExecShard *to, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        if (!to[r].data)
+            continue;
+        if (instr->collective != COLLECTIVE_KEEP || is_first(replay, instr->group, r)) {
+            backend->ops->copy(backend, local, &from[r], &to[r]);
+            continue;
+        }
+        backend->ops->release(backend, local, to[r].data);
+        to[r].data = backend->ops->allocate(backend, local, exec_shard_elements(&to[r]));
+        if (!to[r].data)
+            return replay_fail(replay, error, "rank %u has no memory", r);
+    }
+    return true;
+}
+
+/* An all-reduce over the replicas, in place. */
+static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    const uint32_t i = replay_instance(replay, instr->group, instr->microbatch,
+                                       instr->tensor, instr->from);
+    ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    if (!from)
+        return false;
+    ExecShard *to = replay_shapes(replay, from);
+    const bool good = replay_allocate(replay, instr->group, to, error) &&
+                      exec_replay_exchange(replay, instr->group, EXEC_ACROSS,
+                                           instr->collective, from, to, error);
+    replay->held[i] = good ? to : from;
+    replay->partial[i] = replay->partial[i] && !good;
+    replay_drop(replay, good ? from : to);
+    return good;
+}
+
+bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    if (instr->across)
+        return run_across(replay, instr, error);
+    if (!collective_converts(instr->collective, instr->from, instr->to))
+        return replay_fail(replay, error, "no such conversion");
+    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    ExecShard *to =
+        from ? make_for(replay, instr, instr->tensor, instr->to, error) : NULL;
+    if (!to)
+        return false;
+    replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                    instr->tensor, instr->to)] =
+        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                        instr->tensor, instr->from)];
+    if (instr->collective >= (Collective)COLLECTIVES_PRICED)
+        return run_local(replay, instr, from, to, error);
+    return exec_replay_exchange(replay, instr->group, EXEC_INSIDE, instr->collective,
+                                from, to, error);
+}
+
+/* --- transfers --- */
+
+/* Whether replica s of the senders has something that replica r of the receivers needs. */
+static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint32_t r)
+{
+    const DeviceGroup *from = &replay->cuts->group[instr->group],
+                      *to = &replay->cuts->group[instr->to_group];
+    if (instances_has_parts(replay->cuts->instances, instr->tensor))
+        return true; /* as far as their parts overlap */
+    if (from->n_replicas == to->n_replicas)
+        return s == r;
+    return s == (uint64_t)r * from->n_replicas / to->n_replicas;
+}
+
+/* What receiver (r, p) gets, by an exchange among it and its senders: where all devices of a replica have the same, one of
+ * them sends. */
+static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
+                    const ExecShard *from, ExecShard *to, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const DeviceGroup *a = &replay->cuts->group[instr->group],
+                      *b = &replay->cuts->group[instr->to_group];
+    const uint32_t receiver = b->device[r * b->n_devices + p];
+    g_autofree uint32_t *member = g_new(uint32_t, a->n_replicas * a->n_devices + 1);
+    g_autofree ExecShard *have = replay_shapes(replay, from),
+                         *need = replay_shapes(replay, to);
+    uint32_t n = 0;
+    bool sender = false;
+    for (uint32_t k = 0; k < backend->n_ranks; k++)
+        have[k] = need[k] = (ExecShard){.rank = from[k].rank};
+    for (uint32_t s = 0; s < a->n_replicas; s++)
+        for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
+            const uint32_t k = a->device[s * a->n_devices + q];
+            ExecShard overlap;
+            if ((!form_is_gather(instr->from) &&
+                 q != (uint64_t)p * a->n_devices / b->n_devices) ||
+                !exec_shard_overlap(&from[k], &to[receiver], &overlap))
+                continue;
+            have[k] = from[k];
+            member[n++] = k;
+            sender |= k == receiver;
+        }
+    need[receiver] = to[receiver];
+    if (n == 0)
+        return true;
+    if (!sender)
+        member[n++] = receiver;
+    const ExecExchange exchange = {COLLECTIVE_ALL_TO_ALL, have, need, n, member};
+    return backend->ops->exchange(backend, &exchange, error);
+}
+
+bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    const DeviceGroup *b = &replay->cuts->group[instr->to_group];
+    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,
+                                       instr->tensor, instr->to, error)
+                         : NULL;
+    if (!to)
+        return false;
+    replay->partial[replay_instance(replay, instr->to_group, instr->microbatch,
+                                    instr->tensor, instr->to)] =
+        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                        instr->tensor, instr->from)];
+    for (uint32_t r = 0; r < b->n_replicas; r++)
+        for (uint32_t p = 0; p < b->n_devices; p++)
+            if (!receive(replay, instr, r, p, from, to, error))
+                return false;
+    return true;
+}
