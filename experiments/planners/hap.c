@@ -375,7 +375,8 @@ static bool consider_all(Alternation *a, const GPtrArray *programs, const double
 static bool ration(Alternation *a, const double *start, GError **error)
 {
     enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 3000 };
-    static const double tolerance = 0.005, guess = 4;
+    static const double guess = 4;
+    double tolerance = 0.008; /* finer in every round */
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
@@ -383,8 +384,8 @@ static bool ration(Alternation *a, const double *start, GError **error)
         double before_s = fits(a) ? a->best->iteration_time_s : INFINITY;
         SynthBox box = {.lo = ratio,
                         .hi = ratio,
-                        .upper_s = fits(a) ? a->best->fractional_time_s
-                                           : guess * a->best->fractional_time_s,
+                        .upper_s = fits(a) ? a->best->iteration_time_s
+                                           : guess * a->best->iteration_time_s,
                         .deadline_us = a->options->deadline_us};
         g_auto(SynthBound) bound = {0};
         gint64 begin = g_get_monotonic_time();
@@ -395,6 +396,7 @@ static bool ration(Alternation *a, const double *start, GError **error)
         box.rationed = true;
         box.labels = LABELS;
         box.tolerance = tolerance;
+        tolerance /= 2;
         box.n_programs = PROGRAMS;
         bool done = synth_bound(a->options->space, a->view, &box, &bound, error);
         a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;

@@ -57,7 +57,7 @@ static bool climb(const Climb *c, GError **error)
 {
     enum { STEPS = 6 };
     static const double enough =
-        1.002; /* times the bound: what a further step may still gain */
+        1.0005; /* times the bound: what a further step may still gain */
     Tangent low, high = {0}, best;
     if (!find_tangent(c, 0, &low, error))
         return false;

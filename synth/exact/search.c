@@ -240,7 +240,8 @@ static void walk_rationed(Search *s, uint32_t beam)
         double least_s = rationed_best(s, true) + s->free_s;
         if (!s->states->late)
             s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least_s));
-        done = !s->complete || least_s <= s->limit_s || s->limit_s >= s->upper_s;
+        double found_s = s->bound_only ? least_s : rationed_best(s, false) + s->free_s;
+        done = !s->complete || found_s <= s->limit_s || s->limit_s >= s->upper_s;
     }
 }
 
