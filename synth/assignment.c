@@ -7,6 +7,7 @@
 void assignment_init(Assignment *assignment, const Graph *graph)
 {
     assignment->rule = g_new0(Rule, graph_n_ops(graph));
+    assignment->deferred = g_new0(bool, graph_n_ops(graph));
     assignment->gradient = g_new0(Form, graph_n_tensors(graph));
     assignment->rest = g_new0(Form, graph_n_tensors(graph));
 }
@@ -14,6 +15,7 @@ void assignment_init(Assignment *assignment, const Graph *graph)
 void assignment_clear(Assignment *assignment)
 {
     g_free(assignment->rule);
+    g_free(assignment->deferred);
     g_free(assignment->gradient);
     g_free(assignment->rest);
 }

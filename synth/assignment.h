@@ -6,6 +6,8 @@
 
 typedef struct {
     Rule *rule; /* [op] */
+    bool *
+        deferred; /* [op]: a backward op that runs after the contributions' conversions */
     Form *
         gradient; /* [tensor]: of an activation, the form its gradient is accumulated in */
     Form *

@@ -95,7 +95,8 @@ static void save_slices(Emitter *e, OpId id)
         save_slice(e, op->out[o], reads_of(e, n, backward, op->out[o]));
 }
 
-/* One step for everything that the backward ops of `id` read, their computations, one step for its contributions. */
+/* One step for everything that the backward ops of `id` read, their computations, one step for its contributions; then what
+ * was deferred, and sums. */
 static void emit_backward(Emitter *e, OpId id)
 {
     const Op *op = graph_get_op(e->graph, id);
@@ -106,9 +107,10 @@ static void emit_backward(Emitter *e, OpId id)
         for (uint32_t i = 0; i < b->n_in; i++)
             reach(e, b->in[i], reads_of(e, n, backward, b->in[i]));
     }
-    for (uint32_t k = 0; k < n; k++)
-        compute(e, backward[k]);
-    for (int pass = 0; pass < 2; pass++) /* all conversions, then all accumulations */
+    for (int pass = 0; pass < 2; pass++) { /* all conversions, then all accumulations */
+        for (uint32_t k = 0; k < n; k++)
+            if (e->assignment->deferred[backward[k]] == (pass == 1))
+                compute(e, backward[k]);
         for (uint32_t i = 0; i < op->n_in; i++) {
             TensorId contribution = graph_contribution(e->graph, id, i);
             OpId accumulation = graph_accumulation(e->graph, id, i);
@@ -121,6 +123,7 @@ static void emit_backward(Emitter *e, OpId id)
             else if (accumulation != GRAPH_NONE)
                 compute(e, accumulation);
         }
+    }
 }
 
 /* All gradient conversions in one step, the updates, the updated values back to rest. */

@@ -1,11 +1,12 @@
 /* synth: the searches for a distributed program.
  *
- * An *assignment* fixes a rule for every op, the form each activation's gradient is accumulated in, and the form each
- * parameter and optimizer state rests in. synth_emit() turns it into a program with the conversions in place:
+ * An *assignment* fixes a rule for every op, which gradients of parameters are deferred, the form each activation's gradient
+ * is accumulated in, and the form each parameter and optimizer state rests in. synth_emit() turns it into a program with the
+ * conversions in place:
  *
  *     loads | parameter conversions | forward, conversions before each op | backward, in reverse: conversions of dy and
- *     saved tensors, the op's gradients, conversions of its contributions, accumulation | gradient conversions |
- *     updates | conversions of updated values to the form at rest
+ *     saved tensors, the op's gradients, conversions of its contributions, deferred gradients of its parameters,
+ *     accumulation | gradient conversions | updates | conversions of updated values to the form at rest
  *
  * synth_baseline() makes the assignments of known strategies; synth_search() finds the best one for given ratios. */
 #ifndef KILTER_SYNTH_SYNTH_H
@@ -109,8 +110,9 @@ typedef struct {
  * is cheaper (a shard padded with zeros and all-reduced). In the forward a reader of a tensor starts from one form: that in
  * which it was made, or one that a priced collective before an earlier reader made. So a tensor with two readers may be used in
  * two forms, each conversion paid once; where a third one wants a form that two steps before had, it is priced anew. An op's
- * backward starts from the forms that its own forward step had, for its outputs from the form they were made in, for their gradients from the form these are accumulated in. Parameters
- * have one consumer; updates run where the parameter rests, or sharded on a replica.
+ * backward starts from the forms that its own forward step had, for its outputs from the form they were made in, for their
+ * gradients from the form these are accumulated in. Parameters have one consumer; updates run where the parameter rests, or
+ * sharded on a replica. (Gradients of parameters before the conversions of dy are left out: in 1,173 random graphs none paid.)
  *
  * The emitted program starts a conversion from any form that is there, so it can be cheaper than priced: where an op's saved
  * output is pinned to be made in one form and read in another, or where a tensor has more than two readers; without pins in none

@@ -62,6 +62,19 @@ static void price_rules(const Pricer *pricer, OpReads *reads)
         reads->rule[r].work = price_rule(pricer, reads->op, &reads->rule[r].rule);
 }
 
+/* Whether nothing that a backward op makes goes on to an activation's gradient. */
+static bool makes_parameters_only(const Graph *graph, const Op *forward, OpId op,
+                                  OpId backward)
+{
+    for (uint32_t i = 0; i < forward->n_in; i++) {
+        TensorId made = graph_contribution(graph, op, i);
+        if (made != GRAPH_NONE && graph_tensor(graph, made)->producer == backward &&
+            graph_tensor(graph, forward->in[i])->role != ROLE_PARAMETER)
+            return false;
+    }
+    return true;
+}
+
 static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *reads)
 {
     const Op *op = graph_get_op(graph, id), *forward = graph_get_op(graph, view->op);
@@ -70,6 +83,8 @@ static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *re
     reads->n_out = op->n_out;
     for (uint32_t i = 0; i < op->n_in; i++)
         reads->slot[i] = slot_of(graph, view, op->in[i]);
+    reads->can_wait =
+        id != view->op && makes_parameters_only(graph, forward, view->op, id);
     for (uint32_t o = 0; o < op->n_out && id != view->op; o++)
         for (uint32_t i = 0; i < forward->n_in; i++)
             if (graph_contribution(graph, view->op, i) == op->out[o])

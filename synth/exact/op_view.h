@@ -31,6 +31,7 @@ typedef struct {
     uint8_t slot[OP_MAX_IN];
     uint8_t
         makes[OP_MAX_OUT]; /* backward: forward input whose contribution output o is */
+    bool can_wait;         /* backward: it makes gradients of parameters only */
     uint32_t n_rules;
     PricedRule *rule;
 } OpReads;

@@ -308,6 +308,28 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
     }
 }
 
+/* Enumerates which backward ops are deferred, where a step closes a stage before the others' end. */
+static void choose_order(const Along *s, uint32_t k, const Half *half,
+                         const Transition *t)
+{
+    const Choices *c = s->c;
+    if (k >= c->view.n_backward || k >= MAX_BACKWARD) {
+        choose_plans(s, 0, half, t);
+        return;
+    }
+    const OpReads *reads = &c->view.backward[k];
+    const Times *work = &reads->rule[t->backward_rule[k]].work;
+    Transition next = *t;
+    times_add(c->pricer, &next.cost.early, work);
+    choose_order(s, k + 1, half, &next);
+    if ((t->cost.closes & CLOSES_LATE) && reads->can_wait) {
+        next = *t;
+        next.deferred |= (uint8_t)(1u << k);
+        times_add(c->pricer, &next.cost.late, work);
+        choose_order(s, k + 1, half, &next);
+    }
+}
+
 static void try_half(const Along *s, const Group *group, const Half *half,
                      const Cost *around)
 {
@@ -317,9 +339,6 @@ static void try_half(const Along *s, const Group *group, const Half *half,
     memcpy(t.backward_rule, half->backward_rule, sizeof t.backward_rule);
     memcpy(t.gradient, s->dy, sizeof t.gradient);
     times_add(c->pricer, &t.cost.forward, &view->forward.rule[half->forward_rule].work);
-    for (uint32_t k = 0; k < view->n_backward; k++)
-        times_add(c->pricer, &t.cost.early,
-                  &view->backward[k].rule[half->backward_rule[k]].work);
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = form_bit(group->needs.out[o]);
         Step step = {0};
@@ -329,7 +348,7 @@ static void try_half(const Along *s, const Group *group, const Half *half,
     }
     t.cost.charge_s = half_memory(c, &group->needs, half);
     t.cost.comm_s += t.cost.charge_s;
-    choose_plans(s, 0, half, &t);
+    choose_order(s, 0, half, &t);
 }
 
 static void try_group(const Along *s, const Group *group)
@@ -429,9 +448,11 @@ void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transi
     OpId backward[MAX_BACKWARD];
     backward_ops(graph, id, backward);
     assignment->rule[id] = view->forward.rule[transition->forward_rule].rule;
-    for (uint32_t k = 0; k < view->n_backward; k++)
+    for (uint32_t k = 0; k < view->n_backward; k++) {
         assignment->rule[backward[k]] =
             view->backward[k].rule[transition->backward_rule[k]].rule;
+        assignment->deferred[backward[k]] = transition->deferred >> k & 1u;
+    }
     for (uint32_t o = 0; o < op->n_out; o++)
         assignment->gradient[op->out[o]] = transition->gradient[o];
     for (uint32_t p = 0; p < view->n_parameters; p++)

@@ -44,7 +44,7 @@ typedef struct {
     Times initial;
     /* Appended to the forward's open stage, after its step closed the one before. */
     Times forward;
-    /* Put before the backward's open stage: accumulation; then the contributions' step. */
+    /* Put before the backward's open stage: accumulation, and deferred ops; then the contributions' step. */
     Times late;
     /* Put before that: the backward ops; then the step of dy and saved tensors. */
     Times early;
@@ -60,6 +60,7 @@ typedef struct {
     Cost cost;
     Form gradient[TRANSITION_OUT]; /* forms in which those of the outputs arrive */
     uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
+    uint8_t deferred; /* bit k: backward op k runs after the contributions' step */
 } Transition;
 
 /* What a half needs from around, and what it makes. */

@@ -268,6 +268,14 @@ static void forms_of(const Graph *graph, const Program *program, const char *nam
     }
 }
 
+static void assert_same_as_brute(const Graph *graph, const ClusterView *view,
+                                 const double *ratio, const SynthResult *result)
+{
+    g_autoptr(Brute) b = brute_new(graph, view, ratio);
+    assert_true(brute_least(b, result->time_s * (1 - 1e-9), UINT64_MAX) == INFINITY);
+    assert_true(brute_least(b, result->time_s * (1 + 1e-9), UINT64_MAX) < INFINITY);
+}
+
 /* A tensor is used in the form that it was made in after another one was made of it, where that pays: here 5.6 %. */
 static void test_a_tensor_is_kept_in_two_forms(void **state)
 {
@@ -297,10 +305,74 @@ static void test_a_tensor_is_kept_in_two_forms(void **state)
     forms_of(graph, result.program, "p", &read, &made);
     assert_int_equal(read, 1u << FORM_GATHER0 | 1u << form_gather(1));
     assert_int_equal(made, 1u << form_gather(1));
-    g_autoptr(Brute) b = brute_new(graph, view, ratio);
-    assert_true(brute_least(b, result.time_s * (1 - 1e-9), UINT64_C(1) << 40) ==
-                INFINITY);
-    assert_true(brute_least(b, result.time_s * (1 + 1e-9), UINT64_C(1) << 40) < INFINITY);
+    assert_same_as_brute(graph, view, ratio, &result);
+}
+
+/* The forward op that an instruction is a backward op of, sums of contributions left out; GRAPH_NONE if there is none. */
+static OpId backward_of(const Graph *graph, const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE)
+        return GRAPH_NONE;
+    const Op *op = graph_get_op(graph, instr->op);
+    if (op->pass != PASS_BACKWARD)
+        return GRAPH_NONE;
+    for (uint32_t i = 0; i < graph_get_op(graph, op->of)->n_in; i++)
+        if (graph_accumulation(graph, op->of, i) == instr->op)
+            return GRAPH_NONE;
+    return op->of;
+}
+
+/* The program with all backward ops of a forward op where the first of them is. */
+static Program *with_nothing_deferred(const Graph *graph, const Program *program)
+{
+    Program *moved = program_new();
+    g_autofree bool *done = g_new0(bool, graph_n_ops(graph));
+    for (uint32_t k = 0; k < program->n; k++) {
+        const OpId of = backward_of(graph, &program->instr[k]);
+        if (of == GRAPH_NONE)
+            program_append(moved, program->instr[k]);
+        for (uint32_t l = k; of != GRAPH_NONE && !done[of] && l < program->n; l++)
+            if (backward_of(graph, &program->instr[l]) == of)
+                program_append(moved, program->instr[l]);
+        if (of != GRAPH_NONE)
+            done[of] = true;
+    }
+    return moved;
+}
+
+static double time_of(const Graph *graph, const ClusterView *view, const double *ratio,
+                      const Program *program)
+{
+    g_autoptr(SimLinear) linear = sim_linear(program, graph, view, NULL, 0);
+    g_autofree double *share = sim_shares(linear, view, ratio);
+    return sim_linear_time(linear, view, share, NULL, NULL);
+}
+
+/* y0 = x w0 replicated; then a layer by columns and one by rows. In the backward the partial sums of y0's gradient are
+ * all-reduced; dw of the layer by columns, sharded, runs after that, next to dw0 on which the slow device takes longest. */
+static void test_weight_gradients_are_deferred(void **state)
+{
+    (void)state;
+    enum { SEED = 242 };
+    static const double ratio[] = {1 / 7.0, 6 / 7.0};
+    Device device[2];
+    ClusterView view = two_devices(device, 5e5);
+    device[1].rate = 4e6;
+    for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        view.collective[kind].latency_s = 1e-5;
+    GRand *rand = g_rand_new_with_seed(SEED);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = small_graph(rand);
+    g_rand_free(rand);
+    g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+    g_auto(SynthResult) result;
+    synth_search(space, &view, ratio, &(SynthOptions){0}, &result, &error);
+    assert_no_error(error);
+    assert_true(result.optimal);
+    g_autoptr(Program) moved = with_nothing_deferred(graph, result.program);
+    assert_true(program_check(moved, graph, NULL));
+    assert_true(result.time_s < time_of(graph, &view, ratio, moved) * 0.99);
+    assert_same_as_brute(graph, &view, ratio, &result);
 }
 
 /* Of the prefixes that reach a state one is kept: that of the least closed cost, or of the least cost if it ended there. What
@@ -331,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_search_is_exact),
         cmocka_unit_test(test_a_tensor_is_kept_in_two_forms),
+        cmocka_unit_test(test_weight_gradients_are_deferred),
         cmocka_unit_test(test_one_number_is_not_enough)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

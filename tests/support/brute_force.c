@@ -5,6 +5,15 @@
 
 /* --- trying everything --- */
 
+/* Whether a backward op of the unit is deferred; without a step in between that would be the same program. */
+static bool defers(const Brute *b, OpId id)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < b->unit[id].n_back; k++)
+        any |= b->deferred[b->unit[id].back[k]];
+    return any;
+}
+
 /* All forms for the gradients of the outputs from `o` on. */
 static void each_sum(Brute *b, OpId id, uint32_t o, const Forms saved[MAX_IN],
                      const Run *run, BruteVisit visit, void *data)
@@ -15,7 +24,7 @@ static void each_sum(Brute *b, OpId id, uint32_t o, const Forms saved[MAX_IN],
         Forms dy[OP_MAX_OUT];
         b->steps++;
         if (brute_backward(b, id, saved, dy, &all.early) &&
-            brute_sums(b, id, dy, &all.late))
+            brute_sums(b, id, dy, &all.late) && (all.late.closes || !defers(b, id)))
             visit(b, id, &all, data);
         return;
     }
@@ -36,7 +45,10 @@ static void each_backward(Brute *b, OpId id, uint32_t k, const Forms saved[MAX_I
     }
     OpId back = b->unit[id].back[k];
     for (b->rule[back] = 0; b->rule[back] < b->n_rules[back]; b->rule[back]++)
-        each_backward(b, id, k + 1, saved, run, visit, data);
+        for (uint32_t wait = 0; wait <= b->unit[id].can_wait[k]; wait++) {
+            b->deferred[back] = wait;
+            each_backward(b, id, k + 1, saved, run, visit, data);
+        }
 }
 
 /* Whether a forward op after `id` reads a tensor. */
@@ -301,8 +313,15 @@ static void prepare_unit(Brute *b, OpId id)
         bool ours = back->pass == PASS_BACKWARD && back->of == id;
         for (uint32_t i = 0; i < op->n_in; i++)
             ours &= graph_accumulation(b->graph, id, i) != k;
-        if (ours)
-            unit->back[unit->n_back++] = k;
+        if (!ours)
+            continue;
+        unit->can_wait[unit->n_back] = true;
+        for (uint32_t i = 0; i < unit->n_in; i++) {
+            TensorId made = graph_contribution(b->graph, id, unit->in[i]);
+            unit->can_wait[unit->n_back] &=
+                made == GRAPH_NONE || graph_tensor(b->graph, made)->producer != k;
+        }
+        unit->back[unit->n_back++] = k;
     }
 }
 

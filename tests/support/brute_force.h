@@ -33,6 +33,7 @@ typedef struct {
     uint32_t n_parameters, parameter[OP_MAX_IN];
     uint32_t n_back;
     OpId back[MAX_BACK];
+    bool can_wait[MAX_BACK]; /* it makes gradients of parameters only */
     GHashTable *rest; /* state -> least seconds of all ops from here on, by device */
 } Unit;
 
@@ -69,6 +70,7 @@ typedef struct {
     GHashTable *places; /* (parameter, forms read, form made) -> GArray of Place */
     /* The assignment. */
     uint32_t rule[MAX_OPS]; /* index in all */
+    bool deferred[MAX_OPS]; /* a backward op that runs after the contributions' step */
     Form sum[MAX_TENSORS];  /* form that gradients of an activation are accumulated in */
     Place place[MAX_TENSORS];
     bool keeps
@@ -91,10 +93,10 @@ void brute_find_ways(Brute *b);
 /* Before the forward op: its activations; a collective replaces the form it starts from, unless that is kept. saved: what its
  * backward finds. */
 bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion);
-/* dy, from the form it was accumulated in, and saved tensors; then the backward ops. */
+/* dy, from the form it was accumulated in, and saved tensors; then the backward ops that are not deferred. */
 bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],
                     Portion *portion);
-/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in. */
+/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in, and deferred ops. */
 bool brute_sums(Brute *b, OpId id, Forms dy[OP_MAX_OUT], Portion *portion);
 
 /* The gradient of an output, unless there is none or it is the constant 1, which is free in every form. */
@@ -107,7 +109,7 @@ double brute_program_s(Brute *b);
 
 /* --- brute_force.c: trying everything --- */
 
-/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step and their sums. */
+/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step, deferred ops and sums. */
 typedef struct {
     Portion forward, early, late;
 } Run;

@@ -201,6 +201,14 @@ bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion)
     return true;
 }
 
+/* The backward ops that are deferred, or the others. */
+static void compute_back(Brute *b, OpId id, bool deferred, Portion *portion)
+{
+    for (uint32_t k = 0; k < b->unit[id].n_back; k++)
+        if (b->deferred[b->unit[id].back[k]] == deferred)
+            compute(b, b->unit[id].back[k], portion);
+}
+
 bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],
                     Portion *portion)
 {
@@ -220,8 +228,7 @@ bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MA
         if (!convert(b, x, &held, reads(b, id, x, false), portion))
             return false;
     }
-    for (uint32_t k = 0; k < b->unit[id].n_back; k++)
-        compute(b, b->unit[id].back[k], portion);
+    compute_back(b, id, false, portion);
     return true;
 }
 
@@ -242,6 +249,7 @@ bool brute_sums(Brute *b, OpId id, Forms dy[OP_MAX_OUT], Portion *portion)
         if (!convert(b, contribution, held, 1u << b->sum[op->in[input]], portion))
             return false;
     }
+    compute_back(b, id, true, portion);
     for (uint32_t i = 0; i < b->unit[id].n_in; i++) {
         OpId add = graph_accumulation(b->graph, id, b->unit[id].in[i]);
         if (add == GRAPH_NONE)

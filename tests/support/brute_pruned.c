@@ -7,6 +7,7 @@
 typedef struct {
     Stages stages;
     uint32_t rule[MAX_OPS];
+    bool deferred[MAX_OPS];
     Form sum[MAX_TENSORS], held[MAX_TENSORS];
     Place place[MAX_TENSORS];
     bool keeps[MAX_OPS][MAX_IN];
@@ -22,6 +23,7 @@ typedef struct {
 static void restore(Brute *b, const Prefix *prefix)
 {
     memcpy(b->rule, prefix->rule, sizeof b->rule);
+    memcpy(b->deferred, prefix->deferred, sizeof b->deferred);
     memcpy(b->sum, prefix->sum, sizeof b->sum);
     memcpy(b->held, prefix->held, sizeof b->held);
     memcpy(b->place, prefix->place, sizeof b->place);
@@ -32,6 +34,7 @@ static void save(const Brute *b, const Stages *stages, Prefix *prefix)
 {
     prefix->stages = *stages;
     memcpy(prefix->rule, b->rule, sizeof b->rule);
+    memcpy(prefix->deferred, b->deferred, sizeof b->deferred);
     memcpy(prefix->sum, b->sum, sizeof b->sum);
     memcpy(prefix->held, b->held, sizeof b->held);
     memcpy(prefix->place, b->place, sizeof b->place);
