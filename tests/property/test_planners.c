@@ -4,6 +4,7 @@
 #include "tests/test.h"
 
 #include "experiments/planner.h"
+#include "synth/synth.h"
 
 static double time_of(const char *planner, const char *model, const char *name,
                       bool *feasible, double *bound)
@@ -109,9 +110,9 @@ static void test_memory_pressure(void **state)
     assert_true(3 * least < least_replicated);
 }
 
-/* Time at fractional ratios that the option pins, infinite if it does not fit. */
-static double fractional_s(const char *planner, const char *search, const char *ratios,
-                           const char *model, const char *name, const ClusterView *view)
+/* Time of the plan at ratios that the option pins, infinite if it does not fit. */
+static double planned_s(const char *planner, const char *search, const char *ratios,
+                        const char *model, const char *name, const ClusterView *view)
 {
     g_autoptr(GError) error = NULL;
     PlannerOptions options;
@@ -123,21 +124,44 @@ static double fractional_s(const char *planner, const char *search, const char *
     if (!plan && error->code == KILTER_ERROR_INFEASIBLE)
         return INFINITY;
     assert_no_error(error);
-    return plan->feasible ? plan->fractional_time_s : INFINITY;
+    return plan->feasible ? plan->iteration_time_s : INFINITY;
 }
 
-/* At the same ratios nothing is faster than the exact search, whatever the links; hap prefers what is faster after
- * rounding, which is worth a thousandth at most. HAP's own search may keep a tensor in several forms, which is outside of
- * the exact search's space (synth/synth.h): 1.1 % for BERT-MoE on links ten times as fast. */
+/* What the exact search finds takes at most as long as what HAP's own search finds, at the same ratios: by speed, or equal. */
+static void compare_searches(const char *model, const ClusterView *view, bool by_speed)
+{
+    g_autofree double *ratio = g_new(double, view->n_devices);
+    double sum = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        sum += ratio[j] = by_speed ? view->device[j].rate : 1;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        ratio[j] /= sum;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph =
+        model_build(model, cluster_gpus(view->cluster), NULL, &error);
+    assert_no_error(error);
+    g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
+    const SynthOptions options = {.beam = 500};
+    g_auto(SynthResult) exact = {0}, reference = {0};
+    synth_search(space, view, ratio, &options, &exact, &error);
+    assert_no_error(error);
+    synth_reference(graph, view, ratio, &reference, &error);
+    assert_no_error(error);
+    assert_at_most(exact.time_s, reference.time_s * (1 + 1e-9));
+}
+
+/* At the same ratios no plan of others is faster than hap's. HAP's own search may only be luckier in rounding, which no search
+ * knows of: its program for BERT-MoE on links ten times as fast is 1.7 % slower than the exact one, but where 8 devices take
+ * whole experts out of 16 its plan is 1.1 % faster. */
 static void compare_at(const char *model, const char *name, double bandwidth)
 {
     static const struct {
         const char *planner, *search;
         double slack;
-    } other[] = {{"dp-ev", "exact", 0.001},
-                 {"deepspeed", "exact", 0.001},
-                 {"gshard", "exact", 0.001},
-                 {"tensor-parallel", "exact", 0.001},
+    } other[] = {{"dp-ev", "exact", 0},
+                 {"deepspeed", "exact", 0},
+                 {"gshard", "exact", 0},
+                 {"tensor-parallel", "exact", 0},
                  {"hap", "reference", 0.015}};
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(name, &error);
@@ -147,11 +171,12 @@ static void compare_at(const char *model, const char *name, double bandwidth)
         view->collective[kind].bandwidth *= bandwidth;
     static const char *const ratios[] = {"even", "proportional"};
     for (uint32_t r = 0; r < G_N_ELEMENTS(ratios); r++) {
-        double hap = fractional_s("hap", "exact", ratios[r], model, name, view);
+        compare_searches(model, view, r == 1);
+        double hap = planned_s("hap", "exact", ratios[r], model, name, view);
         for (uint32_t o = 0; o < G_N_ELEMENTS(other); o++) {
-            double time_s = fractional_s(other[o].planner, other[o].search, ratios[r],
-                                         model, name, view);
-            if (hap > time_s * (1 + other[o].slack))
+            double time_s = planned_s(other[o].planner, other[o].search, ratios[r], model,
+                                      name, view);
+            if (hap > time_s * (1 + other[o].slack) * (1 + 1e-12))
                 fail_msg("%s on %s, bandwidth x %g, ratios %s: hap %g s, %s (%s) %g s",
                          model, name, bandwidth, ratios[r], hap, other[o].planner,
                          other[o].search, time_s);
