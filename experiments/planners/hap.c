@@ -5,7 +5,7 @@
  * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
  * that fits the memory is preferred to any that does not; if the fastest programs do not fit, programs
  * come from the search with memory limited (ration.h); if none of these fits either, memory is charged for, ever more until one
- * does.
+ * does. Where they only miss it by rounding, as on more devices than dimensions have units, a baseline that fits will do.
  *
  * With segments every program is also considered with ratios of their own for as many segments as it keeps apart, by one
  * linear program; the search itself looks at common ratios, so such a plan is never slower than without.
@@ -33,6 +33,7 @@ typedef struct {
     SimLinear *linear;
     SimMemory *memory;  /* NULL until it is asked for */
     double *balanced;   /* its best ratios; NULL until they are */
+    bool roomy;         /* with ratios that leave memory free it misses by rounding */
     GArray *considered; /* Considered */
 } Known;
 
@@ -250,22 +251,22 @@ static bool balance(Alternation *a, Known *known, double *ratio, bool *feasible,
         memcpy(ratio, known->balanced, a->view->n_devices * sizeof *ratio);
         return consider(a, known, ratio, feasible, error);
     }
-    bool fits = false;
+    bool fits = false, solved = true;
     if (a->segment && !consider_segments(a, known->program, ratio, error))
         return false;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !fits; i++) {
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && solved && !fits; i++) {
         g_autoptr(GError) misfit = NULL;
-        if (!solve_ratios(a, known->linear, memory_of(a, known), part[i], ratio,
-                          &misfit)) {
-            if (misfit->code == KILTER_ERROR_INFEASIBLE)
-                break;
+        solved =
+            solve_ratios(a, known->linear, memory_of(a, known), part[i], ratio, &misfit);
+        if (!solved && misfit->code != KILTER_ERROR_INFEASIBLE) {
             g_propagate_error(error, g_steal_pointer(&misfit));
             return false;
         }
-        if (!consider(a, known, ratio, &fits, error))
+        if (solved && !consider(a, known, ratio, &fits, error))
             return false;
     }
     *feasible |= fits;
+    known->roomy = !fits && solved;
     if (!fits && (!solve_ratios(a, known->linear, NULL, 1, ratio, error) ||
                   !consider(a, known, ratio, feasible, error)))
         return false;
@@ -509,10 +510,11 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     bool done = alternate(&a, proportional, NULL, history, error) &&
                 (homogeneous || !fits(&a) || alternate(&a, even, NULL, history, error));
     const double misfit_s = a.best && !fits(&a) ? a.best->iteration_time_s : 0;
+    const bool rounding = misfit_s > 0 && know(&a, a.best->program)->roomy;
     if (done && options->search == SEARCH_EXACT)
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
-               (misfit_s == 0 ||
+               (misfit_s == 0 || (rounding && fits(&a)) ||
                 (ration(&a, proportional, error) && ration(&a, even, error) &&
                  (fits(&a) || save_memory(&a, proportional, misfit_s, error))));
     if (done && !a.best)
