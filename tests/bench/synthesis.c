@@ -1,8 +1,8 @@
 /* The exact search, on what issue 3 asks for.
  *
- * First whole plannings, program and ratios, of HAP's models and of one of GPT-3's size (96 layers of 12,288 features); then
- * the search alone beside HAP's own, Fig. 10, on the same inputs, ratios proportional to speed (the exact search's space is
- * larger); then whole plannings over 8 to 4,096 equal devices. */
+ * First whole plannings, program, ratios and bound, of HAP's models, of one of GPT-3's size (96 layers of 12,288 features),
+ * and over 8 to 4,096 equal devices; then on each of these inputs one search beside HAP's own, Fig. 10, at ratios
+ * proportional to speed (the exact search's space is larger). */
 #include "experiments/planner.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
@@ -11,6 +11,9 @@
 
 #define GPT3 \
     "bert-base:layers=96,hidden=12288,heads=96,ffn=49152,seq=2048,vocab=50257,batch=1"
+
+#define GPT3_CLUSTER "star:hosts=64,bandwidth=100Gb/s,latency=5us,memory=4TiB"
+#define VIT          "vit:layers=24"
 
 typedef struct {
     const char *model, *cluster;
@@ -91,25 +94,26 @@ static void run_reference(void *data)
     note(job, &result);
 }
 
-static void compare(const char *model, ClusterView *view, const double *ratio)
+static void compare(const char *name, const char *model, ClusterView *view,
+                    const double *ratio)
 {
     GError *error = NULL;
     g_autoptr(Graph) graph =
         model_build(model, cluster_gpus(view->cluster), NULL, &error);
     check(graph != NULL, error);
     Job exact = {.graph = graph, .view = view, .ratio = ratio}, reference = exact;
-    g_autofree char *first = g_strdup_printf("%s exact", model);
-    g_autofree char *second = g_strdup_printf("%s reference", model);
+    g_autofree char *first = g_strdup_printf("%s exact", name);
+    g_autofree char *second = g_strdup_printf("%s reference", name);
     bench_run(first, run_exact, &exact);
     bench_run(second, run_reference, &reference);
     printf("%-36s search %.3f, iteration %.4f (exact / reference, fastest runs)\n", "",
            exact.search_s / reference.search_s, exact.time_s / reference.time_s);
 }
 
-static void compare_searches(const char *cluster_name)
+/* `name`: of the models, NULL: as they are called. */
+static void compare_searches(const char *title, const char *cluster_name,
+                             const char *name, const char *const *model)
 {
-    static const char *const model[] = {"vit:layers=24", "vgg19", "bert-base",
-                                        "bert-moe"};
     GError *error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, &error);
     check(cluster != NULL, error);
@@ -120,28 +124,40 @@ static void compare_searches(const char *cluster_name)
         rate += view->device[j].rate;
     for (uint32_t j = 0; j < view->n_devices; j++)
         ratio[j] = view->device[j].rate / rate;
-    g_autofree char *what = g_strdup_printf("search on %s", cluster_name);
-    bench_print_header(what);
-    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
-        compare(model[m], view, ratio);
+    bench_print_header(title);
+    for (uint32_t m = 0; model[m]; m++)
+        compare(name ? name : model[m], model[m], view, ratio);
+}
+
+static char *equal_devices(uint32_t hosts)
+{
+    return g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s,latency=5us", hosts);
 }
 
 int main(void)
 {
+    static const char *const model[] = {VIT, "vgg19", "bert-base", "bert-moe", NULL};
     bench_print_header("planning");
     plan("vgg19 on hap-8", "vgg19", "hap-8");
-    plan("vit, 24 layers, on hap-8", "vit:layers=24", "hap-8");
-    plan("GPT-3's size, 64 equal devices", GPT3,
-         "star:hosts=64,bandwidth=100Gb/s,latency=5us,memory=4TiB");
+    plan("vit, 24 layers, on hap-8", VIT, "hap-8");
+    plan("GPT-3's size, 64 equal devices", GPT3, GPT3_CLUSTER);
     plan("bert-moe on hap-8", "bert-moe", "hap-8");
     plan("bert-moe on hap-64", "bert-moe", "hap-64");
     for (uint32_t hosts = 8; hosts <= 4096; hosts *= 8) {
-        g_autofree char *cluster =
-            g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s,latency=5us", hosts);
+        g_autofree char *cluster = equal_devices(hosts);
         g_autofree char *name =
             g_strdup_printf("vit, 24 layers, %u equal devices", hosts);
-        plan(name, "vit:layers=24", cluster);
+        plan(name, VIT, cluster);
     }
-    compare_searches("hap-8");
+    compare_searches("search on hap-8", "hap-8", NULL, model);
+    compare_searches("search on hap-64", "hap-64", NULL,
+                     (const char *const[]){"bert-moe", NULL});
+    for (uint32_t hosts = 8; hosts <= 4096; hosts *= 8) {
+        g_autofree char *cluster = equal_devices(hosts);
+        g_autofree char *title = g_strdup_printf("search, %u equal devices", hosts);
+        compare_searches(title, cluster, NULL, (const char *const[]){VIT, NULL});
+    }
+    compare_searches("search, 64 equal devices", GPT3_CLUSTER, "GPT-3's size",
+                     (const char *const[]){GPT3, NULL});
     return 0;
 }
