@@ -58,10 +58,15 @@ typedef struct {
 
 /* What an op of a kind takes on one device: overhead + FLOPs / rate + bytes / bandwidth, where bytes are those of all
  * operands. Infinite rate or bandwidth: no such part. The host takes launch_s to launch it, while the device may still
- * work on what was launched before (sim/sim.h). */
+ * work on what was launched before (sim/sim.h).
+ *
+ * A device makes `wave` elements of an output at a time: its processors' tiles. The last wave takes as long as a full one
+ * and is half full on average, so that half a wave comes on top, at most once the output:
+ * min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves. */
 typedef struct {
     double overhead_s, rate, bandwidth;
     double launch_s;
+    uint32_t wave;
     double smallest,
         largest; /* bytes that were measured; largest 0: the kind is not fitted */
 } OpCost;

@@ -72,6 +72,8 @@ static void add_type(GString *out, const DeviceType *type)
         add_range(out, cost->smallest, cost->largest);
         if (cost->launch_s != type->launch_s)
             add_quantity(out, "launch", cost->launch_s, QUANTITY_TIME);
+        if (cost->wave > 0)
+            g_string_append_printf(out, ", wave: %u", cost->wave);
         g_string_append(out, "}\n");
     }
 }

@@ -11,7 +11,7 @@
  *         ops:                                      # optional: fitted times of op kinds, see OpCost
  *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
  *              smallest: 4 kB, largest: 1 GB,       # rate, bandwidth: optional
- *              launch: 8 us}                        # optional: otherwise the type's
+ *              launch: 8 us, wave: 1327104}         # optional: otherwise the type's; 81 processors' tiles of 128^2
  *         source: where the two numbers are from
  *     machines:
  *       - name: fast                                # fast-0 and fast-1, as there are two
@@ -45,6 +45,7 @@
 #include "data/cluster.h"
 #include "data/error.h"
 #include "data/network_spec.h"
+#include "data/op_cost_yaml.h"
 #include "data/tuning_yaml.h"
 
 #include <cyaml/cyaml.h>
@@ -54,7 +55,6 @@
 /* --- schema: everything is text until its number is checked --- */
 
 enum {
-    NAME_MAX_BYTES = 100,
     TEXT_MAX_BYTES = 4000,
     TYPES_MAX = 1000,
     GROUPS_MAX = 10000,
@@ -63,20 +63,13 @@ enum {
     PIECES_MAX = 100,
 };
 
-/* No hardware is outside of these; inside them sums and quotients of costs stay finite. */
-static const double SMALLEST = 1, LARGEST = 1e18, LONGEST_S = 1000;
-
 typedef struct {
     char *latency, *bandwidth;
 } LinkText;
 
 typedef struct {
-    char *kind, *overhead, *rate, *bandwidth, *smallest, *largest, *launch;
-} OpText;
-
-typedef struct {
     char *name, *rate, *memory, *slowdown, *launch, *source;
-    OpText *op;
+    OpCostText *op;
     uint32_t op_count;
 } TypeText;
 
@@ -124,11 +117,6 @@ typedef struct {
     TuningText *tuning;
 } ClusterText;
 
-#define TEXT(key, type, member, max) \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
-#define OPTIONAL_TEXT(key, type, member, max)                                           \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
-                           1, max)
 #define KIND(id, key)                                                                    \
     CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
                         COLLECTIVE)
@@ -158,19 +146,6 @@ static const cyaml_schema_field_t COLLECTIVE[] = {
     CYAML_FIELD_END,
 };
 
-static const cyaml_schema_field_t OP[] = {
-    TEXT("kind", OpText, kind, NAME_MAX_BYTES),
-    TEXT("overhead", OpText, overhead, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("rate", OpText, rate, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("bandwidth", OpText, bandwidth, NAME_MAX_BYTES),
-    TEXT("smallest", OpText, smallest, NAME_MAX_BYTES),
-    TEXT("largest", OpText, largest, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("launch", OpText, launch, NAME_MAX_BYTES),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t OP_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, OpText, OP)};
-
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
@@ -178,7 +153,7 @@ static const cyaml_schema_field_t TYPE[] = {
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
     OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
-                         &OP_ENTRY, 1, OP_KINDS),
+                         &OP_COST_SCHEMA, 1, OP_KINDS),
     TEXT("source", TypeText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -260,16 +235,11 @@ typedef struct {
     Cluster *cluster;
 } Reader;
 
-/* Of `key` + `.` + `name`. Caller frees. */
-static char *sub(const char *key, const char *name)
-{
-    return g_strconcat(key, ".", name, NULL);
-}
-
 static bool read_link(const Reader *reader, const char *key, const LinkText *text,
                       LinkCost *link, GError **error)
 {
-    g_autofree char *latency = sub(key, "latency"), *bandwidth = sub(key, "bandwidth");
+    g_autofree char *latency = yaml_key(key, "latency"),
+                    *bandwidth = yaml_key(key, "bandwidth");
     return yaml_quantity(reader->yaml, latency, text->latency, QUANTITY_TIME, 0,
                          LONGEST_S, &link->latency_s, error) &&
            yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
@@ -299,61 +269,19 @@ static bool read_slowdown(const Reader *reader, const char *key, const char *tex
                      LARGEST_SLOWDOWN, text);
 }
 
-static bool read_launch(const Reader *reader, const char *parent, const char *text,
-                        double *launch_s, GError **error)
-{
-    g_autofree char *key = sub(parent, "launch");
-    return !text || yaml_quantity(reader->yaml, key, text, QUANTITY_TIME, 0, LONGEST_S,
-                                  launch_s, error);
-}
-
-static bool read_op(const Reader *reader, const char *key, const OpText *text,
-                    double launch_s, OpCost *list, GError **error)
-{
-    const OpKind kind = op_kind_from_name(text->kind);
-    g_autofree char *kind_key = sub(key, "kind"), *overhead = sub(key, "overhead");
-    g_autofree char *rate = sub(key, "rate"), *bandwidth = sub(key, "bandwidth");
-    g_autofree char *smallest = sub(key, "smallest"), *largest = sub(key, "largest");
-    if (kind == OP_KINDS || list[kind].largest > 0)
-        return yaml_fail(reader->yaml, error, kind_key,
-                         "expected the name of an op kind that was not given yet, got "
-                         "'%s'",
-                         text->kind);
-    OpCost *cost = &list[kind];
-    cost->rate = cost->bandwidth = INFINITY;
-    cost->launch_s = launch_s;
-    return yaml_quantity(reader->yaml, overhead, text->overhead, QUANTITY_TIME, 0,
-                         LONGEST_S, &cost->overhead_s, error) &&
-           (!text->rate || yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE,
-                                         SMALLEST, LARGEST, &cost->rate, error)) &&
-           (!text->bandwidth ||
-            yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
-                          SMALLEST, LARGEST, &cost->bandwidth, error)) &&
-           yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
-                         LARGEST, &cost->smallest, error) &&
-           yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
-                         fmax(cost->smallest, SMALLEST), LARGEST, &cost->largest,
-                         error) &&
-           read_launch(reader, key, text->launch, &cost->launch_s, error);
-}
-
 /* `fitted`: types before that have ops. */
 static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
                      uint32_t fitted, DeviceType *type, GError **error)
 {
-    g_autofree char *key = sub(type_key, "ops");
+    g_autofree char *key = yaml_key(type_key, "ops");
     if (text->op_count == 0)
         return true;
     if (fitted == CLUSTER_MAX_FITTED)
         return yaml_fail(reader->yaml, error, key,
                          "expected at most %d device types with ops", CLUSTER_MAX_FITTED);
     type->op = g_new0(OpCost, OP_KINDS);
-    for (uint32_t i = 0; i < text->op_count; i++) {
-        g_autofree char *entry = g_strdup_printf("%s[%u]", key, i);
-        if (!read_op(reader, entry, &text->op[i], type->launch_s, type->op, error))
-            return false;
-    }
-    return true;
+    return op_costs_read(reader->yaml, key, text->op_count, text->op, type->launch_s,
+                         type->op, error);
 }
 
 static bool read_type(const Reader *reader, uint32_t i, GError **error)
@@ -361,8 +289,8 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
     const TypeText *text = &reader->text->type[i];
     DeviceType *type = &reader->cluster->type[i];
     g_autofree char *key = g_strdup_printf("device_types[%u]", i);
-    g_autofree char *name = sub(key, "name"), *rate = sub(key, "rate");
-    g_autofree char *memory = sub(key, "memory");
+    g_autofree char *name = yaml_key(key, "name"), *rate = yaml_key(key, "rate");
+    g_autofree char *memory = yaml_key(key, "memory");
     type->name = g_strdup(text->name);
     type->source = g_strdup(text->source);
     if (find_type(reader->cluster, i, text->name) < i)
@@ -375,14 +303,14 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
                        LARGEST, &bytes, error))
         return false;
     type->memory_bytes = (uint64_t)bytes;
-    g_autofree char *slowdown = sub(key, "slowdown");
+    g_autofree char *slowdown = yaml_key(key, "slowdown");
     type->slowdown = 1;
     uint32_t fitted = 0;
     for (uint32_t t = 0; t < i; t++)
         fitted += reader->cluster->type[t].op != NULL;
     return (!text->slowdown ||
             read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
-           read_launch(reader, key, text->launch, &type->launch_s, error) &&
+           launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
            read_ops(reader, key, text, fitted, type, error);
 }
 
@@ -412,8 +340,10 @@ static bool fail_type(const Reader *reader, const char *key, const char *name,
 static bool read_group(const Reader *reader, const char *key, const GroupText *text,
                        uint32_t used, Machine *machine, uint32_t *count, GError **error)
 {
-    g_autofree char *count_key = sub(key, "count"), *gpus_key = sub(key, "gpus");
-    g_autofree char *type_key = sub(key, "type"), *inner_key = sub(key, "inner");
+    g_autofree char *count_key = yaml_key(key, "count"),
+                    *gpus_key = yaml_key(key, "gpus");
+    g_autofree char *type_key = yaml_key(key, "type"),
+                    *inner_key = yaml_key(key, "inner");
     *machine = (Machine){.inner = {0, INFINITY}}; /* a lone GPU crosses no link */
     machine->type = find_type(reader->cluster, reader->cluster->n_types, text->type);
     if (machine->type == reader->cluster->n_types)
@@ -440,7 +370,7 @@ static bool add_machines(const Reader *reader, const char *key, const GroupText 
                          Machine machine, uint32_t count, GHashTable *seen, GArray *list,
                          GError **error)
 {
-    g_autofree char *name_key = sub(key, "name");
+    g_autofree char *name_key = yaml_key(key, "name");
     for (uint32_t n = 0; n < count; n++) {
         machine.name =
             count > 1 ? g_strdup_printf("%s-%u", text->name, n) : g_strdup(text->name);
@@ -479,7 +409,8 @@ static bool read_machines(const Reader *reader, GError **error)
 static bool read_pieces(const Reader *reader, const char *key, const CollectiveText *text,
                         CollectivePieces *pieces, GError **error)
 {
-    g_autofree char *smallest = sub(key, "smallest"), *largest = sub(key, "largest");
+    g_autofree char *smallest = yaml_key(key, "smallest"),
+                    *largest = yaml_key(key, "largest");
     double before = 0;
     pieces->piece = g_new0(CollectivePiece, text->piece_count);
     for (; pieces->n < text->piece_count; pieces->n++) {
@@ -487,7 +418,7 @@ static bool read_pieces(const Reader *reader, const char *key, const CollectiveT
         CollectivePiece *piece = &pieces->piece[pieces->n];
         const LinkText line = {from->latency, from->bandwidth};
         g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
-        g_autofree char *up_to = sub(entry, "up_to");
+        g_autofree char *up_to = yaml_key(entry, "up_to");
         if (!yaml_quantity(reader->yaml, up_to, from->up_to, QUANTITY_BYTES,
                            fmax(nextafter(before, INFINITY), SMALLEST), LARGEST,
                            &piece->up_to, error) ||
@@ -519,7 +450,7 @@ static bool read_collectives(const Reader *reader, GError **error)
             "not expected: a single machine communicates over its inner link");
     cluster->collective_source = g_strdup(text ? text->source : "");
     for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
-        g_autofree char *key = sub("collectives", collective_name(kind));
+        g_autofree char *key = yaml_key("collectives", collective_name(kind));
         if (!read_link(reader, key, &text->kind[kind].line, &cluster->collective[kind],
                        error) ||
             !read_pieces(reader, key, &text->kind[kind], &cluster->pieces[kind], error))

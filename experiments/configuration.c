@@ -19,8 +19,10 @@ static json_t *ops_json(const OpCost *op)
         json_t *cost =
             json_pack("[o, o, o]", json_number(op[kind].overhead_s),
                       json_number(op[kind].rate), json_number(op[kind].bandwidth));
-        if (op[kind].launch_s > 0)
+        if (op[kind].launch_s > 0 || op[kind].wave > 0) {
             json_array_append_new(cost, json_number(op[kind].launch_s));
+            json_array_append_new(cost, json_integer(op[kind].wave));
+        }
         json_object_set_new(object, op_kind_name((OpKind)kind), cost);
     }
     return object;

@@ -227,7 +227,9 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     for (uint32_t j = 0; j < report->n_devices; j++)
         report->idle_s[j] =
             report->iteration_time_s - report->busy_s[j] - report->comm_busy_s[j];
-    report_memory(&sim, report);
+    report->feasible = true;
+    if (!options->time_only)
+        report_memory(&sim, report);
     return g_steal_pointer(&report);
 }
 

@@ -21,6 +21,8 @@
       "crossbar|topology: collectives take the cost model's time, or share links")      \
     X(ALGORITHMS, algorithm, "algorithm", "",                                           \
       "of collectives, as KIND:NAME+..., before the cluster's tuning table")            \
+    X(CHOICE, host, "host", "ahead",                                                    \
+      "ahead|waits: whether a host launches on while what it receives is on its way")   \
     X(NUMBER, jitter, "jitter", "0",                                                    \
       "standard deviation of an op's time, relative to it")                             \
     X(CHOICE, distribution, "distribution", "lognormal",                                \
@@ -48,9 +50,11 @@ typedef struct {
     SIM_OPTION_TABLE(X)
 #undef X
     uint64_t seed;
+    bool time_only; /* the report leaves memory out: it is 0 and fits */
 } SimOptions;
 
 enum { SIM_CROSSBAR, SIM_TOPOLOGY };
+enum { SIM_HOST_AHEAD, SIM_HOST_WAITS };
 enum { SIM_NORMAL, SIM_LOGNORMAL, SIM_GAMMA };
 
 typedef struct {

@@ -20,7 +20,8 @@
  *     stretch overhead + (FLOPs / rate_kind + bytes / bandwidth_kind) rate_type / rate_j
  *
  * with the bytes of the op's operands: those of a sharded operand count as S, the others
- * as R. One collective on V bytes over n devices, with latency a and bandwidth w of its
+ * as R. Where the kind has waves, the overhead holds the empty part of the last one; a
+ * device that sums over its share only has as much less of it. One collective on V bytes over n devices, with latency a and bandwidth w of its
  * kind (and, where they were fitted by size, of V):
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
@@ -66,7 +67,9 @@
  * first launch, as the host has waited for the end of the one before. `stage` and `flow`
  * do this; `analytic`, SimLinear and all that searches and balances with them leave the
  * launches out: where they take time theirs is a lower bound of that of `stage`.
- * A stretched device has the same host.
+ * A stretched device has the same host. With host=waits (as in Megatron-LM, which
+ * synchronizes after each receive) the launch of a computation on what was sent comes when
+ * the transfer has ended: launches of pipeline stages no longer hide behind one another.
  *
  * Memory. A value (one making of an instance) is alive from the instruction that makes it
  * to its last use, both included, in a buffer of its own, but

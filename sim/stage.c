@@ -40,6 +40,8 @@ static void run_launch(Clocks *c, uint32_t id)
 
     span->start_s = 0;
     wait_for(c, c->launched[task->lane], span);
+    for (uint32_t k = 0; k < task->n_deps; k++)
+        wait_for(c, c->tasks->dep[task->first_dep + k], span);
     span->end_s = span->start_s + task->duration_s;
     c->launched[task->lane] = id;
 }

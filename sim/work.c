@@ -1,5 +1,7 @@
 /* Work of one instruction: FLOPs (equation 2) and inner communication (equation 3) of
  * sim/sim.h. */
+#include <math.h>
+
 #include "sim/step.h"
 
 /* One inner message of the bytes of `tensor` that a device holds in `form`. */
@@ -34,6 +36,27 @@ static void operand_bytes(const Graph *graph, const Op *op, const Rule *rule,
     }
 }
 
+/* The part of the last wave that is empty (data/cluster.h). Where the device sums over a part only, the wave is as much
+ * shorter. */
+static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
+                     const Rule *rule, const Form *batch, double part,
+                     const SimWork *work, SimFitted *fitted)
+{
+    const OpCost *cost = &type->op[op->kind];
+    const bool has_parts = batch && form_is_gather(batch[op->out[0]]);
+    const double elements =
+        (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
+    const double empty = fmin(cost->wave / 2.0, elements) / elements;
+
+    if (cost->wave == 0 || elements == 0)
+        return;
+    fitted->overhead_s += empty * work->flops / cost->rate;
+    if (rule->form[op->n_in] == FORM_REDUCE)
+        fitted->flops_sharded += empty * type->rate * work->flops_sharded / cost->rate;
+    else
+        fitted->overhead_s += empty * work->flops_sharded / cost->rate;
+}
+
 /* What each fitted device type takes. */
 static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
@@ -53,6 +76,7 @@ static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
             .flops = type->rate * (work->flops / cost->rate + whole / cost->bandwidth),
             .flops_sharded = type->rate * (work->flops_sharded / cost->rate +
                                            sharded / cost->bandwidth)};
+        add_wave(graph, type, op, rule, batch, part, work, &work->fitted[f]);
     }
 }
 

@@ -23,22 +23,38 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
     return alone || task->joins ? 0 : device->launch_s;
 }
 
+/* Adds what a host waits for before it launches a computation: what that uses and was sent. Returns how many. */
+static uint32_t add_received(Launching *l, const SimTask *task)
+{
+    const uint32_t first_dep = l->dep->len;
+
+    if (l->sim->options->host != SIM_HOST_WAITS || task->kind != TASK_COMPUTE)
+        return 0;
+    for (uint32_t k = 0; k < task->n_deps; k++) {
+        const uint32_t dep = l->tasks->dep[task->first_dep + k];
+        if (l->tasks->task[dep].kind == TASK_TRANSFER)
+            g_array_append_val(l->dep, l->now[dep]);
+    }
+    return l->dep->len - first_dep;
+}
+
 /* Launches the task with id `id` on these lanes. */
 static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t n)
 {
-    SimTask task = l->tasks->task[id];
+    const SimTask *launched = &l->tasks->task[id];
+    SimTask task = {.kind = TASK_LAUNCH,
+                    .instr = launched->instr,
+                    .stage = launched->stage,
+                    .microbatch = launched->microbatch};
 
-    task = (SimTask){.kind = TASK_LAUNCH,
-                     .instr = task.instr,
-                     .stage = task.stage,
-                     .microbatch = task.microbatch,
-                     .first_dep = l->dep->len};
     for (uint32_t k = 0; k < n; k++) {
-        task.duration_s = launch_s(l, &l->tasks->task[id], lane[k]);
+        task.duration_s = launch_s(l, launched, lane[k]);
         if (l->seen[lane[k]] == id || task.duration_s == 0)
             continue;
         l->seen[lane[k]] = id;
         task.lane = lane[k];
+        task.first_dep = l->dep->len;
+        task.n_deps = add_received(l, launched);
         g_array_append_val(l->task, task);
     }
 }

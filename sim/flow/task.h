@@ -15,8 +15,8 @@
  *
  * Where launching takes time (data/cluster.h), each task has a launch on each lane that runs it, a transfer also where it
  * is sent from; launches stand right before what they launch. A lane's host launches one after the other, and waits for
- * nothing else. What joins a bucket without overlap is launched with it,
- * and a collective of one device is none.
+ * nothing else but, by the option `host`, for what was sent before it launches a computation that uses it. What joins a
+ * bucket without overlap is launched with it, and a collective of one device is none.
  *
  * When communication may overlap computation, the all-reduces of parameter gradients are
  * held back until somebody uses one of their results, and then fill buckets in the order

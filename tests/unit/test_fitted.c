@@ -147,6 +147,34 @@ static void test_work(void **state)
     assert_close(rule_seconds(g, view, 2, false, 1), 3 * 8 / 2e9, 1e-12);
 }
 
+/* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of w, a sum over the rows, as
+ * many of the share's FLOPs. A wave larger than the output is empty once more at most. */
+static void test_waves(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = parse(HEAD OPS MACHINES LINKS ALL_REDUCE);
+    g_autoptr(Graph) g = make_graph();
+    cluster->type[0].op[OP_LINEAR_DW] = cluster->type[0].op[OP_LINEAR];
+    const OpId dw = graph_tensor(g, graph_gradient(g, 1))->producer;
+    assert_int_equal(graph_get_op(g, dw)->kind, OP_LINEAR_DW);
+    const double flops = 2 * 8 * 6 * 4;
+    for (uint32_t sharded = 0; sharded < 2; sharded++) {
+        double none[2], some[2], all[2], *of[] = {none, some, all};
+        const uint32_t wave[] = {0, 20, 1000};
+        for (uint32_t i = 0; i < 3; i++) {
+            cluster->type[0].op[OP_LINEAR].wave = wave[i];
+            cluster->type[0].op[OP_LINEAR_DW].wave = wave[i];
+            g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+            of[i][0] = rule_seconds(g, view, 0, sharded, 0.25);
+            of[i][1] = rule_seconds(g, view, dw, sharded, 0.25);
+        }
+        assert_close(some[0] - none[0], 10.0 / 48 * flops / 4e9, 1e-9);
+        assert_close(all[0] - none[0], flops / 4e9, 1e-9);
+        assert_close(some[1] - none[1], (sharded ? 0.25 : 1) * 10.0 / 24 * flops / 4e9,
+                     1e-9);
+    }
+}
+
 static void test_lines(void **state)
 {
     (void)state;
@@ -252,10 +280,11 @@ static void test_bound_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_work),
-        cmocka_unit_test(test_lines),          cmocka_unit_test(test_stretch),
-        cmocka_unit_test(test_table_of_rates), cmocka_unit_test(test_bound_holds),
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_work),
+        cmocka_unit_test(test_waves),       cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_stretch),     cmocka_unit_test(test_table_of_rates),
+        cmocka_unit_test(test_bound_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
