@@ -155,13 +155,22 @@ static bool is_scorecard(const char *what)
     return strcmp(what, "scorecard") == 0 || g_str_has_prefix(what, "scorecard:");
 }
 
-static bool run_scorecard(const char *what, const Own *own, const CommandOptions *options,
-                          GError **error)
+static bool run_scorecard(const char *what, const char *line, const Own *own,
+                          const CommandOptions *options, GError **error)
 {
     const char *sets = strchr(what, ':');
-    const char *folder = own->measured ? own->measured : g_getenv("KILTER_MEASURED");
-    return scorecard_run(sets ? sets + 1 : NULL, folder, (uint32_t)MAX(own->threads, 0),
-                         options, error);
+    g_autofree char *database =
+        own->database
+            ? g_strdup(own->database)
+            : g_build_filename(own->folder ? own->folder : "out", "scorecard.db", NULL);
+    const ScorecardRun run = {
+        .sets = sets ? sets + 1 : NULL,
+        .measured = own->measured ? own->measured : g_getenv("KILTER_MEASURED"),
+        .database = database,
+        .line = line,
+        .threads = (uint32_t)MAX(own->threads, 0),
+    };
+    return scorecard_run(&run, options, error);
 }
 
 bool cmd_reproduce(int argc, char **argv, GError **error)
@@ -198,7 +207,7 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     if (is_scorecard(argv[1]))
-        return run_scorecard(argv[1], &own, &options, error);
+        return run_scorecard(argv[1], line, &own, &options, error);
     g_autoptr(GPtrArray) experiments = load_all(argv[1], &own, &options, error);
     if (!experiments)
         return false;

@@ -1,10 +1,11 @@
 #include "experiments/commands/scorecard.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/scorecard/scorecard.h"
+#include "experiments/scorecard/record.h"
 
 /* More say little that these do not, and every step of a fit simulates all of them. */
 enum { MAX_FITTED = 48 };
@@ -19,9 +20,9 @@ static void print_number(double value, double factor, const char *unit)
 
 static void print_header(void)
 {
-    printf("%-16s  %11s  %6s  %8s  %8s  %8s  %8s  %8s  %8s  %13s\n", "data set",
+    printf("%-16s  %11s  %6s  %8s  %8s  %8s  %8s  %8s  %8s  %8s  %13s\n", "data set",
            "calibration", "test", "MAPE", "p95", "bias", "Pearson", "Spearman", "regret",
-           "memory right");
+           "memory", "memory right");
 }
 
 static void print_score(const TrialSet *set, const Score *score)
@@ -35,6 +36,7 @@ static void print_score(const TrialSet *set, const Score *score)
     print_number(score->test.pearson, 1, "");
     print_number(score->test.spearman, 1, "");
     print_number(score->regret, 100, " %");
+    print_number(score->memory.n ? score->memory.mape : NAN, 100, " %");
     printf("  %13s\n", memory);
     fflush(stdout);
 }
@@ -79,22 +81,24 @@ static json_t *score_json(const TrialSet *set, const Score *score)
                       (int)trial->mbs, "measured_s", real_or_null(trial->measured_s),
                       "predicted_s", real_or_null(score->predicted_s[i])));
     }
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "data_set",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "data_set",
                      set->name, "description", set->description, "calibration",
                      agreement_json(&score->calibration), "test",
                      agreement_json(&score->test), "regret", real_or_null(score->regret),
-                     "memory_trials", (int)score->n_memory, "memory_right",
-                     (int)score->n_memory_right, "parameters", parameters, "trials",
-                     trials);
+                     "memory", agreement_json(&score->memory), "memory_trials",
+                     (int)score->n_memory, "memory_right", (int)score->n_memory_right,
+                     "parameters", parameters, "trials", trials);
 }
 
-static bool score_one(const char *name, const char *folder, uint32_t threads,
-                      const CommandOptions *options, json_t *list, GError **error)
+static bool score_one(const char *name, const ScorecardRun *run,
+                      const CommandOptions *options, Store *store, json_t *list,
+                      GError **error)
 {
-    g_autoptr(TrialSet) set = trials_read(name, folder, error);
-    const ScoreOptions how = {.max_fitted = MAX_FITTED, .threads = threads};
+    g_autoptr(TrialSet) set = trials_read(name, run->measured, error);
+    const ScoreOptions how = {.max_fitted = MAX_FITTED, .threads = run->threads};
     g_auto(Score) score = {0};
-    if (!set || !score_trials(set, &how, &score, error)) {
+    if (!set || !score_trials(set, &how, &score, error) ||
+        !score_record(set, &score, store, error)) {
         g_prefix_error(error, "data set %s: ", name);
         return false;
     }
@@ -108,25 +112,40 @@ static bool score_one(const char *name, const char *folder, uint32_t threads,
     return true;
 }
 
-bool scorecard_run(const char *name, const char *folder, uint32_t threads,
-                   const CommandOptions *options, GError **error)
+static Store *begin_store(const ScorecardRun *run, GError **error)
 {
-    if (!folder)
+    g_autofree char *folder = g_path_get_dirname(run->database);
+    if (g_mkdir_with_parents(folder, 0777) != 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
+                    g_strerror(errno));
+        return NULL;
+    }
+    g_autoptr(Store) store = store_open(run->database, error);
+    return store && store_begin_run(store, run->line, error) ? g_steal_pointer(&store)
+                                                             : NULL;
+}
+
+bool scorecard_run(const ScorecardRun *run, const CommandOptions *options, GError **error)
+{
+    if (!run->measured)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the scorecard needs measured data, which Kilter does not "
                            "have: give its folder by --measured DIR");
-    g_auto(GStrv) names = name ? g_strsplit(name, ",", -1) : trials_names();
+    g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();
+    g_autoptr(Store) store = begin_store(run, error);
     json_t *list = json_array();
-    bool good = true;
-    if (!options->json && !options->quiet)
+    bool good = store != NULL;
+    if (good && !options->json && !options->quiet)
         print_header();
     for (char **next = names; good && *next; next++)
-        good = score_one(*next, folder, threads, options, list, error);
-    json_t *object =
-        json_pack("{s:o, s:s}", "scorecard", list, "version", KILTER_VERSION);
+        good = score_one(*next, run, options, store, list, error);
+    json_t *object = json_pack("{s:o, s:s, s:s}", "scorecard", list, "database",
+                               run->database, "version", KILTER_VERSION);
     if (good && options->json)
         command_print_json(object);
     else
         json_decref(object);
+    if (good && !options->json && !options->quiet)
+        printf("trials: %s\n", run->database);
     return good;
 }

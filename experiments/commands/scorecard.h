@@ -4,8 +4,16 @@
 
 #include "experiments/commands/command.h"
 
-/* Scores all data sets, or the named one, with the measured data in `folder`; prints the table. threads 0: one a core. */
-bool scorecard_run(const char *name, const char *folder, uint32_t threads,
-                   const CommandOptions *options, GError **error);
+typedef struct {
+    const char *sets;     /* some of the data sets' names, with commas; NULL: all */
+    const char *measured; /* folder of the data; NULL: refused */
+    const char *database; /* where the trials' rows go (experiments/scorecard/record.h) */
+    const char *line;     /* the command line */
+    uint32_t threads;     /* 0: one a core */
+} ScorecardRun;
+
+/* Scores the data sets, stores their trials, prints the table. */
+bool scorecard_run(const ScorecardRun *run, const CommandOptions *options,
+                   GError **error);
 
 #endif

@@ -6,13 +6,13 @@ SELECT
     CASE tmp WHEN 2 THEN 'test' ELSE 'calibration' END AS split,
     'TransGAN' AS contest,
     'transgan:global_batch=' || gbs AS model,
-    'V100' AS device, 16 AS memory_gib, 4 AS gpus, 4 AS machines,
+    'V100' AS device, 16 AS memory_gib, 80 AS processors, 4 AS gpus, 4 AS machines,
     pp, dp, tmp, mbs, 1 AS chunks, 0 AS recompute,
     -- AMP counts 56 layers: the wide ones are 3 to 14, the narrow ones 41 to 52
     coalesce((SELECT group_concat(CASE WHEN value < 15 THEN max(1, value - 2) WHEN value < 41 THEN 13 ELSE value - 27 END, ' ')
               FROM json_each('[' || replace(ds_partition, ' ', ',') || ']') WHERE value > 0 AND value < 56), '') AS cuts,
     CASE WHEN status = 'ok' THEN measured_s END AS measured_s, NULL AS measured_gib,
     status <> 'ok' AS failed,
-    15.7e12 AS rate, 900e9 AS bandwidth, 21.25e9 AS inner, 1.25e9 AS outer, 10e-6 AS overhead_s
+    15.7e12 AS rate, 900e9 AS bandwidth, 21.25e9 AS inner, 1.25e9 AS outer, 10e-6 AS latency_s, 5e-6 AS overhead_s, 100e-6 AS launch_s
 FROM amp_trials
 WHERE experiment = 'het_model'

@@ -8,9 +8,9 @@ SELECT
     model AS contest,
     'gpt2:dropout=0.1,vocab=51200,layers=' || blocks || ',hidden=' || hidden || ',ffn=' || ffn || ',heads=' || heads
         || ',seq=' || seq || ',global_batch=' || batch AS model,
-    'A100' AS device, 80 AS memory_gib, 8 AS gpus, "gpus(A100-80GB)" / 8 AS machines,
+    'A100' AS device, 80 AS memory_gib, 108 AS processors, 8 AS gpus, "gpus(A100-80GB)" / 8 AS machines,
     pp, dp, tp AS tmp, microbatch AS mbs, interleave AS chunks, 1 AS recompute, '' AS cuts,
     measured_iter_s AS measured_s, NULL AS measured_gib, 0 AS failed,
-    312e12 AS rate, 2e12 AS bandwidth, 300e9 AS inner, 200e9 AS outer, 10e-6 AS overhead_s
+    312e12 AS rate, 2e12 AS bandwidth, 300e9 AS inner, 200e9 AS outer, 10e-6 AS latency_s, 5e-6 AS overhead_s, 100e-6 AS launch_s
 FROM calculon_iter_time
 WHERE recompute = 'full'

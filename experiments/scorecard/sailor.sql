@@ -16,12 +16,12 @@ SELECT
     CASE model WHEN 'OPT-350' THEN 'gpt2:layers=24,hidden=1024,ffn=4096,heads=16,vocab=50272'
                ELSE 'gpt2:layers=32,hidden=2560,ffn=10240,heads=20,vocab=50257' END
         || ',dropout=0.1,seq=2048,global_batch=' || gbs AS model,
-    'GH200' AS device, 94 AS memory_gib, 4 AS gpus, pp * dp AS machines,
+    'GH200' AS device, 94 AS memory_gib, 132 AS processors, 4 AS gpus, pp * dp AS machines,
     pp, dp, 4 AS tmp, mbs, 1 AS chunks, 0 AS recompute,
     coalesce((SELECT group_concat(first, ' ')
               FROM (SELECT key, sum(value) OVER (ORDER BY key) AS first FROM json_each(stages))
               WHERE key < pp - 1), '') AS cuts,
     measured_iter_s AS measured_s, measured_max_mem_bytes / 1073741824.0 AS measured_gib, 0 AS failed,
-    990e12 AS rate, 4e12 AS bandwidth, 450e9 AS inner, 100e9 AS outer, 10e-6 AS overhead_s
+    990e12 AS rate, 4e12 AS bandwidth, 450e9 AS inner, 100e9 AS outer, 10e-6 AS latency_s, 5e-6 AS overhead_s, 100e-6 AS launch_s
 FROM plan
 WHERE (SELECT sum(value) FROM json_each(stages)) = n_layers AND gbs > 1

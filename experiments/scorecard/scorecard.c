@@ -31,6 +31,7 @@ const char *score_parameter_unit(ScoreParameter parameter)
 void score_clear(Score *score)
 {
     g_clear_pointer(&score->predicted_s, g_free);
+    g_clear_pointer(&score->peak_bytes, g_free);
 }
 
 /* --- a trial as a plan --- */
@@ -48,19 +49,36 @@ static void prepared_clear(Prepared *prepared)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Prepared, prepared_clear)
 
+/* Elements of an output that a processor makes at a time. */
+enum { TILE = 128 * 128 };
+
+static OpCost op_cost(const Trial *trial, const double *parameter, OpKind kind)
+{
+    OpCost cost = {.rate = parameter[SCORE_RATE],
+                   .bandwidth = parameter[SCORE_BANDWIDTH],
+                   .overhead_s = trial->overhead_s,
+                   .launch_s = parameter[SCORE_LAUNCH],
+                   .wave = trial->processors * TILE,
+                   .largest = INFINITY};
+    if (kind == OP_ATTENTION || kind == OP_ATTENTION_DX)
+        cost.bandwidth = parameter[SCORE_ATTENTION];
+    if (op_kind_is_view(kind)) {
+        cost.bandwidth = INFINITY;
+        cost.overhead_s = 0;
+    }
+    return cost;
+}
+
 static DeviceType device_type(const Trial *trial, const double *parameter)
 {
     DeviceType type = {.name = g_strdup(trial->device),
                        .rate = parameter[SCORE_RATE],
                        .memory_bytes = (uint64_t)trial->memory_bytes,
                        .source = g_strdup("fitted"),
-                       .op = g_new0(OpCost, OP_KINDS)};
+                       .launch_s = parameter[SCORE_LAUNCH],
+                       .op = g_new(OpCost, OP_KINDS)};
     for (uint32_t k = 0; k < OP_KINDS; k++)
-        type.op[k] = (OpCost){
-            .overhead_s = op_kind_is_view(k) ? 0 : parameter[SCORE_OVERHEAD],
-            .rate = parameter[SCORE_RATE],
-            .bandwidth = op_kind_is_view(k) ? INFINITY : parameter[SCORE_BANDWIDTH],
-            .largest = INFINITY};
+        type.op[k] = op_cost(trial, parameter, (OpKind)k);
     return type;
 }
 
@@ -152,17 +170,25 @@ static bool prepare(const Trial *trial, const double *parameter, Prepared *prepa
     return true;
 }
 
+/* peak_bytes: of the largest device; NULL: not asked for. */
 static bool predict(const Prepared *prepared, const double *parameter, double *time_s,
-                    bool *fits, GError **error)
+                    double *peak_bytes, GError **error)
 {
+    SimOptions options;
+    sim_options_init(&options);
+    options.host = SIM_HOST_WAITS;
+    options.time_only = !peak_bytes;
     g_autoptr(Cluster) cluster = cluster_of(prepared->trial, parameter);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_autoptr(SimReport) report =
-        sim_evaluate(prepared->plan, prepared->graph, view, "stage", error);
+    g_autoptr(SimReport) report = sim_evaluate_with(prepared->plan, prepared->graph, view,
+                                                    SCORE_FIDELITY, &options, error);
     if (!report)
         return false;
     *time_s = report->iteration_time_s;
-    *fits = report->feasible;
+    if (peak_bytes)
+        *peak_bytes = 0;
+    for (uint32_t j = 0; peak_bytes && j < report->n_devices; j++)
+        *peak_bytes = fmax(*peak_bytes, (double)report->memory_bytes[j]);
     return true;
 }
 
@@ -174,8 +200,8 @@ typedef struct {
     uint32_t n;
     Prepared *prepared; /* [n]: as they are, or NULL: made and freed one by one */
     const double *parameter;
-    double *time_s; /* [n] */
-    bool *fits;     /* [n] */
+    double *time_s;     /* [n] */
+    double *peak_bytes; /* [n], or NULL */
     gint next;
     GMutex lock;
     GError *error; /* the first */
@@ -185,11 +211,12 @@ static bool work_one(Work *work, uint32_t i, GError **error)
 {
     if (work->prepared)
         return predict(&work->prepared[i], work->parameter, &work->time_s[i],
-                       &work->fits[i], error);
+                       work->peak_bytes ? &work->peak_bytes[i] : NULL, error);
     g_auto(Prepared) prepared = {0};
     return prepare(&g_array_index(work->set->trial, Trial, work->index[i]),
                    work->parameter, &prepared, error) &&
-           predict(&prepared, work->parameter, &work->time_s[i], &work->fits[i], error);
+           predict(&prepared, work->parameter, &work->time_s[i], &work->peak_bytes[i],
+                   error);
 }
 
 static gpointer work_thread(gpointer data)
@@ -275,7 +302,12 @@ static void reweigh(Fit *fit)
     }
 }
 
-static bool solve(Fit *fit, double *parameter, GError **error)
+/* Where a fit begins: the launch is that many times what is expected. Hidden launches have no slope, so that one begins
+ * high. */
+static const double LAUNCH_STARTS[] = {1, 3};
+
+/* Minimizes from fit->start with another launch; `parameter` gets the minimum, fit->work.time_s its times. */
+static bool solve(Fit *fit, double launch, double *parameter, GError **error)
 {
     enum { ROUNDS = 2, STEPS = 8 };
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
@@ -290,7 +322,9 @@ static bool solve(Fit *fit, double *parameter, GError **error)
                                         .params = fit};
     gsl_vector *x = gsl_vector_alloc(SCORE_N_PARAMETERS);
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        gsl_vector_set(x, p, fit->start[p] = log(parameter[p]));
+        gsl_vector_set(x, p, fit->start[p] + (p == SCORE_LAUNCH ? log(launch) : 0));
+    for (uint32_t i = 0; i < fit->work.n; i++)
+        fit->weight[i] = 1;
     for (uint32_t round = 0; round < ROUNDS && !fit->error; round++) {
         int info;
         gsl_multifit_nlinear_init(x, &problem, solver);
@@ -306,6 +340,25 @@ static bool solve(Fit *fit, double *parameter, GError **error)
     if (fit->error)
         g_propagate_error(error, g_steal_pointer(&fit->error));
     return !fit->error;
+}
+
+/* The best of all starts, by what it leaves of the calibration trials. */
+static bool solve_best(Fit *fit, Score *score, GError **error)
+{
+    double parameter[SCORE_N_PARAMETERS];
+    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
+        fit->start[p] = log(score->parameter[p]);
+    for (uint32_t s = 0; s < G_N_ELEMENTS(LAUNCH_STARTS); s++) {
+        if (!solve(fit, LAUNCH_STARTS[s], parameter, error))
+            return false;
+        const Agreement agreement =
+            statistics_agreement(fit->work.time_s, fit->measured_s, fit->work.n);
+        if (s > 0 && agreement.mape >= score->calibration.mape)
+            continue;
+        score->calibration = agreement;
+        memcpy(score->parameter, parameter, sizeof parameter);
+    }
+    return true;
 }
 
 /* Trials of a split that were measured, at most `most` of them, evenly chosen. */
@@ -349,24 +402,25 @@ static bool calibrate_trials(const TrialSet *set, const ScoreOptions *options,
     Fit fit = {.threads = options->threads, .measured_s = measured};
     fit.work = (Work){.set = set, .n = n, .prepared = prepared};
     fit.work.time_s = g_new0(double, n);
-    fit.work.fits = g_new0(bool, n);
     fit.weight = g_new(double, n);
     bool good = true;
-    for (uint32_t i = 0; i < n; i++)
-        fit.weight[i] = 1;
     for (uint32_t i = 0; good && i < n; i++)
         good =
             prepare(&g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i)),
                     score->parameter, &prepared[i], error);
-    good = good && solve(&fit, score->parameter, error);
-    if (good) {
-        score->n_fitted = n;
-        score->calibration = statistics_agreement(fit.work.time_s, measured, n);
-    }
-    for (uint32_t i = 0; i < n; i++)
+    g_autofree double *peak_bytes = g_new0(double, n);
+    good = good && solve_best(&fit, score, error);
+    fit.work.parameter = score->parameter;
+    fit.work.peak_bytes = peak_bytes;
+    good = good && work_run(&fit.work, options->threads, error);
+    score->n_fitted = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t t = g_array_index(index, uint32_t, i);
+        score->predicted_s[t] = fit.work.time_s[i];
+        score->peak_bytes[t] = peak_bytes[i];
         prepared_clear(&prepared[i]);
+    }
     g_free(fit.work.time_s);
-    g_free(fit.work.fits);
     g_free(fit.weight);
     return good;
 }
@@ -403,6 +457,24 @@ static double mean_regret(const TrialSet *set, const GArray *index, const double
     return contests ? sum / contests : NAN;
 }
 
+/* Agreement of the peaks that were measured. */
+static Agreement judge_memory(const TrialSet *set, const GArray *index,
+                              const double *peak_bytes)
+{
+    g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
+                      measured = g_array_new(false, false, sizeof(double));
+    for (uint32_t i = 0; i < index->len; i++) {
+        const Trial *trial =
+            &g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i));
+        if (!isfinite(trial->measured_bytes))
+            continue;
+        g_array_append_val(predicted, peak_bytes[i]);
+        g_array_append_val(measured, trial->measured_bytes);
+    }
+    return statistics_agreement((double *)predicted->data, (double *)measured->data,
+                                measured->len);
+}
+
 static void judge(const TrialSet *set, const GArray *index, const Work *work,
                   Score *score)
 {
@@ -413,7 +485,9 @@ static void judge(const TrialSet *set, const GArray *index, const Work *work,
         const Trial *trial = &g_array_index(set->trial, Trial, t);
         score->predicted_s[t] = work->time_s[i];
         score->n_memory++;
-        score->n_memory_right += work->fits[i] != trial->failed;
+        score->peak_bytes[t] = work->peak_bytes[i];
+        score->n_memory_right +=
+            (work->peak_bytes[i] <= trial->memory_bytes) != trial->failed;
         if (!isfinite(trial->measured_s))
             continue;
         g_array_append_val(predicted, work->time_s[i]);
@@ -422,6 +496,7 @@ static void judge(const TrialSet *set, const GArray *index, const Work *work,
     score->test = statistics_agreement((double *)predicted->data,
                                        (double *)measured->data, measured->len);
     score->regret = mean_regret(set, index, work->time_s);
+    score->memory = judge_memory(set, index, work->peak_bytes);
 }
 
 /* Predicts the trials of `index` with the score's parameters and judges them. */
@@ -429,28 +504,30 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
                            const ScoreOptions *options, Score *score, GError **error)
 {
     g_autofree double *time_s = g_new0(double, index->len + 1);
-    g_autofree bool *fits = g_new0(bool, index->len + 1);
+    g_autofree double *peak_bytes = g_new0(double, index->len + 1);
     Work work = {.set = set,
                  .index = (const uint32_t *)(void *)index->data,
                  .n = index->len,
                  .parameter = score->parameter,
                  .time_s = time_s,
-                 .fits = fits};
+                 .peak_bytes = peak_bytes};
     if (!work_run(&work, options->threads, error))
         return false;
     judge(set, index, &work, score);
     return true;
 }
 
-/* Effective rates are some way below the data sheet's. */
+/* Effective rates are some way below the data sheet's. Attention that is not fused writes and reads its scores, masked
+ * scores, probabilities and dropped probabilities: about four times what an op does with its operands. */
 static void score_start(const TrialSet *set, Score *score)
 {
     const double start[SCORE_N_PARAMETERS] = {
-        [SCORE_OVERHEAD] = set->overhead_s,   [SCORE_RATE] = set->rate / 2,
-        [SCORE_BANDWIDTH] = set->bandwidth,   [SCORE_INNER_LATENCY] = set->overhead_s,
-        [SCORE_INNER_BANDWIDTH] = set->inner, [SCORE_OUTER_LATENCY] = set->overhead_s,
-        [SCORE_OUTER_BANDWIDTH] = set->outer};
-    *score = (Score){.predicted_s = g_new(double, set->trial->len + 1)};
+        [SCORE_LAUNCH] = set->launch_s,         [SCORE_RATE] = set->rate / 2,
+        [SCORE_BANDWIDTH] = set->bandwidth,     [SCORE_ATTENTION] = set->bandwidth / 4,
+        [SCORE_INNER_LATENCY] = set->latency_s, [SCORE_INNER_BANDWIDTH] = set->inner,
+        [SCORE_OUTER_LATENCY] = set->latency_s, [SCORE_OUTER_BANDWIDTH] = set->outer};
+    *score = (Score){.predicted_s = g_new(double, set->trial->len + 1),
+                     .peak_bytes = g_new0(double, set->trial->len + 1)};
     for (uint32_t i = 0; i < set->trial->len; i++)
         score->predicted_s[i] = NAN;
     memcpy(score->parameter, start, sizeof start);

@@ -1,21 +1,26 @@
 /* The scorecard: the simulator held against iterations that others measured (experiments/scorecard/trials.h).
  *
  * A trial's strategy becomes a program like AMP's (synth_amp_program), which the `stage` fidelity evaluates on a cluster of
- * its devices. What the cluster costs is fitted to the calibration trials' times: an op takes overhead + FLOPs / rate +
- * bytes / bandwidth, a message latency + bytes / bandwidth inside of machines and between them: seven numbers, by least
- * squares of log(predicted / measured), outliers weighing less, and held near the devices' data sheet where the trials say
- * little. The test trials are predicted with them. */
+ * its devices, where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the cluster costs is
+ * fitted to the calibration trials' times: an op takes overhead + FLOPs / rate + bytes / bandwidth and its launch, attention
+ * has a bandwidth of its own (not fused, it goes through its scores several times), a message latency + bytes / bandwidth
+ * inside of machines and between them: eight numbers, by least squares of log(predicted / measured), outliers weighing less,
+ * and held near the devices' data sheet where the trials say little. The overhead and the wave (data/cluster.h), tiles of
+ * 128 x 128 on all processors, are given. The test trials are predicted with them. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_H
 
 #include "experiments/calibration/statistics.h"
 #include "experiments/scorecard/trials.h"
 
+#define SCORE_FIDELITY "stage"
+
 /* id, text, unit of what is fitted */
 #define SCORE_PARAMETERS(X)                            \
-    X(OVERHEAD, "overhead of an op", "s")              \
+    X(LAUNCH, "launch of an op", "s")                  \
     X(RATE, "computation", "FLOP/s")                   \
     X(BANDWIDTH, "memory", "B/s")                      \
+    X(ATTENTION, "memory, for attention", "B/s")       \
     X(INNER_LATENCY, "latency inside machines", "s")   \
     X(INNER_BANDWIDTH, "links inside machines", "B/s") \
     X(OUTER_LATENCY, "latency between machines", "s")  \
@@ -37,8 +42,11 @@ typedef struct {
     Agreement calibration, test; /* of times; calibration: of the fitted ones */
     double regret; /* mean over the test's contests of at least two trials; NAN: none */
     uint32_t n_memory,
-        n_memory_right;  /* test trials: whether one fits its memory is predicted right */
-    double *predicted_s; /* [trial]; NAN where it was not predicted */
+        n_memory_right; /* test trials: whether one fits its memory is predicted right */
+    Agreement memory;   /* of the test trials' peaks that were measured */
+    double *
+        predicted_s; /* [trial], of the test and what was fitted to; NAN where it was not predicted */
+    double *peak_bytes; /* [trial], likewise: of one device, the largest */
 } Score;
 
 typedef struct {

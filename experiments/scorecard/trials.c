@@ -162,10 +162,11 @@ static uint32_t count_of(sqlite3_stmt *row, const char *name)
 static bool check_columns(sqlite3_stmt *row, GError **error)
 {
     static const char *const names[] = {
-        "split", "contest",  "model",     "device",     "memory_gib",   "gpus",
-        "pp",    "machines", "dp",        "tmp",        "mbs",          "chunks",
-        "cuts",  "failed",   "recompute", "measured_s", "measured_gib", "rate",
-        "inner", "outer",    "bandwidth", "overhead_s"};
+        "split",      "contest",      "model",    "device",    "memory_gib",
+        "gpus",       "pp",           "machines", "dp",        "tmp",
+        "mbs",        "chunks",       "cuts",     "failed",    "recompute",
+        "measured_s", "measured_gib", "rate",     "inner",     "outer",
+        "bandwidth",  "overhead_s",   "launch_s", "latency_s", "processors"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)
         if (column_of(row, names[i], error) < 0)
             return false;
@@ -183,6 +184,8 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
                          .recompute = count_of(row, "recompute") > 0,
                          .failed = count_of(row, "failed") > 0,
                          .memory_bytes = number_of(row, "memory_gib") * GIB,
+                         .overhead_s = number_of(row, "overhead_s"),
+                         .processors = count_of(row, "processors"),
                          .gpus = count_of(row, "gpus"),
                          .machines = count_of(row, "machines"),
                          .pp = count_of(row, "pp"),
@@ -197,7 +200,8 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
     set->bandwidth = number_of(row, "bandwidth");
     set->inner = number_of(row, "inner");
     set->outer = number_of(row, "outer");
-    set->overhead_s = number_of(row, "overhead_s");
+    set->latency_s = number_of(row, "latency_s");
+    set->launch_s = number_of(row, "launch_s");
 }
 
 static bool run_query(sqlite3 *db, const char *file, const char *query, TrialSet *set,

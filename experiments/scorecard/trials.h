@@ -7,7 +7,7 @@
  *     split         'calibration' or 'test'
  *     contest       trials of one contest are alternatives for the same work (the fastest is the right choice)
  *     model         of kilter models
- *     device        type of the devices, all alike; memory_gib of each
+ *     device        type of the devices, all alike; memory_gib of each, and how many processors it has
  *     gpus, machines        of a machine, and how many there are
  *     pp, dp, tmp, mbs      degrees and samples of a micro-batch (synth/amp/amp.h)
  *     chunks, recompute     stages of each device; 1 if activations are computed again
@@ -15,8 +15,10 @@
  *     measured_s, measured_gib      NULL where the trial failed, or was not measured
  *     failed        1 if it ended for want of memory
  *
- * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in bytes/s, and overhead_s,
- * which are the same in all rows. */
+ *     overhead_s    of an op on the device
+ *
+ * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in bytes/s, latency_s (of
+ * links) and launch_s (of an op), which are the same in all rows. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 #define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 
@@ -27,15 +29,15 @@
 typedef struct {
     char *contest, *model, *device, *cuts;
     bool calibration, recompute, failed;
-    double memory_bytes;
-    uint32_t gpus, machines, pp, dp, tmp, mbs, chunks;
+    double memory_bytes, overhead_s;
+    uint32_t processors, gpus, machines, pp, dp, tmp, mbs, chunks;
     double measured_s, measured_bytes; /* NAN: not measured */
 } Trial;
 
 typedef struct {
     char *name, *description;
     GArray *trial; /* Trial */
-    double rate, bandwidth, inner, outer, overhead_s;
+    double rate, bandwidth, inner, outer, latency_s, launch_s;
 } TrialSet;
 
 /* Names of the data sets that are there; free with g_strfreev. */

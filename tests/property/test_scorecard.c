@@ -1,5 +1,7 @@
 /* The scorecard's fit: trials that the simulator made itself are met, and the held-out ones predicted. */
-#include "experiments/scorecard/scorecard.h"
+#include <glib/gstdio.h>
+
+#include "experiments/scorecard/record.h"
 #include "tests/test.h"
 
 static Trial trial(uint32_t layers, uint32_t pp, uint32_t dp, uint32_t tmp,
@@ -13,6 +15,7 @@ static Trial trial(uint32_t layers, uint32_t pp, uint32_t dp, uint32_t tmp,
                    .cuts = g_strdup(""),
                    .calibration = calibration,
                    .memory_bytes = 1e12,
+                   .processors = 1,
                    .gpus = 2,
                    .machines = 2,
                    .pp = pp,
@@ -58,14 +61,16 @@ static void test_recovers(void **state)
                       .bandwidth = 4e10,
                       .inner = 5e9,
                       .outer = 1e9,
-                      .overhead_s = 2e-6};
+                      .latency_s = 2e-6,
+                      .launch_s = 2e-6};
     TrialSet set = {.name = (char *)"set",
                     .trial = make_trials(),
                     .rate = 3e12,
                     .bandwidth = 2e10,
                     .inner = 8e9,
                     .outer = 2e9,
-                    .overhead_s = 3e-6};
+                    .latency_s = 3e-6,
+                    .launch_s = 3e-6};
     g_autoptr(GError) error = NULL;
     g_auto(Score) made = {0}, score = {0};
     score_evaluate(&truth, &options, &made, &error);
@@ -85,6 +90,65 @@ static void test_recovers(void **state)
     g_array_unref(set.trial);
 }
 
+static void count(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)n_columns;
+    (void)column;
+    *(uint64_t *)data = g_ascii_strtoull(value[0], NULL, 10);
+}
+
+static uint64_t query(Store *store, const char *sql)
+{
+    g_autoptr(GError) error = NULL;
+    uint64_t n = 0;
+    store_query(store, sql, count, &n, &error);
+    assert_no_error(error);
+    return n;
+}
+
+/* Every predicted trial has one row, with its configuration, what was measured and the command; again changes nothing. */
+static void test_record(void **state)
+{
+    (void)state;
+    TrialSet set = {.name = (char *)"set",
+                    .trial = make_trials(),
+                    .rate = 3e12,
+                    .bandwidth = 2e10,
+                    .inner = 8e9,
+                    .outer = 2e9,
+                    .latency_s = 3e-6,
+                    .launch_s = 3e-6};
+    g_array_index(set.trial, Trial, 1).memory_bytes = 1;
+    g_autoptr(GError) error = NULL;
+    g_auto(Score) score = {0};
+    score_evaluate(&set, &(ScoreOptions){.threads = 1}, &score, &error);
+    assert_no_error(error);
+    score.predicted_s[0] = NAN;
+    g_autofree char *folder = g_dir_make_tmp("kilter-score-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(folder, "s.db", NULL);
+    g_autoptr(Store) store = store_open(file, &error);
+    assert_no_error(error);
+    store_begin_run(store, "kilter reproduce scorecard:set", &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < 2; i++) {
+        score_record(&set, &score, store, &error);
+        assert_no_error(error);
+        assert_int_equal(query(store, "SELECT count(*) FROM result"), set.trial->len - 1);
+    }
+    assert_int_equal(query(store, "SELECT count(*) FROM result WHERE status = 'oom'"), 1);
+    assert_int_equal(
+        query(store, "SELECT count(*) FROM result JOIN run ON run.id = run WHERE command "
+                     "LIKE '%scorecard:set' AND json_extract(detail, '$.measured_s') = 1 "
+                     "AND json_extract(config, '$.trial.pp') = stages AND "
+                     "json_extract(config, '$.costs.computation') = 1.5e12 AND "
+                     "iteration_time_s > 0 AND peak_memory_bytes > 0"),
+        set.trial->len - 1);
+    g_clear_pointer(&store, store_close);
+    g_unlink(file);
+    g_rmdir(folder);
+    g_array_unref(set.trial);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -94,7 +158,8 @@ static void test_refusals(void **state)
                     .bandwidth = 2e10,
                     .inner = 8e9,
                     .outer = 2e9,
-                    .overhead_s = 3e-6};
+                    .latency_s = 3e-6,
+                    .launch_s = 3e-6};
     g_array_index(set.trial, Trial, 0).dp = 3;
     g_autoptr(GError) error = NULL;
     g_auto(Score) score = {0};
@@ -107,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recovers),
+        cmocka_unit_test(test_record),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,8 @@ static const char QUERY[] =
     "memory_gib, 4 AS gpus, 2 AS machines, 2 AS pp, 2 AS dp, 2 AS tmp, 1 AS mbs, 1 AS "
     "chunks, 0 AS recompute, '3' AS cuts, CASE WHEN t > 0 THEN t END AS measured_s, NULL "
     "AS measured_gib, t < 0 AS failed, 1e12 AS rate, 1e9 AS bandwidth, 1e9 AS inner, 1e8 "
-    "AS outer, 1e-5 AS overhead_s FROM set_times ORDER BY a\n";
+    "AS outer, 1e-5 AS overhead_s, 1e-4 AS launch_s, 1e-5 AS latency_s, 10 AS processors "
+    "FROM set_times ORDER BY a\n";
 
 static Toy toy_new(const char *query, const char *csv)
 {
