@@ -5,7 +5,7 @@
 #ifndef KILTER_EXPERIMENTS_SCORECARD_RECORD_H
 #define KILTER_EXPERIMENTS_SCORECARD_RECORD_H
 
-#include "data/store.h"
+#include "data/data.h"
 #include "experiments/scorecard/scorecard.h"
 
 /* Writes them in the run that the store has begun. Rows that are there are kept. */
