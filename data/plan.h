@@ -30,6 +30,8 @@ typedef struct {
     X(BUDGET, "budget", "not within the gap asked for: the budget ran out")      \
     X(ROUNDING, "rounding",                                                      \
       "not within the gap asked for: rounding the shards costs more than that")  \
+    X(MEMORY, "memory",                                                          \
+      "not within the gap asked for: too many programs need about that memory")  \
     X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")    \
     X(SEGMENTS, "segments",                                                      \
       "not within the gap asked for: segments of their own ratios have one box") \

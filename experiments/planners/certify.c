@@ -89,24 +89,31 @@ static double *spread(const Certifier *c, const double *kind)
     return device;
 }
 
-static bool is_closed(const Certifier *c, double bound_s)
-{
-    return c->upper_s <= bound_s * (1 + c->options->certify);
-}
-
-/* The bound of a box that is enough. */
-static double enough(const Certifier *c)
+/* The bound that is wanted: within the gap of the plan as rounded, or, where rounding takes more than half of the gap, of the
+ * plan before. */
+static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
-    return c->upper_s / (1 + c->options->certify) * rounding;
+    double gap = c->options->certify;
+    double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
+    return rounded_s <= c->upper_s / (1 + gap / 2) ? rounded_s
+                                                   : c->upper_s / (1 + gap) * rounding;
+}
+
+static bool is_closed(const Certifier *c, double bound_s)
+{
+    static const double rounding = 1 - 1e-9;
+    return bound_s >= wanted(c) * rounding;
 }
 
 /* Sets the bound of a box without regard to memory. */
 static bool bound_box(const Certifier *c, Box *box, GError **error)
 {
     g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
-    SynthBox ratios = {
-        .lo = lo, .hi = hi, .upper_s = enough(c), .deadline_us = c->options->deadline_us};
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = c->upper_s,
+                       .deadline_us = c->options->deadline_us};
     g_auto(SynthBound) bound = {0};
     if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
         return false;
@@ -174,10 +181,9 @@ static double *charge_box(const Certifier *c, const Box *box)
     return memory_s;
 }
 
-/* Whether a smaller box would hardly have a better bound. */
-static bool is_narrow(const Certifier *c, const Box *box)
+/* Whether no kind's shares differ by more than a part of an even share. */
+static bool is_narrow(const Certifier *c, const Box *box, double part)
 {
-    static const double part = 0.06;
     for (uint32_t k = 0; k < c->n_kinds; k++)
         if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
             return false;
@@ -187,6 +193,7 @@ static bool is_narrow(const Certifier *c, const Box *box)
 /* Raises the bound of a box by limiting memory, and looks for better plans there. */
 static bool ration(Certifier *c, Box *box, bool look, GError **error)
 {
+    static const double narrow = 0.06; /* a smaller box has hardly a better bound */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planner_is_late(c->options))
         return true;
@@ -194,10 +201,10 @@ static bool ration(Certifier *c, Box *box, bool look, GError **error)
     g_autofree double *charge = charge_box(c, box);
     SynthBox ratios = {.lo = lo,
                        .hi = hi,
-                       .upper_s = enough(c),
+                       .upper_s = wanted(c),
                        .memory_s = charge,
                        .rationed = true,
-                       .labels = is_narrow(c, box) ? MANY : LABELS,
+                       .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
                        .tolerance = c->options->certify,
                        .n_programs = look ? PROGRAMS : 0,
                        .deadline_us = c->options->deadline_us};
@@ -255,16 +262,20 @@ static double least_bound(const Certifier *c)
 static bool close_gap(Certifier *c, GError **error)
 {
     enum { MAX_BOXES = 400 };
+    static const double point = 0.01; /* what is left then is no matter of ratios */
     for (uint32_t n = 1;; n += 2) {
-        double bound_s = least_bound(c);
+        uint32_t least = least_box(c);
+        const Box *box = &g_array_index(c->boxes, Box, least);
+        double bound_s = box->bound_s;
         c->plan->certificate = is_closed(c, bound_s)         ? CERTIFICATE_REACHED
                                : planner_is_late(c->options) ? CERTIFICATE_BUDGET
                                : c->options->segments        ? CERTIFICATE_SEGMENTS
-                               : n + 2 > MAX_BOXES           ? CERTIFICATE_BOXES
-                                                             : CERTIFICATE_NONE;
+                               : c->memory_s && is_narrow(c, box, point)
+                                   ? CERTIFICATE_MEMORY
+                               : n + 2 > MAX_BOXES ? CERTIFICATE_BOXES
+                                                   : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)
             return true;
-        uint32_t least = least_box(c);
         bool look = (n & (n + 1)) == 0; /* ever more rarely: 1, 3, 7, 15, ... boxes */
         if ((look && !c->memory_s &&
              !improve(c, &g_array_index(c->boxes, Box, least), NULL, error)) ||
