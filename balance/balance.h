@@ -8,16 +8,17 @@
  *           held_j + sum_k bytes_kj B_kj <= memory_j         every memory point, j   (3)
  *           sum_j B_kj = 1,  B >= 0                                every segment k   (4)
  *
- * Where microbatches take turns, stages join (sim/sim.h, equation 4): a turn has one T, at least every sum of communication
- * and computation in it, with L_q the largest share of the segments that its terms depend on
+ * Where microbatches take turns, stages join (sim/sim.h, equation 4): a turn has one T, at least
+ * every sum of communication and computation in it, with L_q the largest share of the segments that
+ * its terms depend on
  *
  *           T >= sum_(k<=i) ( comm_k + sum_(t in k) seconds_t L_q(t) )
  *                + comp_ij + sum_(k>i) comp_kj                      every i of it, j  (1)
  *           L_q >= B_kj                                     every pair q, its k, j   (5)
  *
- * Equal devices share a column: an LP over classes has the same optimum, since averaging
- * equal devices never hurts a convex objective. Every solution is checked (primal
- * feasibility, duality gap) before it is returned. */
+ * Equal devices share a column: an LP over classes has the same optimum, since averaging equal
+ * devices never hurts a convex objective. Every solution is checked (primal feasibility, duality
+ * gap) before it is returned. */
 #ifndef KILTER_BALANCE_BALANCE_H
 #define KILTER_BALANCE_BALANCE_H
 
@@ -42,20 +43,21 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
 
 /* --- segments ---
  *
- * A segment is a set of ops with ratios of its own, [op] its number. Tensors cross from one into another where they are
- * converted (data/plan.h, plan_segments). */
+ * A segment is a set of ops with ratios of its own, [op] its number. Tensors cross from one into
+ * another where they are converted (data/plan/plan.h, plan_segments). */
 
-/* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20(1),
- * 1998); where there are fewer than 16 ops a segment, runs of consecutive ops. segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
+/* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar, SIAM
+ * J. Sci. Comput. 20(1), 1998); where there are fewer than 16 ops a segment, runs of consecutive
+ * ops. segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
 bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *segment,
                             GError **error);
 
-/* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates by that of the op that reads
- * the parameter. */
+/* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates
+ * by that of the op that reads the parameter. */
 void balance_segments_follow(const Graph *graph, uint16_t *segment);
 
-/* The finest segments, made of whole ones, under which no op of the program gets an input cut anew: joined [op], out; returns
- * how many. Ops that nothing is sharded of are in segment 0. */
+/* The finest segments, made of whole ones, under which no op of the program gets an input cut anew:
+ * joined [op], out; returns how many. Ops that nothing is sharded of are in segment 0. */
 uint32_t balance_segments_join(const Program *program, const Graph *graph,
                                const uint16_t *segment, uint16_t *joined);
 

@@ -44,8 +44,8 @@ static double add_work(const SimLinear *linear, const ClusterView *view, uint32_
     return constant;
 }
 
-/* Adds a turn's y_ij slopes to g and returns its sum of y_ij fixed parts. comm: out, [stage] the part of its communication
- * that y counts. */
+/* Adds a turn's y_ij slopes to g and returns its sum of y_ij fixed parts. comm: out, [stage] the
+ * part of its communication that y counts. */
 static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_t first,
                        uint32_t end, const double *price, double *comm, double *g)
 {

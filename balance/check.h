@@ -1,20 +1,21 @@
-/* Independent check of a solution: from SimLinear and SimMemory alone, device by device,
- * without classes, rows or solver.
+/* Independent check of a solution: from SimLinear and SimMemory alone, device by device, without
+ * classes, rows or solver.
  *
- * Prices y >= 0 of the rows (1) to (3) of balance.h prove a bound on any ratios (weak
- * duality). With sum_j y_ij = 1 in every stage and z over the rows of term t summing to
- * seconds_t,
+ * Prices y >= 0 of the rows (1) to (3) of balance.h prove a bound on any ratios (weak duality).
+ * With sum_j y_ij = 1 in every stage and z over the rows of term t summing to seconds_t,
  *
  *     time >= sum_i comm_i + sum_ij y_ij fixed_ij + sum_pj y_pj (held_pj - memory_j)
  *             + sum_k min_j g_kj
  *     g_kj  = sum_i y_ij slope_ijk + sum_t z_tj [k is t's] + sum_p y_pj bytes_pjk
  *
- * and where stages join in turns with sum_ij y_ij = 1 in every turn and stages after i without those beside,
+ * and where stages join in turns with sum_ij y_ij = 1 in every turn and stages after i without
+ * those beside,
  *
  *     a turn >= sum_ij y_ij ( sum of comm_k, k <= i + comp_ij + sum of comp_kj, k > i )
  *
- * with terms as parts of comm, since a maximum is at least any average, a limit's row is not positive, and
- * sum_j B_kj = 1, B >= 0. The min is over devices of positive rate: others have B = 0. */
+ * with terms as parts of comm, since a maximum is at least any average, a limit's row is not
+ * positive, and sum_j B_kj = 1, B >= 0. The min is over devices of positive rate: others have B =
+ * 0. */
 #ifndef KILTER_BALANCE_CHECK_H
 #define KILTER_BALANCE_CHECK_H
 

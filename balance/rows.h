@@ -1,26 +1,25 @@
 /* The LP of balance.h over classes of equal devices, before any solver sees it.
  *
- * With C classes, column k C + c is the ratio x of each device of class c in segment k. A
- * row is a linear function base + sum value x. The objective is a sum of
- * *pieces*, each the maximum of its rows (the T_i and M_t of balance.h); limits are rows
- * that must not be positive. Nothing is dropped or merged here, so that a row's place
- * says what it is:
+ * With C classes, column k C + c is the ratio x of each device of class c in segment k. A row is a
+ * linear function base + sum value x. The objective is a sum of *pieces*, each the maximum of its
+ * rows (the T_i and M_t of balance.h); limits are rows that must not be positive. Nothing is
+ * dropped or merged here, so that a row's place says what it is:
  *
  *     a piece a turn       row i C + c                   stage i on class c          (1)
  *     piece term_piece[t]  C rows, or 2 C if from != to  term t: split `from`, `to`  (2)
  *     limits               row first_limit + p C + c     memory point p on class c   (3)
  *                          row first_share + ...         largest shares              (5)
  *
- * A turn of one stage leaves its communication out: what is fixed is a constant, terms are pieces. The rows of other turns
- * contain theirs, and for the largest share of a segment (or of two) a column of their own: behind the ratios, as limits
- * make it at least each of them. */
+ * A turn of one stage leaves its communication out: what is fixed is a constant, terms are pieces.
+ * The rows of other turns contain theirs, and for the largest share of a segment (or of two) a
+ * column of their own: behind the ratios, as limits make it at least each of them. */
 #ifndef KILTER_BALANCE_ROWS_H
 #define KILTER_BALANCE_ROWS_H
 
 #include "sim/sim.h"
 
-/* Devices of a class have the same rate, fitted costs, GPUs, inner link and memory. Classes are ordered
- * by these, fastest first, so that the LP does not depend on the order of the devices. */
+/* Devices of a class have the same rate, fitted costs, GPUs, inner link and memory. Classes are
+ * ordered by these, fastest first, so that the LP does not depend on the order of the devices. */
 typedef struct {
     uint32_t n, n_devices;
     uint32_t *of_device; /* [device] its class */
@@ -68,8 +67,8 @@ typedef struct {
     GArray *share;                /* BalanceShare */
     uint32_t *term_piece;         /* [term], or of terms inside of turns BALANCE_NONE */
     uint32_t *term_share;         /* [term]: place in `share` of those, or BALANCE_NONE */
-    double *
-        count; /* [column] devices of its class, as in (4): sum count x is 1; 0 of shares */
+    /* [column] devices of its class, as in (4): sum count x is 1; 0 of shares */
+    double *count;
     bool *idle;           /* [column] x is 0: the class has rate 0 */
     double *start;        /* [column] ratio proportional to speed, > 0 unless idle */
     GArray *entry;        /* BalanceEntry */

@@ -8,7 +8,8 @@
 
 /* --- METIS --- */
 
-/* The forward ops as vertices weighted by FLOPs, what flows between them as edges weighted by bytes. */
+/* The forward ops as vertices weighted by FLOPs, what flows between them as edges weighted by
+ * bytes. */
 typedef struct {
     GArray *first, *neighbour, *bytes, *flops; /* idx_t, in METIS's own layout */
 } Mesh;
@@ -116,8 +117,8 @@ static bool partition(const Graph *graph, uint32_t n, uint32_t n_parts, idx_t *p
                        n_parts, code);
 }
 
-/* Consecutive ops of about equal FLOPs, at least one a part: METIS, asked for so few ops a part, leaves parts empty and
- * prints. */
+/* Consecutive ops of about equal FLOPs, at least one a part: METIS, asked for so few ops a part,
+ * leaves parts empty and prints. */
 static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16_t *part)
 {
     double left = 0, run = 0;
@@ -139,7 +140,8 @@ static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16
 
 /* --- all ops --- */
 
-/* The forward op that an op serves: a backward op's own, an update's the first that reads the parameter. */
+/* The forward op that an op serves: a backward op's own, an update's the first that reads the
+ * parameter. */
 static OpId served(const Graph *graph, const OpId *reader, OpId id)
 {
     const Op *op = graph_get_op(graph, id);

@@ -34,8 +34,9 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size);
 /* Adds a shard to another of its shape; numbers of `size` bytes in host memory. */
 void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size);
 
-/* A conversion of one tensor that needs more than one rank. Of forms Reduce and Identity every rank's shard is the
- * whole tensor. ALL_TO_ALL from a dim to the same dim cuts it anew (at the boundary of two segments). */
+/* A conversion of one tensor that needs more than one rank. Of forms Reduce and Identity every
+ * rank's shard is the whole tensor. ALL_TO_ALL from a dim to the same dim cuts it anew (at the
+ * boundary of two segments). */
 typedef struct {
     Collective kind;       /* a priced one */
     const ExecShard *from; /* [n_ranks]: shapes of all; data of the local ones */
@@ -129,7 +130,8 @@ bool exec_mpi_built(void);
 
 /* Joins the world of the process, once; *n_ranks gets its size. KILTER_ERROR_FAILED without MPI. */
 bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error);
-/* Leaves it. A process that failed must not wait for the others here: it just exits, and mpirun ends them. */
+/* Leaves it. A process that failed must not wait for the others here: it just exits, and mpirun
+ * ends them. */
 void exec_mpi_stop(void);
 
 /* Numbers of 8 (float64) or 4 bytes (float32). After exec_mpi_start. */
@@ -158,7 +160,8 @@ typedef struct {
 bool exec_cuda_built(void);
 uint32_t exec_cuda_gpus(void);
 
-/* Numbers of 8 or 4 bytes. KILTER_ERROR_FAILED without CUDA, with too few GPUs, or where NCCL cannot join them. */
+/* Numbers of 8 or 4 bytes. KILTER_ERROR_FAILED without CUDA, with too few GPUs, or where NCCL
+ * cannot join them. */
 ExecBackend *exec_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                            GError **error);
 

@@ -7,8 +7,8 @@
  *     b   loops of x, y and out       m   of x and out
  *     n   of y and out                k   of x and y, summed over
  *
- * An operand whose dims are in this order, or with its last two groups swapped (a transpose, which a matrix product
- * does), can be used where it lies; others must be permuted into a copy. */
+ * An operand whose dims are in this order, or with its last two groups swapped (a transpose, which
+ * a matrix product does), can be used where it lies; others must be permuted into a copy. */
 #ifndef KILTER_EXEC_CONTRACTION_H
 #define KILTER_EXEC_CONTRACTION_H
 
@@ -30,11 +30,13 @@ typedef struct {
     int added;          /* the bias, whose dims are the last ones of the output, or -1 */
 } Contraction;
 
-/* Reads the contraction of these shards off the op's signature; false if the op is none, or has another bias. */
+/* Reads the contraction of these shards off the op's signature; false if the op is none, or has
+ * another bias. */
 bool contraction_bind(const Graph *graph, OpId id, const ExecShard *in,
                       const ExecShard *out, Contraction *c);
 
-/* How a tensor over the loops of some groups, in that order, lies in a shard's memory: extents and elements a step. */
+/* How a tensor over the loops of some groups, in that order, lies in a shard's memory: extents and
+ * elements a step. */
 typedef struct {
     uint32_t n;
     uint64_t extent[OP_MAX_LOOPS], stride[OP_MAX_LOOPS];

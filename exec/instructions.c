@@ -46,8 +46,8 @@ static bool same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
     return true;
 }
 
-/* Fetches input `i` of an op as the op's segment cuts it; *owned gets shards to release where that is another cut than
- * the tensor's own. */
+/* Fetches input `i` of an op as the op's segment cuts it; *owned gets shards to release where that
+ * is another cut than the tensor's own. */
 static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_t i,
                                  ExecShard **owned, GError **error)
 {
@@ -96,7 +96,8 @@ static void compute_ranks(ExecReplay *replay, const Instr *instr,
         ;
 }
 
-/* Whether each loop is either cut in all operands that have it or in none: kernels rely on it to stay in bounds. */
+/* Whether each loop is either cut in all operands that have it or in none: kernels rely on it to
+ * stay in bounds. */
 static bool check_loops(const ExecReplay *replay, const Instr *instr, GError **error)
 {
     const Op *op = graph_get_op(replay->graph, instr->op);
@@ -292,8 +293,8 @@ static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint
     return s == (uint64_t)r * from->n_replicas / to->n_replicas;
 }
 
-/* What receiver (r, p) gets, by an exchange among it and its senders: where all devices of a replica have the same, one of
- * them sends. */
+/* What receiver (r, p) gets, by an exchange among it and its senders: where all devices of a
+ * replica have the same, one of them sends. */
 static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
                     const ExecShard *from, ExecShard *to, GError **error)
 {

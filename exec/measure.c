@@ -63,9 +63,9 @@ static bool time_run(ExecBackend *backend, ExecReplay *replay,
     return true;
 }
 
-/* Times of one iteration, and of its instructions: of the slowest rank for computation, of the one that waits least for
- * collectives, which is the largest of the negative times. A backend that has to be waited for runs freely for the former
- * and once more for the latter. */
+/* Times of one iteration, and of its instructions: of the slowest rank for computation, of the one
+ * that waits least for collectives, which is the largest of the negative times. A backend that has
+ * to be waited for runs freely for the former and once more for the latter. */
 static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
                        ExecReplay *replay, GError **error)
 {

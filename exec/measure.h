@@ -1,14 +1,15 @@
-/* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start. Iterations run freely, their
- * instructions are timed one by one: on a GPU, where that takes longer, in runs of their own. */
+/* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start.
+ * Iterations run freely, their instructions are timed one by one: on a GPU, where that takes
+ * longer, in runs of their own. */
 #ifndef KILTER_EXEC_MEASURE_H
 #define KILTER_EXEC_MEASURE_H
 
 #include "exec/replay.h"
 #include "exec/spread.h"
 
-/* A stage opens with the first priced collective after a computation, as in sim/sim.h: conversions that need no other rank
- * neither open nor end one. Its
- * communication is what the rank that waits least spends in them, its computation that of the slowest rank. */
+/* A stage opens with the first priced collective after a computation, as in sim/sim.h: conversions
+ * that need no other rank neither open nor end one. Its communication is what the rank that waits
+ * least spends in them, its computation that of the slowest rank. */
 typedef struct {
     uint32_t first; /* instruction */
     ExecSpread comm, comp;
@@ -16,8 +17,8 @@ typedef struct {
 
 typedef struct {
     uint32_t n; /* instructions of the kind */
-    double
-        median_s; /* of all of them together, of the slowest (collectives: the least waiting) rank each */
+    /* of all of them together, of the slowest (collectives: the least waiting) rank each */
+    double median_s;
 } ExecKind;
 
 typedef struct {

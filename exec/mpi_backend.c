@@ -473,8 +473,8 @@ bool exec_mpi_built(void)
     return true;
 }
 
-/* Memory that was freed is used again instead of being given back and fetched anew, page by page, by every op that needs
- * scratch: times then grow evenly with sizes. */
+/* Memory that was freed is used again instead of being given back and fetched anew, page by page,
+ * by every op that needs scratch: times then grow evenly with sizes. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__

@@ -1,5 +1,5 @@
-/* The reference backend: all ranks in one process, one after the other, in plain C and float64. Padded and grouped
- * collectives move the same numbers, so here they are the same. */
+/* The reference backend: all ranks in one process, one after the other, in plain C and float64.
+ * Padded and grouped collectives move the same numbers, so here they are the same. */
 #include <string.h>
 
 #include "exec/backend.h"

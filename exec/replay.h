@@ -5,9 +5,9 @@
  *     exec_replay_run(replay, &error);             the others, once an iteration
  *
  * A dimension in form Gather is cut by the plan's split, or, where the plan has none, by its ratios
- * rounded for those units. An op that goes by another segment than an input of it gets that input cut anew. Every
- * instance (group, microbatch, tensor, form) keeps its memory until the replay is freed. What adds to a sum over the batch is
- * computed apart and then added. */
+ * rounded for those units. An op that goes by another segment than an input of it gets that input
+ * cut anew. Every instance (group, microbatch, tensor, form) keeps its memory until the replay is
+ * freed. What adds to a sum over the batch is computed apart and then added. */
 #ifndef KILTER_EXEC_REPLAY_H
 #define KILTER_EXEC_REPLAY_H
 
@@ -15,7 +15,8 @@
 
 typedef struct ExecReplay ExecReplay;
 
-/* All three must outlive the replay. KILTER_ERROR_INPUT if the backend's ranks are not the plan's devices. */
+/* All three must outlive the replay. KILTER_ERROR_INPUT if the backend's ranks are not the plan's
+ * devices. */
 ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph *graph,
                             GError **error);
 void exec_replay_free(ExecReplay *replay);
@@ -24,8 +25,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
 /* The values of exec_value_new, in the forms in which they lie at rest. */
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
 
-/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory lacks. Waits for the
- * backend at the end only, so that what computes and what communicates may overlap. */
+/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory
+ * lacks. Waits for the backend at the end only, so that what computes and what communicates may
+ * overlap. */
 bool exec_replay_run(ExecReplay *replay, GError **error);
 /* The same, waiting for the backend after every instruction to time it. */
 bool exec_replay_run_timed(ExecReplay *replay, GError **error);
@@ -46,7 +48,8 @@ Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 
 const ExecCuts *exec_replay_cuts(const ExecReplay *replay);
 
-/* Makes an exchange among the devices of each replica of a group, of each position (`across`), or of all of it at once. */
+/* Makes an exchange among the devices of each replica of a group, of each position (`across`), or
+ * of all of it at once. */
 typedef enum { EXEC_INSIDE, EXEC_ACROSS, EXEC_TOGETHER } ExecMembers;
 bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
                           Collective kind, const ExecShard *from, ExecShard *to,

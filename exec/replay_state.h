@@ -1,4 +1,5 @@
-/* The state of a replay: which instances it holds, and what runs the kinds of instructions. Private to exec. */
+/* The state of a replay: which instances it holds, and what runs the kinds of instructions. Private
+ * to exec. */
 #ifndef KILTER_EXEC_REPLAY_STATE_H
 #define KILTER_EXEC_REPLAY_STATE_H
 
@@ -35,8 +36,8 @@ ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
 ExecShard *replay_use(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form,
                       GError **error);
 
-/* Shards [n_ranks] apart from instances: copies of others without their data; memory for the group's local ranks; freed
- * with their data. */
+/* Shards [n_ranks] apart from instances: copies of others without their data; memory for the
+ * group's local ranks; freed with their data. */
 ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard);
 bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard,
                      GError **error);

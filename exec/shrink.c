@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* Small sizes: base + step x devices, at most `cap`. Different keys get different sizes where they can, so that dims
- * that are mixed up do not fit. Keys that are not here (layers, rates, the optimizer, ...) stay. */
+/* Small sizes: base + step x devices, at most `cap`. Different keys get different sizes where they
+ * can, so that dims that are mixed up do not fit. Keys that are not here (layers, rates, the
+ * optimizer, ...) stay. */
 static const struct {
     const char *key;
     uint32_t base, step, cap;
@@ -16,7 +17,8 @@ static const struct {
     {"upsample", 2, 0, 2}, {"latent", 3, 0, 3},
 };
 
-/* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave one pixel. */
+/* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave
+ * one pixel. */
 enum { HEAD_SIZE = 3, PATCHES = 3, POOLED_EDGE = 32 };
 
 /* Of a synthetic gradient. */

@@ -1,17 +1,19 @@
-/* Shrunk models: the structure of a model (layers, ops, names) with dims small enough to run in plain C. */
+/* Shrunk models: the structure of a model (layers, ops, names) with dims small enough to run in
+ * plain C. */
 #ifndef KILTER_EXEC_SHRINK_H
 #define KILTER_EXEC_SHRINK_H
 
 #include "data/data.h"
 
-/* The spec of `canonical` (a model with every parameter) with small sizes, large enough that uneven ratios over
- * `n_devices` cut them unevenly where that is affordable; `random`, if not NULL, varies them. Sizes that are small
- * already stay. The batch stays a multiple of `n_microbatches`. Caller frees. */
+/* The spec of `canonical` (a model with every parameter) with small sizes, large enough that uneven
+ * ratios over `n_devices` cut them unevenly where that is affordable; `random`, if not NULL, varies
+ * them. Sizes that are small already stay. The batch stays a multiple of `n_microbatches`. Caller
+ * frees. */
 char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                   GRand *random);
 
-/* Whether two graphs have the same ops on the same tensors, but for extents: a program of one is a program of the
- * other. KILTER_ERROR_INPUT names the first difference. */
+/* Whether two graphs have the same ops on the same tensors, but for extents: a program of one is a
+ * program of the other. KILTER_ERROR_INPUT names the first difference. */
 bool exec_same_structure(const Graph *a, const Graph *b, GError **error);
 
 #endif

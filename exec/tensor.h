@@ -4,8 +4,9 @@
 
 #include "data/data.h"
 
-/* A tensor or a device's shard of one: row-major doubles (integers stored exactly). `offset` is where the shard begins
- * in the whole tensor, so that masks (dropout, vocabulary shards) see global indices. */
+/* A tensor or a device's shard of one: row-major doubles (integers stored exactly). `offset` is
+ * where the shard begins in the whole tensor, so that masks (dropout, vocabulary shards) see global
+ * indices. */
 typedef struct {
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
@@ -18,26 +19,28 @@ void exec_tensor_clear(ExecTensor *tensor);
 uint64_t exec_tensor_elements(const ExecTensor *tensor);
 
 /* Elements [from, to) of dim `dim` of a tensor (a copy that knows its offset). */
-ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t from, uint32_t to);
+ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t from,
+                             uint32_t to);
 
-/* Runs one op on (shards of) its inputs; allocated outputs give the shapes and offsets to fill. An op whose added operand
- * is absent gets fewer inputs. Zero-sized shards are fine. */
+/* Runs one op on (shards of) its inputs; allocated outputs give the shapes and offsets to fill. An
+ * op whose added operand is absent gets fewer inputs. Zero-sized shards are fine. */
 void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *out);
 
-/* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer states are given by
- * the caller, the rest is allocated here. */
+/* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer
+ * states are given by the caller, the rest is allocated here. */
 void exec_run_graph(const Graph *graph, ExecTensor *value);
 
-/* Random values of a tensor that no op makes, as a function of tensor and seed alone: near-normal numbers (a weight's
- * scaled so that sums over its inputs stay near 1), indices within their vocabulary, second moments that are not
- * negative, 1 for the gradient of the loss. */
+/* Random values of a tensor that no op makes, as a function of tensor and seed alone: near-normal
+ * numbers (a weight's scaled so that sums over its inputs stay near 1), indices within their
+ * vocabulary, second moments that are not negative, 1 for the gradient of the loss. */
 ExecTensor exec_value_new(const Graph *graph, TensorId tensor, uint64_t seed);
 
 /* Those of all such tensors, with a place for every tensor; exec_run_graph fills the others. */
 ExecTensor *exec_values_new(const Graph *graph, uint64_t seed);
 void exec_values_free(const Graph *graph, ExecTensor *value);
 
-/* Largest |got - want| over elements [0, n), as a share of `scale`; infinity if one is not a number. */
+/* Largest |got - want| over elements [0, n), as a share of `scale`; infinity if one is not a
+ * number. */
 double exec_difference(const double *got, const double *want, uint64_t n, double scale);
 
 /* Largest absolute value of a tensor. */

@@ -1,15 +1,17 @@
-/* The theory, proved by running it: an op on shards, cut as a rule says, gives the whole op's outputs once they are put
- * together as the rule says. */
+/* The theory, proved by running it: an op on shards, cut as a rule says, gives the whole op's
+ * outputs once they are put together as the rule says. */
 #ifndef KILTER_EXEC_THEORY_H
 #define KILTER_EXEC_THEORY_H
 
 #include "exec/tensor.h"
 
-/* Largest difference that a right rule may make in float64, relative to the tensor's largest element (at least 1). */
+/* Largest difference that a right rule may make in float64, relative to the tensor's largest
+ * element (at least 1). */
 #define EXEC_TOLERANCE 1e-10
 
-/* Runs op `id` under `rule` on 2 to 4 devices with random uneven shards, empty ones among them; partial sums are cut at
- * random too. `value` holds the whole op's inputs and outputs. Returns the largest relative error of an output. */
+/* Runs op `id` under `rule` on 2 to 4 devices with random uneven shards, empty ones among them;
+ * partial sums are cut at random too. `value` holds the whole op's inputs and outputs. Returns the
+ * largest relative error of an output. */
 double exec_rule_error(const Graph *graph, OpId id, const ExecTensor *value,
                        const Rule *rule, GRand *random);
 
@@ -17,7 +19,8 @@ double exec_rule_error(const Graph *graph, OpId id, const ExecTensor *value,
 typedef struct {
     uint32_t ops, rules; /* that were run */
     double error;        /* largest relative error */
-    char *wrong;         /* NULL, or the first rule whose error is above the tolerance, as text; g_free */
+    char *
+        wrong; /* NULL, or the first rule whose error is above the tolerance, as text; g_free */
 } ExecTheory;
 
 /* Every rule of every op of the graph, once each, on the values of one iteration. Adds to *theory. */

@@ -2,8 +2,8 @@
 
 #include "exec/tensor.h"
 
-/* A hash of (seed, tensor, element): the finalizer of SplitMix64 (Steele et al. 2014), once for the stream and once for
- * the element. */
+/* A hash of (seed, tensor, element): the finalizer of SplitMix64 (Steele et al. 2014), once for the
+ * stream and once for the element. */
 static uint64_t mix(uint64_t z)
 {
     z += UINT64_C(0x9e3779b97f4a7c15);

@@ -24,7 +24,8 @@ static double scale_of(const Verify *v, TensorId id)
                SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
 }
 
-/* Shards of what is compared: the instance's own, or, of partial sums, their sums, which the caller drops. NULL on failure. */
+/* Shards of what is compared: the instance's own, or, of partial sums, their sums, which the caller
+ * drops. NULL on failure. */
 static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
                              bool partial, const ExecShard *from, GError **failure)
 {

@@ -1,8 +1,8 @@
 /* Claims: what a paper says of a figure, beside what our results say.
  *
- * data/paper/PAPER.csv holds the paper's side, one claim a line: figure, claim, text, value, tolerance, where. PAPER is the
- * figure's name up to its first dash. plots/NAME-claims.sql computes ours: columns claim, ours, note, reason. A claim holds if
- * |ours - value| <= tolerance. */
+ * data/paper/PAPER.csv holds the paper's side, one claim a line: figure, claim, text, value,
+ * tolerance, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql computes
+ * ours: columns claim, ours, note, reason. A claim holds if |ours - value| <= tolerance. */
 #ifndef KILTER_EXPERIMENTS_CLAIMS_H
 #define KILTER_EXPERIMENTS_CLAIMS_H
 
@@ -24,8 +24,8 @@ typedef struct {
     Claim *claim;
 } Claims;
 
-/* The claims of `figure`, in the file's order, judged by the store's results. KILTER_ERROR_INPUT names file and line of a
- * bad claim, or the claim of a query that the file lacks. */
+/* The claims of `figure`, in the file's order, judged by the store's results. KILTER_ERROR_INPUT
+ * names file and line of a bad claim, or the claim of a query that the file lacks. */
 Claims *claims_judge(const char *figure, Store *store, GError **error);
 void claims_free(Claims *claims);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)

@@ -1,15 +1,17 @@
 /* A configuration: everything that one result depends on, checked before any work is done.
  *
- * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number, every option)
- * is what a result row stores, and the SHA-256 of that text is the row's identity: equal configurations are evaluated
- * once, and a cluster file that was edited makes another configuration. */
+ * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number,
+ * every option) is what a result row stores, and the SHA-256 of that text is the row's identity:
+ * equal configurations are evaluated once, and a cluster file that was edited makes another
+ * configuration. */
 #ifndef KILTER_EXPERIMENTS_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_CONFIGURATION_H
 
 #include "experiments/planner.h"
 #include "sim/sim.h"
 
-/* A collective alone: the first device has `share` of the sharded dim, the others share the rest alike. */
+/* A collective alone: the first device has `share` of the sharded dim, the others share the rest
+ * alike. */
 typedef struct {
     Collective kind;
     double bytes; /* of the whole tensor */
@@ -24,8 +26,8 @@ typedef struct {
     Granularity granularity;
     const Planner *planner; /* NULL: no plan of a model but the exchange, priced */
     Exchange exchange;
-    const char
-        *fidelity; /* NULL: the one that plans of its kind are made by (plan_fidelity) */
+    /* NULL: the one that plans of its kind are made by (plan_fidelity) */
+    const char *fidelity;
     PlannerOptions options;
     char *json;
     char *hash; /* hex */
@@ -36,7 +38,8 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Cluster *cluster, Granularity granularity,
                                  const Planner *planner, const char *fidelity,
                                  const PlannerOptions *options, GError **error);
-/* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is "all_gather:bytes=4000000,share=0.4". */
+/* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is
+ * "all_gather:bytes=4000000,share=0.4". */
 Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          const char *share, const char *cluster_name,
                                          const Cluster *cluster, Granularity granularity,
@@ -62,12 +65,13 @@ typedef struct {
     ClusterView *view;
     Plan *plan;
     SimReport *report;
-    bool
-        searched; /* the plan is the best of those that a search found, not read or a fixed strategy's */
+    /* the plan is the best of those that a search found, not read or a fixed strategy's */
+    bool searched;
 } Evaluation;
 
-/* Plans and simulates. A plan that does not fit is no error: see report->feasible. KILTER_ERROR_INFEASIBLE when the
- * planner found that none of its plans fits. Safe to call from several threads. */
+/* Plans and simulates. A plan that does not fit is no error: see report->feasible.
+ * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
+ * several threads. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */

@@ -20,7 +20,8 @@
  *       cluster: [hap-a100-4]
  *       granularity: [gpu]          # default
  *
- * Every configuration of the product is checked when it is made; nothing is evaluated or written before. */
+ * Every configuration of the product is checked when it is made; nothing is evaluated or written
+ * before. */
 #ifndef KILTER_EXPERIMENTS_EXPERIMENT_H
 #define KILTER_EXPERIMENTS_EXPERIMENT_H
 
@@ -35,8 +36,9 @@ typedef struct {
     char **set;              /* comes after the file's `set:` */
 } ExperimentChange;
 
-/* Reads a file, or NAME for experiments/NAME.yaml on the search path. KILTER_ERROR_INPUT names file, line, key and
- * what was expected: also for unknown models, clusters, planners, fidelities, options and empty lists. */
+/* Reads a file, or NAME for experiments/NAME.yaml on the search path. KILTER_ERROR_INPUT names
+ * file, line, key and what was expected: also for unknown models, clusters, planners, fidelities,
+ * options and empty lists. */
 Experiment *experiment_load(const char *name, const ExperimentChange *change,
                             GError **error);
 void experiment_free(Experiment *experiment);

@@ -404,7 +404,8 @@ static void drop_splits(Plan *plan)
     plan->n_splits = 0;
 }
 
-/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at the plan's ratios. */
+/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at
+ * the plan's ratios. */
 static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterView *view,
                                 GError **error)
 {
@@ -449,7 +450,8 @@ bool plan_is_better(const Plan *a, const Plan *b)
     return a->iteration_time_s < b->iteration_time_s;
 }
 
-/* The cluster as planners see it under the options: collectives that they may not use cost more than any plan. */
+/* The cluster as planners see it under the options: collectives that they may not use cost more
+ * than any plan. */
 static ClusterView narrowed(const ClusterView *view, ExchangesOption collectives)
 {
     static const Collective uneven[][2] = {
@@ -472,7 +474,8 @@ static bool is_doubled(const Planner *method, const PlannerOptions *options)
     return options->duplex == DUPLEX_ON && method->make != plan_make_hidup;
 }
 
-/* A single box is cheap enough for every plan of the search; more of them, and other planners' plans, are asked for. */
+/* A single box is cheap enough for every plan of the search; more of them, and other planners'
+ * plans, are asked for. */
 static bool certify(const Planner *method, Plan *plan, const Graph *graph,
                     const ClusterView *view, const PlannerOptions *options,
                     GError **error)

@@ -32,7 +32,8 @@
     X(OFF, "off")                                   \
     X(ON, "on")
 
-/* Whether hidup's search believes that the backward overlaps (HiDup Eq. 5), or does not, as in HiDup's artifact. */
+/* Whether hidup's search believes that the backward overlaps (HiDup Eq. 5), or does not, as in
+ * HiDup's artifact. */
 #define BACKWARD_TABLE(X)       \
     X(OVERLAPPED, "overlapped") \
     X(SERIAL, "serial")
@@ -72,8 +73,8 @@ typedef struct {
     uint64_t seed;
     uint64_t bucket_bytes; /* fuse gradient all-reduces up to this size; 0: one each */
     uint32_t beam;         /* of the search; 0: exact */
-    double
-        certify; /* gap at which the certificate is good enough; 0: one box, hap only */
+    /* gap at which the certificate is good enough; 0: one box, hap only */
+    double certify;
     double budget_s; /* of search and certificate together, wall clock; 0: none */
     gint64
         deadline_us; /* set by planner_plan(): when the budget ends (g_get_monotonic_time); 0: never */
@@ -84,11 +85,11 @@ typedef struct {
     uint32_t duplex;      /* DuplexOption */
     uint32_t backward;    /* BackwardOption, of hidup */
     double noise; /* of hidup: part by which estimates are off, at random by the seed */
-    double
-        communication; /* of hidup: part by which communication is believed longer (-1: free) */
+    /* of hidup: part by which communication is believed longer (-1: free) */
+    double communication;
     const char *pins; /* of hap: as synth_pins_text() makes them, interned; NULL: none */
-    const char *
-        segments; /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
+    /* of hap: none, layers, ops, metis:K or a file, interned; NULL: none */
+    const char *segments;
     const SynthPins *held; /* set by planner_plan(): those pins, for its graph, */
     SynthSpace *space;     /* and the programs that keep them */
     AmpPlanOptions amp;    /* of the planners of pipelines */
@@ -101,7 +102,8 @@ struct Planner {
     const char *description;
     const char *source; /* paper and section */
     bool single;        /* plans single GPUs: granularity gpu only */
-    /* Fills program, ratios, search/balance times, bound; planner_plan() rounds, evaluates and completes the plan. */
+    /* Fills program, ratios, search/balance times, bound; planner_plan() rounds, evaluates and
+     * completes the plan. */
     bool (*make)(const Graph *graph, const ClusterView *view,
                  const PlannerOptions *options, Plan *plan, GError **error);
 };
@@ -117,19 +119,21 @@ void planner_options_init(PlannerOptions *options);
 /* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);
-/* Whether the planner can do what the options ask for, for this graph; KILTER_ERROR_INPUT names the option, or the pin. */
+/* Whether the planner can do what the options ask for, for this graph; KILTER_ERROR_INPUT names the
+ * option, or the pin. */
 bool planner_check(const Planner *planner, const PlannerOptions *options,
                    const Graph *graph, GError **error);
 
-/* The options as `key`, `value` pairs for the effective configuration, those of the simulation where they are not at
- * their defaults. Free with g_strfreev. */
+/* The options as `key`, `value` pairs for the effective configuration, those of the simulation
+ * where they are not at their defaults. Free with g_strfreev. */
 char **planner_options_list(const PlannerOptions *options);
 
-/* How plan_complete() evaluates: by the formula, or, what it does not know (groups, microbatches), by `stage`. */
+/* How plan_complete() evaluates: by the formula, or, what it does not know (groups, microbatches),
+ * by `stage`. */
 const char *plan_fidelity(const Plan *plan);
 
-/* Builds the graph, runs the planner, rounds, evaluates (analytic) and checks memory. A plan that does not fit has feasible ==
- * false; it is not an error here. *graph, if not NULL, gets the graph. */
+/* Builds the graph, runs the planner, rounds, evaluates (analytic) and checks memory. A plan that
+ * does not fit has feasible == false; it is not an error here. *graph, if not NULL, gets the graph. */
 Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error);

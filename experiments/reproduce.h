@@ -5,8 +5,9 @@
 #include "experiments/claims.h"
 #include "experiments/sweep.h"
 
-/* Names of the experiments that `what` stands for: one of experiments/NAME.yaml, all of a paper's ("hap": every name that
- * starts with hap-), or "all". KILTER_ERROR_INPUT lists the known ones. Free with g_strfreev. */
+/* Names of the experiments that `what` stands for: one of experiments/NAME.yaml, all of a paper's
+ * ("hap": every name that starts with hap-), or "all". KILTER_ERROR_INPUT lists the known ones.
+ * Free with g_strfreev. */
 char **reproduce_names(const char *what, GError **error);
 
 typedef struct {
@@ -23,8 +24,9 @@ typedef struct {
     SweepProgress progress; /* also set on failure */
 } Reproduction;
 
-/* KILTER_ERROR_INPUT also if the database holds rows of this experiment that its file does not describe any more
- * (other options, an edited cluster, another version): a figure must not mix them. */
+/* KILTER_ERROR_INPUT also if the database holds rows of this experiment that its file does not
+ * describe any more (other options, an edited cluster, another version): a figure must not mix
+ * them. */
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error);
 void reproduction_clear(Reproduction *reproduction);

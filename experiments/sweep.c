@@ -38,7 +38,8 @@ static json_t *parameters_json(const Evaluation *evaluation)
     return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
 }
 
-/* How many gates of MoE layers are computed on parts of the tokens, and how many on all of them on every device. */
+/* How many gates of MoE layers are computed on parts of the tokens, and how many on all of them on
+ * every device. */
 static json_t *gates_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -55,7 +56,8 @@ static json_t *gates_json(const Evaluation *evaluation)
     return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
 }
 
-/* Per device: name, busy and idle seconds, peak bytes; parameters; gates; if it does not fit, what the iteration would take. */
+/* Per device: name, busy and idle seconds, peak bytes; parameters; gates; if it does not fit, what
+ * the iteration would take. */
 static char *detail_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;

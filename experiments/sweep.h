@@ -1,9 +1,10 @@
 /* Sweeps: many configurations on all cores, one row each, resumable.
  *
- * Worker threads evaluate; the calling thread alone writes the store, each result as it comes, so a killed
- * sweep loses only what was in flight. What a row holds does not depend on the number of threads; the order of
- * rows may. A plan that does not fit is a row with status "oom". A configuration that fails in any other way gets no
- * row, so that the next sweep tries it again, and fails the sweep once all the others are done. */
+ * Worker threads evaluate; the calling thread alone writes the store, each result as it comes, so a
+ * killed sweep loses only what was in flight. What a row holds does not depend on the number of
+ * threads; the order of rows may. A plan that does not fit is a row with status "oom". A
+ * configuration that fails in any other way gets no row, so that the next sweep tries it again, and
+ * fails the sweep once all the others are done. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_H
 #define KILTER_EXPERIMENTS_SWEEP_H
 
@@ -20,14 +21,15 @@ typedef struct {
 
 typedef struct {
     uint32_t threads; /* 0: one a core */
-    /* Called from the calling thread after every result and several times a second; returns false to stop: no
-     * further configuration is started, those in flight are finished and written. May be NULL. */
+    /* Called from the calling thread after every result and several times a second; returns false
+     * to stop: no further configuration is started, those in flight are finished and written. May
+     * be NULL. */
     bool (*watch)(const SweepProgress *progress, void *data);
     void *data;
 } SweepOptions;
 
-/* Evaluates what the store lacks. KILTER_ERROR_FAILED, with the first reason, if configurations failed or the sweep
- * was stopped; *progress says how far it came in any case. */
+/* Evaluates what the store lacks. KILTER_ERROR_FAILED, with the first reason, if configurations
+ * failed or the sweep was stopped; *progress says how far it came in any case. */
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
                SweepProgress *progress, GError **error);
 

@@ -1,4 +1,5 @@
-/* The figure `timeline`: what each device does when, from a trace that `kilter simulate --trace` wrote. */
+/* The figure `timeline`: what each device does when, from a trace that `kilter simulate --trace`
+ * wrote. */
 #ifndef KILTER_EXPERIMENTS_TIMELINE_FIGURE_H
 #define KILTER_EXPERIMENTS_TIMELINE_FIGURE_H
 

@@ -7,11 +7,11 @@
 
 typedef struct {
     uint32_t birth; /* the instruction that makes its first value */
-    uint32_t
-        busy_until; /* the one that uses the last value in it last, in program order */
-    bool at_rest;   /* a parameter or optimizer state: alive all the time */
-    bool stays;     /* the next iteration starts from it: alive to the end */
-    bool held;      /* every GPU of a machine has all of it */
+    /* the one that uses the last value in it last, in program order */
+    uint32_t busy_until;
+    bool at_rest; /* a parameter or optimizer state: alive all the time */
+    bool stays;   /* the next iteration starts from it: alive to the end */
+    bool held;    /* every GPU of a machine has all of it */
     uint16_t group;
     TensorId tensor; /* whose part in that form is as large, */
     Form form;
@@ -36,17 +36,18 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device);
 /* Bytes of a buffer in one GPU of device i (replica * n_devices + position) of its group. */
 double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i);
 
-/* Peak bytes of one GPU of device `device`, whose instructions run in program order, and the instruction there. */
+/* Peak bytes of one GPU of device `device`, whose instructions run in program order, and the
+ * instruction there. */
 double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
                         uint32_t *instr);
 
-/* The instances that an instruction reads (at most OP_MAX_IN) and makes (at most OP_MAX_OUT). A load makes those of all
- * microbatches: the first one is given here. */
+/* The instances that an instruction reads (at most OP_MAX_IN) and makes (at most OP_MAX_OUT). A
+ * load makes those of all microbatches: the first one is given here. */
 typedef struct {
     TensorId tensor;
     Form form;
     uint16_t group;
-    uint32_t place; /* of data/batch.h */
+    uint32_t place; /* of data/program/batch.h */
 } SimInstance;
 
 uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,

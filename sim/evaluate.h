@@ -37,7 +37,8 @@ typedef struct {
     uint32_t *of;    /* [device]: number of its kind */
 } SimKinds;
 
-/* Kinds of the view's devices, all with at least one; two may be the same. Free with sim_kinds_clear. */
+/* Kinds of the view's devices, all with at least one; two may be the same. Free with
+ * sim_kinds_clear. */
 SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share);
 void sim_kinds_clear(SimKinds *kinds);
 

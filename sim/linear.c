@@ -50,7 +50,8 @@ static void gather_work(SimWork *work)
     work->inner_bytes += work->inner_bytes_sharded;
 }
 
-/* Work of an op on one microbatch. Where devices divide the batch, what grows with their part of it is sharded. */
+/* Work of an op on one microbatch. Where devices divide the batch, what grows with their part of it
+ * is sharded. */
 static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
 {
     const BatchForms *batch = build->instances->batch;
@@ -93,8 +94,9 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
                                &rule));
 }
 
-/* The price of a collective is linear in the largest share: what it costs at share 0 is
- * the stage's, what it costs more at share 1 is the term's. `inner`: the stage of what machines communicate inside. */
+/* The price of a collective is linear in the largest share: what it costs at share 0 is the
+ * stage's, what it costs more at share 1 is the term's. `inner`: the stage of what machines
+ * communicate inside. */
 static void add_collective(Build *build, uint32_t stage, uint32_t inner,
                            const Instr *instr, bool pays_latency)
 {

@@ -53,8 +53,8 @@ static bool covers(const double *a, const double *b, uint32_t width)
     return true;
 }
 
-/* Whether the row before covers row `i`, or the one after does and is larger: as memory grows and shrinks, mostly one of
- * them does. */
+/* Whether the row before covers row `i`, or the one after does and is larger: as memory grows and
+ * shrinks, mostly one of them does. */
 static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint32_t i)
 {
     const double *at = &row[(size_t)i * width];
@@ -64,8 +64,8 @@ static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint
     return i + 1 < n && covers(at + width, at, width) && !covers(at, at + width, width);
 }
 
-/* Rows that their neighbours do not cover, and of every block of them the largest number in each column. Rows of a block
- * are alike, so that few blocks have to be looked into. */
+/* Rows that their neighbours do not cover, and of every block of them the largest number in each
+ * column. Rows of a block are alike, so that few blocks have to be looked into. */
 typedef struct {
     const double *row;
     uint32_t width, n;

@@ -1,7 +1,8 @@
 /* Parts: which part of a tensor or of an op each device of a group has. Private to sim.
  *
- * The batch is cut first (data/program.h): of a tensor with parts a replica has share / microbatches in each
- * microbatch. Inside of a replica the devices divide by the form, as in an SPMD program. */
+ * The batch is cut first (data/program/program.h): of a tensor with parts a replica has share /
+ * microbatches in each microbatch. Inside of a replica the devices divide by the form, as in an
+ * SPMD program. */
 #ifndef KILTER_SIM_PARTS_H
 #define KILTER_SIM_PARTS_H
 
@@ -9,8 +10,8 @@
 
 typedef struct {
     Split key; /* no counts */
-    double *
-        share; /* [replica * n_devices + position], of the replica; of a batch split of all */
+    /* [replica * n_devices + position], of the replica; of a batch split of all */
+    double *share;
     double *replica; /* [replica]: of a batch split; NULL */
 } SimPartSplit;
 
@@ -42,8 +43,8 @@ double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, F
 double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                    uint32_t i);
 
-/* Seconds that the device at place i takes for a computation, on one microbatch. `more`: it does not reduce a parameter's
- * gradient inside of a machine, others are to add to it. */
+/* Seconds that the device at place i takes for a computation, on one microbatch. `more`: it does
+ * not reduce a parameter's gradient inside of a machine, others are to add to it. */
 double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                   const Rule *rule, uint32_t i, bool more);
 

@@ -14,15 +14,15 @@
  *     t = sum_i ( comm_i + max_j comp_ij )                                             (1)
  *     comp_ij = (R_i + sum_k S_ik B_kj) / rate_j + inner_ij                            (2)
  *
- * R, S: FLOPs that are replicated, and sharded with segment k. Where the cluster has a
- * fitted time of an op's kind (data/cluster.h), FLOPs / rate is replaced by
+ * R, S: FLOPs that are replicated, and sharded with segment k. Where the cluster has a fitted time
+ * of an op's kind (data/cluster/cluster.h), FLOPs / rate is replaced by
  *
  *     stretch overhead + (FLOPs / rate_kind + bytes / bandwidth_kind) rate_type / rate_j
  *
- * with the bytes of the op's operands: those of a sharded operand count as S, the others
- * as R. Where the kind has waves, the overhead holds the empty part of the last one; a
- * device that sums over its share only has as much less of it. One collective on V bytes over n devices, with latency a and bandwidth w of its
- * kind (and, where they were fitted by size, of V):
+ * with the bytes of the op's operands: those of a sharded operand count as S, the others as R.
+ * Where the kind has waves, the overhead holds the empty part of the last one; a device that sums
+ * over its share only has as much less of it. One collective on V bytes over n devices, with
+ * latency a and bandwidth w of its kind (and, where they were fitted by size, of V):
  *
  *     all-reduce                      a + 2 (n-1)/n V / w
  *     all-gather, reduce-scatter      a + (n-1) max_j(B_j) V / w   (padded to the largest)
@@ -30,14 +30,14 @@
  *     all-to-all                      a + max_j(B_j) (n-1)/n V / w   (source, destination)
  *     slice, keep, pad                0
  *
- * Stages: a priced collective that comes after a computation opens the next stage. Loads,
- * slice, keep and pad cost nothing, open no stage and end no step. Collectives of one
- * step add up. With buckets, all-reduces of parameter gradients that follow one another
- * in a step, no other priced collective between them, fill buckets in program order and
- * pay `a` once a bucket; one larger than a bucket has its own.
+ * Stages: a priced collective that comes after a computation opens the next stage. Loads, slice,
+ * keep and pad cost nothing, open no stage and end no step. Collectives of one step add up. With
+ * buckets, all-reduces of parameter gradients that follow one another in a step, no other priced
+ * collective between them, fill buckets in program order and pay `a` once a bucket; one larger than
+ * a bucket has its own.
  *
- * A device that is a machine of g GPUs adds inner communication over its own link (a_in,
- * w_in) to comp, HAP Sec. 6:
+ * A device that is a machine of g GPUs adds inner communication over its own link (a_in, w_in) to
+ * comp, HAP Sec. 6:
  *
  *     inner_ij = sum over messages of ( a_in + (g-1)/g bytes / w_in )                  (3)
  *
@@ -48,31 +48,30 @@
  *     one on a parameter's gradient                   none
  *     one on anything else                            gather before, scatter after
  *
- * `bytes` are the device's own: of a sharded tensor its share (of an all-to-all the share
- * after it, for both messages). The inner communication of a step's collectives counts as
- * computation of the stage that they open. Contributions to the gradient of a parameter
- * with several consumers count as its gradient, but only their sum is reduced.
+ * `bytes` are the device's own: of a sharded tensor its share (of an all-to-all the share after it,
+ * for both messages). The inner communication of a step's collectives counts as computation of the
+ * stage that they open. Contributions to the gradient of a parameter with several consumers count
+ * as its gradient, but only their sum is reduced.
  *
  * One device (n = 1): collectives are free; its inner communication is not.
  *
- * Launches. The host of a device launches what it runs, one after the other in program
- * order, and does not wait for the device: with l_i the launch time of instruction i
- * (data/cluster.h), h_i when its launch has ended and e_i when it has ended itself,
+ * Launches. The host of a device launches what it runs, one after the other in program order, and
+ * does not wait for the device: with l_i the launch time of instruction i (data/cluster/cluster.h),
+ * h_i when its launch has ended and e_i when it has ended itself,
  *
  *     h_i = h_(i-1) + l_i,   e_i = max(h_i, when the device and its operands are ready) + t_i
  *
- * A long op hides the launches of those after it; n short ones take n l. Views are not
- * launched, a bucket is launched once. Collectives are launched on all their devices,
- * transfers where they are sent and where they are received. An iteration begins with the
- * first launch, as the host has waited for the end of the one before. `stage` and `flow`
- * do this; `analytic`, SimLinear and all that searches and balances with them leave the
- * launches out: where they take time theirs is a lower bound of that of `stage`.
- * A stretched device has the same host. With host=waits (as in Megatron-LM, which
- * synchronizes after each receive) the launch of a computation on what was sent comes when
- * the transfer has ended: launches of pipeline stages no longer hide behind one another.
+ * A long op hides the launches of those after it; n short ones take n l. Views are not launched, a
+ * bucket is launched once. Collectives are launched on all their devices, transfers where they are
+ * sent and where they are received. An iteration begins with the first launch, as the host has
+ * waited for the end of the one before. `stage` and `flow` do this; `analytic`, SimLinear and all
+ * that searches and balances with them leave the launches out: where they take time theirs is a
+ * lower bound of that of `stage`. A stretched device has the same host. With host=waits (as in
+ * Megatron-LM, which synchronizes after each receive) the launch of a computation on what was sent
+ * comes when the transfer has ended: launches of pipeline stages no longer hide behind one another.
  *
- * Memory. A value (one making of an instance) is alive from the instruction that makes it
- * to its last use, both included, in a buffer of its own, but
+ * Memory. A value (one making of an instance) is alive from the instruction that makes it to its
+ * last use, both included, in a buffer of its own, but
  *
  *   - a parameter or optimizer state lies at rest: it lives through the whole iteration;
  *   - an updated value takes the buffer of the old value in its form once that is used no
@@ -85,10 +84,10 @@
  *
  * Padding and buckets take no memory.
  *
- * In the `flow` fidelity a buffer is alive from the start of the instruction that makes
- * it until all instructions that use it have ended, whenever the streams run them. An
- * instruction that takes no time runs with the next one that does, or with the first one
- * that uses what it makes if that is earlier. */
+ * In the `flow` fidelity a buffer is alive from the start of the instruction that makes it until
+ * all instructions that use it have ended, whenever the streams run them. An instruction that takes
+ * no time runs with the next one that does, or with the first one that uses what it makes if that
+ * is earlier. */
 #ifndef KILTER_SIM_SIM_H
 #define KILTER_SIM_SIM_H
 
@@ -110,7 +109,7 @@ typedef struct {
 } SimFitted;
 
 /* Work that one instruction gives every device: fixed + sharded * share, of FLOPs and of
- * inner bytes; of a timed graph (data/graph.h) given seconds instead of FLOPs. */
+ * inner bytes; of a timed graph (data/graph/graph.h) given seconds instead of FLOPs. */
 typedef struct {
     double seconds;
     double flops, flops_sharded;
@@ -160,18 +159,18 @@ typedef struct {
     SimStage *stage;
     SimSplit *split; /* sorted by (segment, units) */
     double *flops; /* [stage * n_splits + split], FLOPs that the split's shares divide */
-    double
-        *fitted[CLUSTER_MAX_FITTED]; /* likewise, as devices of fitted types count them */
-    double *inner_bytes;             /* likewise */
-    SimTerm *term;                   /* sorted by stage */
+    /* likewise, as devices of fitted types count them */
+    double *fitted[CLUSTER_MAX_FITTED];
+    double *inner_bytes; /* likewise */
+    SimTerm *term;       /* sorted by stage */
 } SimLinear;
 
-/* `segment`: of each op (NULL: all 0); instances go by plan_segments(). The program must have passed program_check, be of
- * one group, and its batch can be cut if it has microbatches.
+/* `segment`: of each op (NULL: all 0); instances go by plan_segments(). The program must have
+ * passed program_check, be of one group, and its batch can be cut if it has microbatches.
  *
- * The stages of a program whose microbatches take turns (below) are not one after the other: those that join form a turn
- * with the stage before. Its communication is one chain, its computation another one on each device that waits, before
- * stage i, for the communication of stages up to i:
+ * The stages of a program whose microbatches take turns (below) are not one after the other: those
+ * that join form a turn with the stage before. Its communication is one chain, its computation
+ * another one on each device that waits, before stage i, for the communication of stages up to i:
  *
  *     turn = max over devices j, stages i of ( sum of comm_k, k <= i  +  comp_ij  +  sum of comp_kj, k > i, k not beside ) (4)
  *
@@ -214,15 +213,17 @@ typedef struct {
     double comm_s[2], comp_s[2];
 } SimDuplexStage;
 
-/* Time of two microbatches that take turns (HiDup Sec. 3, Eq. 4 and 5): while the first one computes its stage i the
- * second one communicates for its stage i, then the second computes and the first communicates for its stage i + 1. With
- * psi the time up to a stage and -phi the second microbatch's computation in it,
+/* Time of two microbatches that take turns (HiDup Sec. 3, Eq. 4 and 5): while the first one
+ * computes its stage i the second one communicates for its stage i, then the second computes and
+ * the first communicates for its stage i + 1. With psi the time up to a stage and -phi the second
+ * microbatch's computation in it,
  *
  *     phi_i = -comp2_i                                                                      (4)
  *     psi_i = psi_(i-1) + phi_(i-1) + max(-phi_(i-1), comm1_i) + max(comm2_i, comp1_i) - phi_i   (5)
  *
- * In the paper both microbatches have the same times. They differ where one of them communicates for both: what gathers a
- * parameter for the first one serves the second too, and gradients are summed before they are synchronized. */
+ * In the paper both microbatches have the same times. They differ where one of them communicates
+ * for both: what gathers a parameter for the first one serves the second too, and gradients are
+ * summed before they are synchronized. */
 double sim_duplex_time(uint32_t n_stages, const SimDuplexStage *stage);
 
 /* --- memory --- */

@@ -1,12 +1,14 @@
-/* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's. A computation waits for
- * its launch and advances its device's, a collective waits for those of all its devices and advances them; what is transferred starts when its sender has it, one after the other between two
- * groups, and only who uses it waits for it. In an SPMD program a collective is a barrier of all devices, and the time
- * that of `analytic`.
+/* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's.
+ * A computation waits for its launch and advances its device's, a collective waits for those of all
+ * its devices and advances them; what is transferred starts when its sender has it, one after the
+ * other between two groups, and only who uses it waits for it. In an SPMD program a collective is a
+ * barrier of all devices, and the time that of `analytic`.
  *
- * In a program of one group whose microbatches take turns, communication overlaps the other microbatch's computation:
- * in place of the clocks there are turns, each a step of collectives and the computations after it of one microbatch,
- * beside one another unless one follows from the other (sim/turns.h). A turn begins when the one before has ended on all
- * devices, so that the time is that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
+ * In a program of one group whose microbatches take turns, communication overlaps the other
+ * microbatch's computation: in place of the clocks there are turns, each a step of collectives and
+ * the computations after it of one microbatch, beside one another unless one follows from the other
+ * (sim/turns.h). A turn begins when the one before has ended on all devices, so that the time is
+ * that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
 #include <math.h>
 
 #include "sim/flow/task.h"
@@ -15,9 +17,9 @@
 typedef struct {
     const SimTasks *tasks;
     SimTimeline *timeline;
-    uint32_t *
-        last; /* [lane]: the last task that advanced its clock, or SIM_NO_TASK. In turns then: the last collective; [lane]: the
-                 last inner communication */
+    /* [lane]: the last task that advanced its clock, or SIM_NO_TASK. In turns then: the last
+     * collective; [lane]: the last inner communication */
+    uint32_t *last;
     uint32_t *launched; /* [lane]: the last launch */
 } Clocks;
 
@@ -80,8 +82,9 @@ typedef struct {
     uint32_t first, before;
 } Turn;
 
-/* Collectives come one after another, and so do computations of a lane and what its machine communicates inside. That
- * follows all collectives; computations of the turn that follow from it follow all of it. */
+/* Collectives come one after another, and so do computations of a lane and what its machine
+ * communicates inside. That follows all collectives; computations of the turn that follow from it
+ * follow all of it. */
 static void run_in_turn(Clocks *c, const Program *program, uint32_t id, Turn turn)
 {
     const SimTask *task = &c->tasks->task[id];

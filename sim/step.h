@@ -22,8 +22,8 @@ static inline bool sim_is_priced(Collective kind)
     return kind < COLLECTIVE_SLICE;
 }
 
-/* sim_work_op on a part of the batch, where `form` says which operands have parts (data/batch.h; NULL: none has, `part` is
- * not used). */
+/* sim_work_op on a part of the batch, where `form` says which operands have parts
+ * (data/program/batch.h; NULL: none has, `part` is not used). */
 void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                    const Form *form, double part, SimWork *work);
 

@@ -299,7 +299,8 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
     return number;
 }
 
-/* Adds a group's teams of one kind; *of gets [index of lane]: which. Returns the number of each set's team. */
+/* Adds a group's teams of one kind; *of gets [index of lane]: which. Returns the number of each
+ * set's team. */
 static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool across,
                            uint32_t *first, uint32_t *n_teams, uint32_t **of)
 {

@@ -1,11 +1,14 @@
-/* Lanes and teams: who does the same at the same time, and who communicates with whom. Private to sim.
+/* Lanes and teams: who does the same at the same time, and who communicates with whom. Private to
+ * sim.
  *
- * A lane is a set of devices that do the same at the same time. Two devices share a lane when they have the same speed, the
- * same inner link, the same places in groups and the same shares there, and when the replicas that they belong to, the
- * devices at their position of the other replicas, and those that send to them are alike as well.
+ * A lane is a set of devices that do the same at the same time. Two devices share a lane when they
+ * have the same speed, the same inner link, the same places in groups and the same shares there,
+ * and when the replicas that they belong to, the devices at their position of the other replicas,
+ * and those that send to them are alike as well.
  *
- * A team is a set of lanes that communicate: replicas of a group that are alike (inside), or all replicas at positions that
- * are alike (across). Its sets of devices do the same collective at the same time. */
+ * A team is a set of lanes that communicate: replicas of a group that are alike (inside), or all
+ * replicas at positions that are alike (across). Its sets of devices do the same collective at the
+ * same time. */
 #ifndef KILTER_SIM_TEAM_H
 #define KILTER_SIM_TEAM_H
 
@@ -41,8 +44,8 @@ typedef struct {
     SimTeam *team;
 } SimTeams;
 
-/* The line that prices a collective on that many bytes in every set of a team. A ring enters and leaves each machine once;
- * in an all-to-all all devices send. */
+/* The line that prices a collective on that many bytes in every set of a team. A ring enters and
+ * leaves each machine once; in an all-to-all all devices send. */
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
                        double bytes);
 

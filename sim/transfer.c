@@ -68,8 +68,8 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
 
 /* --- devices --- */
 
-/* Which part of a microbatch, and which part along the dim that its form cuts, each device of a group has:
- * [replica * n_devices + position]. */
+/* Which part of a microbatch, and which part along the dim that its form cuts, each device of a
+ * group has: [replica * n_devices + position]. */
 typedef struct {
     Range *batch, *inner;
 } Held;

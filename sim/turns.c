@@ -32,7 +32,8 @@ uint32_t *sim_turns(const Program *program)
 
 enum { AFTER_INNER = UINT32_MAX };
 
-/* Who made an instance: a collective of a turn, its place there from 1, or AFTER_INNER; 0 for anything else. */
+/* Who made an instance: a collective of a turn, its place there from 1, or AFTER_INNER; 0 for
+ * anything else. */
 typedef struct {
     uint32_t turn, place;
 } Maker;
@@ -43,8 +44,8 @@ typedef struct {
     const ClusterView *view;
     const Instances *instances;
     uint32_t *turn;
-    uint32_t *
-        place; /* [instr]: of a collective its place; of a computation the last one that it waits for */
+    /* [instr]: of a collective its place; of a computation the last one that it waits for */
+    uint32_t *place;
 } Walk;
 
 static bool is_collective(const Instr *instr)
@@ -134,8 +135,9 @@ static uint32_t take_collectives(const Walk *w, uint32_t first, uint32_t end,
     return n;
 }
 
-/* A stage for the computations that wait for the same collective, with the collectives up to it; one for the other
- * collectives and what machines communicate inside; one for the computations that wait for that. */
+/* A stage for the computations that wait for the same collective, with the collectives up to it;
+ * one for the other collectives and what machines communicate inside; one for the computations that
+ * wait for that. */
 static void add_turn(const Walk *w, uint32_t first, uint32_t end, SimTurnStages *to)
 {
     const uint32_t before = to->stages->len;

@@ -36,8 +36,8 @@ static void operand_bytes(const Graph *graph, const Op *op, const Rule *rule,
     }
 }
 
-/* The part of the last wave that is empty (data/cluster.h). Where the device sums over a part only, the wave is as much
- * shorter. */
+/* The part of the last wave that is empty (data/cluster/cluster.h). Where the device sums over a
+ * part only, the wave is as much shorter. */
 static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
                      const Rule *rule, const Form *batch, double part,
                      const SimWork *work, SimFitted *fitted)

@@ -6,12 +6,12 @@
 
 typedef struct {
     Rule *rule; /* [op] */
-    bool *
-        deferred; /* [op]: a backward op that runs after the contributions' conversions */
-    Form *
-        gradient; /* [tensor]: of an activation, the form its gradient is accumulated in */
-    Form *
-        rest; /* [tensor]: of a parameter or optimizer state, the form it lies in between iterations */
+    /* [op]: a backward op that runs after the contributions' conversions */
+    bool *deferred;
+    /* [tensor]: of an activation, the form its gradient is accumulated in */
+    Form *gradient;
+    /* [tensor]: of a parameter or optimizer state, the form it lies in between iterations */
+    Form *rest;
 } Assignment;
 
 void assignment_init(Assignment *assignment, const Graph *graph);
@@ -21,7 +21,8 @@ void assignment_clear(Assignment *assignment);
 enum { MAX_BACKWARD = 4 };
 uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 
-/* Where a parameter and its optimizer states rest and where the update runs, given what the ops need of it. */
+/* Where a parameter and its optimizer states rest and where the update runs, given what the ops
+ * need of it. */
 typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
     bool closes;       /* some gradient or updated value is communicated */
@@ -39,7 +40,8 @@ typedef struct {
     Step step;
 } KnownStep;
 
-/* What plans of a parameter take that does not depend on who reads it, filled as it is asked for. Start from zero. */
+/* What plans of a parameter take that does not depend on who reads it, filled as it is asked for.
+ * Start from zero. */
 typedef struct {
     KnownStep gradient[FORM_MAX][FORM_MAX]; /* from the form made to that of the update */
     KnownStep next[FORM_MAX][FORM_MAX];     /* updated values, from the update to rest */
@@ -47,14 +49,15 @@ typedef struct {
     Times update[FORM_MAX]; /* work of it, by its form */
 } ParameterPrices;
 
-/* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where the shard lives;
- * replicated with a sharded update (ZeRO). `read`: forms that ops read; `kept`: those of them that backward ops read;
- * `made`: the form its gradient is made in. `prices`: the parameter's, of this pricer. */
+/* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where
+ * the shard lives; replicated with a sharded update (ZeRO). `read`: forms that ops read; `kept`:
+ * those of them that backward ops read; `made`: the form its gradient is made in. `prices`: the
+ * parameter's, of this pricer. */
 GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
                         FormSet read, FormSet kept, Form made);
 
-/* Charge for the memory of a parameter at rest and in the other forms that the backward reads, its optimizer states and its
- * gradient as it is made. */
+/* Charge for the memory of a parameter at rest and in the other forms that the backward reads, its
+ * optimizer states and its gradient as it is made. */
 double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet kept,
                              Form made, const ParameterPlan *plan);
 
@@ -62,7 +65,8 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
 void parameter_plan_apply(const Graph *graph, TensorId parameter,
                           const ParameterPlan *plan, Assignment *assignment);
 
-/* The program of an assignment; see synth/synth.h for the order. KILTER_ERROR_FAILED if a form cannot be reached. */
+/* The program of an assignment; see synth/synth.h for the order. KILTER_ERROR_FAILED if a form
+ * cannot be reached. */
 Program *synth_emit(const Pricer *pricer, const Assignment *assignment, GError **error);
 
 /* Evaluates a program at fractional ratios (one segment) with the analytic model. */

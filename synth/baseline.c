@@ -1,9 +1,9 @@
 /* Assignments of known strategies: each op and its backward ops are sharded along one loop.
  *
- * Which loop follows from where it occurs. A weight is a parameter with a loop that no other factor of its op has; such a
- * loop makes columns (features, heads, channels, vocabulary). A loop of the weight that all operands have counts experts.
- * A column-parallel op leaves its output cut if every way from it leads, through ops that take it so, to an op that sums
- * over the cut dim: by rows. */
+ * Which loop follows from where it occurs. A weight is a parameter with a loop that no other factor
+ * of its op has; such a loop makes columns (features, heads, channels, vocabulary). A loop of the
+ * weight that all operands have counts experts. A column-parallel op leaves its output cut if every
+ * way from it leads, through ops that take it so, to an op that sums over the cut dim: by rows. */
 #include "synth/assignment.h"
 
 #include <string.h>
@@ -66,8 +66,8 @@ static bool rule_over_weight(const Graph *graph, OpId id, bool experts, Rule *ru
     return false;
 }
 
-/* Whether a rule keeps parameters whole and reads activations in the forms `held`; inputs of the graph may come in any
- * form, but the first one cut along its first dim. */
+/* Whether a rule keeps parameters whole and reads activations in the forms `held`; inputs of the
+ * graph may come in any form, but the first one cut along its first dim. */
 static bool follows(const Graph *graph, const Op *op, const Rule *rule, const Form *held,
                     bool batch)
 {
@@ -133,7 +133,8 @@ static Form dual(Form form)
     return form == FORM_REDUCE ? FORM_IDENTITY : form;
 }
 
-/* Forms of input `i`, the op's only activation, in which the op can take it cut so that the cut ends in partial sums. */
+/* Forms of input `i`, the op's only activation, in which the op can take it cut so that the cut
+ * ends in partial sums. */
 static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
                               const FormSet *absorbed)
 {
@@ -167,7 +168,8 @@ static FormSet *find_absorbed(const Graph *graph, OpId loss)
     return absorbed;
 }
 
-/* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops that come after. */
+/* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops
+ * that come after. */
 static void assign_tensor_parallel(const Graph *graph, OpId loss, Form *held,
                                    Assignment *a)
 {
@@ -200,7 +202,8 @@ static Form widest(const Graph *graph, TensorId parameter)
                                                                : FORM_IDENTITY;
 }
 
-/* Form that forward op `op` holds `tensor` in under `rule`, also where that is an output's gradient. */
+/* Form that forward op `op` holds `tensor` in under `rule`, also where that is an output's
+ * gradient. */
 static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
                        TensorId tensor, Form *form)
 {
@@ -218,8 +221,8 @@ static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
     return false;
 }
 
-/* The rule of a backward op that reads everything in the forms that forward op `op` holds it in: sharded if the forward
- * is and there is such a rule. */
+/* The rule of a backward op that reads everything in the forms that forward op `op` holds it in:
+ * sharded if the forward is and there is such a rule. */
 static bool matching_rule(const Graph *graph, const Op *op, const Rule *forward,
                           OpId backward, Rule *rule)
 {

@@ -1,4 +1,5 @@
-/* From an assignment to a program: loads, conversions, computations in the order that synth/synth.h states. */
+/* From an assignment to a program: loads, conversions, computations in the order that synth/synth.h
+ * states. */
 #include "synth/assignment.h"
 
 typedef struct {
@@ -32,8 +33,8 @@ static void reach(Emitter *e, TensorId tensor, FormSet wanted)
         e->stuck = tensor;
 }
 
-/* An input comes in the form it is read in, or as a replica if there are several (slices of it are free); parameters and
- * optimizer states come in their form at rest. */
+/* An input comes in the form it is read in, or as a replica if there are several (slices of it are
+ * free); parameters and optimizer states come in their form at rest. */
 static void emit_loads(Emitter *e)
 {
     for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
@@ -95,8 +96,8 @@ static void save_slices(Emitter *e, OpId id)
         save_slice(e, op->out[o], reads_of(e, n, backward, op->out[o]));
 }
 
-/* One step for everything that the backward ops of `id` read, their computations, one step for its contributions; then what
- * was deferred, and sums. */
+/* One step for everything that the backward ops of `id` read, their computations, one step for its
+ * contributions; then what was deferred, and sums. */
 static void emit_backward(Emitter *e, OpId id)
 {
     const Op *op = graph_get_op(e->graph, id);

@@ -1,4 +1,5 @@
-/* Pins as masks of forms (private to synth; their meaning is in synth/synth.h). Without pins (NULL) everything is allowed. */
+/* Pins as masks of forms (private to synth; their meaning is in synth/synth.h). Without pins (NULL)
+ * everything is allowed. */
 #ifndef KILTER_SYNTH_PINS_H
 #define KILTER_SYNTH_PINS_H
 

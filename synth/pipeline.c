@@ -143,8 +143,8 @@ static uint32_t stage_of_op(const Builder *b, const uint32_t *home, OpId id)
     return op->pass == PASS_UPDATE ? home[op->in[0]] : b->pipeline->stage[op->of];
 }
 
-/* Stages of all instructions: a conversion is made where its result is first used, one of partial sums and one that nobody
- * uses where its operand is made. */
+/* Stages of all instructions: a conversion is made where its result is first used, one of partial
+ * sums and one that nobody uses where its operand is made. */
 static void find_stages(Builder *b)
 {
     const Program *inner = b->inner;
@@ -380,7 +380,8 @@ static void emit_late(Builder *b)
 
 /* --- the schedule --- */
 
-/* Whether all that a step needs has run; done[stage * n_microbatches + microbatch]: forward 1, backward 2. */
+/* Whether all that a step needs has run; done[stage * n_microbatches + microbatch]: forward 1,
+ * backward 2. */
 static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step)
 {
     const uint8_t *mine = &done[step.stage * p->n_microbatches + step.microbatch];

@@ -29,23 +29,24 @@ typedef struct {
     bool backward;
 } SynthStep;
 
-/* The steps of group `group` (SynthStep), each stage forward and backward on each microbatch once. Free with
- * g_array_unref. KILTER_ERROR_INPUT if the schedule does not do these numbers; n_stages is a multiple of n_groups. */
+/* The steps of group `group` (SynthStep), each stage forward and backward on each microbatch once.
+ * Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not do these numbers; n_stages
+ * is a multiple of n_groups. */
 GArray *synth_schedule(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                        uint32_t n_microbatches, uint32_t group, GError **error);
 
 typedef struct {
     uint32_t n_stages, n_microbatches;
-    const uint16_t
-        *stage; /* [op]; of forward ops, not falling along the edges of the graph */
+    /* [op]; of forward ops, not falling along the edges of the graph */
+    const uint16_t *stage;
     uint32_t n_groups;
     const DeviceGroup *group;
     SynthSchedule schedule;
     bool recompute; /* run a stage's forward again right before its backward */
 } SynthPipeline;
 
-/* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the stages do not fit; the
- * result has passed program_check. */
+/* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the
+ * stages do not fit; the result has passed program_check. */
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
 

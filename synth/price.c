@@ -101,7 +101,8 @@ static TensorId buffer_of(const Graph *graph, TensorId tensor)
     return tensor;
 }
 
-/* Marks `op` as the one that pays for `tensor` if its backward reads it and its buffer is not paid for yet. */
+/* Marks `op` as the one that pays for `tensor` if its backward reads it and its buffer is not paid
+ * for yet. */
 static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward,
                        TensorId tensor, bool *paid)
 {
@@ -278,7 +279,8 @@ static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
     return true;
 }
 
-/* The mean over the union's devices, weighted by speed, of what one of them takes; never more than the slowest takes. */
+/* The mean over the union's devices, weighted by speed, of what one of them takes; never more than
+ * the slowest takes. */
 static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 {
     Coefficients sum = {0};

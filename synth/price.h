@@ -1,8 +1,9 @@
 /* Pricing conversions and computations at fixed ratios (private to synth).
  *
- * Under the stage cost a computation is not one number: the open stage's maximum over devices is only known when it
- * closes. So work is kept as a vector of seconds, one entry a device class: devices of equal speed and share are one
- * class, and a class that another one exceeds in every coefficient can never be the maximum and is left out. */
+ * Under the stage cost a computation is not one number: the open stage's maximum over devices is
+ * only known when it closes. So work is kept as a vector of seconds, one entry a device class:
+ * devices of equal speed and share are one class, and a class that another one exceeds in every
+ * coefficient can never be the maximum and is left out. */
 #ifndef KILTER_SYNTH_PRICE_H
 #define KILTER_SYNTH_PRICE_H
 
@@ -23,16 +24,16 @@ typedef struct {
 
 typedef uint8_t FormSet; /* bit f: form f */
 
-/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner byte, an inner message, a
- * second of fitted overhead; FLOPs as Device.fitted counts them. */
+/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner
+ * byte, an inner message, a second of fitted overhead; FLOPs as Device.fitted counts them. */
 enum { COEFFICIENTS = 6 };
 typedef struct {
     uint32_t fitted;
     double c[COEFFICIENTS];
 } Coefficients;
 
-/* Cheapest conversions between all forms of a tensor: one collective, or two, as where a shard is padded with zeros (free) to
- * be all-reduced, or partial sums are reduce-scattered and gathered. */
+/* Cheapest conversions between all forms of a tensor: one collective, or two, as where a shard is
+ * padded with zeros (free) to be all-reduced, or partial sums are reduce-scattered and gathered. */
 typedef struct {
     bool can;
     Form via;              /* between two collectives; FORM_MAX: there is one */
@@ -58,8 +59,9 @@ typedef struct {
     GHashTable
         *alike; /* Conversions: tensors of equal bytes, roles and forms share them */
     double max_share;
-    double
-        part; /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time */
+    /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time
+     * */
+    double part;
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
     bool charges;  /* memory is charged for */
@@ -76,9 +78,9 @@ typedef struct {
 /* memory_s: as in SynthOptions. */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s);
-/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time at any of them. Sharded
- * work is at least lo_j of it on device j, and on a union of devices, at the union's speed, at least what the others
- * cannot take; sharded bytes lie where they cost least. */
+/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time
+ * at any of them. Sharded work is at least lo_j of it on device j, and on a union of devices, at
+ * the union's speed, at least what the others cannot take; sharded bytes lie where they cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, const double *memory_s);
 void pricer_clear(Pricer *pricer);
@@ -122,7 +124,8 @@ static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
         sum->s[h] += a->s[h];
 }
 
-/* Whether what a backward op makes takes memory beside the gradient that it reads: it may not take its place. */
+/* Whether what a backward op makes takes memory beside the gradient that it reads: it may not take
+ * its place. */
 bool price_makes_beside(const Graph *graph, OpId backward);
 
 /* Whether a tensor may be held in a form: sharded dims need units > 1. */
@@ -130,9 +133,10 @@ bool price_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* All forms that it may be held in. */
 FormSet price_forms(const Graph *graph, TensorId tensor);
 
-/* Conversions until all of `wanted` are held, Identity first (from it the others are free), each from the form it is cheapest
- * from; what lies between two collectives is held too. Calls `each`, if not NULL, for
- * every conversion in order; adds their price to `step`. False if some form cannot be reached. */
+/* Conversions until all of `wanted` are held, Identity first (from it the others are free), each
+ * from the form it is cheapest from; what lies between two collectives is held too. Calls `each`,
+ * if not NULL, for every conversion in order; adds their price to `step`. False if some form cannot
+ * be reached. */
 typedef void (*PriceEach)(Collective kind, TensorId tensor, Form from, Form to,
                           void *data);
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,

@@ -82,8 +82,8 @@ static inline void test_no_error(const GError *error, const char *file, int line
 
 #define assert_no_error(error) test_no_error((error), __FILE__, __LINE__)
 
-/* Path of a file below the reference data ($KILTER_SHARED, else ../shared beside the source), or NULL after
- * saying that it is absent. Lives until the test program ends. */
+/* Path of a file below the reference data ($KILTER_SHARED, else ../shared beside the source), or
+ * NULL after saying that it is absent. Lives until the test program ends. */
 static inline const char *test_shared(const char *relative)
 {
     const char *root = g_getenv("KILTER_SHARED");

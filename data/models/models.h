@@ -2,16 +2,16 @@
 #ifndef KILTER_DATA_MODELS_H
 #define KILTER_DATA_MODELS_H
 
-#include "data/graph.h"
-#include "data/units.h"
+#include "data/graph/graph.h"
+#include "data/text/units.h"
 
 typedef struct {
     const char *key;
     double value;    /* default, then the resolved value */
     double min, max; /* accepted range */
     bool integer;
-    const char *
-        unit; /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
+    /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
+    const char *unit;
     Quantity quantity;
 } ModelParam;
 

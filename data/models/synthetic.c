@@ -1,8 +1,9 @@
-/* A workload by its durations: `layers` layers in a row, each with a forward time, a backward time and a gradient of so
- * many bytes, which is ready when its layer's backward ends. The loss and the updates take no time.
+/* A workload by its durations: `layers` layers in a row, each with a forward time, a backward time
+ * and a gradient of so many bytes, which is ready when its layer's backward ends. The loss and the
+ * updates take no time.
  *
- * A layer adds its parameter to each sample, so that the gradient is a sum over the batch: the smallest layer that data
- * parallelism treats like any other. */
+ * A layer adds its parameter to each sample, so that the gradient is a sum over the batch: the
+ * smallest layer that data parallelism treats like any other. */
 #include "data/models/models.h"
 
 TensorId model_synthetic(Graph *graph, const ModelParams *params)

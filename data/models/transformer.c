@@ -1,6 +1,6 @@
 /* Transformer models: ViT (Dosovitskiy et al. 2020) and BERT (Devlin et al. 2018), also with
- * mixture-of-experts layers: GShard's (Lepikhin et al. 2020) and Switch Transformer's (Fedus et al. 2021). Layers are
- * post-norm encoder layers, as in the benchmarks of HAP and HiDup. */
+ * mixture-of-experts layers: GShard's (Lepikhin et al. 2020) and Switch Transformer's (Fedus et al.
+ * 2021). Layers are post-norm encoder layers, as in the benchmarks of HAP and HiDup. */
 #include "data/models/models.h"
 
 #include <math.h>
@@ -83,7 +83,8 @@ TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
     return transformer_residual(layer, "ffn", x, y);
 }
 
-/* Slots an expert has for one sequence of `seq` tokens: top-2 routing sends two copies of each (GShard Sec. 2.2). */
+/* Slots an expert has for one sequence of `seq` tokens: top-2 routing sends two copies of each
+ * (GShard Sec. 2.2). */
 static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t seq)
 {
     const double copies = gate == OP_GATE_TOP2 ? 2 : 1;
@@ -125,7 +126,8 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
                     (TensorId[]){y, weights}, NULL);
 }
 
-/* Encoder layers; with a gate every `moe_every`-th has experts in place of the feed-forward network. */
+/* Encoder layers; with a gate every `moe_every`-th has experts in place of the feed-forward
+ * network. */
 static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpKind gate)
 {
     const uint32_t moe_every = gate == OP_KINDS ? 0 : model_size(params, "moe_every");

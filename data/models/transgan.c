@@ -1,10 +1,11 @@
-/* The generator of TransGAN (Jiang et al. 2021) as AMP trains it (NeurIPS'22, Sec. 4.3): `layers` transformer layers
- * that are wide, then as many that are narrow.
+/* The generator of TransGAN (Jiang et al. 2021) as AMP trains it (NeurIPS'22, Sec. 4.3): `layers`
+ * transformer layers that are wide, then as many that are narrow.
  *
- * Noise becomes bottom x bottom tokens of channels * windows * group (16 * 4 * 16 = 1024). After the wide layers each token
- * is unfolded (pixel shuffle) into `windows` windows of `group` tokens of `channels`, and each token of a window is
- * interpolated to `upsample`: 324 windows of 256 tokens of 16, an image of 288 x 288. The narrow layers attend within a
- * window. A cross-entropy over the three colours stands for the discriminator's loss. */
+ * Noise becomes bottom x bottom tokens of channels * windows * group (16 * 4 * 16 = 1024). After
+ * the wide layers each token is unfolded (pixel shuffle) into `windows` windows of `group` tokens
+ * of `channels`, and each token of a window is interpolated to `upsample`: 324 windows of 256
+ * tokens of 16, an image of 288 x 288. The narrow layers attend within a window. A cross-entropy
+ * over the three colours stands for the discriminator's loss. */
 #include "data/models/models.h"
 
 enum { COLOURS = 3 };
@@ -36,7 +37,8 @@ static TensorId add_positions(Graph *graph, const char *name, TensorId x)
                     NULL);
 }
 
-/* [batch, tokens, hidden] -> [batch * tokens * windows, group * upsample, channels]. The interpolation is a constant matrix. */
+/* [batch, tokens, hidden] -> [batch * tokens * windows, group * upsample, channels]. The
+ * interpolation is a constant matrix. */
 static TensorId upsample(Graph *graph, const ModelParams *params, TensorId x)
 {
     const Tensor in = *graph_tensor(graph, x);

@@ -1,5 +1,6 @@
-/* VGG19 (Simonyan and Zisserman 2015, configuration E) on CIFAR-10 shapes: 16 convolutions of 3x3, pooled to 7x7, and
- * three fully connected layers, as torchvision builds it. `width` is the first stage's channel count. */
+/* VGG19 (Simonyan and Zisserman 2015, configuration E) on CIFAR-10 shapes: 16 convolutions of 3x3,
+ * pooled to 7x7, and three fully connected layers, as torchvision builds it. `width` is the first
+ * stage's channel count. */
 #include "data/models/models.h"
 
 static TensorId conv(Graph *graph, const char *name, TensorId x, uint32_t channels)

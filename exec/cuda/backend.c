@@ -1,5 +1,5 @@
-/* The CUDA backend: a GPU a rank and NCCL between them, or, for numbers only, all ranks on one GPU (or on none) with copies in
- * its memory in NCCL's place.
+/* The CUDA backend: a GPU a rank and NCCL between them, or, for numbers only, all ranks on one GPU
+ * (or on none) with copies in its memory in NCCL's place.
  *
  *     all_gather              one ncclAllGather of blocks padded to the largest shard
  *     grouped_all_gather      an ncclBroadcast of the exact shard from each rank, in one group
@@ -7,8 +7,9 @@
  *     grouped_reduce_scatter  an ncclReduce of the exact shard to each rank, in one group
  *     all_to_all              ncclSend and ncclRecv of exact blocks
  *
- * A GPU has a stream for computation and one for communication. An exchange waits for the computation asked for so far; what
- * uses its result waits for it. One process holds all GPUs of a node; with MPI there may be several nodes. */
+ * A GPU has a stream for computation and one for communication. An exchange waits for the
+ * computation asked for so far; what uses its result waits for it. One process holds all GPUs of a
+ * node; with MPI there may be several nodes. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 

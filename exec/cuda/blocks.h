@@ -1,4 +1,5 @@
-/* What an exchange sends and receives, packed in blocks, one after the other in a buffer (private to exec). */
+/* What an exchange sends and receives, packed in blocks, one after the other in a buffer (private
+ * to exec). */
 #ifndef KILTER_EXEC_CUDA_BLOCKS_H
 #define KILTER_EXEC_CUDA_BLOCKS_H
 
@@ -14,8 +15,8 @@ typedef struct {
     void *buffer;
 } CudaBlocks;
 
-/* One side of rank `mine`'s part in an exchange. Blocks follow one another closely, or are as far apart as the largest
- * one is long (`padded`). */
+/* One side of rank `mine`'s part in an exchange. Blocks follow one another closely, or are as far
+ * apart as the largest one is long (`padded`). */
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks,
                             uint32_t mine);
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,

@@ -1,7 +1,9 @@
-/* Kernels of the CUDA backend: one an op kind, on whole tensors or on shards, of float32 or float64 (private to exec).
+/* Kernels of the CUDA backend: one an op kind, on whole tensors or on shards, of float32 or float64
+ * (private to exec).
  *
- * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the devices or the rule. Outputs
- * may hold anything on entry. Every row of the op table has one (kernels.c). */
+ * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the
+ * devices or the rule. Outputs may hold anything on entry. Every row of the op table has one
+ * (kernels.c). */
 #ifndef KILTER_EXEC_CUDA_KERNELS_H
 #define KILTER_EXEC_CUDA_KERNELS_H
 
@@ -27,7 +29,8 @@ typedef void (*CudaKernel)(const CudaCall *call);
 /* The kernel of a kind; NULL if it has none. */
 CudaKernel cuda_kernel_of(OpKind kind);
 
-/* contract.cu: sums of products over the op's loops, as matrix products of cuBLAS where there are two factors. */
+/* contract.cu: sums of products over the op's loops, as matrix products of cuBLAS where there are
+ * two factors. */
 void cuda_contract(const CudaCall *call);
 
 /* pointwise.cu */
@@ -48,7 +51,8 @@ void cuda_layer_norm_dw(const CudaCall *call);
 void cuda_log_softmax(const CudaCall *call);
 void cuda_log_softmax_dx(const CudaCall *call);
 
-/* lookup.cu: integers in a vocabulary that may be a shard, and the class token, row 0 of a sequence. */
+/* lookup.cu: integers in a vocabulary that may be a shard, and the class token, row 0 of a
+ * sequence. */
 void cuda_embedding(const CudaCall *call);
 void cuda_embedding_dw(const CudaCall *call);
 void cuda_nll_sum(const CudaCall *call);
@@ -78,7 +82,8 @@ void cuda_max_pool2d_dx(const CudaCall *call);
 void cuda_avg_pool2d(const CudaCall *call);
 void cuda_avg_pool2d_dx(const CudaCall *call);
 
-/* boxes.cu: what both shards cover of the whole tensor, copied or added; both lie on the queue's GPU. */
+/* boxes.cu: what both shards cover of the whole tensor, copied or added; both lie on the queue's
+ * GPU. */
 void cuda_copy_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to);
 void cuda_add_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to);
 

@@ -1,5 +1,5 @@
-/* Where the CUDA backend's kernels run: a stream of one GPU, or, for tests on machines without one, this thread on host
- * memory (the same kernel bodies, one lane wide). Private to exec. */
+/* Where the CUDA backend's kernels run: a stream of one GPU, or, for tests on machines without one,
+ * this thread on host memory (the same kernel bodies, one lane wide). Private to exec. */
 #ifndef KILTER_EXEC_CUDA_QUEUE_H
 #define KILTER_EXEC_CUDA_QUEUE_H
 
@@ -36,7 +36,8 @@ static inline size_t cuda_queue_size(const CudaQueue *queue)
     return queue->single ? sizeof(float) : sizeof(double);
 }
 
-/* Memory of the queue's numbers, allocated and released in the order of the stream; NULL if it lacks. */
+/* Memory of the queue's numbers, allocated and released in the order of the stream; NULL if it
+ * lacks. */
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
 void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
@@ -45,8 +46,8 @@ void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
 void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);
 void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements);
 
-/* A row-major matrix product, `batch` times at a fixed distance: out[m, n] = alpha x[m, k] y[k, n]. A transposed operand
- * lies as its transpose; ld: elements a row in memory. */
+/* A row-major matrix product, `batch` times at a fixed distance: out[m, n] = alpha x[m, k] y[k, n].
+ * A transposed operand lies as its transpose; ld: elements a row in memory. */
 typedef struct {
     const void *data;
     bool transposed;

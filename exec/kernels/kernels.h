@@ -4,7 +4,7 @@
  * A kernel reads the shapes and offsets of its operands and never the devices or the
  * rule: what it computes on shards is the op restricted to those index ranges. Outputs
  * are zero on entry. Operands are row-major in the order of the kind's signature
- * (data/op.h). */
+ * (data/graph/op.h). */
 #ifndef KILTER_EXEC_KERNELS_H
 #define KILTER_EXEC_KERNELS_H
 

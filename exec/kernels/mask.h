@@ -10,8 +10,8 @@
 #define EXEC_INLINE static inline
 #endif
 
-/* A number in [0, 1), uniform, as a function of the stream and the element's index in the whole tensor: two rounds of the
- * finalizer of SplitMix64 (Steele et al. 2014). */
+/* A number in [0, 1), uniform, as a function of the stream and the element's index in the whole
+ * tensor: two rounds of the finalizer of SplitMix64 (Steele et al. 2014). */
 EXEC_INLINE double mask_uniform(uint64_t stream, uint64_t index)
 {
     uint64_t z = (stream * UINT64_C(0x9e3779b97f4a7c15)) ^ index;
@@ -24,7 +24,8 @@ EXEC_INLINE double mask_uniform(uint64_t stream, uint64_t index)
     return (double)(z >> 11) * 0x1p-53;
 }
 
-/* Index in the whole tensor, of shape `whole`, of element `i` of a shard of shape `dim` at `offset`. */
+/* Index in the whole tensor, of shape `whole`, of element `i` of a shard of shape `dim` at
+ * `offset`. */
 EXEC_INLINE uint64_t mask_index(uint32_t rank, const uint32_t *dim,
                                 const uint32_t *offset, const uint32_t *whole, uint64_t i)
 {

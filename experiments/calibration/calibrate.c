@@ -131,7 +131,7 @@ static double rounded(double value)
     return g_ascii_strtod(text, NULL);
 }
 
-static const double FASTEST = 1e18; /* data/cluster_yaml.c: LARGEST */
+static const double FASTEST = 1e18; /* data/cluster/read.c: LARGEST */
 
 /* Units a second, of seconds a unit. */
 static double per_second(double seconds)

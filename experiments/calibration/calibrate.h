@@ -1,8 +1,9 @@
 /* Calibration: from measurements to a cluster that is priced by them.
  *
- * Per device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth (data/cluster.h: OpCost), by robust
- * non-negative least squares (experiments/calibration/fit.h). Per collective: the formula of sim/sim.h with latency and bandwidth fitted
- * in pieces by the tensor's bytes, breakpoints by cross-validation. */
+ * Per device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth
+ * (data/cluster/cluster.h: OpCost), by robust non-negative least squares
+ * (experiments/calibration/fit.h). Per collective: the formula of sim/sim.h with latency and
+ * bandwidth fitted in pieces by the tensor's bytes, breakpoints by cross-validation. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
@@ -10,7 +11,8 @@
 #include "experiments/calibration/fit.h"
 #include "experiments/calibration/statistics.h"
 
-/* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds a FLOP and a byte (op) or x[1] a byte (collective). */
+/* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds a FLOP and a byte (op) or x[1] a
+ * byte (collective). */
 typedef struct {
     double x[FIT_MAX_COLUMNS];
     double low[FIT_MAX_COLUMNS], high[FIT_MAX_COLUMNS]; /* 95 % intervals */
@@ -45,8 +47,8 @@ typedef struct {
     uint64_t seed;         /* of the bootstrap */
 } CalibrateOptions;
 
-/* KILTER_ERROR_INPUT if the measurements do not make a cluster: an op of a device type that the base lacks, collectives
- * that are missing, a base with a topology. */
+/* KILTER_ERROR_INPUT if the measurements do not make a cluster: an op of a device type that the
+ * base lacks, collectives that are missing, a base with a topology. */
 Calibration *calibrate(const GArray *measurements, const CalibrateOptions *options,
                        GError **error);
 void calibration_free(Calibration *calibration);

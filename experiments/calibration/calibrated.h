@@ -4,8 +4,8 @@
 
 #include "sim/sim.h"
 
-/* Instructions whose bytes, on some device, are fewer or more than any that were measured of their kind. 0 on a cluster
- * that was not calibrated. */
+/* Instructions whose bytes, on some device, are fewer or more than any that were measured of their
+ * kind. 0 on a cluster that was not calibrated. */
 uint32_t calibrated_outside(const Plan *plan, const Graph *graph,
                             const ClusterView *view);
 

@@ -10,8 +10,8 @@
 
 /* --- non-negative least squares --- */
 
-/* The weighted rows [a scale | y], or, where there are more than columns, the triangle R of their QR, which has the same
- * least squares. */
+/* The weighted rows [a scale | y], or, where there are more than columns, the triangle R of their
+ * QR, which has the same least squares. */
 static gsl_matrix *compress(const FitData *data, const double *weight,
                             const double *scale)
 {
@@ -36,7 +36,8 @@ static gsl_matrix *compress(const FitData *data, const double *weight,
     return r;
 }
 
-/* Least squares over the columns of `set`, the others 0. Returns the cost; infinite if some x is negative. */
+/* Least squares over the columns of `set`, the others 0. Returns the cost; infinite if some x is
+ * negative. */
 static double solve_set(const gsl_matrix *m, uint32_t k, uint32_t set, double *x)
 {
     const size_t rows = m->size1, columns = (size_t)__builtin_popcount(set);
@@ -183,14 +184,16 @@ void fit_bootstrap(const FitData *data, uint32_t rounds, uint64_t seed, double *
 
 enum { MAX_CUTS = 32, FOLDS = 5, MIN_ROWS = 3 };
 
-/* Rows in the order of size, and places where a piece may end: cut[c] is the first row of the next one. */
+/* Rows in the order of size, and places where a piece may end: cut[c] is the first row of the next
+ * one. */
 typedef struct {
     uint32_t n, n_cuts;
     double *a, *y, *size;
     uint32_t cut[MAX_CUTS + 2]; /* cut[0] = 0, cut[n_cuts] = n */
 } Sorted;
 
-/* Rows whose index i in the order of size has (i % FOLDS == fold) == inside; fold FOLDS and inside false: all. */
+/* Rows whose index i in the order of size has (i % FOLDS == fold) == inside; fold FOLDS and inside
+ * false: all. */
 static Sorted sorted_new(const FitData *data, const double *size, uint32_t fold,
                          bool inside)
 {
@@ -244,7 +247,8 @@ typedef struct {
     double x[MAX_CUTS + 1][MAX_CUTS + 1][2];
 } PieceCosts;
 
-/* best[p][j]: least cost of the rows before cut j in p pieces; from[p][j]: where the last of them begins. */
+/* best[p][j]: least cost of the rows before cut j in p pieces; from[p][j]: where the last of them
+ * begins. */
 static FitPieces best_pieces(const Sorted *s, const PieceCosts *costs, uint32_t pieces)
 {
     double best[FIT_MAX_PIECES + 1][MAX_CUTS + 1];
@@ -289,8 +293,8 @@ double fit_pieces_at(const FitPieces *pieces, const double *a, double size)
     return dot(a, pieces->piece[p].x, 2);
 }
 
-/* Mean relative error on the rows of each fold, of fits to the others: error[piece count - 1][fold]. Returns the most
- * pieces that all folds have. */
+/* Mean relative error on the rows of each fold, of fits to the others: error[piece count -
+ * 1][fold]. Returns the most pieces that all folds have. */
 static uint32_t cross_validate(const FitData *data, const double *size,
                                double error[FIT_MAX_PIECES][FOLDS])
 {

@@ -1,7 +1,7 @@
 /* Fits of costs: non-negative, robust, in pieces.
  *
- * Times of ops and messages span orders of magnitude and have outliers, so residuals are relative, (a x - y) / y, and
- * counted by Huber's loss. */
+ * Times of ops and messages span orders of magnitude and have outliers, so residuals are relative,
+ * (a x - y) / y, and counted by Huber's loss. */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_FIT_H
 #define KILTER_EXPERIMENTS_CALIBRATION_FIT_H
 
@@ -17,7 +17,8 @@ typedef struct {
     const double *a, *y;
 } FitData;
 
-/* x >= 0 [k] that minimises sum_i weight_i (y_i - sum_j a_ij x_j)^2. Columns that the others make superfluous get 0. */
+/* x >= 0 [k] that minimises sum_i weight_i (y_i - sum_j a_ij x_j)^2. Columns that the others make
+ * superfluous get 0. */
 void fit_nnls(const FitData *data, const double *weight, double *x);
 
 /* x >= 0 [k] for relative residuals under Huber's loss, by reweighting. y must be positive. */
@@ -38,8 +39,8 @@ typedef struct {
     FitPiece piece[FIT_MAX_PIECES];
 } FitPieces;
 
-/* The data, k = 2, in pieces by size[i]: breakpoints that minimise the sum of relative errors, as many as pay off under
- * 5-fold cross-validation (the fewest within one standard error of the best). */
+/* The data, k = 2, in pieces by size[i]: breakpoints that minimise the sum of relative errors, as
+ * many as pay off under 5-fold cross-validation (the fewest within one standard error of the best). */
 FitPieces fit_pieces(const FitData *data, const double *size);
 double fit_pieces_at(const FitPieces *pieces, const double *a, double size);
 

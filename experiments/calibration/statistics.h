@@ -16,7 +16,8 @@ typedef struct {
 Agreement statistics_agreement(const double *predicted, const double *measured,
                                uint32_t n);
 
-/* Top-1 regret: how much slower the one predicted fastest is than the truly fastest, as a share of the latter. n > 0. */
+/* Top-1 regret: how much slower the one predicted fastest is than the truly fastest, as a share of
+ * the latter. n > 0. */
 double statistics_regret(const double *predicted, const double *measured, uint32_t n);
 
 #endif

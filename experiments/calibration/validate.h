@@ -38,7 +38,8 @@ typedef struct {
     double within;                    /* share of groups with a regret of at most 5 % */
 } Validation;
 
-/* cluster: evaluates every plan on it instead of what the file says; may be NULL. KILTER_ERROR_INPUT with file and line. */
+/* cluster: evaluates every plan on it instead of what the file says; may be NULL.
+ * KILTER_ERROR_INPUT with file and line. */
 Validation *validate_csv(const char *file, const char *cluster, GError **error);
 Validation *validate_store(const char *file, GError **error);
 /* Whether the file begins as an SQLite database does. */

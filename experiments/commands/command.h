@@ -1,4 +1,5 @@
-/* What all commands share: options, errors, output. Only main.c and the commands speak to the terminal. */
+/* What all commands share: options, errors, output. Only main.c and the commands speak to the
+ * terminal. */
 #ifndef KILTER_EXPERIMENTS_COMMANDS_COMMAND_H
 #define KILTER_EXPERIMENTS_COMMANDS_COMMAND_H
 
@@ -7,7 +8,8 @@
 #include "experiments/configuration.h"
 #include "experiments/sweep.h"
 
-/* A command gets its arguments (argv[0] is its name) and reports failure, whose code becomes the exit status. */
+/* A command gets its arguments (argv[0] is its name) and reports failure, whose code becomes the
+ * exit status. */
 typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 
 #define COMMAND_TABLE(X)                                           \
@@ -87,17 +89,21 @@ void command_print_json(json_t *value);
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
                      GError **error);
 
-/* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if not. */
+/* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if
+ * not. */
 bool command_check_output(const char *file, GError **error);
 
-/* The keys that every plan and simulation carries (design Sec. 10), and the human-readable form of the same. */
+/* The keys that every plan and simulation carries (design Sec. 10), and the human-readable form of
+ * the same. */
 json_t *command_evaluation_json(const Evaluation *evaluation);
 void command_print_evaluation(const Evaluation *evaluation, bool verbose);
-/* The same keys and, if it has a timeline, where each device's time goes and (on demand) the critical path. */
+/* The same keys and, if it has a timeline, where each device's time goes and (on demand) the
+ * critical path. */
 json_t *command_simulation_json(const Evaluation *evaluation, bool path);
 
-/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE where no other one does (a
- * strategy's only plan; a search's, with a proof), else KILTER_ERROR_FAILED. */
+/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE
+ * where no other one does (a strategy's only plan; a search's, with a proof), else
+ * KILTER_ERROR_FAILED. */
 bool command_check_fits(const Evaluation *evaluation, GError **error);
 
 /* A progress line on a terminal, and a stop after the first Ctrl-C, while sweeps run. */

@@ -8,9 +8,10 @@
 bool exec_is_rank(void);
 bool exec_is_first_rank(void);
 
-/* Runs `kilter arguments...` on n_ranks ranks of this machine, more than it has cores if need be, and waits. What the ranks
- * write to stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own code) with their first message if they fail,
- * if there is no mpirun, or if they take more than timeout_s. */
+/* Runs `kilter arguments...` on n_ranks ranks of this machine, more than it has cores if need be,
+ * and waits. What the ranks write to stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own
+ * code) with their first message if they fail, if there is no mpirun, or if they take more than
+ * timeout_s. */
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error);
 
@@ -23,13 +24,15 @@ typedef struct {
     uint32_t n, rank;
 } ExecRank;
 
-/* Joins the world of the ranks (not if `alone`: a world of one), works, and leaves. `work` has to free its backend, which
- * must not outlive the world. The process is ended if it has not ended by itself soon after timeout_s. */
+/* Joins the world of the ranks (not if `alone`: a world of one), works, and leaves. `work` has to
+ * free its backend, which must not outlive the world. The process is ended if it has not ended by
+ * itself soon after timeout_s. */
 bool exec_as_rank(uint32_t timeout_s, bool alone,
                   bool (*work)(ExecRank rank, void *data, GError **error), void *data,
                   GError **error);
 
-/* Before a process ends, well or not: what is wrong on all ranks is said by the first one, whose end ends the others. */
+/* Before a process ends, well or not: what is wrong on all ranks is said by the first one, whose
+ * end ends the others. */
 bool exec_rank_ends(bool good);
 
 #endif

@@ -27,8 +27,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
             "What a device is: machine (default) or gpu", "LEVEL"        \
     }
 
-/* Fills plan and graph from the command's one argument (a plan file) or two (MODEL CLUSTER). slowdown: what a plan made here
- * is told ("1=2", ...), may be NULL. */
+/* Fills plan and graph from the command's one argument (a plan file) or two (MODEL CLUSTER).
+ * slowdown: what a plan made here is told ("1=2", ...), may be NULL. */
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
                       const CommandOptions *options, GError **error);
 

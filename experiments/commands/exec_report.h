@@ -13,8 +13,8 @@ typedef struct {
     const ExecMeasurement *measured;
     SimReport *
         predicted; /* analytic, under the same slowdowns; NULL: the cluster is not there */
-    uint32_t
-        unmeasured; /* instructions whose size is outside of what the cluster was calibrated on */
+    /* instructions whose size is outside of what the cluster was calibrated on */
+    uint32_t unmeasured;
     const char *backend, *dtype;
     char **slowdown; /* "1=2", ...; may be NULL */
     uint32_t warm_up;
@@ -29,9 +29,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecReport, exec_report_clear)
 void exec_report_print(const ExecReport *report, bool verbose);
 json_t *exec_report_json(const ExecReport *report);
 
-/* Adds a row of fidelity `exec` to a store (data/store.h), in one transaction: the measured iteration, and in `detail` what
- * exec_report_json says. A store keeps the first measurement of a configuration (plan, backend, numbers, slowdowns, host);
- * *kept says whether this is it. `command`: the line that asked for it. */
+/* Adds a row of fidelity `exec` to a store (data/store/store.h), in one transaction: the measured
+ * iteration, and in `detail` what exec_report_json says. A store keeps the first measurement of a
+ * configuration (plan, backend, numbers, slowdowns, host); *kept says whether this is it.
+ * `command`: the line that asked for it. */
 bool exec_report_store(const ExecReport *report, const char *file, const char *command,
                        bool *kept, GError **error);
 

@@ -1,5 +1,5 @@
-/* kilter: finds the command, prints its error, turns it into the exit status (0 done, 1 the work failed, 2 bad usage or
- * input, 3 no feasible plan). */
+/* kilter: finds the command, prints its error, turns it into the exit status (0 done, 1 the work
+ * failed, 2 bad usage or input, 3 no feasible plan). */
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>

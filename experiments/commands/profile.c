@@ -216,7 +216,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
          "How many ranks work at the same time (default 2)", "N"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
-         "Write the measurements (CSV, see data/measurement.h)", "FILE"},
+         "Write the measurements (CSV, see data/measured/measurement.h)", "FILE"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &own.device,
          "What to call the type of the ranks' devices (default: the backend)", "NAME"},
         {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,

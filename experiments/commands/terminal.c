@@ -7,8 +7,9 @@
 
 #include "experiments/commands/command.h"
 
-/* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and polling for them is not
- * enough: a library may have started threads of its own, where a signal to the process still ends it.) */
+/* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and
+ * polling for them is not enough: a library may have started threads of its own, where a signal to
+ * the process still ends it.) */
 enum { SIGNALS = 2 };
 static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM};
 

@@ -5,8 +5,8 @@
 #include "exec/exec.h"
 #include "experiments/commands/exec_plan.h"
 
-/* Sizes are the same on every cluster here, so the theory needs no cluster: a model for that many GPUs, shrunk for that
- * many devices. */
+/* Sizes are the same on every cluster here, so the theory needs no cluster: a model for that many
+ * GPUs, shrunk for that many devices. */
 enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
 
 typedef struct {
@@ -126,7 +126,8 @@ static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, GError **error
                : exec_reference_new(n_ranks);
 }
 
-/* Replaces *worst, and the spec of its model, by the verdict on another small model if that is worse. */
+/* Replaces *worst, and the spec of its model, by the verdict on another small model if that is
+ * worse. */
 static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
                          ExecVerdict *worst, GError **error)
 {

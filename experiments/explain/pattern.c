@@ -12,7 +12,8 @@ static bool has_loop(const OpSpace *space, const Graph *graph, TensorId tensor,
     return false;
 }
 
-/* Whether the input has a loop that no other input has: then the op does not just scale or shift by it. */
+/* Whether the input has a loop that no other input has: then the op does not just scale or shift by
+ * it. */
 static bool contracts(const Graph *graph, const Op *op, const OpSpace *space,
                       uint32_t input)
 {

@@ -1,8 +1,8 @@
-/* The planners of pipelines: AMP's search (NeurIPS'22, Algorithm 1), annealed placements, Megatron's heuristics, and
- * strategies at random.
+/* The planners of pipelines: AMP's search (NeurIPS'22, Algorithm 1), annealed placements,
+ * Megatron's heuristics, and strategies at random.
  *
- * The search orders candidates by predicted time; of the first ones the program is made and simulated, and the fastest that
- * fits is the plan. That is the paper's last step, which runs them. */
+ * The search orders candidates by predicted time; of the first ones the program is made and
+ * simulated, and the fastest that fits is the plan. That is the paper's last step, which runs them. */
 #include "experiments/planners/make.h"
 #include "synth/synth.h"
 

@@ -1,4 +1,5 @@
-/* Options of the planners of pipelines (amp, amp-sa, megatron, amp-random), all in one table. Private to experiments. */
+/* Options of the planners of pipelines (amp, amp-sa, megatron, amp-random), all in one table.
+ * Private to experiments. */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_AMP_OPTIONS_H
 #define KILTER_EXPERIMENTS_PLANNERS_AMP_OPTIONS_H
 

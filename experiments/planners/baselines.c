@@ -1,4 +1,5 @@
-/* The strategies that HAP is compared with (Sec. 7.1) and other known ones, at the level of virtual devices. */
+/* The strategies that HAP is compared with (Sec. 7.1) and other known ones, at the level of virtual
+ * devices. */
 #include "balance/balance.h"
 #include "experiments/planners/make.h"
 #include "synth/synth.h"
@@ -62,8 +63,8 @@ typedef struct {
     double best_s; /* of the plan's program and ratios; infinite without */
 } Rebalance;
 
-/* The strategy's program at these ratios, then the best ratios of that program, in place: those that fit the memory if any do.
- * The plan gets the pair if it is the fastest so far. */
+/* The strategy's program at these ratios, then the best ratios of that program, in place: those
+ * that fit the memory if any do. The plan gets the pair if it is the fastest so far. */
 static bool rebalance(Rebalance *r, double *ratio, GError **error)
 {
     SynthResult result;
@@ -87,7 +88,8 @@ static bool rebalance(Rebalance *r, double *ratio, GError **error)
     return true;
 }
 
-/* From both ends, since the strategy's collectives depend on the ratios; twice, so that they are those of the ratios found. */
+/* From both ends, since the strategy's collectives depend on the ratios; twice, so that they are
+ * those of the ratios found. */
 static bool make_best(Rebalance *r, GError **error)
 {
     for (uint32_t choice = RATIOS_EVEN; choice <= RATIOS_PROPORTIONAL; choice++) {
@@ -158,7 +160,8 @@ bool plan_make_tensor_parallel(const Graph *graph, const ClusterView *view,
     return make(graph, view, options, BASELINE_MEGATRON, ratios_even(view), plan, error);
 }
 
-/* Expert parallelism as GShard's; the capacity of experts is the model's, where FastMoE has no limit. */
+/* Expert parallelism as GShard's; the capacity of experts is the model's, where FastMoE has no
+ * limit. */
 bool plan_make_fastmoe(const Graph *graph, const ClusterView *view,
                        const PlannerOptions *options, Plan *plan, GError **error)
 {

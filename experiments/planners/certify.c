@@ -1,19 +1,23 @@
-/* A lower bound on the joint optimum of program and ratios: min over Q and B of t(Q, B), of those that fit the memory.
+/* A lower bound on the joint optimum of program and ratios: min over Q and B of t(Q, B), of those
+ * that fit the memory.
  *
- * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is convex in B and symmetric
- * in them, so averaging never hurts): a box is an interval a kind of device. synth_bound() bounds every program at
- * every ratio in a box; the smallest bound over boxes that cover everything is the certificate. The box with the
- * smallest bound is halved along the kind whose shares vary most, until the gap to the plan is small enough.
+ * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
+ * convex in B and symmetric in them, so averaging never hurts): a box is an interval a kind of
+ * device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
+ * that cover everything is the certificate. The box with the smallest bound is halved along the
+ * kind whose shares vary most, until the gap to the plan is small enough.
  *
- * Memory is a constraint with multipliers (Lagrange), of a kind of device at a point: for any of them >= 0
+ * Memory is a constraint with multipliers (Lagrange), of a kind of device at a point: for any of
+ * them >= 0
  *
  *     min t over plans that fit  >=  min over Q, B of  t + sum_j lambda_j (bytes_j - memory_j)
  *
- * The box of all ratios has the best that are alike for all devices, and parts of it inherit them. What multipliers leave open
- * is closed by the constraint that they make of all (SynthBox.tolerance).
+ * The box of all ratios has the best that are alike for all devices, and parts of it inherit them.
+ * What multipliers leave open is closed by the constraint that they make of all
+ * (SynthBox.tolerance).
  *
- * Boxes also show where better plans are: programs that attain the bound of a box are tried; or, where memory does not matter,
- * now and then hap starts from the middle of the least box. */
+ * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
+ * where memory does not matter, now and then hap starts from the middle of the least box. */
 #include "experiments/planners/ration.h"
 #include "synth/synth.h"
 
@@ -34,8 +38,8 @@ typedef struct {
     const PlannerOptions *options;
     Plan *plan;
     double upper_s; /* of the plan, before rounding */
-    double
-        *memory_s; /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
+    /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
+    double *memory_s;
     uint32_t n_kinds;
     uint32_t kind_of[65536 / 64]; /* by device; larger views are not certified */
     uint32_t members[MAX_KINDS];
@@ -89,8 +93,8 @@ static double *spread(const Certifier *c, const double *kind)
     return device;
 }
 
-/* The bound that is wanted: within the gap of the plan as rounded, or, where rounding takes more than half of the gap, of the
- * plan before. */
+/* The bound that is wanted: within the gap of the plan as rounded, or, where rounding takes more
+ * than half of the gap, of the plan before. */
 static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
@@ -166,8 +170,8 @@ static uint32_t fullest_kind(const Certifier *c, const Box *box)
     return fullest;
 }
 
-/* The multipliers; where one kind has more than its part in all of the box, those of all devices together on that kind. Caller
- * frees. */
+/* The multipliers; where one kind has more than its part in all of the box, those of all devices
+ * together on that kind. Caller frees. */
 static double *charge_box(const Certifier *c, const Box *box)
 {
     static const double rounding = 1 - 1e-9;

@@ -1,5 +1,6 @@
-/* A proof that no program of the space fits the memory, whatever the ratios: the least bytes that some devices have to hold
- * together, found by the search with memory as all that costs anything, are more than they have. */
+/* A proof that no program of the space fits the memory, whatever the ratios: the least bytes that
+ * some devices have to hold together, found by the search with memory as all that costs anything,
+ * are more than they have. */
 #include "experiments/planners/make.h"
 #include "synth/synth.h"
 

@@ -1,17 +1,21 @@
-/* HAP's planner (Sec. 3.1): alternate the best program for fixed ratios (Eq. 1) and the best ratios for a fixed
- * program (Eq. 2) until they repeat; keep the best pair.
+/* HAP's planner (Sec. 3.1): alternate the best program for fixed ratios (Eq. 1) and the best ratios
+ * for a fixed program (Eq. 2) until they repeat; keep the best pair.
  *
- * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs by what they cost after
- * rounding. The baselines are candidates too, so that rounding cannot make the plan slower than data parallelism. A plan
- * that fits the memory is preferred to any that does not; if the fastest programs do not fit, programs
- * come from the search with memory limited (ration.h); if none of these fits either, memory is charged for, ever more until one
- * does. Where they only miss it by rounding, as on more devices than dimensions have units, a baseline that fits will do.
+ * Kilter starts from two ratios, proportional to speed as in the paper and even, and judges pairs
+ * by what they cost after rounding. The baselines are candidates too, so that rounding cannot make
+ * the plan slower than data parallelism. A plan that fits the memory is preferred to any that does
+ * not; if the fastest programs do not fit, programs come from the search with memory limited
+ * (ration.h); if none of these fits either, memory is charged for, ever more until one does. Where
+ * they only miss it by rounding, as on more devices than dimensions have units, a baseline that
+ * fits will do.
  *
- * With segments every program is also considered with ratios of their own for as many segments as it keeps apart, by one
- * linear program; the search itself looks at common ratios, so such a plan is never slower than without.
+ * With segments every program is also considered with ratios of their own for as many segments as
+ * it keeps apart, by one linear program; the search itself looks at common ratios, so such a plan
+ * is never slower than without.
  *
- * Where the option `ratios` pins the ratios, what is left is the best program for them. With search=reference programs are
- * those of HAP's own search alone, which knows no memory. With pins all programs keep them. */
+ * Where the option `ratios` pins the ratios, what is left is the best program for them. With
+ * search=reference programs are those of HAP's own search alone, which knows no memory. With pins
+ * all programs keep them. */
 #include "balance/balance.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ration.h"
@@ -46,8 +50,8 @@ typedef struct {
     bool pinned;       /* the ratios stay what they are */
     uint16_t *segment; /* [op] as asked for, or NULL: one */
     double search_s, balance_s;
-    const double
-        *proved; /* ratios that the program at hand is proved best for, or NULL */
+    /* ratios that the program at hand is proved best for, or NULL */
+    const double *proved;
 } Alternation;
 
 static bool same_ratios(const double *a, const double *b, uint32_t n)
@@ -151,7 +155,8 @@ static void take(Alternation *a, Plan *candidate)
     }
 }
 
-/* Considers the program with ratios of their own for as many segments as it keeps apart, next to the common ratios. */
+/* Considers the program with ratios of their own for as many segments as it keeps apart, next to
+ * the common ratios. */
 static bool consider_segments(Alternation *a, const Program *program,
                               const double *common, GError **error)
 {
@@ -183,7 +188,8 @@ static bool consider_segments(Alternation *a, const Program *program,
     return true;
 }
 
-/* Rounds a plan of a known program and sets what candidates are compared by, as plan_complete would. */
+/* Rounds a plan of a known program and sets what candidates are compared by, as plan_complete
+ * would. */
 static bool evaluate(const Alternation *a, Known *known, Plan *plan, GError **error)
 {
     if (!plan_round(plan, a->graph, error))
@@ -239,8 +245,9 @@ static bool solve_ratios(Alternation *a, const SimLinear *linear, const SimMemor
     return done;
 }
 
-/* Considers a program with its best ratios; those that fit the memory if there are any. Rounding can need more than the
- * ratios do, so a plan that misses the memory is tried again with less of it. */
+/* Considers a program with its best ratios; those that fit the memory if there are any. Rounding
+ * can need more than the ratios do, so a plan that misses the memory is tried again with less of
+ * it. */
 static bool balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                     GError **error)
 {
@@ -283,8 +290,8 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
     return false;
 }
 
-/* One round: the best program for the ratios, then the best ratios for it, in place. *feasible: a plan of this round
- * fits the memory. */
+/* One round: the best program for the ratios, then the best ratios for it, in place. *feasible: a
+ * plan of this round fits the memory. */
 static bool round_of(Alternation *a, double *ratio, const double *memory_s,
                      bool *feasible, GError **error)
 {
@@ -311,7 +318,8 @@ static bool round_of(Alternation *a, double *ratio, const double *memory_s,
     return done;
 }
 
-/* memory_s: as in SynthOptions. history: ratios that were searched with it; from there on rounds only repeat. */
+/* memory_s: as in SynthOptions. history: ratios that were searched with it; from there on rounds
+ * only repeat. */
 static bool alternate(Alternation *a, const double *start, const double *memory_s,
                       GPtrArray *history, GError **error)
 {
@@ -339,7 +347,8 @@ static double *even_charge(const ClusterView *view, double charge)
     return memory_s;
 }
 
-/* The programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: one at which memory already decides. */
+/* The programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: one at which
+ * memory already decides. */
 static bool spare(Alternation *a, double charge, GError **error)
 {
     static const double all = 1e6; /* times more: nothing else counts */
@@ -371,8 +380,9 @@ static bool consider_all(Alternation *a, const GPtrArray *programs, const double
     return true;
 }
 
-/* The fastest programs whose memory is limited, not only charged for, at these ratios, and again at those that come out. One
- * charge saves memory in all of the layers that are alike or in none; among these are those that save it in some. */
+/* The fastest programs whose memory is limited, not only charged for, at these ratios, and again at
+ * those that come out. One charge saves memory in all of the layers that are alike or in none;
+ * among these are those that save it in some. */
 static bool ration(Alternation *a, const double *start, GError **error)
 {
     enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 3000 };
@@ -410,8 +420,8 @@ static bool ration(Alternation *a, const double *start, GError **error)
     return true;
 }
 
-/* Raises the charge until a program fits, then narrows it down to the least one that still does. The scale: all
- * memory of the GPUs costs as much as the fastest iteration, of `time_s`. */
+/* Raises the charge until a program fits, then narrows it down to the least one that still does.
+ * The scale: all memory of the GPUs costs as much as the fastest iteration, of `time_s`. */
 static bool save_memory(Alternation *a, const double *start, double time_s,
                         GError **error)
 {
@@ -444,7 +454,8 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
     return high == 0 || alternate(a, start, memory_s, history, error);
 }
 
-/* Whether a program is slower than the best plan by more than rounding could make up for, at these ratios and at its best. */
+/* Whether a program is slower than the best plan by more than rounding could make up for, at these
+ * ratios and at its best. */
 static bool hopeless(Alternation *a, const Known *known, const double *ratio)
 {
     static const double rounding = 1.1;

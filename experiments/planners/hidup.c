@@ -1,7 +1,8 @@
 /* The planner hidup: HiDup's search, its program doubled into two microbatches that take turns.
  *
- * HiDup knows equal devices alone. With the option ratios=best search and linear program alternate as hap's do (HAP
- * Sec. 3.1), the linear program with the turns' overlap, from ratios by speed and from even ones. */
+ * HiDup knows equal devices alone. With the option ratios=best search and linear program alternate
+ * as hap's do (HAP Sec. 3.1), the linear program with the turns' overlap, from ratios by speed and
+ * from even ones. */
 #include "balance/balance.h"
 #include "experiments/planners/make.h"
 #include "synth/synth.h"

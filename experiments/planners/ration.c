@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* A multiplier at one point, the others fixed: the bound there, and what it grows by with the multiplier. */
+/* A multiplier at one point, the others fixed: the bound there, and what it grows by with the
+ * multiplier. */
 typedef struct {
     double charge, bound_s, slope;
 } Tangent;
@@ -52,7 +53,8 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
     return true;
 }
 
-/* The bound is concave in the multiplier: the next one to try is where the tangents on both sides of the top meet. */
+/* The bound is concave in the multiplier: the next one to try is where the tangents on both sides
+ * of the top meet. */
 static bool climb(const Climb *c, GError **error)
 {
     enum { STEPS = 6 };

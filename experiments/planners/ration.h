@@ -1,11 +1,13 @@
-/* Multipliers of the memory constraint, for hap's search and its certificate (private to experiments). */
+/* Multipliers of the memory constraint, for hap's search and its certificate (private to
+ * experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_RATION_H
 #define KILTER_EXPERIMENTS_PLANNERS_RATION_H
 
 #include "experiments/planners/make.h"
 
-/* About the best Lagrangian multipliers of memory at ratios `at` (lo and hi of the box; upper_s and deadline_us count), alike
- * for all devices. memory_s: as in SynthOptions, out; all 0 where memory does not matter. */
+/* About the best Lagrangian multipliers of memory at ratios `at` (lo and hi of the box; upper_s and
+ * deadline_us count), alike for all devices. memory_s: as in SynthOptions, out; all 0 where memory
+ * does not matter. */
 bool ration_multipliers(SynthSpace *space, const ClusterView *view, const SynthBox *at,
                         double *memory_s, GError **error);
 

@@ -104,8 +104,8 @@ static Cluster *cluster_of(const Trial *trial, const double *parameter)
     return cluster;
 }
 
-/* First layers of the stages: those given, or equally many of the layers between the first and the last one. Caller
- * frees. */
+/* First layers of the stages: those given, or equally many of the layers between the first and the
+ * last one. Caller frees. */
 static uint32_t *stage_cuts(const Trial *trial, const Graph *graph, GError **error)
 {
     const uint32_t n_stages = trial->pp * trial->chunks, n_layers = graph_n_layers(graph);
@@ -257,8 +257,8 @@ static bool work_run(Work *work, uint32_t threads, GError **error)
 
 /* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
 #define HUBER_BOUND 0.1
-/* What is expected of effective numbers: within about a factor of 2 of where the fit starts. A trial is expected to be
- * met within 10 %. So few trials leave a parameter where it is. */
+/* What is expected of effective numbers: within about a factor of 2 of where the fit starts. A
+ * trial is expected to be met within 10 %. So few trials leave a parameter where it is. */
 #define PRIOR_WIDTH    0.7
 #define EXPECTED_ERROR 0.1
 
@@ -302,16 +302,18 @@ static void reweigh(Fit *fit)
     }
 }
 
-/* Where a fit begins: the launch is that many times what is expected. Hidden launches have no slope, so that one begins
- * high. */
+/* Where a fit begins: the launch is that many times what is expected. Hidden launches have no
+ * slope, so that one begins high. */
 static const double LAUNCH_STARTS[] = {1, 3};
 
-/* Minimizes from fit->start with another launch; `parameter` gets the minimum, fit->work.time_s its times. */
+/* Minimizes from fit->start with another launch; `parameter` gets the minimum, fit->work.time_s its
+ * times. */
 static bool solve(Fit *fit, double launch, double *parameter, GError **error)
 {
     enum { ROUNDS = 2, STEPS = 8 };
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-    /* Simulated times are exact, but a max over paths: differences of a percent say more than tiny ones. */
+    /* Simulated times are exact, but a max over paths: differences of a percent say more than tiny
+     * ones. */
     how.h_df = 1e-3;
     gsl_multifit_nlinear_workspace *solver =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how,
@@ -517,8 +519,9 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
     return true;
 }
 
-/* Effective rates are some way below the data sheet's. Attention that is not fused writes and reads its scores, masked
- * scores, probabilities and dropped probabilities: about four times what an op does with its operands. */
+/* Effective rates are some way below the data sheet's. Attention that is not fused writes and reads
+ * its scores, masked scores, probabilities and dropped probabilities: about four times what an op
+ * does with its operands. */
 static void score_start(const TrialSet *set, Score *score)
 {
     const double start[SCORE_N_PARAMETERS] = {

@@ -1,11 +1,14 @@
-/* The scorecard: the simulator held against iterations that others measured (experiments/scorecard/trials.h).
+/* The scorecard: the simulator held against iterations that others measured
+ * (experiments/scorecard/trials.h).
  *
- * A trial's strategy becomes a program like AMP's (synth_amp_program), which the `stage` fidelity evaluates on a cluster of
- * its devices, where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the cluster costs is
- * fitted to the calibration trials' times: an op takes overhead + FLOPs / rate + bytes / bandwidth and its launch, attention
- * has a bandwidth of its own (not fused, it goes through its scores several times), a message latency + bytes / bandwidth
- * inside of machines and between them: eight numbers, by least squares of log(predicted / measured), outliers weighing less,
- * and held near the devices' data sheet where the trials say little. The overhead and the wave (data/cluster.h), tiles of
+ * A trial's strategy becomes a program like AMP's (synth_amp_program), which the `stage` fidelity
+ * evaluates on a cluster of its devices, where hosts wait for what they receive (as those of
+ * Megatron-LM and DeepSpeed do). What the cluster costs is fitted to the calibration trials' times:
+ * an op takes overhead + FLOPs / rate + bytes / bandwidth and its launch, attention has a bandwidth
+ * of its own (not fused, it goes through its scores several times), a message latency + bytes /
+ * bandwidth inside of machines and between them: eight numbers, by least squares of log(predicted /
+ * measured), outliers weighing less, and held near the devices' data sheet where the trials say
+ * little. The overhead and the wave (data/cluster/cluster.h), tiles of
  * 128 x 128 on all processors, are given. The test trials are predicted with them. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_H
@@ -44,8 +47,8 @@ typedef struct {
     uint32_t n_memory,
         n_memory_right; /* test trials: whether one fits its memory is predicted right */
     Agreement memory;   /* of the test trials' peaks that were measured */
-    double *
-        predicted_s; /* [trial], of the test and what was fitted to; NAN where it was not predicted */
+    /* [trial], of the test and what was fitted to; NAN where it was not predicted */
+    double *predicted_s;
     double *peak_bytes; /* [trial], likewise: of one device, the largest */
 } Score;
 
@@ -58,7 +61,8 @@ typedef struct {
 bool score_evaluate(const TrialSet *set, const ScoreOptions *options, Score *score,
                     GError **error);
 
-/* Fits to the calibration trials, predicts the test trials. KILTER_ERROR_INPUT: a trial whose strategy cannot be made. */
+/* Fits to the calibration trials, predicts the test trials. KILTER_ERROR_INPUT: a trial whose
+ * strategy cannot be made. */
 bool score_trials(const TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error);
 void score_clear(Score *score);

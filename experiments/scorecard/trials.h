@@ -1,8 +1,8 @@
 /* Measured trials of other people: what ran, how long it took.
  *
- * A data set is a query, experiments/scorecard/NAME.sql, over CSV files of a folder: FOLDER/a/b.csv is the table a_b, all of
- * its columns text or numbers. Its first lines are comments, the very first one the data set's description. The query
- * gives a row for each trial:
+ * A data set is a query, experiments/scorecard/NAME.sql, over CSV files of a folder: FOLDER/a/b.csv
+ * is the table a_b, all of its columns text or numbers. Its first lines are comments, the very
+ * first one the data set's description. The query gives a row for each trial:
  *
  *     split         'calibration' or 'test'
  *     contest       trials of one contest are alternatives for the same work (the fastest is the right choice)
@@ -17,8 +17,8 @@
  *
  *     overhead_s    of an op on the device
  *
- * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in bytes/s, latency_s (of
- * links) and launch_s (of an op), which are the same in all rows. */
+ * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in
+ * bytes/s, latency_s (of links) and launch_s (of an op), which are the same in all rows. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 #define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 

@@ -8,8 +8,8 @@ enum { LONGEST_SHOWN = 5, TRANSFERS = COLLECTIVES, LANES };
 
 /* Spans of the critical path that have something in common. */
 typedef struct {
-    uint32_t
-        key; /* Collective, TRANSFERS, LANES + lane (+ n_lanes: its host); or stage; or layer */
+    /* Collective, TRANSFERS, LANES + lane (+ n_lanes: its host); or stage; or layer */
+    uint32_t key;
     uint32_t n, first; /* spans, and the first of them */
     double seconds, comm_s;
 } Part;

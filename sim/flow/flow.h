@@ -3,7 +3,7 @@
  * Tasks run on streams (sim/flow/streams.h). A collective starts when its last device arrives
  * and ends for all of them at once. It takes the cost model's time (an ideal crossbar) or
  * is lowered to flows that share the topology's links (sim/lower/lowering.h). While a device
- * communicates, its computations take `slowdown` times as long (data/cluster.h). */
+ * communicates, its computations take `slowdown` times as long (data/cluster/cluster.h). */
 #ifndef KILTER_SIM_FLOW_H
 #define KILTER_SIM_FLOW_H
 

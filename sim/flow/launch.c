@@ -23,7 +23,8 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
     return alone || task->joins ? 0 : device->launch_s;
 }
 
-/* Adds what a host waits for before it launches a computation: what that uses and was sent. Returns how many. */
+/* Adds what a host waits for before it launches a computation: what that uses and was sent. Returns
+ * how many. */
 static uint32_t add_received(Launching *l, const SimTask *task)
 {
     const uint32_t first_dep = l->dep->len;

@@ -1,9 +1,8 @@
-/* Streams: in which order each device runs its tasks, and so what waits for what. Private
- * to sim.
+/* Streams: in which order each device runs its tasks, and so what waits for what. Private to sim.
  *
- * A task starts when all that it depends on has ended and its stream is free; a
- * collective when that holds on every device of its group. Streams run their tasks in a
- * fixed order, so that every device calls its collectives in the same one:
+ * A task starts when all that it depends on has ended and its stream is free; a collective when
+ * that holds on every device of its group. Streams run their tasks in a fixed order, so that every
+ * device calls its collectives in the same one:
  *
  *     overlap on     computations in program order on stream 0, collectives on stream 1.
  *                    A collective stands where the program has it, one that reduces a
@@ -13,8 +12,8 @@
  *                    cost model's times that is equation (1) of sim/sim.h: a collective
  *                    is a barrier, and between two of them the slowest device decides.
  *
- * Transfers are in no stream: one between two groups waits for the one before it. The launches of a lane have a stream of
- * their own, in the order of what they launch. */
+ * Transfers are in no stream: one between two groups waits for the one before it. The launches of a
+ * lane have a stream of their own, in the order of what they launch. */
 #ifndef KILTER_SIM_FLOW_STREAMS_H
 #define KILTER_SIM_FLOW_STREAMS_H
 

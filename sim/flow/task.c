@@ -13,10 +13,10 @@ typedef enum { NOBODY, INSIDE, ACROSS } Team;
 /* Tasks that make an instance. */
 typedef struct {
     Team team;
-    uint32_t
-        communicate; /* of the group's first team, the others follow; unless NOBODY */
-    uint32_t
-        compute; /* of the group's first lane, the others follow; SIM_NO_TASK if it is none */
+    /* of the group's first team, the others follow; unless NOBODY */
+    uint32_t communicate;
+    /* of the group's first lane, the others follow; SIM_NO_TASK if it is none */
+    uint32_t compute;
 } Made;
 
 /* A gradient's all-reduce that waits for its bucket. */
@@ -26,7 +26,8 @@ typedef struct {
     uint32_t ready; /* last task that it waits for + 1; 0: none */
 } Held;
 
-/* Inner communication that waits until the step's collectives are over, or a local conversion of what it may make. */
+/* Inner communication that waits until the step's collectives are over, or a local conversion of
+ * what it may make. */
 typedef struct {
     uint32_t instr, stage;
 } Inner;
@@ -95,8 +96,8 @@ static uint32_t communicated(const SimGroupTeams *lanes, const Made *made, uint3
            (made->team == INSIDE ? lanes->inside : lanes->across)[index];
 }
 
-/* What a computation on a lane waits for, or SIM_NO_TASK; and what a collective does, which passes over the inner
- * communication of another. */
+/* What a computation on a lane waits for, or SIM_NO_TASK; and what a collective does, which passes
+ * over the inner communication of another. */
 static uint32_t made_for_compute(const SimGroupTeams *lanes, const Made *made,
                                  uint32_t index)
 {
@@ -115,8 +116,8 @@ static uint32_t made_for_collective(const SimGroupTeams *lanes, const Made *made
 
 /* --- computations --- */
 
-/* Whether an op on the batch still runs on other microbatches: only then does it not reduce a parameter's gradient inside
- * of machines. */
+/* Whether an op on the batch still runs on other microbatches: only then does it not reduce a
+ * parameter's gradient inside of machines. */
 static bool adds_more(Lower *lower, const Instr *instr)
 {
     const SimParts *parts = lower->sim->parts;
@@ -250,7 +251,8 @@ static bool reduces_gradient(const Graph *graph, const Instr *instr)
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-/* Shares of a team's ranks in the form, kept once; *largest gets their largest. SIM_NO_SHARE if it is not cut. */
+/* Shares of a team's ranks in the form, kept once; *largest gets their largest. SIM_NO_SHARE if it
+ * is not cut. */
 static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
                           Form form, double *largest)
 {

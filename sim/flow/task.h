@@ -1,28 +1,30 @@
-/* The task graph: what a plan makes the cluster do, for the event simulators. Private to
- * sim.
+/* The task graph: what a plan makes the cluster do, for the event simulators. Private to sim.
  *
- * A task is a computation on one lane, a collective of a team or a transfer to one (sim/team.h), or the launch of one of
- * these by the host of a lane, with a duration and the tasks it waits for. A lane is a set of devices that do the same at the same time: each of its tasks
- * stands for one on each of its devices. Simulators run task graphs and know no planner.
- * Tasks are in program order, so a task's dependencies have lower ids.
+ * A task is a computation on one lane, a collective of a team or a transfer to one (sim/team.h), or
+ * the launch of one of these by the host of a lane, with a duration and the tasks it waits for. A
+ * lane is a set of devices that do the same at the same time: each of its tasks stands for one on
+ * each of its devices. Simulators run task graphs and know no planner. Tasks are in program order,
+ * so a task's dependencies have lower ids.
  *
- * Lowering: a computation becomes one task a lane of its group; a priced collective one task a team and, where machines
- * communicate inside for it, one computation a lane after it (equation 3 of sim/sim.h); a transfer one task a team of
- * receivers, one after the other between two groups. Loads and local conversions cost nothing and become no task:
- * who uses their result waits for the maker of what they convert. A collective on the
- * result of another collective waits for that one only, not for its inner communication.
- * Without overlap the inner communication of a step's collectives comes after all of them.
+ * Lowering: a computation becomes one task a lane of its group; a priced collective one task a team
+ * and, where machines communicate inside for it, one computation a lane after it (equation 3 of
+ * sim/sim.h); a transfer one task a team of receivers, one after the other between two groups.
+ * Loads and local conversions cost nothing and become no task: who uses their result waits for the
+ * maker of what they convert. A collective on the result of another collective waits for that one
+ * only, not for its inner communication. Without overlap the inner communication of a step's
+ * collectives comes after all of them.
  *
- * Where launching takes time (data/cluster.h), each task has a launch on each lane that runs it, a transfer also where it
- * is sent from; launches stand right before what they launch. A lane's host launches one after the other, and waits for
- * nothing else but, by the option `host`, for what was sent before it launches a computation that uses it. What joins a
- * bucket without overlap is launched with it, and a collective of one device is none.
+ * Where launching takes time (data/cluster/cluster.h), each task has a launch on each lane that
+ * runs it, a transfer also where it is sent from; launches stand right before what they launch. A
+ * lane's host launches one after the other, and waits for nothing else but, by the option `host`,
+ * for what was sent before it launches a computation that uses it. What joins a bucket without
+ * overlap is launched with it, and a collective of one device is none.
  *
- * When communication may overlap computation, the all-reduces of parameter gradients are
- * held back until somebody uses one of their results, and then fill buckets in the order
- * in which their operands are made: a bucket is closed by the gradient that makes it as
- * large as its limit (the first one of the program has its own limit), as in PyTorch's
- * DistributedDataParallel. A bucket is one task a team. */
+ * When communication may overlap computation, the all-reduces of parameter gradients are held back
+ * until somebody uses one of their results, and then fill buckets in the order in which their
+ * operands are made: a bucket is closed by the gradient that makes it as large as its limit (the
+ * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. A bucket is
+ * one task a team. */
 #ifndef KILTER_SIM_FLOW_TASK_H
 #define KILTER_SIM_FLOW_TASK_H
 
@@ -64,9 +66,9 @@ typedef struct {
 
 typedef struct {
     bool overlap; /* fuse gradients in buckets when they are ready */
-    uint64_t
-        first_bucket_bytes; /* limit of the first bucket; the plan's if that is less */
-    bool separate;          /* each device has a lane of its own */
+    /* limit of the first bucket; the plan's if that is less */
+    uint64_t first_bucket_bytes;
+    bool separate; /* each device has a lane of its own */
 } SimLowering;
 
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how);

@@ -1,10 +1,9 @@
-/* What an event-driven simulation did when: part of sim's public interface, included by
- * sim/sim.h.
+/* What an event-driven simulation did when: part of sim's public interface, included by sim/sim.h.
  *
- * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to
- * one, or the launch of one of these by a lane's host. A lane is a set of devices that do the same at the same time. Stream 0 of a device
- * computes, the others communicate; spans of one lane and stream do not overlap, but for
- * transfers. */
+ * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to one,
+ * or the launch of one of these by a lane's host. A lane is a set of devices that do the same at
+ * the same time. Stream 0 of a device computes, the others communicate; spans of one lane and
+ * stream do not overlap, but for transfers. */
 #ifndef KILTER_SIM_FLOW_TIMELINE_H
 #define KILTER_SIM_FLOW_TIMELINE_H
 

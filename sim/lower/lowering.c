@@ -6,7 +6,7 @@
 
 #include "sim/lower/lower.h"
 
-/* --- which algorithm does what: as algorithm_check (data/tuning.h) says --- */
+/* --- which algorithm does what: as algorithm_check (data/cluster/tuning.h) says --- */
 
 static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
     [TRAFFIC_ALL_REDUCE] = {[ALGORITHM_RING] = lower_ring_all_reduce,

@@ -1,7 +1,7 @@
 /* Collectives as flows. Private to sim.
  *
- * A collective of V bytes over n ranks becomes phases, one after the other, by its
- * algorithm. A phase is either
+ * A collective of V bytes over n ranks becomes phases, one after the other, by its algorithm. A
+ * phase is either
  *
  *   lockstep   one flow (sim/network/network.h) for all messages of `steps` equal rounds: the
  *              rounds of a ring see the same active flows, so they advance together and
@@ -11,8 +11,8 @@
  *              all arrive at once on a network that carries nothing else, messages that
  *              cannot be told apart are one flow, until something else comes (sim/network/bundle.c).
  *
- * Bytes are those of the whole tensor, as in sim/sim.h; shares say which part of it a rank
- * has (NULL: 1/n each). What each rank sends, with B = shares:
+ * Bytes are those of the whole tensor, as in sim/sim.h; shares say which part of it a rank has
+ * (NULL: 1/n each). What each rank sends, with B = shares:
  *
  *     all_reduce            V in, V out, everywhere
  *     all_gather            padded: every rank's part counts as max(B) V
@@ -24,7 +24,7 @@
  *     push, pull            to or from the servers: the root has the whole V or, without
  *                           one (root = n), rank i is server of to_i V
  *
- * Algorithms (ALGORITHM_AUTO: the rule of the cluster, data/tuning.h):
+ * Algorithms (ALGORITHM_AUTO: the rule of the cluster, data/cluster/tuning.h):
  *
  *     ring            2 (n-1) rounds of V/n (all-reduce); n-1 of a part (the others); a
  *                     pipelined chain (broadcast, reduce)
@@ -41,9 +41,8 @@
  *
  * Neighbours in rings and trees follow the topology's order, not the order of the ranks.
  *
- * `groups` disjoint groups that do the same in the same instant (the tensor-parallel
- * groups of a cluster) can be one collective: a lockstep phase then holds the messages of
- * all of them. */
+ * `groups` disjoint groups that do the same in the same instant (the tensor-parallel groups of a
+ * cluster) can be one collective: a lockstep phase then holds the messages of all of them. */
 #ifndef KILTER_SIM_LOWER_LOWERING_H
 #define KILTER_SIM_LOWER_LOWERING_H
 

@@ -49,8 +49,8 @@ typedef struct {
     uint32_t n_uses;   /* 0: the flow never shares, it is done after its latency */
     double bytes;      /* to move at weight 1 */
     double payload;    /* part of the bytes that the links count as carried, 0 to 1 */
-    double
-        efficiency; /* 0 to 1: between machines a byte takes the room of 1/efficiency */
+    /* 0 to 1: between machines a byte takes the room of 1/efficiency */
+    double efficiency;
     double latency_s;
     SimHandler done; /* called once, at the instant the last byte has arrived */
     void *context;

@@ -74,7 +74,8 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
-    const Traffic traffic = (Traffic)task->collective; /* data/tuning.h: the same order */
+    const Traffic traffic =
+        (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
     const SimCollective collective = {
         .traffic = traffic,
         .algorithm = transport->algorithm[traffic],

@@ -1,8 +1,9 @@
 /* AMP's search for three-dimensional parallelism (Li et al., NeurIPS'22).
  *
- * A strategy (Sec. 3.3): pp pipeline stages of consecutive layers, dp replicas of the pipeline, tmp devices that share
- * each layer's tensors, the device of each of the pp x dp x tmp ranks, the samples of a micro-batch (mbs), and where
- * the layers are cut. Of the global batch each replica has `gas` micro-batches.
+ * A strategy (Sec. 3.3): pp pipeline stages of consecutive layers, dp replicas of the pipeline, tmp
+ * devices that share each layer's tensors, the device of each of the pp x dp x tmp ranks, the
+ * samples of a micro-batch (mbs), and where the layers are cut. Of the global batch each replica
+ * has `gas` micro-batches.
  *
  *     synth_amp_model()    layers of a graph: time, memory and messages by degree of tensor parallelism
  *     synth_amp_cluster()  devices, and bandwidths between them
@@ -11,10 +12,11 @@
  *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
  *     synth_amp_program()  a strategy's program: stages are device groups, dp their replicas (synth/pipeline.h)
  *
- * With V chunks a device has the stages i, i + pp, ... of V pp; t_i is their sum, and filling the pipeline takes a V-th.
+ * With V chunks a device has the stages i, i + pp, ... of V pp; t_i is their sum, and filling the
+ * pipeline takes a V-th.
  *
- * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: of what it passes to the next stage;
- * s_i: of the all-reduce of its gradients among replicas.
+ * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: of what it passes to
+ * the next stage; s_i: of the all-reduce of its gradients among replicas.
  *
  *     T = (gas - 1) max_i t_i + sum_i t_i + sum_i e_i + max_i s_i                                 (4), (5)
  *     all-reduce of M bytes among n: 2 (n-1)/n M / w, w the least bandwidth between two of them   (3)
@@ -35,7 +37,8 @@
 
 /* --- layers and devices --- */
 
-/* Arrays are [.. layer], degrees of tensor parallelism by their index in `degree`. Bytes are those of one device. */
+/* Arrays are [.. layer], degrees of tensor parallelism by their index in `degree`. Bytes are those
+ * of one device. */
 typedef struct {
     uint32_t n_layers, n_types, n_degrees, n_sizes, global_batch;
     uint32_t *degree;   /* increasing */
@@ -45,8 +48,8 @@ typedef struct {
     double *gradient;   /* [degree]: what replicas all-reduce */
     double *activation; /* [degree]: kept from forward to backward, a sample */
     double *output;     /* [degree]: sent to the next layer, a sample */
-    double *
-        exchange; /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
+    /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
+    double *exchange;
     double *messages;   /* [degree]: in how many collectives */
     double *parameters; /* elements, of the whole layer */
 } AmpModel;
@@ -65,21 +68,24 @@ typedef struct {
     uint32_t *type;    /* [device] */
     uint32_t *machine; /* [device] */
     double *memory;    /* [device]: bytes */
-    double *
-        bandwidth; /* [machine * n_machines + machine]: bytes/s, of its own port inside */
+    /* [machine * n_machines + machine]: bytes/s, of its own port inside */
+    double *bandwidth;
     double *latency_s; /* likewise, of a message */
 } AmpCluster;
 
-/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). Bandwidth between machines is that of the
- * narrowest link between them, or of the cluster's fitted all-reduce if it has no network. */
+/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). Bandwidth between machines
+ * is that of the narrowest link between them, or of the cluster's fitted all-reduce if it has no
+ * network. */
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
 void synth_amp_cluster_free(AmpCluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
 
-/* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every number of devices that
- * divides the cluster. Times are FLOPs over the devices' rates and the all-reduces of tensor parallelism over the link in a
- * machine; with a profile (data/layer_profile.h) its times, for its degrees and micro-batch sizes, a third of a layer's
- * time being forward. KILTER_ERROR_INPUT: a profile without the model or one of the cluster's device types. */
+/* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every
+ * number of devices that divides the cluster. Times are FLOPs over the devices' rates and the
+ * all-reduces of tensor parallelism over the link in a machine; with a profile
+ * (data/measured/layer_profile.h) its times, for its degrees and micro-batch sizes, a third of a
+ * layer's time being forward. KILTER_ERROR_INPUT: a profile without the model or one of the
+ * cluster's device types. */
 AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
                           const LayerProfile *profile, GError **error);
 
@@ -88,8 +94,8 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
 typedef struct {
     uint32_t pp, dp, tmp, mbs;
     uint32_t chunks; /* stages of each device: 1 but for interleaved schedules */
-    uint32_t
-        *first; /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
+    /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
+    uint32_t *first;
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
@@ -104,8 +110,8 @@ typedef struct {
     bool faithful;
     SynthSchedule
         schedule; /* says how many micro-batches a stage keeps until their backward */
-    uint32_t
-        chunks; /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    uint32_t chunks;
     bool recompute; /* programs run a stage's forward again before its backward */
     uint64_t seed;  /* of annealing and random strategies */
     uint32_t draws; /* of random strategies that fit; 0: one */
@@ -113,8 +119,9 @@ typedef struct {
     uint32_t pp, dp, tmp, mbs;
 } AmpOptions;
 
-/* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers, micro-batches that do not
- * divide a replica's batch or do not suit the schedule, a degree without times. */
+/* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers,
+ * micro-batches that do not divide a replica's batch or do not suit the schedule, a degree without
+ * times. */
 bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                      const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
                      uint32_t mbs, GError **error);
@@ -122,8 +129,8 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
 AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
                        const AmpOptions *options, const AmpStrategy *strategy);
 
-/* The program of a strategy on a graph; the layers are the graph's. KILTER_ERROR_INPUT if the schedule does not do these
- * numbers, or the batch or a tensor cannot be cut so. */
+/* The program of a strategy on a graph; the layers are the graph's. KILTER_ERROR_INPUT if the
+ * schedule does not do these numbers, or the batch or a tensor cannot be cut so. */
 Program *synth_amp_program(const Graph *graph, const ClusterView *view,
                            const AmpOptions *options, const AmpStrategy *strategy,
                            GError **error);
@@ -137,18 +144,18 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
 typedef struct {
     uint32_t n_layers, n_stages;
     double repeats;
-    double
-        link; /* part of e_i that a link is busy with in one direction; 0: links are never what limits */
+    /* part of e_i that a link is busy with in one direction; 0: links are never what limits */
+    double link;
     const double *time; /* t_i is the sum over the stage's layers */
-    const double
-        *transfer; /* e_i is that of the stage's last layer; of the last stage unused */
+    /* e_i is that of the stage's last layer; of the last stage unused */
+    const double *transfer;
     const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
     const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
 } AmpAssignment;
 
-/* first [n_stages + 1]. False if no assignment has the memory. O(k L) a threshold on max t_i (and s_i), where the
- * least sums under decreasing thresholds are visited until no lower one can pay: few, in practice (the paper's is
- * O(k L^4)). */
+/* first [n_stages + 1]. False if no assignment has the memory. O(k L) a threshold on max t_i (and
+ * s_i), where the least sums under decreasing thresholds are visited until no lower one can pay:
+ * few, in practice (the paper's is O(k L^4)). */
 bool synth_amp_assign(const AmpAssignment *problem, uint32_t *first, double *cost);
 
 /* --- search (Algorithm 1) --- */
@@ -167,8 +174,9 @@ typedef enum {
     AMP_RANDOM               /* strategies at random that fit */
 } AmpMethod;
 
-/* AmpCandidates that fit, cheapest first (random ones as they are drawn); free with g_array_unref. KILTER_ERROR_INPUT as synth_amp_check for degrees that
- * the options fix; KILTER_ERROR_INFEASIBLE if no strategy fits. */
+/* AmpCandidates that fit, cheapest first (random ones as they are drawn); free with g_array_unref.
+ * KILTER_ERROR_INPUT as synth_amp_check for degrees that the options fix; KILTER_ERROR_INFEASIBLE
+ * if no strategy fits. */
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                          const AmpOptions *options, AmpMethod method, GError **error);
 

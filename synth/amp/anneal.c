@@ -1,6 +1,6 @@
-/* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and micro-batch size and the order in
- * which devices are handed out; a step exchanges two devices or takes another choice; the energy is the cost with the
- * layers assigned exactly. */
+/* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and micro-batch
+ * size and the order in which devices are handed out; a step exchanges two devices or takes another
+ * choice; the energy is the cost with the layers assigned exactly. */
 #include <gsl/gsl_rng.h>
 #include <gsl/gsl_siman.h>
 #include <math.h>
@@ -8,7 +8,8 @@
 
 #include "synth/amp/search.h"
 
-/* Steps at a temperature, and the temperatures: from a part of the first energy down by a factor a time. */
+/* Steps at a temperature, and the temperatures: from a part of the first energy down by a factor a
+ * time. */
 enum { STEPS = 20 };
 static const double FIRST_PART = 0.1, COOLING = 1.05, LAST_PART = 1e-4;
 
@@ -26,7 +27,8 @@ typedef struct {
     uint32_t *order; /* [device] */
 } State;
 
-/* GSL calls for two states the same functions; the energy of one that does not fit is far above all others. */
+/* GSL calls for two states the same functions; the energy of one that does not fit is far above all
+ * others. */
 static double energy(void *data)
 {
     static const double no_fit_s = 1e6;

@@ -1,12 +1,13 @@
-/* The exact layer assignment. Under a bound on every stage's time and all-reduce the least sum of times and messages
- * is a shortest path over cuts,
+/* The exact layer assignment. Under a bound on every stage's time and all-reduce the least sum of
+ * times and messages is a shortest path over cuts,
  *
  *     g_j(b) = T_j(b) + min over a of ( g_{j-1}(a) + e_{j-1}(a) - T_j(a) ),    T_j: time of layers before b in stage j,
  *
- * where the stage [a, b) keeps the bounds from some a on that grows with b: the minimum is one of a sliding window,
- * O(1) each. The sum found for a bound has some largest time m; whatever else lies below the bound and not below m costs no
- * less, so the next bound is m itself, until the smallest possible largest time cannot make up for the sum. The bound on
- * all-reduces is lowered around this in the same way. */
+ * where the stage [a, b) keeps the bounds from some a on that grows with b: the minimum is one of a
+ * sliding window, O(1) each. The sum found for a bound has some largest time m; whatever else lies
+ * below the bound and not below m costs no less, so the next bound is m itself, until the smallest
+ * possible largest time cannot make up for the sum. The bound on all-reduces is lowered around this
+ * in the same way. */
 #include "synth/amp/amp.h"
 
 #include <math.h>
@@ -22,8 +23,8 @@ typedef struct {
     const AmpAssignment *problem;
     Bounded time, sync;
     double *memory; /* sums, as Bounded.sum */
-    double *
-        value; /* [stage * (n_layers + 1) + b]: of the first stages on the first b layers */
+    /* [stage * (n_layers + 1) + b]: of the first stages on the first b layers */
+    double *value;
     uint32_t *from;  /* likewise: where the last of them starts */
     uint32_t *queue; /* of the sliding window */
     uint32_t *found; /* cuts of the last sum */
@@ -66,7 +67,8 @@ static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
     return c->problem->transfer[(size_t)(stage - 1) * c->problem->n_layers + a - 1];
 }
 
-/* What a path that reaches cut a before `stage` adds to T_stage(b); infinite if the link would take too long. */
+/* What a path that reaches cut a before `stage` adds to T_stage(b); infinite if the link would take
+ * too long. */
 static double entry(const Cuts *c, uint32_t stage, uint32_t a)
 {
     const size_t row = (size_t)(stage - 1) * (c->problem->n_layers + 1);

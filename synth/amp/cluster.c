@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-/* The narrowest link on the way between the first devices of two machines, and the latencies along it. */
+/* The narrowest link on the way between the first devices of two machines, and the latencies along
+ * it. */
 static void read_route(Routes *routes, const Topology *topology, uint32_t from,
                        uint32_t to, double *bandwidth, double *latency_s)
 {

@@ -136,8 +136,8 @@ static Path group_path(const AmpCluster *cluster, const uint32_t *device, uint32
 
 /* --- times --- */
 
-/* Seconds of layer `l` for `samples`: between profiled sizes on the line between them, beyond the last one on the
- * last line, below the first one and with a single one in proportion. */
+/* Seconds of layer `l` for `samples`: between profiled sizes on the line between them, beyond the
+ * last one on the last line, below the first one and with a single one in proportion. */
 static double layer_time(const AmpModel *model, uint32_t type, uint32_t degree,
                          uint32_t l, double samples)
 {
@@ -302,8 +302,8 @@ static void sync_path(const Costing *c, uint32_t stage, double *s_per_byte,
     }
 }
 
-/* How many micro-batches a stage of the p-th group keeps until their backward (synth/pipeline.h); with chunks an average of
- * the group's. */
+/* How many micro-batches a stage of the p-th group keeps until their backward (synth/pipeline.h);
+ * with chunks an average of the group's. */
 static uint32_t kept_microbatches(const Costing *c, uint32_t p)
 {
     const uint32_t pp = c->s->pp, chunks = c->s->chunks;

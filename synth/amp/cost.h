@@ -4,8 +4,8 @@
 
 #include "synth/amp/amp.h"
 
-/* Rows [stage * n_layers + layer] of the assignment problem of given degrees, micro-batches and devices, the worst of
- * the replicas; `first` of the strategy is not read. */
+/* Rows [stage * n_layers + layer] of the assignment problem of given degrees, micro-batches and
+ * devices, the worst of the replicas; `first` of the strategy is not read. */
 typedef struct {
     AmpAssignment problem; /* points to the rows below */
     double *time, *transfer, *sync, *memory, *capacity;

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a layer's time, forward and backward: the backward of matrix products has two for each of the forward's. */
+/* Of a layer's time, forward and backward: the backward of matrix products has two for each of the
+ * forward's. */
 static const double PASSES_OF_FORWARD = 3;
 
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
@@ -249,7 +250,7 @@ static GArray *transformer_layers(const Graph *graph)
     return layers;
 }
 
-/* Adds the profile's layers to those of the graph (data/layer_profile.h). time_s [layer]. */
+/* Adds the profile's layers to those of the graph (data/measured/layer_profile.h). time_s [layer]. */
 static bool add_times(const LayerProfile *profile, const Graph *graph,
                       const GPtrArray *times, double samples, double *time_s,
                       GError **error)

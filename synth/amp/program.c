@@ -1,5 +1,5 @@
-/* From a strategy to its program: what one replica runs, by Megatron's tensor parallelism over its devices, is cut into
- * stages and micro-batches by synth_pipeline(). */
+/* From a strategy to its program: what one replica runs, by Megatron's tensor parallelism over its
+ * devices, is cut into stages and micro-batches by synth_pipeline(). */
 #include "synth/assignment.h"
 
 /* Everything whole, on the one device of a replica. */

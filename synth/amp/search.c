@@ -140,7 +140,8 @@ static uint32_t smallest_machine(const AmpCluster *cluster)
     return least;
 }
 
-/* Cuts into equal numbers of layers, or such that the largest number of parameters is the least possible. */
+/* Cuts into equal numbers of layers, or such that the largest number of parameters is the least
+ * possible. */
 static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *strategy)
 {
     const uint32_t n = model->n_layers, k = strategy->pp * strategy->chunks;

@@ -24,7 +24,8 @@ bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *
 
 /* --- placements: `order` is the devices in the order in which they are handed out --- */
 
-/* Positions of a tensor-parallel group first, then replicas, then stages: Megatron's and the paper's. */
+/* Positions of a tensor-parallel group first, then replicas, then stages: Megatron's and the
+ * paper's. */
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order);
 /* Positions, then stages, then replicas: a pipeline stays together. */
 void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);

@@ -1,8 +1,8 @@
 /* Arcs: the least relaxed cost from each state of an op's inputs to each state after it.
  *
- * The relaxed cost of a transition is a sum of parts that each depend on few choices, so the rest are minimised away one
- * by one: first the forms in which the backward reads dy, then what depends on the second input, then the form of the first
- * one's contribution, then what it is asked for. */
+ * The relaxed cost of a transition is a sum of parts that each depend on few choices, so the rest
+ * are minimised away one by one: first the forms in which the backward reads dy, then what depends
+ * on the second input, then the form of the first one's contribution, then what it is asked for. */
 #include "synth/exact/transition.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ typedef struct {
     uint32_t part, wanted;
 } Member;
 
-/* Which parts there are does not depend on prices; costs are filled in for one device class, `h`, after the other. */
+/* Which parts there are does not depend on prices; costs are filled in for one device class, `h`,
+ * after the other. */
 typedef struct Table {
     const Choices *c;
     uint32_t h;
@@ -59,8 +60,8 @@ typedef struct Table {
     double *part_s;   /* [part * n_dy + dy] */
     /* [((first * states + state) * afters + after) * n_dy + dy], of the second input. */
     double *first_s;
-    /* [(((gradient * states + state) * lasts + last) * afters + after) * n_dy + dy], of the first input's gradient and the second
-     * input. */
+    /* [(((gradient * states + state) * lasts + last) * afters + after) * n_dy + dy], of the first
+     * input's gradient and the second input. */
     double *last_s;
     double *zeros; /* [n_dy] */
     double *row;   /* [to] */
@@ -152,7 +153,8 @@ static Times price_one_dy(const Table *t, const FormSet *wanted, uint32_t dy)
     return s;
 }
 
-/* Prices by arrival, that the backward reads dy in the forms wanted or shared, are kept class by class. */
+/* Prices by arrival, that the backward reads dy in the forms wanted or shared, are kept class by
+ * class. */
 static void keep_times(const Table *t, double *to, size_t n, size_t at,
                        const Times *times)
 {
@@ -165,7 +167,8 @@ static uint64_t pack_dy(const FormSet *forms)
     return forms[0] | (uint64_t)forms[1] << 8;
 }
 
-/* What it costs, by arrival, that the backward reads dy in the forms wanted; INFINITY where it cannot. */
+/* What it costs, by arrival, that the backward reads dy in the forms wanted; INFINITY where it
+ * cannot. */
 static void price_dy(Table *t)
 {
     size_t n = (size_t)t->wanted.n * t->n_dy, at = 0;
@@ -180,7 +183,8 @@ static void price_dy(Table *t)
     }
 }
 
-/* Conversions of dy to the sums of inputs that get dy itself, once the backward had it in the forms `shared`. */
+/* Conversions of dy to the sums of inputs that get dy itself, once the backward had it in the forms
+ * `shared`. */
 static Times price_alias(const Table *t, const FormSet *shared, uint32_t dy,
                          const uint32_t *g)
 {
@@ -202,7 +206,8 @@ static Times price_alias(const Table *t, const FormSet *shared, uint32_t dy,
     return s;
 }
 
-/* [(((class * shared + shared) * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy]; NULL if no input gets dy itself. */
+/* [(((class * shared + shared) * n_gradients0 + g0) * n_gradients1 + g1) * n_dy + dy]; NULL if no
+ * input gets dy itself. */
 static void price_aliases(Table *t)
 {
     const Choices *c = t->c;
@@ -241,7 +246,8 @@ static uint64_t first_key(const Part *part)
     return output_key(part, input_key(part, 0));
 }
 
-/* Finds the parts of `all` that are alike but for some of their key, which `key` leaves out; sets which one each is. */
+/* Finds the parts of `all` that are alike but for some of their key, which `key` leaves out; sets
+ * which one each is. */
 static uint32_t *merge(const GArray *all, uint64_t (*key)(const Part *), Index *keys,
                        GArray *merged)
 {

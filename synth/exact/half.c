@@ -41,8 +41,8 @@ typedef struct {
     Needs needs; /* of the forward rule */
 } Walk;
 
-/* Charge for one activation that is in `held` when it is saved and that the backward reads in `wanted`: all of it where it
- * is read as it is held and not sharded, else at least a shard. */
+/* Charge for one activation that is in `held` when it is saved and that the backward reads in
+ * `wanted`: all of it where it is read as it is held and not sharded, else at least a shard. */
 static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet wanted)
 {
     if (!wanted || c->pricer->saver[tensor] != c->view.op)
@@ -51,7 +51,8 @@ static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet
     return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
 }
 
-/* Charge for what the op's first backward op reads of dy, at least a shard if it reads one, and makes. */
+/* Charge for what the op's first backward op reads of dy, at least a shard if it reads one, and
+ * makes. */
 static double working_charge(const Choices *c, const Choice *choice)
 {
     const Graph *graph = c->pricer->graph;

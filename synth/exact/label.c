@@ -23,8 +23,9 @@ void label_table_clear(LabelTable *table)
     *table = (LabelTable){0};
 }
 
-/* Equation (1): upper bound of how much longer an iteration with `a` can be than with `b`, without the charge where memory is
- * rationed. Without a final step the updates join an earlier stage, so they are worth at most what they are with. */
+/* Equation (1): upper bound of how much longer an iteration with `a` can be than with `b`, without
+ * the charge where memory is rationed. Without a final step the updates join an earlier stage, so
+ * they are worth at most what they are with. */
 static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
 {
     double charge = pricer->rationed ? a->charge_s - b->charge_s : 0;

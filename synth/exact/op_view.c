@@ -26,8 +26,9 @@ static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
     return SLOT_FREE;
 }
 
-/* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from replicas of parameters
- * only, which is never better than computing replicated and keeping the result on one device, if that is allowed. */
+/* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from
+ * replicas of parameters only, which is never better than computing replicated and keeping the
+ * result on one device, if that is allowed. */
 static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
 {
     const Graph *graph = pricer->graph;
@@ -181,7 +182,8 @@ static void plan_set_free(gpointer data)
     g_free(set);
 }
 
-/* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a place for every parameter. */
+/* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a
+ * place for every parameter. */
 static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
 {
     const Op *op = graph_get_op(pricer->graph, view->op);
@@ -280,7 +282,8 @@ static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
     }
 }
 
-/* Pins on the op, its backward ops, the sums of its contributions and the updates of its parameters. */
+/* Pins on the op, its backward ops, the sums of its contributions and the updates of its
+ * parameters. */
 static void describe_pins(GString *key, const Pricer *pricer, const OpView *view)
 {
     const Graph *graph = pricer->graph;

@@ -1,5 +1,5 @@
-/* What the search knows of one forward op and its backward ops: who reads what, under which rules, at what price
- * (private to synth). */
+/* What the search knows of one forward op and its backward ops: who reads what, under which rules,
+ * at what price (private to synth). */
 #ifndef KILTER_SYNTH_EXACT_OP_VIEW_H
 #define KILTER_SYNTH_EXACT_OP_VIEW_H
 
@@ -8,8 +8,9 @@
 
 enum { TRANSITION_IN = 2, TRANSITION_OUT = 2 };
 
-/* Tensors that an op and its backward ops read, as slots: its outputs, their gradients, activation inputs, and all inputs
- * by position for parameters. Graph inputs are free in every form and have none. */
+/* Tensors that an op and its backward ops read, as slots: its outputs, their gradients, activation
+ * inputs, and all inputs by position for parameters. Graph inputs are free in every form and have
+ * none. */
 enum {
     SLOT_OUT = 0,
     SLOT_DY = SLOT_OUT + TRANSITION_OUT,
@@ -36,8 +37,8 @@ typedef struct {
     PricedRule *rule;
 } OpReads;
 
-/* Undominated plans of a parameter, for the forms that are read, those of them that backward ops read, and the form its
- * gradient is made in. */
+/* Undominated plans of a parameter, for the forms that are read, those of them that backward ops
+ * read, and the form its gradient is made in. */
 typedef struct {
     FormSet read, kept;
     Form made;
@@ -71,22 +72,23 @@ typedef struct {
     Plans plans[OP_MAX_IN];        /* by n_parameters */
 } OpView;
 
-/* Reads how an op and its backward ops are connected. KILTER_ERROR_FAILED for graphs outside the space: a parameter with
- * several consumers, more than two activation inputs. */
+/* Reads how an op and its backward ops are connected. KILTER_ERROR_FAILED for graphs outside the
+ * space: a parameter with several consumers, more than two activation inputs. */
 bool op_view_read(const Graph *graph, OpId op, OpView *view, GError **error);
 
 /* Appends to `key` everything that the op's choices depend on: equal for ops that look alike. */
 void op_view_describe(const Pricer *pricer, const OpView *view, GString *key);
 
-/* Finds the rules of a view that was read, and prices them. KILTER_ERROR_INPUT for pins that leave the op no rule; the view is then to be
- * cleared all the same. */
+/* Finds the rules of a view that was read, and prices them. KILTER_ERROR_INPUT for pins that leave
+ * the op no rule; the view is then to be cleared all the same. */
 bool op_view_find(const Pricer *pricer, OpView *view, GError **error);
 void op_view_clear(OpView *view);
 
 /* Takes other prices, for rules and the plans that are known. */
 void op_view_price(const Pricer *pricer, OpView *view);
 
-/* The number of a set of plans of the `p`-th parameter in its `sets`; they are priced when they are met first. */
+/* The number of a set of plans of the `p`-th parameter in its `sets`; they are priced when they are
+ * met first. */
 uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
                        FormSet kept, Form made);
 

@@ -1,6 +1,7 @@
-/* The exact search: labels that nothing dominates walk over the state graph, and a label is dropped once the relaxation says
- * that all of its completions take longer than a limit. The limit starts just above the relaxation's bound and is widened until
- * a program comes within: nothing that was dropped is faster. */
+/* The exact search: labels that nothing dominates walk over the state graph, and a label is dropped
+ * once the relaxation says that all of its completions take longer than a limit. The limit starts
+ * just above the relaxation's bound and is widened until a program comes within: nothing that was
+ * dropped is faster. */
 #include "synth/exact/label.h"
 #include "synth/exact/space.h"
 #include "synth/exact/states.h"
@@ -17,8 +18,8 @@ typedef struct {
     double free_s;     /* the charge for all memory that there is */
     double tolerance;  /* of labels */
     bool bound_only;   /* programs do not matter */
-    double
-        proved_s; /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
+    /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
+    double proved_s;
     bool complete; /* no label was lost to a beam or the deadline */
     double lost_s; /* none that was lost to a beam can do better */
     uint64_t labels, expansions;
@@ -70,7 +71,8 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
     g_array_set_size(labels, n);
 }
 
-/* In debug builds: the relaxation's cost to the end is consistent along a transition, hence, being 0 at the end, admissible. */
+/* In debug builds: the relaxation's cost to the end is consistent along a transition, hence, being
+ * 0 at the end, admissible. */
 static void check_consistent(const Search *s, OpId id, const Label *label, uint32_t to,
                              const Transition *t)
 {
@@ -157,14 +159,16 @@ static double relaxed_bound(const Search *s)
     return bound;
 }
 
-/* Least that a label at the end takes; without a final step of their own updates join an earlier stage, and may be free. */
+/* Least that a label at the end takes; without a final step of their own updates join an earlier
+ * stage, and may be free. */
 static double least_total(const Search *s, const Label *label)
 {
     double total = label_total(&s->pricer, label);
     return label->final ? total : total - times_max(&s->pricer, &label->update);
 }
 
-/* Least total of a label at the end; if `least`, of what labels stand for, too, and without updates that may be free. */
+/* Least total of a label at the end; if `least`, of what labels stand for, too, and without updates
+ * that may be free. */
 static double best_of(const Search *s, bool least)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
@@ -177,10 +181,12 @@ static double best_of(const Search *s, bool least)
     return best;
 }
 
-/* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster than the known one. */
+/* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster
+ * than the known one. */
 static void walk_widening(Search *s, uint32_t beam)
 {
-    /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly worse. */
+    /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly
+     * worse. */
     static const double first = 1e-9, second = 1e-5, factor = 5;
     double width = first;
     if (s->states->late)
@@ -204,10 +210,10 @@ static void walk_widening(Search *s, uint32_t beam)
 
 /* --- rationed memory ---
  *
- * Of programs whose memory, weighted by the multipliers, is no more than there is: for these the charge is no part of the
- * time. The multipliers alone leave a gap (layers that are alike all save memory at the same one, or none does); a walk that
- * tells labels apart by their charge closes it: G. Y. Handler, I. Zang, "A dual algorithm for the constrained shortest path
- * problem" (1980). */
+ * Of programs whose memory, weighted by the multipliers, is no more than there is: for these the
+ * charge is no part of the time. The multipliers alone leave a gap (layers that are alike all save
+ * memory at the same one, or none does); a walk that tells labels apart by their charge closes it:
+ * G. Y. Handler, I. Zang, "A dual algorithm for the constrained shortest path problem" (1980). */
 
 /* The least time at the end; what labels stand for included, if `least`. */
 static double rationed_best(const Search *s, bool least)
@@ -224,8 +230,8 @@ static double rationed_best(const Search *s, bool least)
     return best;
 }
 
-/* Sets proved_s, with the charge for all memory in it as everywhere, at most to upper_s. Ends as well where a wider limit
- * would leave too many labels. */
+/* Sets proved_s, with the charge for all memory in it as everywhere, at most to upper_s. Ends as
+ * well where a wider limit would leave too many labels. */
 static void walk_rationed(Search *s, uint32_t beam)
 {
     static const double first = 1e-3, factor = 2;
@@ -266,7 +272,8 @@ static Program *program_of(Search *s, uint32_t index, GError **error)
     return program;
 }
 
-/* Takes the program of the label with the least total, and those of labels that may turn out to be faster. */
+/* Takes the program of the label with the least total, and those of labels that may turn out to be
+ * faster. */
 static bool take_best(Search *s, const double *ratio, const SynthOptions *options,
                       SynthResult *result, GError **error)
 {
@@ -370,7 +377,8 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     return done;
 }
 
-/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick one kind of bytes. */
+/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick
+ * one kind of bytes. */
 static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
 {
     enum { KINDS = 4 }; /* numbers in SynthBytes */
@@ -407,8 +415,8 @@ typedef struct {
     uint32_t index;
 } Timed;
 
-/* Programs of labels at the last cut that are charged for no more memory than there is, by time, each for less than the one
- * before. */
+/* Programs of labels at the last cut that are charged for no more memory than there is, by time,
+ * each for less than the one before. */
 static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;

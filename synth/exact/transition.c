@@ -5,8 +5,8 @@
 
 /* --- costs --- */
 
-/* Upper bound of how much longer an iteration with `a` can be than with `b`. A step that closes a stage never shortens an
- * iteration, so `a` may close only where `b` does. */
+/* Upper bound of how much longer an iteration with `a` can be than with `b`. A step that closes a
+ * stage never shortens an iteration, so `a` may close only where `b` does. */
 static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
     double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
@@ -199,8 +199,8 @@ static bool within(const Along *s, const Times *times)
     return true;
 }
 
-/* Conversions of inputs before the op, and of saved inputs before its backward. False if the arc asks for other forms
- * afterwards. */
+/* Conversions of inputs before the op, and of saved inputs before its backward. False if the arc
+ * asks for other forms afterwards. */
 static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
 {
     const Choices *c = s->c;
@@ -223,8 +223,8 @@ static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
     return true;
 }
 
-/* dy in the forms that the backward reads; then the contributions to the inputs' gradients, converted to the form that the
- * sum is kept in, and added. */
+/* dy in the forms that the backward reads; then the contributions to the inputs' gradients,
+ * converted to the form that the sum is kept in, and added. */
 static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
 {
     const Choices *c = s->c;

@@ -1,12 +1,13 @@
 /* Transitions: every way to run one forward op together with its backward ops (private to synth).
  *
- * At a cut of the forward order a live tensor has one form that readers start from, and its gradient will be accumulated in
- * another. A transition takes the op's inputs from their states to its outputs' states and says what that adds to the
- * iteration. It is a *half*, the rules of the op and its backward ops, with plans for its parameters and with the conversions
- * that the states ask for.
+ * At a cut of the forward order a live tensor has one form that readers start from, and its
+ * gradient will be accumulated in another. A transition takes the op's inputs from their states to
+ * its outputs' states and says what that adds to the iteration. It is a *half*, the rules of the op
+ * and its backward ops, with plans for its parameters and with the conversions that the states ask
+ * for.
  *
- * The relaxation needs only the least cost of any transition between two states: an *arc*. Transitions themselves are
- * found where the search comes by. Ops that look alike share all of it. */
+ * The relaxation needs only the least cost of any transition between two states: an *arc*.
+ * Transitions themselves are found where the search comes by. Ops that look alike share all of it. */
 #ifndef KILTER_SYNTH_EXACT_TRANSITION_H
 #define KILTER_SYNTH_EXACT_TRANSITION_H
 
@@ -33,8 +34,9 @@ static inline Held range_held(const Range *range, uint32_t i)
                   range->gradient[i % range->n_gradients]};
 }
 
-/* What a choice costs, as far as the open stages see it. Communication adds up wherever it happens; computation goes to the
- * forward's end, to the backward's front in two portions with a step after each, and to the final stage. */
+/* What a choice costs, as far as the open stages see it. Communication adds up wherever it happens;
+ * computation goes to the forward's end, to the backward's front in two portions with a step after
+ * each, and to the final stage. */
 enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
 typedef struct {
     uint8_t closes; /* which of the steps hold a priced collective */
@@ -44,7 +46,8 @@ typedef struct {
     Times initial;
     /* Appended to the forward's open stage, after its step closed the one before. */
     Times forward;
-    /* Put before the backward's open stage: accumulation, and deferred ops; then the contributions' step. */
+    /* Put before the backward's open stage: accumulation, and deferred ops; then the contributions'
+     * step. */
     Times late;
     /* Put before that: the backward ops; then the step of dy and saved tensors. */
     Times early;
@@ -92,8 +95,9 @@ typedef struct {
     Times least; /* relaxed cost of any transition */
 } Arc;
 
-/* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range if both are one tensor);
- * `to` numbers the states of those that live on, with the forms that they are in afterwards, then of the live outputs. */
+/* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range
+ * if both are one tensor); `to` numbers the states of those that live on, with the forms that they
+ * are in afterwards, then of the live outputs. */
 typedef struct {
     const Pricer *pricer;
     OpView view;
@@ -113,22 +117,23 @@ typedef struct {
     GPtrArray *lists; /* of transitions */
 } Choices;
 
-/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices. What there is to choose
- * from does not depend on prices, so that others can take their place. NULL: the errors of op_view_find. */
+/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices.
+ * What there is to choose from does not depend on prices, so that others can take their place.
+ * NULL: the errors of op_view_find. */
 Choices *choices_new(const Pricer *pricer, const OpView *view,
                      const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
                      GError **error);
 void choices_free(Choices *choices);
 
-/* Takes the prices of a pricer of the same graph and pins, which has to live as long as they are used. Transitions that were
- * found before are forgotten. */
+/* Takes the prices of a pricer of the same graph and pins, which has to live as long as they are
+ * used. Transitions that were found before are forgotten. */
 void choices_price(Choices *choices, const Pricer *pricer);
 
 /* States of the op's inputs. */
 void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN]);
 
-/* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc does, those that no other one
- * dominates. They stay valid as long as the prices. */
+/* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc
+ * does, those that no other one dominates. They stay valid as long as the prices. */
 const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
                             const Times *slack);
 
@@ -175,9 +180,10 @@ struct Table *table_new(const Choices *choices);
 void table_free(struct Table *table);
 void choices_price_arcs(Choices *choices);
 
-/* Numbers of the forms that later ops may start from, after an input was converted by a step: the one that a priced collective
- * made, or, where both are shards, the one that it was in; else both numbers are equal. What a free conversion makes they make
- * anew; all that partial sums become a shard does too, and a replica everything, at the same prices. */
+/* Numbers of the forms that later ops may start from, after an input was converted by a step: the
+ * one that a priced collective made, or, where both are shards, the one that it was in; else both
+ * numbers are equal. What a free conversion makes they make anew; all that partial sums become a
+ * shard does too, and a replica everything, at the same prices. */
 static inline void choices_after(const Range *range, Form held, Form reads,
                                  const Step *before, uint8_t after[2])
 {
@@ -186,7 +192,8 @@ static inline void choices_after(const Range *range, Form held, Form reads,
     after[1] = both ? range->form_at[held] : after[0];
 }
 
-/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the loss's seed. */
+/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the
+ * loss's seed. */
 FormSet gradient_arrivals(const Graph *graph, TensorId tensor);
 
 /* Whether output `o`'s gradient is itself what some input's gets. */

@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-/* A prefix of the chain, and what its open stages may still add. Forward stages have communication c before computation F,
- * backward stages computation B before communication d, for microbatches 1 and 2. Stages in the order of the chain:
+/* A prefix of the chain, and what its open stages may still add. Forward stages have communication
+ * c before computation F, backward stages computation B before communication d, for microbatches 1
+ * and 2. Stages in the order of the chain:
  *
  *     max(F_(i-1), c1_i) + max(F_i, c2_i)    counted when stage i opens, and when it closes
  *     max(B_i, d1_i) + max(B_(i-1), d2_i)    both when stage i closes
@@ -84,9 +85,9 @@ static void close_back(const DuplexProblem *p, Label *label)
     label->d[0] = label->d[1] = 0;
 }
 
-/* An open forward stage that takes longer than any communication beside it counts twice whatever comes: what it takes longer
- * is counted at once. Labels that differ in that alone are compared by one number, else each layer at which a stage can
- * open leaves one. */
+/* An open forward stage that takes longer than any communication beside it counts twice whatever
+ * comes: what it takes longer is counted at once. Labels that differ in that alone are compared by
+ * one number, else each layer at which a stage can open leaves one. */
 static void count_excess(const DuplexProblem *p, double longest_s, Label *label)
 {
     const double excess = largest(p, &label->forward) - longest_s;
@@ -132,8 +133,8 @@ static double total(const DuplexProblem *p, const Label *label)
            fmax(label->back_before, label->d[1]) + updates;
 }
 
-/* Whether every completion of `a` takes at most as long as the same one of `b`, since max(a + x, b + y) - max(a' + x, b' + y)
- * <= max(a - a', b - b') (HiDup's domination, with stages still open). */
+/* Whether every completion of `a` takes at most as long as the same one of `b`, since max(a + x, b
+ * + y) - max(a' + x, b' + y) <= max(a - a', b - b') (HiDup's domination, with stages still open). */
 static bool dominates(const DuplexProblem *p, const Label *a, const Label *b)
 {
     const double forward = largest_difference(p, &a->forward, &b->forward);
@@ -205,7 +206,8 @@ static uint32_t position(const Cut *cut, uint32_t tensor)
     return NONE;
 }
 
-/* A tensor is alive at the cuts after its node up to the node that reads it last; the last node's output to the end. */
+/* A tensor is alive at the cuts after its node up to the node that reads it last; the last node's
+ * output to the end. */
 static bool find_live(Solve *s)
 {
     const DuplexProblem *p = s->p;
@@ -260,7 +262,8 @@ static void cut_clear(Cut *cut)
     g_hash_table_destroy(cut->index);
 }
 
-/* Adds a label unless one of its state dominates it; the first one that it dominates is overwritten, others taken out. */
+/* Adds a label unless one of its state dominates it; the first one that it dominates is
+ * overwritten, others taken out. */
 static void add_label(Solve *s, Cut *cut, State *state, const Label *label)
 {
     uint32_t *link = &state->first, place = NONE;
@@ -288,7 +291,8 @@ static void add_label(Solve *s, Cut *cut, State *state, const Label *label)
 
 /* --- the walk --- */
 
-/* Conversions of the node's inputs from their forms; false if one cannot be. An input that is read twice is converted once. */
+/* Conversions of the node's inputs from their forms; false if one cannot be. An input that is read
+ * twice is converted once. */
 static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *from,
                     const DuplexChoice *choice, DuplexConversion *step)
 {
@@ -312,7 +316,8 @@ static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *
     return true;
 }
 
-/* What is alive after the node: a conversion that is communicated replaces the form, a local one leaves it. */
+/* What is alive after the node: a conversion that is communicated replaces the form, a local one
+ * leaves it. */
 static uint64_t state_after(const DuplexProblem *p, const Cut *cut, uint64_t state,
                             const Cut *to, const DuplexNode *node,
                             const DuplexChoice *choice)
@@ -361,8 +366,8 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
     }
 }
 
-/* Longest communication for the forward stages of both microbatches, and of what the first one communicates beside the
- * last stage, backward. */
+/* Longest communication for the forward stages of both microbatches, and of what the first one
+ * communicates beside the last stage, backward. */
 static double find_longest(const DuplexProblem *p)
 {
     double forward_s = 0, back_s = 0, joined_s = 0;

@@ -1,10 +1,13 @@
-/* The duplex search (HiDup Sec. 4): a Pareto dynamic program over a chain of nodes (private to synth).
+/* The duplex search (HiDup Sec. 4): a Pareto dynamic program over a chain of nodes (private to
+ * synth).
  *
- * Nodes run in order; a node is run under one of its choices, which say in which form it reads and makes tensors. Between
- * nodes a tensor is in one form; before a node any of its inputs can be converted. Both microbatches run all of it in
- * alternation (sim_duplex_time), and then backwards: what is communicated before a node's forward computation goes the other
- * way after its backward computation. Whatever is communicated opens a stage, forward and backward each for itself (an
- * opening without communication never helps); but a sync may join what the open stage communicates after its backward. */
+ * Nodes run in order; a node is run under one of its choices, which say in which form it reads and
+ * makes tensors. Between nodes a tensor is in one form; before a node any of its inputs can be
+ * converted. Both microbatches run all of it in alternation (sim_duplex_time), and then backwards:
+ * what is communicated before a node's forward computation goes the other way after its backward
+ * computation. Whatever is communicated opens a stage, forward and backward each for itself (an
+ * opening without communication never helps); but a sync may join what the open stage communicates
+ * after its backward. */
 #ifndef KILTER_SYNTH_HIDUP_DUPLEX_H
 #define KILTER_SYNTH_HIDUP_DUPLEX_H
 
@@ -60,7 +63,8 @@ typedef struct {
     uint64_t states, labels, expansions;
 } DuplexSolution;
 
-/* Adds a choice unless another one with the same forms is nowhere slower; drops those that it beats so. */
+/* Adds a choice unless another one with the same forms is nowhere slower; drops those that it beats
+ * so. */
 void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice *choice);
 
 /* The fastest way to run the chain; false if there is none. */

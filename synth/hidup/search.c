@@ -1,9 +1,11 @@
-/* HiDup's search (Sec. 4) on a graph: the chain that the duplex search walks, and the program of its solution.
+/* HiDup's search (Sec. 4) on a graph: the chain that the duplex search walks, and the program of
+ * its solution.
  *
- * A node is a forward op with its adjoint backward ops (synth/reference/reference.h), a choice a rule of it and where its parameters
- * rest. A parameter that the op reads cut rests as it is read. Those that it reads whole are either replicated, and
- * their gradients all-reduced; or cut, gathered before and their gradients reduce-scattered (Sec. 6.10). Gathering is done
- * by the first microbatch for both, synchronizing by the second, when the gradients of both are summed. */
+ * A node is a forward op with its adjoint backward ops (synth/reference/reference.h), a choice a
+ * rule of it and where its parameters rest. A parameter that the op reads cut rests as it is read.
+ * Those that it reads whole are either replicated, and their gradients all-reduced; or cut,
+ * gathered before and their gradients reduce-scattered (Sec. 6.10). Gathering is done by the first
+ * microbatch for both, synchronizing by the second, when the gradients of both are summed. */
 #include "synth/hidup/duplex.h"
 #include "synth/reference/reference.h"
 
@@ -68,7 +70,8 @@ static double charge_s(const Hidup *h, TensorId tensor, Form form)
            (double)tensor_bytes(graph_tensor(h->whole.graph, tensor));
 }
 
-/* The charge for the memory of a parameter, its gradient and its optimizer states, whole where they are read and made so. */
+/* The charge for the memory of a parameter, its gradient and its optimizer states, whole where they
+ * are read and made so. */
 static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
                    DuplexChoice *choice)
 {
@@ -137,7 +140,8 @@ static bool reads_weights(const Graph *graph, const Fused *fused)
     return whole;
 }
 
-/* Weights that are read whole rest so or cut, and their gradients open a stage; those of vectors join one. */
+/* Weights that are read whole rest so or cut, and their gradients open a stage; those of vectors
+ * join one. */
 static void add_choices(Hidup *h, DuplexNode *node, const Fused *fused)
 {
     const Graph *graph = h->whole.graph;
@@ -182,7 +186,8 @@ static void add_nodes(Hidup *h)
 
 /* --- conversions --- */
 
-/* One tensor's conversions by one collective or local step, each with the cheapest way back for its gradient. */
+/* One tensor's conversions by one collective or local step, each with the cheapest way back for its
+ * gradient. */
 static void find_conversions(const Hidup *h, TensorId tensor,
                              DuplexConversion conversion[FORM_MAX][FORM_MAX])
 {

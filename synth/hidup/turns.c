@@ -1,16 +1,17 @@
 /* Two microbatches that take turns (HiDup Sec. 3): any program of one group, doubled.
  *
- * What works on the batch is done twice, in stages: communication, then computation. While one microbatch computes its
- * stage the other one communicates for its own:
+ * What works on the batch is done twice, in stages: communication, then computation. While one
+ * microbatch computes its stage the other one communicates for its own:
  *
  *     communication of microbatch 0, stage i     beside     computation of microbatch 1, stage i - 1
  *     communication of microbatch 1, stage i     beside     computation of microbatch 0, stage i
  *
- * What does not work on the batch is done once. What the batch's computations read (parameters that are gathered) comes
- * with microbatch 0's communication of the stage that reads it first; what follows from the sums over both (gradients of
- * parameters) with the next communication of microbatch 1, when both have added to them; updates come last. A stage opens
- * where the batch's own tensors are communicated, where a gathered parameter is read, and after the backward of an op whose
- * weights' gradients are communicated; vectors' gradients wait for the next one. */
+ * What does not work on the batch is done once. What the batch's computations read (parameters that
+ * are gathered) comes with microbatch 0's communication of the stage that reads it first; what
+ * follows from the sums over both (gradients of parameters) with the next communication of
+ * microbatch 1, when both have added to them; updates come last. A stage opens where the batch's
+ * own tensors are communicated, where a gathered parameter is read, and after the backward of an op
+ * whose weights' gradients are communicated; vectors' gradients wait for the next one. */
 #include "synth/synth.h"
 
 #include <string.h>
@@ -23,10 +24,10 @@ typedef struct {
     BatchForms *batch;
     bool *parts; /* [instr]: done once a microbatch */
     bool *last;  /* [instr]: an update, or follows from one */
-    uint32_t *
-        ready; /* [instr] + 1 of the batch's last instruction that it follows from, or 0 */
-    uint32_t
-        *needed; /* [instr]: of the batch's, the first that follows from it, or NEVER */
+    /* [instr] + 1 of the batch's last instruction that it follows from, or 0 */
+    uint32_t *ready;
+    /* [instr]: of the batch's, the first that follows from it, or NEVER */
+    uint32_t *needed;
     uint32_t *stage; /* [instr] of the batch: its stage */
     bool *head;      /* [instr] of the batch: communication that opens its stage */
     uint32_t n_stages;
@@ -122,7 +123,8 @@ static bool is_communication(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && (int)instr->collective < COLLECTIVES_PRICED;
 }
 
-/* Whether the instruction, not of the batch, is a communication that opens a stage when it is there to be done. */
+/* Whether the instruction, not of the batch, is a communication that opens a stage when it is there
+ * to be done. */
 static bool opens(const Turns *t, uint32_t i)
 {
     const Instr *instr = &t->program->instr[i];
@@ -130,7 +132,8 @@ static bool opens(const Turns *t, uint32_t i)
            graph_tensor(t->graph, instr->tensor)->rank > 1;
 }
 
-/* Marks what the batch's instructions need before them, and what waits once they are done: bits of `flags`. */
+/* Marks what the batch's instructions need before them, and what waits once they are done: bits of
+ * `flags`. */
 enum { NEEDS = 1, LEAVES = 2 };
 static uint8_t *find_flags(const Turns *t)
 {

@@ -1,16 +1,18 @@
-/* The reference search: HAP's Fig. 10 on explicit triples (private to synth). See synth_reference() in synth/synth.h. */
+/* The reference search: HAP's Fig. 10 on explicit triples (private to synth). See synth_reference()
+ * in synth/synth.h. */
 #ifndef KILTER_SYNTH_REFERENCE_H
 #define KILTER_SYNTH_REFERENCE_H
 
 #include "synth/assignment.h"
 
-/* A forward triple with its adjoint backward, priced. Loads of inputs and parameters are fused into it: they are free in
- * any form, and with one consumer each they leave no property. */
+/* A forward triple with its adjoint backward, priced. Loads of inputs and parameters are fused into
+ * it: they are free in any form, and with one consumer each they leave no property. */
 typedef struct {
     Triple triple;
     uint32_t n_before, n_after;
     uint32_t before[OP_MAX_IN], after[OP_MAX_OUT]; /* properties */
-    /* A property that the triple takes away: the op not yet computed, or the tensor not yet communicated. */
+    /* A property that the triple takes away: the op not yet computed, or the tensor not yet
+     * communicated. */
     uint32_t token;
     uint32_t n_backward;
     Rule backward[MAX_BACKWARD]; /* of backward_ops() */
@@ -19,7 +21,8 @@ typedef struct {
     Times forward, back, update; /* work; of a collective the inner communication */
 } Fused;
 
-/* Properties: of the i-th tensor that forward ops make `i * FORM_MAX + form`; then a token a tensor, then one an op. */
+/* Properties: of the i-th tensor that forward ops make `i * FORM_MAX + form`; then a token a
+ * tensor, then one an op. */
 typedef struct {
     const Pricer *pricer;
     uint32_t n_ops, n_tensors;
@@ -58,7 +61,8 @@ static inline Form reference_adjoint(Form form)
                                  : form;
 }
 
-/* NULL (KILTER_ERROR_FAILED) if a parameter has several consumers, or an op no triple with an adjoint. */
+/* NULL (KILTER_ERROR_FAILED) if a parameter has several consumers, or an op no triple with an
+ * adjoint. */
 ReferenceTheory *reference_theory_new(const Pricer *pricer, GError **error);
 void reference_theory_free(ReferenceTheory *theory);
 
@@ -71,8 +75,8 @@ typedef enum {
 bool reference_search(const Graph *graph, const ClusterView *view, const double *ratio,
                       ReferencePruning pruning, SynthResult *result, GError **error);
 
-/* The program of the chosen triples, in forward order, and their backward. `rest`: of parameters, the form that they rest and
- * are updated in; NULL: the one that they are read in. */
+/* The program of the chosen triples, in forward order, and their backward. `rest`: of parameters,
+ * the form that they rest and are updated in; NULL: the one that they are read in. */
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
                         const Fused *const *chosen, const Form *rest, GError **error);
 

@@ -112,8 +112,8 @@ static bool is_needed(const Search *s, const uint64_t *set, uint32_t property)
     return needed;
 }
 
-/* Sec. 4.5: a property is redundant when no instruction that could still be appended needs it. The token goes with the
- * tensor's last property. */
+/* Sec. 4.5: a property is redundant when no instruction that could still be appended needs it. The
+ * token goes with the tensor's last property. */
 static void drop_redundant(const Search *s, uint64_t *set, uint32_t tensor)
 {
     bool any = false;
@@ -147,8 +147,9 @@ static void append_properties(const Search *s, const Fused *fused, uint64_t *set
 
 /* --- costs --- */
 
-/* A collective ends the open stages. Its own inner communication belongs to the stages that it opens: the next
- * one forward, and backward the one before. Collectives of one step end them together. */
+/* A collective ends the open stages. Its own inner communication belongs to the stages that it
+ * opens: the next one forward, and backward the one before. Collectives of one step end them
+ * together. */
 static void synchronize(const Search *s, const Fused *fused, Node *node)
 {
     if (!node->fresh) {
@@ -180,7 +181,8 @@ static void append_costs(const Search *s, const Fused *fused, Node *node)
     }
 }
 
-/* cost(Q) + ecost(Q): ecost is the least computation that is left, the open stages included, at infinite bandwidth. */
+/* cost(Q) + ecost(Q): ecost is the least computation that is left, the open stages included, at
+ * infinite bandwidth. */
 static double score(const Search *s, const Node *node)
 {
     double most = 0;
@@ -190,8 +192,8 @@ static double score(const Search *s, const Node *node)
     return node->closed_s + most;
 }
 
-/* cost(Q) of a complete program. At the loss the open stages are one; updates are the final stage, also where nothing
- * is communicated before them. */
+/* cost(Q) of a complete program. At the loss the open stages are one; updates are the final stage,
+ * also where nothing is communicated before them. */
 static double total(const Search *s, const Node *node)
 {
     Times open = node->forward;
@@ -247,8 +249,9 @@ static uint32_t pop(Search *s)
     return first;
 }
 
-/* Lines 9 to 14, and whether the program is kept. Only programs that have computed the same ops can include one another:
- * what one has computed is what its properties follow from, and what it has not are properties too. */
+/* Lines 9 to 14, and whether the program is kept. Only programs that have computed the same ops can
+ * include one another: what one has computed is what its properties follow from, and what it has
+ * not are properties too. */
 static bool keep(Search *s, const Node *node, const uint64_t *set)
 {
     GArray *bucket = g_hash_table_lookup(s->buckets, &node->computed);

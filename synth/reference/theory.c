@@ -1,4 +1,5 @@
-/* The triples of the reference search: fused with the loads that they need, each with its adjoint backward and its price. */
+/* The triples of the reference search: fused with the loads that they need, each with its adjoint
+ * backward and its price. */
 #include "synth/reference/reference.h"
 
 #include <math.h>
@@ -297,8 +298,8 @@ void reference_theory_free(ReferenceTheory *theory)
 
 /* --- programs --- */
 
-/* Seconds to bring every contribution to a tensor's gradient to form `sum`, and the sum to the form that its producer
- * needs; `read`: consumers by the form that they read the tensor in. */
+/* Seconds to bring every contribution to a tensor's gradient to form `sum`, and the sum to the form
+ * that its producer needs; `read`: consumers by the form that they read the tensor in. */
 static double sum_price(const Pricer *pricer, TensorId gradient,
                         const uint32_t read[FORM_MAX], Form made, Form sum)
 {
@@ -321,8 +322,8 @@ static double sum_price(const Pricer *pricer, TensorId gradient,
     return price_s + step.comm_s + times_max(pricer, &step.inner);
 }
 
-/* The form that a tensor's gradient is summed in: the cheapest one. (In the search each conversion of the tensor has one
- * adjoint, however many consumers read it converted.) */
+/* The form that a tensor's gradient is summed in: the cheapest one. (In the search each conversion
+ * of the tensor has one adjoint, however many consumers read it converted.) */
 static Form choose_sum(const Pricer *pricer, TensorId tensor,
                        const uint32_t read[FORM_MAX], Form made)
 {

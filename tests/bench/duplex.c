@@ -1,5 +1,5 @@
-/* HiDup's search by layers, on 4 GPUs, and on the graph with 24 layers that its published searcher takes 6.6 s for on the same
- * machine (2.04 s on the authors'). */
+/* HiDup's search by layers, on 4 GPUs, and on the graph with 24 layers that its published searcher
+ * takes 6.6 s for on the same machine (2.04 s on the authors'). */
 #include "synth/synth.h"
 #include "tests/bench/bench.h"
 #include "tests/support/hidup_artifact.h"

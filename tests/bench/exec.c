@@ -1,5 +1,5 @@
-/* What a replay costs beside its kernels, on the mpi backend: the time of a free run that is in no op, copy, sum or exchange,
- * over the time that is. By mpirun on two ranks (./run bench).
+/* What a replay costs beside its kernels, on the mpi backend: the time of a free run that is in no
+ * op, copy, sum or exchange, over the time that is. By mpirun on two ranks (./run bench).
  *
  *     mpirun -n 2 build/tests/bench_exec */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* An iteration of GPT-3 (96 layers of 12288) on 16,384 GPUs, 2,048 replicas of 8 tensor-parallel ones, in the flow fidelity: at
- * most 2 s and 1 GB. */
+/* An iteration of GPT-3 (96 layers of 12288) on 16,384 GPUs, 2,048 replicas of 8 tensor-parallel
+ * ones, in the flow fidelity: at most 2 s and 1 GB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

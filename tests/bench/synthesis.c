@@ -1,8 +1,9 @@
 /* The exact search, on what issue 3 asks for.
  *
- * First whole plannings, program, ratios and bound, of HAP's models, of one of GPT-3's size (96 layers of 12,288 features),
- * and over 8 to 4,096 equal devices; then on each of these inputs one search beside HAP's own, Fig. 10, at ratios
- * proportional to speed (the exact search's space is larger). */
+ * First whole plannings, program, ratios and bound, of HAP's models, of one of GPT-3's size (96
+ * layers of 12,288 features), and over 8 to 4,096 equal devices; then on each of these inputs one
+ * search beside HAP's own, Fig. 10, at ratios proportional to speed (the exact search's space is
+ * larger). */
 #include "experiments/planner.h"
 #include "synth/synth.h"
 #include "tests/bench/bench.h"

@@ -1,5 +1,6 @@
-/* What every backend must do, on whatever ranks it has: exchanges move what they say, ops on shards compute what the
- * reference computes, whole plans too. `tolerance` is relative to the largest element. */
+/* What every backend must do, on whatever ranks it has: exchanges move what they say, ops on shards
+ * compute what the reference computes, whole plans too. `tolerance` is relative to the largest
+ * element. */
 #ifndef KILTER_TESTS_CONFORMANCE_BACKEND_SUITE_H
 #define KILTER_TESTS_CONFORMANCE_BACKEND_SUITE_H
 

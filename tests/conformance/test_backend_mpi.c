@@ -1,4 +1,5 @@
-/* The suite on real ranks: run by mpirun (see tests/CMakeLists.txt). A rank whose test fails ends the world. */
+/* The suite on real ranks: run by mpirun (see tests/CMakeLists.txt). A rank whose test fails ends
+ * the world. */
 #include <unistd.h>
 
 #include "tests/conformance/backend_suite.h"

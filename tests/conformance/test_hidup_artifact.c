@@ -1,5 +1,6 @@
-/* The duplex search on the graphs that HiDup's published searcher was given, beside the strategies that it found, both
- * priced alike: with Eq. 5 in both directions, and with the artifact's backward, which overlaps nothing. */
+/* The duplex search on the graphs that HiDup's published searcher was given, beside the strategies
+ * that it found, both priced alike: with Eq. 5 in both directions, and with the artifact's
+ * backward, which overlaps nothing. */
 #include "tests/support/hidup_artifact.h"
 #include "tests/test.h"
 
@@ -102,7 +103,8 @@ static DuplexNode *disturb(const DuplexProblem *problem, double noise, GRand *ra
     return node;
 }
 
-/* Table 5: strategies found with estimates that are off by up to 20 % take at most 2 % longer than the best, 10 draws. */
+/* Table 5: strategies found with estimates that are off by up to 20 % take at most 2 % longer than
+ * the best, 10 draws. */
 static void test_noise(void **state)
 {
     (void)state;

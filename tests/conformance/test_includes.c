@@ -1,5 +1,5 @@
-/* Dependencies point one way only: data <- sim <- {synth, balance}, data <- exec, experiments on top of all; and of
- * another module only its one public header is included. */
+/* Dependencies point one way only: data <- sim <- {synth, balance}, data <- exec, experiments on
+ * top of all; and of another module only its one public header is included. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
@@ -85,11 +85,11 @@ static void test_planted_lines(void **state)
         const char *module, *line;
         bool bad;
     } cases[] = {
-        {"data", "#include \"data/graph.h\"", false},
+        {"data", "#include \"data/graph/graph.h\"", false},
         {"data", "#include \"data/models/transformer.h\"", false},
         {"data", "#include \"sim/sim.h\"", true},
         {"sim", "#include \"data/data.h\"", false},
-        {"sim", "#include \"data/graph.h\"", true},
+        {"sim", "#include \"data/graph/graph.h\"", true},
         {"sim", "#include \"synth/synth.h\"", true},
         {"synth", "#include \"sim/sim.h\"", false},
         {"synth", "#include \"balance/balance.h\"", true},

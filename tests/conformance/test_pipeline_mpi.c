@@ -1,5 +1,6 @@
-/* Plans with device groups, replicas, microbatches and transfers on four real ranks: run by mpirun (see
- * tests/CMakeLists.txt). Each rank is in some groups only, so what one sends another one has to expect. */
+/* Plans with device groups, replicas, microbatches and transfers on four real ranks: run by mpirun
+ * (see tests/CMakeLists.txt). Each rank is in some groups only, so what one sends another one has
+ * to expect. */
 #include <unistd.h>
 
 #include "exec/exec.h"
@@ -72,7 +73,8 @@ static void test_plans_are_right(void **state)
         check_case(i, backend, EXEC_TOLERANCE);
 }
 
-/* Iterations one after the other: nothing of the last one is left in the sums, and every rank measures as much. */
+/* Iterations one after the other: nothing of the last one is left in the sums, and every rank
+ * measures as much. */
 static void test_repeats(void **state)
 {
     (void)state;

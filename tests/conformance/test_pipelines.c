@@ -1,5 +1,5 @@
-/* Plans of the planners of pipelines: the reference backend proves each one, the simulations take it, and what was asked for
- * is what the program has. */
+/* Plans of the planners of pipelines: the reference backend proves each one, the simulations take
+ * it, and what was asked for is what the program has. */
 #include "experiments/planner.h"
 #include "tests/conformance/verify_cases.h"
 
@@ -107,8 +107,8 @@ static void test_program_has_the_degrees(void **state)
     }
 }
 
-/* Stages of equal time without communication: the simulated bubble is Eq. 5's, (pp - 1) of gas + pp - 1 micro-batches, under
- * both schedules. */
+/* Stages of equal time without communication: the simulated bubble is Eq. 5's, (pp - 1) of gas + pp
+ * - 1 micro-batches, under both schedules. */
 static void test_bubble(void **state)
 {
     (void)state;
@@ -128,7 +128,8 @@ static void test_bubble(void **state)
             assert_no_error(error);
             time_s[k] = made.plan->iteration_time_s;
         }
-        /* gas = 8 against gas = 1: of the slowest stages' time 8 + 3 eighths against 4 whole micro-batches. */
+        /* gas = 8 against gas = 1: of the slowest stages' time 8 + 3 eighths against 4 whole
+         * micro-batches. */
         assert_true(time_s[0] < 0.5 * time_s[1]);
         assert_true(time_s[0] > 0.8 * 11 / 32 * time_s[1]);
     }

@@ -1,5 +1,6 @@
-/* Segments: a program whose experts and batch have ratios of their own computes the same, costs the same in both evaluators,
- * and survives being written; and hap with segments is never slower than without. */
+/* Segments: a program whose experts and batch have ratios of their own computes the same, costs the
+ * same in both evaluators, and survives being written; and hap with segments is never slower than
+ * without. */
 #include <glib/gstdio.h>
 
 #include "balance/balance.h"

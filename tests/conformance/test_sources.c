@@ -1,5 +1,5 @@
-/* Every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test in tests/, and there
- * is no source outside the folders that the design names. */
+/* Every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test
+ * in tests/, and there is no source outside the folders that the design names. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-/* Plans proved by running them: those of every planner, random ones, and wrong ones that must be caught. */
+/* Plans proved by running them: those of every planner, random ones, and wrong ones that must be
+ * caught. */
 #include "experiments/planner.h"
 #include "tests/conformance/verify_cases.h"
 
@@ -114,7 +115,8 @@ static Graph *small_graph(void)
     return graph;
 }
 
-/* The form in which data parallelism holds a tensor before any collective: cut along the batch, whole, or partial. */
+/* The form in which data parallelism holds a tensor before any collective: cut along the batch,
+ * whole, or partial. */
 static Form data_parallel_form(const Graph *graph, TensorId id)
 {
     const Tensor *tensor = graph_tensor(graph, id);

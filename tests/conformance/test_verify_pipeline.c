@@ -1,4 +1,5 @@
-/* Pipelines of stages, replicas and microbatches, proved by running them; and wrong ones that must be caught. */
+/* Pipelines of stages, replicas and microbatches, proved by running them; and wrong ones that must
+ * be caught. */
 #include "exec/exec.h"
 #include "tests/support/pipeline_case.h"
 

@@ -9,7 +9,8 @@
 static const char *const MODULES[] = {"data",    "sim",  "synth",
                                       "balance", "exec", "experiments"};
 
-/* Adds the paths, relative to `root`, of all files below root/folder whose names end in one of `suffixes`. */
+/* Adds the paths, relative to `root`, of all files below root/folder whose names end in one of
+ * `suffixes`. */
 static void tree_list(const char *root, const char *folder, const char *const *suffixes,
                       GPtrArray *paths)
 {

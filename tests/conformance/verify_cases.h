@@ -8,7 +8,8 @@
 #include "tests/support/random_program.h"
 #include "tests/test.h"
 
-/* A random graph, and on a random cluster a random program with random ratios and splits, in one segment or two. */
+/* A random graph, and on a random cluster a random program with random ratios and splits, in one
+ * segment or two. */
 typedef struct {
     Graph *graph;
     Cluster *cluster;

@@ -1,5 +1,5 @@
-/* kilter profile, calibrate, exec --db and validate as people call them: the loop closes, and bad input says so in one line
- * and leaves nothing behind. */
+/* kilter profile, calibrate, exec --db and validate as people call them: the loop closes, and bad
+ * input says so in one line and leaves nothing behind. */
 #include <jansson.h>
 
 #include "exec/exec.h"

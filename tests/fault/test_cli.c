@@ -1,4 +1,5 @@
-/* What people get wrong: exit status 2 (bad input) or 3 (nothing fits), one line that names the place, nothing written. */
+/* What people get wrong: exit status 2 (bad input) or 3 (nothing fits), one line that names the
+ * place, nothing written. */
 #include <jansson.h>
 #include <sqlite3.h>
 
@@ -296,7 +297,8 @@ static void test_zero_rates(void **state)
                     "rate: expected 1");
 }
 
-/* Dims smaller than the number of devices: some devices have nothing, or the planner says that it cannot. */
+/* Dims smaller than the number of devices: some devices have nothing, or the planner says that it
+ * cannot. */
 static void test_small_dims(void **state)
 {
     (void)state;

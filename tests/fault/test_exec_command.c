@@ -1,4 +1,5 @@
-/* kilter exec as people call it: what it measures, and that what cannot run says so in one line and in time. */
+/* kilter exec as people call it: what it measures, and that what cannot run says so in one line and
+ * in time. */
 #include <jansson.h>
 
 #include "exec/exec.h"

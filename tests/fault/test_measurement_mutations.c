@@ -1,5 +1,5 @@
-/* The properties of tests/fuzz/fuzz_measurement.c and fuzz_csv.c (one executable each) on files with random damage (fixed
- * seeds): they abort where they are broken. */
+/* The properties of tests/fuzz/fuzz_measurement.c and fuzz_csv.c (one executable each) on files
+ * with random damage (fixed seeds): they abort where they are broken. */
 #include "tests/test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,6 @@
-/* The property of tests/fuzz/fuzz_plan.c on random plans with random damage (fixed seeds): it aborts where it is
- * broken. Damage is by lines and by tokens, since most damaged bytes are just no JSON. */
+/* The property of tests/fuzz/fuzz_plan.c on random plans with random damage (fixed seeds): it
+ * aborts where it is broken. Damage is by lines and by tokens, since most damaged bytes are just no
+ * JSON. */
 #include "data/data.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/random_program.h"

@@ -1,4 +1,5 @@
-/* Sweeps: killed at random moments and resumed, or run on another number of threads, they leave the same rows. */
+/* Sweeps: killed at random moments and resumed, or run on another number of threads, they leave the
+ * same rows. */
 #include <signal.h>
 #include <sqlite3.h>
 
@@ -74,7 +75,8 @@ static void test_kill_and_resume(void **state)
 
     g_autoptr(GRand) random = g_rand_new_with_seed(1);
     uint32_t killed = 0, partial = 0;
-    /* A sweep that was done before its kill does not count: the machine may be faster now than it was then. */
+    /* A sweep that was done before its kill does not count: the machine may be faster now than it
+     * was then. */
     for (int i = 0; killed < KILLS && i < 5 * KILLS; i++) {
         g_autofree char *database = g_strdup_printf("killed-%d.db", i);
         g_autofree char *line =

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a CSV file are either refused with a message or rows of as many cells as there are columns,
- * which can be written and read again.
+/* Fuzz target: any bytes as a CSV file are either refused with a message or rows of as many cells
+ * as there are columns, which can be written and read again.
  *
  *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
  *     cmake --build build-fuzz --target fuzz_csv

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as measurements (CSV, text or JSON of nccl-tests) are either refused with a message or a list of
- * sound rows that can be written and read again.
+/* Fuzz target: any bytes as measurements (CSV, text or JSON of nccl-tests) are either refused with
+ * a message or a list of sound rows that can be written and read again.
  *
  *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
  *     cmake --build build-fuzz --target fuzz_measurement

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a plan file are either refused with a message or a plan that holds what plans promise, and
- * that is written and read back as itself.
+/* Fuzz target: any bytes as a plan file are either refused with a message or a plan that holds what
+ * plans promise, and that is written and read back as itself.
  *
  *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
  *     cmake --build build-fuzz --target fuzz_plan
@@ -49,8 +49,7 @@ static void check_cut(const Plan *plan)
         for (uint32_t j = 0; j < plan->n_devices; j++)
             sum += split->count[j];
         check(sum == split->units, "counts sum to units");
-        check(plan_find_split(plan, split) == split,
-              "splits are found");
+        check(plan_find_split(plan, split) == split, "splits are found");
     }
 }
 

@@ -1,6 +1,7 @@
-/* AMP's published predictions: the faithful reading of its cost model on the profile, the clusters and the strategies of
- * its artifact, for every one of them (../shared/measured/amp). The layers are the profile's, with the parameters and the
- * messages of model_specs.csv; they may change when that file does. */
+/* AMP's published predictions: the faithful reading of its cost model on the profile, the clusters
+ * and the strategies of its artifact, for every one of them (../shared/measured/amp). The layers
+ * are the profile's, with the parameters and the messages of model_specs.csv; they may change when
+ * that file does. */
 #include "synth/synth.h"
 #include "tests/support/rows.h"
 
@@ -163,7 +164,8 @@ static bool check_row(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-/* The costs of the artifact's strategies are its own; the search finds every one of them and none else. */
+/* The costs of the artifact's strategies are its own; the search finds every one of them and none
+ * else. */
 static void test_published_predictions(void **state)
 {
     (void)state;

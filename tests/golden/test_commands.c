@@ -55,7 +55,8 @@ static double real(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* A plan file simulates to what making the plan on the spot does, and by either fidelity to the plan's own time. */
+/* A plan file simulates to what making the plan on the spot does, and by either fidelity to the
+ * plan's own time. */
 static void test_plan_and_simulate(void **state)
 {
     (void)state;

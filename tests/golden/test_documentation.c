@@ -1,5 +1,6 @@
-/* Every command that README.md and the help texts show, run in the order of reading, in one folder: each must succeed.
- * Commands that need measurements of others (DIR, ...) are left out, and those that run ranks where the build has none. */
+/* Every command that README.md and the help texts show, run in the order of reading, in one folder:
+ * each must succeed. Commands that need measurements of others (DIR, ...) are left out, and those
+ * that run ranks where the build has none. */
 #include "exec/exec.h"
 #include "tests/support/program.h"
 
@@ -15,7 +16,8 @@ static bool has_any(const char *line, const char *const *words, guint n)
     return false;
 }
 
-/* The command of a line that starts with `prefix`, up to the remark behind two blanks; NULL: none. Caller frees. */
+/* The command of a line that starts with `prefix`, up to the remark behind two blanks; NULL: none.
+ * Caller frees. */
 static char *command_of(const char *line, const char *prefix)
 {
     if (!g_str_has_prefix(line, prefix))

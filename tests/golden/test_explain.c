@@ -1,5 +1,5 @@
-/* kilter plan --explain. The recorded text, explain_moe.txt, is that of a plan without a search; it changes only with the
- * wording, the strategy's program or the bundled cluster's numbers. */
+/* kilter plan --explain. The recorded text, explain_moe.txt, is that of a plan without a search; it
+ * changes only with the wording, the strategy's program or the bundled cluster's numbers. */
 #include "data/data.h"
 #include "experiments/explain/explain.h"
 #include "experiments/explain/pattern.h"
@@ -119,7 +119,8 @@ static void compute(Program *program, const Graph *graph, OpId id, Form first,
     fail_msg("no such rule of %s", op->name);
 }
 
-/* The linear layer y[b,n] = x[b,k] w[n,k] with x, w and y's gradient in these forms, conversions left out. */
+/* The linear layer y[b,n] = x[b,k] w[n,k] with x, w and y's gradient in these forms, conversions
+ * left out. */
 static void assert_pattern(Form x, Form w, Form rest, Form dy, Form x_again,
                            const char *want)
 {

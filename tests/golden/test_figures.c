@@ -1,5 +1,5 @@
-/* Every bundled experiment can be read, and its figure and claims can be computed from its results: made up ones, since
- * planning them all takes minutes; but Fig. 4's, which need no plan. */
+/* Every bundled experiment can be read, and its figure and claims can be computed from its results:
+ * made up ones, since planning them all takes minutes; but Fig. 4's, which need no plan. */
 #include "experiments/claims.h"
 #include "experiments/experiment.h"
 #include "experiments/figure.h"

@@ -71,7 +71,8 @@ static Form form_of(const Graph *graph, const Program *program, const char *name
     return FORM_MAX;
 }
 
-/* Data parallel over a slow link: factors of few samples are gathered, gradients from many are all-reduced. */
+/* Data parallel over a slow link: factors of few samples are gathered, gradients from many are
+ * all-reduced. */
 static void test_sufficient_factors_for_small_batches(void **state)
 {
     (void)state;
@@ -86,7 +87,8 @@ static void test_sufficient_factors_for_small_batches(void **state)
     }
 }
 
-/* HAP Sec. 2.5.1: padding moves the largest shard as often as there are devices; groups move what there is. */
+/* HAP Sec. 2.5.1: padding moves the largest shard as often as there are devices; groups move what
+ * there is. */
 static void test_skew_decides_how_shards_are_gathered(void **state)
 {
     (void)state;

@@ -1,10 +1,11 @@
-/* synth_bound() under memory: for every program of the space, every ratios in the box and all multipliers,
+/* synth_bound() under memory: for every program of the space, every ratios in the box and all
+ * multipliers,
  *
  *     bound  <=  t + sum over points and devices of  lambda (peak - memory)                                     (1)
  *
- * so that no plan that fits is faster than the bound; and, of memory that is rationed, bound <= t wherever that sum is at most
- * 0, so that multipliers leave no gap. Programs come from the search with many charges for memory, and from
- * known strategies; ratios from a grid. */
+ * so that no plan that fits is faster than the bound; and, of memory that is rationed, bound <= t
+ * wherever that sum is at most 0, so that multipliers leave no gap. Programs come from the search
+ * with many charges for memory, and from known strategies; ratios from a grid. */
 #include "tests/test.h"
 
 #include "synth/synth.h"
@@ -95,7 +96,8 @@ static void check_ratios(Case *c, const double *ratio, double scale_s)
         check_searched(c, ratio, charge_s);
 }
 
-/* Memory that is some part of what data parallelism needs; *time_s: its time. False where that is none. */
+/* Memory that is some part of what data parallelism needs; *time_s: its time. False where that is
+ * none. */
 static bool set_memory(Case *c, GRand *rand, double *time_s, double *bytes)
 {
     double even[64];

@@ -1,5 +1,5 @@
-/* Messages that are one flow while nothing else comes (sim/network/bundle.c) end when they would one
- * by one, whatever comes in between. */
+/* Messages that are one flow while nothing else comes (sim/network/bundle.c) end when they would
+ * one by one, whatever comes in between. */
 #include "tests/support/collective_case.h"
 
 enum { CASES = 400, MAX_OTHERS = 3, MAX_RANKS = 32 };

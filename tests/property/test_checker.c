@@ -1,6 +1,7 @@
-/* The program checker on what planners make: it takes their plans, and refuses each of them when an instruction is left out
- * (no planner emits one that nobody needs), when one operand is in another form, and when an instruction is about another
- * microbatch or another group. $KILTER_ALL: every instruction; else a few of each plan. */
+/* The program checker on what planners make: it takes their plans, and refuses each of them when an
+ * instruction is left out (no planner emits one that nobody needs), when one operand is in another
+ * form, and when an instruction is about another microbatch or another group. $KILTER_ALL: every
+ * instruction; else a few of each plan. */
 #include "experiments/planner.h"
 #include "tests/test.h"
 

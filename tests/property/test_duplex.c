@@ -1,4 +1,5 @@
-/* The duplex search against all choices of small random chains, each written out as stages and timed by sim_duplex_time. */
+/* The duplex search against all choices of small random chains, each written out as stages and
+ * timed by sim_duplex_time. */
 #include "tests/test.h"
 
 #include "synth/hidup/duplex.h"

@@ -1,5 +1,5 @@
-/* Eq. 4 and 5 of HiDup against events: a device and a network that each serve the two microbatches in turn, first come
- * first served, each step when the microbatch's step before it is done. */
+/* Eq. 4 and 5 of HiDup against events: a device and a network that each serve the two microbatches
+ * in turn, first come first served, each step when the microbatch's step before it is done. */
 #include "tests/test.h"
 
 #include "sim/event/engine.h"
@@ -11,8 +11,8 @@ typedef struct {
     SimEngine *engine;
     uint32_t n;
     const SimDuplexStage *stage;
-    uint32_t
-        next[2];  /* step of each resource that is served next: 2 stage + microbatch */
+    /* step of each resource that is served next: 2 stage + microbatch */
+    uint32_t next[2];
     bool busy[2]; /* of each resource */
     uint32_t done
         [2]; /* steps of each microbatch that are done: communication and computation in turn */

@@ -1,5 +1,5 @@
-/* The exact search and the bound against brute force over the space that synth/synth.h states (support/brute_force.h), with and
- * without pins.
+/* The exact search and the bound against brute force over the space that synth/synth.h states
+ * (support/brute_force.h), with and without pins.
  *
  *     KILTER_ROUNDS=N    cases to check (default 60; the test exact_long: 2000) */
 #include "tests/test.h"
@@ -224,7 +224,8 @@ static void test_the_search_is_exact(void **state)
     assert_true(20 * tally.shared <= n);
 }
 
-/* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for the one, by features for the other. */
+/* p = log_softmax(x w0); log_softmax(log_softmax(p) + p w): p is best cut by samples for the one,
+ * by features for the other. */
 static Graph *graph_with_two_readers(void)
 {
     enum { SAMPLES = 4, FEATURES = 8 };
@@ -276,7 +277,8 @@ static void assert_same_as_brute(const Graph *graph, const ClusterView *view,
     assert_true(brute_least(b, result->time_s * (1 + 1e-9), UINT64_MAX) < INFINITY);
 }
 
-/* A tensor is used in the form that it was made in after another one was made of it, where that pays: here 5.6 %. */
+/* A tensor is used in the form that it was made in after another one was made of it, where that
+ * pays: here 5.6 %. */
 static void test_a_tensor_is_kept_in_two_forms(void **state)
 {
     (void)state;
@@ -308,7 +310,8 @@ static void test_a_tensor_is_kept_in_two_forms(void **state)
     assert_same_as_brute(graph, view, ratio, &result);
 }
 
-/* The forward op that an instruction is a backward op of, sums of contributions left out; GRAPH_NONE if there is none. */
+/* The forward op that an instruction is a backward op of, sums of contributions left out;
+ * GRAPH_NONE if there is none. */
 static OpId backward_of(const Graph *graph, const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE)
@@ -348,8 +351,9 @@ static double time_of(const Graph *graph, const ClusterView *view, const double 
     return sim_linear_time(linear, view, share, NULL, NULL);
 }
 
-/* y0 = x w0 replicated; then a layer by columns and one by rows. In the backward the partial sums of y0's gradient are
- * all-reduced; dw of the layer by columns, sharded, runs after that, next to dw0 on which the slow device takes longest. */
+/* y0 = x w0 replicated; then a layer by columns and one by rows. In the backward the partial sums
+ * of y0's gradient are all-reduced; dw of the layer by columns, sharded, runs after that, next to
+ * dw0 on which the slow device takes longest. */
 static void test_weight_gradients_are_deferred(void **state)
 {
     (void)state;
@@ -375,8 +379,8 @@ static void test_weight_gradients_are_deferred(void **state)
     assert_same_as_brute(graph, &view, ratio, &result);
 }
 
-/* Of the prefixes that reach a state one is kept: that of the least closed cost, or of the least cost if it ended there. What
- * is left is 44 % and 0.7 % slower than the best program of the space. */
+/* Of the prefixes that reach a state one is kept: that of the least closed cost, or of the least
+ * cost if it ended there. What is left is 44 % and 0.7 % slower than the best program of the space. */
 static void test_one_number_is_not_enough(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The planner hidup and the option duplex: the stage fidelity's time is the search's, what doubling costs and saves. */
+/* The planner hidup and the option duplex: the stage fidelity's time is the search's, what doubling
+ * costs and saves. */
 #include <math.h>
 
 #include "experiments/planner.h"
@@ -69,7 +70,8 @@ static void test_stage_is_eq_5(void **state)
             assert_true(synth_hidup(graph, place.view, ratio, NULL, &result, NULL));
             /* Before rounding, which 12 heads on 8 GPUs need. */
             const double time_s = plan->fractional_time_s;
-            /* Where the first op's input has no gradient the program has a little less to do than the search counts. */
+            /* Where the first op's input has no gradient the program has a little less to do than
+             * the search counts. */
             assert_at_most(time_s, result.time_s * (1 + 1e-9));
             assert_at_most(result.time_s * 0.997, time_s);
             if (g_str_has_prefix(models[m], "bert"))
@@ -80,7 +82,8 @@ static void test_stage_is_eq_5(void **state)
     }
 }
 
-/* Doubling any plan takes about its memory (Sec. 3.2), and never makes the computation shorter than it is. */
+/* Doubling any plan takes about its memory (Sec. 3.2), and never makes the computation shorter than
+ * it is. */
 static void test_doubled_plans(void **state)
 {
     (void)state;
@@ -119,8 +122,8 @@ static Plan *make_with(const char *planner, const char *key, const char *value,
     return plan;
 }
 
-/* Uneven machines: the best ratios are nowhere slower than those by speed and even ones, and somewhere much faster; equal
- * devices get equal ratios. */
+/* Uneven machines: the best ratios are nowhere slower than those by speed and even ones, and
+ * somewhere much faster; equal devices get equal ratios. */
 static void test_uneven(void **state)
 {
     (void)state;
@@ -175,7 +178,8 @@ static void test_doubled_ratios(void **state)
     close_place(&place);
 }
 
-/* What the search believes wrongly costs time, never gains any (before rounding); the same seed draws the same. */
+/* What the search believes wrongly costs time, never gains any (before rounding); the same seed
+ * draws the same. */
 static void test_wrong_estimates(void **state)
 {
     (void)state;

@@ -49,8 +49,8 @@ static uint32_t count_launches(const SimReport *report, uint32_t lane)
     return n;
 }
 
-/* A launch that is too short to see is there and changes nothing, bit for bit: in SPMD programs and pipelines, with and
- * without buckets and overlap. */
+/* A launch that is too short to see is there and changes nothing, bit for bit: in SPMD programs and
+ * pipelines, with and without buckets and overlap. */
 static void compare_tiny(Case *c)
 {
     static const char *const overlap[] = {"off", "on"};
@@ -116,7 +116,8 @@ static void check_timeline(const SimReport *report)
         assert_at_most(host_s[l], report->iteration_time_s * (1 + 1e-12));
 }
 
-/* Longer launches never make an iteration shorter, it takes as long as each host launches, and at least the time without. */
+/* Longer launches never make an iteration shorter, it takes as long as each host launches, and at
+ * least the time without. */
 static void check_growth(Case *c)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -213,10 +214,10 @@ static void test_one_device(void **state)
 
 /* --- two devices, by hand --- */
 
-/* One layer on two hosts: forward 1 ms, backward 2 ms, an all-reduce of 1 ms (1.25 MB over 10 Gb/s: 2 (n-1)/n V / w),
- * loss, its gradient and an update of no time: six launches. With launches of 1.2 ms the forward runs from 1.2, the
- * backward from 4.8 to 6.8; the all-reduce was launched at 6.0 and the update at 7.2, which waits for it until 7.8. With
- * launches of 3 ms all wait for the host. */
+/* One layer on two hosts: forward 1 ms, backward 2 ms, an all-reduce of 1 ms (1.25 MB over 10 Gb/s:
+ * 2 (n-1)/n V / w), loss, its gradient and an update of no time: six launches. With launches of 1.2
+ * ms the forward runs from 1.2, the backward from 4.8 to 6.8; the all-reduce was launched at 6.0
+ * and the update at 7.2, which waits for it until 7.8. With launches of 3 ms all wait for the host. */
 static void test_two_devices(void **state)
 {
     (void)state;
@@ -243,7 +244,8 @@ static void test_two_devices(void **state)
 
 /* --- hosts that wait for what they receive --- */
 
-/* Waiting changes nothing where launching takes no time, or nothing is sent; else it only takes longer. */
+/* Waiting changes nothing where launching takes no time, or nothing is sent; else it only takes
+ * longer. */
 static void test_waits(void **state)
 {
     (void)state;

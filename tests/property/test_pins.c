@@ -1,4 +1,5 @@
-/* Pins: programs keep them, searches lose nothing else to them, and what cannot hold is said in one line. */
+/* Pins: programs keep them, searches lose nothing else to them, and what cannot hold is said in one
+ * line. */
 #include "tests/test.h"
 
 #include "synth/synth.h"
@@ -9,8 +10,8 @@
 
 typedef struct {
     Form *made; /* [tensor]: as it is loaded, or made by its op */
-    uint32_t
-        *read; /* [tensor]: bits of forms; the update of a parameter does not count */
+    /* [tensor]: bits of forms; the update of a parameter does not count */
+    uint32_t *read;
 } Use;
 
 static Use use_of(const Graph *graph, const Program *program)
@@ -102,7 +103,8 @@ static bool make_case(uint32_t seed, Case *c)
            synth_search(space, c->view, c->ratio, &options, &c->free, NULL);
 }
 
-/* Emission shares conversions that the search prices twice (synth.h): times may differ by that much. */
+/* Emission shares conversions that the search prices twice (synth.h): times may differ by that
+ * much. */
 static const double shared = 1.05;
 
 static void check_bound(const Case *c, SynthSpace *space, double time_s)

@@ -1,5 +1,5 @@
-/* Pipelines of stages, replicas and microbatches: what the builder makes passes the checker and no deletion does, and
- * takes the time that is worked out by hand. */
+/* Pipelines of stages, replicas and microbatches: what the builder makes passes the checker and no
+ * deletion does, and takes the time that is worked out by hand. */
 #include "sim/sim.h"
 #include "tests/support/pipeline_case.h"
 #include "tests/support/random_plan.h"
@@ -25,8 +25,8 @@ static double time_of(const Case *c, const char *fidelity, const char *set)
 
 /* --- times by hand --- */
 
-/* P stages of equal times f and b, M microbatches, no communication to speak of: (M + P - 1) (f + b) under GPipe and 1F1B.
- * Each of the 8 layers takes 10 and 20 ms on the whole batch. */
+/* P stages of equal times f and b, M microbatches, no communication to speak of: (M + P - 1) (f +
+ * b) under GPipe and 1F1B. Each of the 8 layers takes 10 and 20 ms on the whole batch. */
 static void test_bubbles(void **state)
 {
     (void)state;
@@ -50,7 +50,8 @@ static void test_bubbles(void **state)
             }
 }
 
-/* With V stages a group the bubble is V times shorter (Narayanan et al. 2021, Sec. 2.2): M (f + b) + (P - 1)(f + b) / V. */
+/* With V stages a group the bubble is V times shorter (Narayanan et al. 2021, Sec. 2.2): M (f + b)
+ * + (P - 1)(f + b) / V. */
 static void test_interleaved_bubbles(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* hap contains the baselines in its space: it can't be slower than one that fits, and its bound can't be above any plan.
+/* hap contains the baselines in its space: it can't be slower than one that fits, and its bound
+ * can't be above any plan.
  *
  *     KILTER_ALL=1    every model on every size of HAP's testbed, with slower and faster links (the test planners_long) */
 #include "tests/test.h"
@@ -75,8 +76,9 @@ static Plan *plan_with(const char *planner, const char *model, uint64_t memory_b
     return plan;
 }
 
-/* As memory shrinks, hap finds plans that fit long after data parallelism does not: it shards optimizer states, parameters and
- * layers. Once none is found none is found with less; and in the end there is a proof that there is none. */
+/* As memory shrinks, hap finds plans that fit long after data parallelism does not: it shards
+ * optimizer states, parameters and layers. Once none is found none is found with less; and in the
+ * end there is a proof that there is none. */
 static void test_memory_pressure(void **state)
 {
     (void)state;
@@ -127,7 +129,8 @@ static double planned_s(const char *planner, const char *search, const char *rat
     return plan->feasible ? plan->iteration_time_s : INFINITY;
 }
 
-/* What the exact search finds takes at most as long as what HAP's own search finds, at the same ratios: by speed, or equal. */
+/* What the exact search finds takes at most as long as what HAP's own search finds, at the same
+ * ratios: by speed, or equal. */
 static void compare_searches(const char *model, const ClusterView *view, bool by_speed)
 {
     g_autofree double *ratio = g_new(double, view->n_devices);
@@ -150,9 +153,10 @@ static void compare_searches(const char *model, const ClusterView *view, bool by
     assert_at_most(exact.time_s, reference.time_s * (1 + 1e-9));
 }
 
-/* At the same ratios no plan of others is faster than hap's. HAP's own search may only be luckier in rounding, which no search
- * knows of: its program for BERT-MoE on links ten times as fast is 1.7 % slower than the exact one, but where 8 devices take
- * whole experts out of 16 its plan is 1.1 % faster. */
+/* At the same ratios no plan of others is faster than hap's. HAP's own search may only be luckier
+ * in rounding, which no search knows of: its program for BERT-MoE on links ten times as fast is 1.7
+ * % slower than the exact one, but where 8 devices take whole experts out of 16 its plan is 1.1 %
+ * faster. */
 static void compare_at(const char *model, const char *name, double bandwidth)
 {
     static const struct {

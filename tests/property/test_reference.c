@@ -289,8 +289,8 @@ static double exact_time(const Case *c)
     return result.time_s;
 }
 
-/* At even ratios what is pruned by one number holds the best program of the same space; at 0.89 : 0.11 the space itself,
- * without an Identity gradient of an Identity tensor, lacks better ones. */
+/* At even ratios what is pruned by one number holds the best program of the same space; at 0.89 :
+ * 0.11 the space itself, without an Identity gradient of an Identity tensor, lacks better ones. */
 static void one_number_is_not_enough(void **state)
 {
     (void)state;
@@ -312,7 +312,8 @@ static void one_number_is_not_enough(void **state)
     }
 }
 
-/* HAP's models, shortened, on its testbeds with ratios proportional to speed. On BERT-MoE one number loses percents. */
+/* HAP's models, shortened, on its testbeds with ratios proportional to speed. On BERT-MoE one
+ * number loses percents. */
 static void exact_is_never_slower(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The scorecard's fit: trials that the simulator made itself are met, and the held-out ones predicted. */
+/* The scorecard's fit: trials that the simulator made itself are met, and the held-out ones
+ * predicted. */
 #include <glib/gstdio.h>
 
 #include "experiments/scorecard/record.h"
@@ -50,7 +51,8 @@ static GArray *make_trials(void)
     return list;
 }
 
-/* The set's starting values are wrong by factors; times are those of other values, made by a set that starts there. */
+/* The set's starting values are wrong by factors; times are those of other values, made by a set
+ * that starts there. */
 static void test_recovers(void **state)
 {
     (void)state;
@@ -106,7 +108,8 @@ static uint64_t query(Store *store, const char *sql)
     return n;
 }
 
-/* Every predicted trial has one row, with its configuration, what was measured and the command; again changes nothing. */
+/* Every predicted trial has one row, with its configuration, what was measured and the command;
+ * again changes nothing. */
 static void test_record(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* The exact search, attacked: assignments that hill climbing finds, from random ones and from the search's own, are
- * emitted and priced by the analytic model. Emission shares a form that one op's conversion made with the backward of
- * another, which the search's space leaves out (synth/synth.h): the only way an attack may win, rarely and by little. */
+/* The exact search, attacked: assignments that hill climbing finds, from random ones and from the
+ * search's own, are emitted and priced by the analytic model. Emission shares a form that one op's
+ * conversion made with the backward of another, which the search's space leaves out
+ * (synth/synth.h): the only way an attack may win, rarely and by little. */
 #include "tests/test.h"
 
 #include "synth/assignment.h"
@@ -142,8 +143,8 @@ static void copy(const Graph *graph, Assignment *to, const Assignment *from)
     memcpy(to->rest, from->rest, graph_n_tensors(graph) * sizeof *to->rest);
 }
 
-/* The assignment that a program came from, but for the forms that gradients are kept in: those that contributions are made
- * in. */
+/* The assignment that a program came from, but for the forms that gradients are kept in: those that
+ * contributions are made in. */
 static void from_program(Attack *a, const Program *program, Assignment *x)
 {
     for (uint32_t i = 0; i < program->n; i++) {
@@ -163,7 +164,8 @@ static void from_program(Attack *a, const Program *program, Assignment *x)
     }
 }
 
-/* Best time that starts from the search's program (s == 0) and from random assignments reach by single changes. */
+/* Best time that starts from the search's program (s == 0) and from random assignments reach by
+ * single changes. */
 static double climb(Attack *a, const Program *program, uint32_t starts, uint32_t steps)
 {
     Assignment best, trial;

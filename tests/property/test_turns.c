@@ -1,5 +1,5 @@
-/* Two microbatches that take turns, on uneven devices: the time as a function of the ratios is that of the simulation, and
- * the ratios of the linear program are the best ones. */
+/* Two microbatches that take turns, on uneven devices: the time as a function of the ratios is that
+ * of the simulation, and the ratios of the linear program are the best ones. */
 #include <math.h>
 
 #include "balance/balance.h"
@@ -19,7 +19,8 @@ static void draw_ratios(GRand *random, uint32_t n_segments, uint32_t n, double *
     }
 }
 
-/* A random case with its program doubled and its ratios not rounded. False where the batch cannot be cut. */
+/* A random case with its program doubled and its ratios not rounded. False where the batch cannot
+ * be cut. */
 static bool open_case(uint32_t seed, RandomCase *c)
 {
     *c = random_case_new(seed);
@@ -93,7 +94,8 @@ static void test_linear_is_stage(void **state)
     assert_true(overlapped > 10 * doubled);
 }
 
-/* The linear program's ratios, without memory; their time is the simulation's, and nothing drawn is faster. */
+/* The linear program's ratios, without memory; their time is the simulation's, and nothing drawn is
+ * faster. */
 static void test_no_ratios_are_faster(void **state)
 {
     (void)state;
@@ -123,7 +125,8 @@ static void test_no_ratios_are_faster(void **state)
     assert_true(uneven > CASES / 5);
 }
 
-/* Fewest seconds with the first ratio, then over all of it: the time is convex, so a search by thirds finds it. */
+/* Fewest seconds with the first ratio, then over all of it: the time is convex, so a search by
+ * thirds finds it. */
 static double least_of_two(const RandomCase *c, const SimLinear *linear, double first)
 {
     double low = 0, high = 1 - first;
@@ -183,7 +186,8 @@ static void test_equals_convex_search(void **state)
     assert_int_equal(compared, 40);
 }
 
-/* With too little memory for the fastest ratios: those found fit, and no drawn ones that fit are faster. */
+/* With too little memory for the fastest ratios: those found fit, and no drawn ones that fit are
+ * faster. */
 static void test_memory(void **state)
 {
     (void)state;

@@ -5,7 +5,8 @@
 
 /* --- trying everything --- */
 
-/* Whether a backward op of the unit is deferred; without a step in between that would be the same program. */
+/* Whether a backward op of the unit is deferred; without a step in between that would be the same
+ * program. */
 static bool defers(const Brute *b, OpId id)
 {
     bool any = false;
@@ -61,7 +62,8 @@ static bool read_later(const Brute *b, OpId id, TensorId tensor)
     return later;
 }
 
-/* The next choice of inputs whose forms before the op are kept; false after the last, then none are. */
+/* The next choice of inputs whose forms before the op are kept; false after the last, then none
+ * are. */
 static bool next_keeps(Brute *b, OpId id)
 {
     for (uint32_t i = 0; i < b->unit[id].n_in; i++) {
@@ -184,8 +186,8 @@ void brute_add_seconds(const Brute *b, double *sum_s, const double *more_s)
         sum_s[j] += more_s[j];
 }
 
-/* A step comes before its portion: forward, a stage is closed and another begins; backward, seen from the end, the portion
- * completes one. */
+/* A step comes before its portion: forward, a stage is closed and another begins; backward, seen
+ * from the end, the portion completes one. */
 Stages brute_after(const Brute *b, const Stages *before, const Run *run)
 {
     Stages s = *before;

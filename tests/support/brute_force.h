@@ -1,9 +1,10 @@
 /* Brute force over the space that synth/synth.h states, for small graphs.
  *
- * It tries every assignment: rules of all ops, forms in which gradients are accumulated, places of parameters. It writes the
- * program of each, with conversions as the space has them, and times it by the analytic model. It uses nothing of synth:
- * conversions are priced anew on every device, no choice is left out because another one seems better, and what it skips is
- * bounded by one device's time alone, the exact least of all ways to go on (found by trying them all). */
+ * It tries every assignment: rules of all ops, forms in which gradients are accumulated, places of
+ * parameters. It writes the program of each, with conversions as the space has them, and times it
+ * by the analytic model. It uses nothing of synth: conversions are priced anew on every device, no
+ * choice is left out because another one seems better, and what it skips is bounded by one device's
+ * time alone, the exact least of all ways to go on (found by trying them all). */
 #ifndef KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
 #define KILTER_TESTS_SUPPORT_BRUTE_FORCE_H
 
@@ -43,8 +44,8 @@ typedef struct {
     double comm_s, initial_s[MAX_DEVICES], final_s[MAX_DEVICES];
 } Place;
 
-/* Stages so far. Without the last one's maximum, since updates may join it, nor the first one's, since inner
- * communication of parameters joins it. */
+/* Stages so far. Without the last one's maximum, since updates may join it, nor the first one's,
+ * since inner communication of parameters joins it. */
 typedef struct {
     bool begun, ended; /* the first and the last stage are complete */
     double s;          /* communication, and the other complete stages */
@@ -90,16 +91,19 @@ bool brute_can_hold(const Graph *graph, TensorId tensor, Form form);
 /* Prices the conversions of all tensors. */
 void brute_find_ways(Brute *b);
 
-/* Before the forward op: its activations; a collective replaces the form it starts from, unless that is kept. saved: what its
- * backward finds. */
+/* Before the forward op: its activations; a collective replaces the form it starts from, unless
+ * that is kept. saved: what its backward finds. */
 bool brute_forward(Brute *b, OpId id, Forms saved[MAX_IN], Portion *portion);
-/* dy, from the form it was accumulated in, and saved tensors; then the backward ops that are not deferred. */
+/* dy, from the form it was accumulated in, and saved tensors; then the backward ops that are not
+ * deferred. */
 bool brute_backward(Brute *b, OpId id, const Forms saved[MAX_IN], Forms dy[OP_MAX_OUT],
                     Portion *portion);
-/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in, and deferred ops. */
+/* What the op adds to the gradients of its inputs, in the forms that those are accumulated in, and
+ * deferred ops. */
 bool brute_sums(Brute *b, OpId id, Forms dy[OP_MAX_OUT], Portion *portion);
 
-/* The gradient of an output, unless there is none or it is the constant 1, which is free in every form. */
+/* The gradient of an output, unless there is none or it is the constant 1, which is free in every
+ * form. */
 TensorId brute_gradient(const Brute *b, TensorId output);
 /* Places of the p-th parameter of a unit whose rules are chosen (Place); kept by b. */
 const GArray *brute_places(Brute *b, OpId id, uint32_t p);
@@ -109,7 +113,8 @@ double brute_program_s(Brute *b);
 
 /* --- brute_force.c: trying everything --- */
 
-/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step, deferred ops and sums. */
+/* What a forward op adds: its own portion; dy's step and the backward ops; the contributions' step,
+ * deferred ops and sums. */
 typedef struct {
     Portion forward, early, late;
 } Run;
@@ -138,9 +143,9 @@ void brute_prepare(Brute *b);
 /* The least time below `below_s`, infinite if there is none; NaN if there is too much to try. */
 double brute_least(Brute *b, double below_s, uint64_t max_steps);
 
-/* brute_pruned.c: the time of the program that is left where of all prefixes that reach a state only one is kept by one
- * number: its closed cost (of equal ones that with the shortest open stages), or, with_open, what it would take if it ended
- * there; of whole programs the fastest. */
+/* brute_pruned.c: the time of the program that is left where of all prefixes that reach a state
+ * only one is kept by one number: its closed cost (of equal ones that with the shortest open
+ * stages), or, with_open, what it would take if it ended there; of whole programs the fastest. */
 double brute_pruned(Brute *b, bool with_open);
 
 #endif

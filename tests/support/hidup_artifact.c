@@ -51,8 +51,8 @@ static double forward_s(const Artifact *a, double work, bool divided)
 /* --- the graph --- */
 
 typedef struct {
-    char **
-        word; /* of a node's line: index name kind work n_in in... n_out out... n_signatures */
+    /* of a node's line: index name kind work n_in in... n_out out... n_signatures */
+    char **word;
     uint32_t n_in, n_out, n_signatures;
     uint32_t in[16], out[16];
 } Line;

@@ -1,9 +1,11 @@
-/* Graphs and strategies that HiDup's published searcher read and wrote (../shared/reference/hidup), for tests and benches.
+/* Graphs and strategies that HiDup's published searcher read and wrote (../shared/reference/hidup),
+ * for tests and benches.
  *
- * A graph names nodes with their signatures: forms of inputs and outputs. Nodes that compute become the chain; what they
- * read besides is data, free in any form, or parameters, each of which rests replicated or cut. As in the artifact both
- * microbatches gather and synchronize parameters. Prices: the forward's work is in the file, the backward has twice that; a
- * microbatch is half the batch; a collective takes its bytes divided by its bandwidth. */
+ * A graph names nodes with their signatures: forms of inputs and outputs. Nodes that compute become
+ * the chain; what they read besides is data, free in any form, or parameters, each of which rests
+ * replicated or cut. As in the artifact both microbatches gather and synchronize parameters.
+ * Prices: the forward's work is in the file, the backward has twice that; a microbatch is half the
+ * batch; a collective takes its bytes divided by its bandwidth. */
 #ifndef KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 #define KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 

@@ -21,7 +21,8 @@ static inline void case_clear(Case *c)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
 
-/* The forward ops in runs of equally many, but for the last two, which belong to the last stage; stage[op]. */
+/* The forward ops in runs of equally many, but for the last two, which belong to the last stage;
+ * stage[op]. */
 static inline uint16_t *stages_of(const Graph *graph, uint32_t n_stages)
 {
     uint16_t *stage = g_new0(uint16_t, graph_n_ops(graph));
@@ -87,8 +88,8 @@ static inline Plan *plan_of(const Graph *graph, uint32_t n_devices, bool uneven,
     return plan;
 }
 
-/* A chain of `n_layers` linears that take 10 ms forward and 20 ms backward on the whole batch: the gradient of the input,
- * which the first one has none of; there it is that of the weight. */
+/* A chain of `n_layers` linears that take 10 ms forward and 20 ms backward on the whole batch: the
+ * gradient of the input, which the first one has none of; there it is that of the weight. */
 static inline Graph *chain(uint32_t n_layers)
 {
     enum { BATCH = 64, WIDTH = 4 };

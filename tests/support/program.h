@@ -59,8 +59,8 @@ static inline int compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names and contents of all files below the folder, but for the journals that SQLite keeps beside a database that is
- * only read, as one checksum. */
+/* Names and contents of all files below the folder, but for the journals that SQLite keeps beside a
+ * database that is only read, as one checksum. */
 static inline void digest_tree(GChecksum *sum, const char *path)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
@@ -101,7 +101,8 @@ static inline void ran_clear(Ran *ran)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Ran, ran_clear)
 
-/* Starts `kilter line` in the sandbox; the line is split like a shell's. `environment`: NULL or KEY=VALUE. */
+/* Starts `kilter line` in the sandbox; the line is split like a shell's. `environment`: NULL or
+ * KEY=VALUE. */
 static inline GSubprocess *program_start(const Sandbox *sandbox, const char *line,
                                          const char *environment)
 {
@@ -150,7 +151,8 @@ static inline Ran program_run_good(const Sandbox *sandbox, const char *line)
     return ran;
 }
 
-/* Asserts: that exit status, one line on stderr that contains `part`, nothing on stdout, no file changed. */
+/* Asserts: that exit status, one line on stderr that contains `part`, nothing on stdout, no file
+ * changed. */
 static inline void program_refuses_in(const Sandbox *sandbox, const char *line,
                                       const char *environment, int status,
                                       const char *part)

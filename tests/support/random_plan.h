@@ -8,7 +8,8 @@
  * each. */
 Cluster *random_cluster(GRand *rand, uint32_t max_machines);
 
-/* Gives about half of its device types fitted op costs, and its collectives pieces. Advances no random numbers. */
+/* Gives about half of its device types fitted op costs, and its collectives pieces. Advances no
+ * random numbers. */
 void random_fit(const GRand *rand, Cluster *cluster);
 
 /* A plan with random ratios and random rounded splits, one or two segments, with or

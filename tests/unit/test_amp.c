@@ -1,5 +1,5 @@
-/* AMP's search on graphs and clusters of the repository: what the layers cost, what each method returns, and what is
- * refused. */
+/* AMP's search on graphs and clusters of the repository: what the layers cost, what each method
+ * returns, and what is refused. */
 #include "synth/synth.h"
 #include "tests/test.h"
 
@@ -53,8 +53,9 @@ static double best_s(const Setup *s, const AmpOptions *options, AmpMethod method
     return g_array_index(found, AmpCandidate, 0).cost.total_s;
 }
 
-/* A layer of GPT-2: 12 h^2 + 13 h parameters, of which tensor parallelism cuts the matrices and the biases of the first
- * of each pair; two all-reduces of [seq, h] forward, two backward; its output [seq, h] goes to the next one. */
+/* A layer of GPT-2: 12 h^2 + 13 h parameters, of which tensor parallelism cuts the matrices and the
+ * biases of the first of each pair; two all-reduces of [seq, h] forward, two backward; its output
+ * [seq, h] goes to the next one. */
 static void test_layers_of_gpt2(void **state)
 {
     (void)state;
@@ -79,8 +80,8 @@ static void test_layers_of_gpt2(void **state)
     assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
 }
 
-/* No strategy of Megatron's or at random is better, annealing starts from none worse than the paper's placement; all
- * fit, and hold every device and every layer once. */
+/* No strategy of Megatron's or at random is better, annealing starts from none worse than the
+ * paper's placement; all fit, and hold every device and every layer once. */
 static void test_methods(void **state)
 {
     (void)state;

@@ -87,7 +87,8 @@ static void test_megatron_cuts_columns_then_rows(void **state)
     assert_form(&m, "layers.1.norm1", "identity");
     assert_form(&m, "embedding.weight", "gather(0)"); /* vocabulary */
     assert_form(&m, "embedding", "reduce");
-    /* Two all-reduces a layer in the forward (Sec. 3) and two in the backward; nothing else is communicated in it. */
+    /* Two all-reduces a layer in the forward (Sec. 3) and two in the backward; nothing else is
+     * communicated in it. */
     assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "layers.1."), 4);
     assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
     assert_int_equal(count(&m, COLLECTIVE_GROUPED_ALL_GATHER, "layers.1."), 0);

@@ -1,5 +1,5 @@
-/* Calibration: known numbers are recovered from synthetic measurements, breakpoints are found, real ones leave small
- * residuals. */
+/* Calibration: known numbers are recovered from synthetic measurements, breakpoints are found, real
+ * ones leave small residuals. */
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static void test_agreement(void **state)
 
 /* --- fits --- */
 
-/* The best of x >= 0 by a grid of active sets is what the definition says: no step along an axis improves it. */
+/* The best of x >= 0 by a grid of active sets is what the definition says: no step along an axis
+ * improves it. */
 static void test_nnls_is_optimal(void **state)
 {
     (void)state;

@@ -356,8 +356,8 @@ static void test_gpu_view(void **state)
         assert_close(device->rate, i < 2 ? 1e12 : 4e12, 1e-15);
         assert_int_equal(device->memory_bytes, (uint64_t)(i < 2 ? 4 : 8) << 30);
     }
-    /* Four GPUs share the port in an all-to-all, for the 6 parts of 9 that leave the machine; rings keep the machine's
-     * bandwidth. */
+    /* Four GPUs share the port in an all-to-all, for the 6 parts of 9 that leave the machine; rings
+     * keep the machine's bandwidth. */
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         double share = kind == COLLECTIVE_ALL_TO_ALL ? 4 * 6 / 9.0 : 1;
         assert_close(view->collective[kind].bandwidth, 1e9 * (kind + 1) / share, 1e-15);

@@ -97,7 +97,8 @@ static Plan *plan_with(const char *planner, const char *option, const char *seco
     return plan;
 }
 
-/* The plan has the ratios that are asked for, and none of the collectives that are not; freedom never hurts. */
+/* The plan has the ratios that are asked for, and none of the collectives that are not; freedom
+ * never hurts. */
 static void test_pinned_plans(void **state)
 {
     (void)state;

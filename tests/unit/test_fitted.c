@@ -1,4 +1,5 @@
-/* Fitted costs of a cluster: its file, the work that they make of ops, the lines of collectives, stretched devices. */
+/* Fitted costs of a cluster: its file, the work that they make of ops, the lines of collectives,
+ * stretched devices. */
 #include <stdlib.h>
 
 #include "experiments/planner.h"
@@ -147,8 +148,9 @@ static void test_work(void **state)
     assert_close(rule_seconds(g, view, 2, false, 1), 3 * 8 / 2e9, 1e-12);
 }
 
-/* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of w, a sum over the rows, as
- * many of the share's FLOPs. A wave larger than the output is empty once more at most. */
+/* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of
+ * w, a sum over the rows, as many of the share's FLOPs. A wave larger than the output is empty once
+ * more at most. */
 static void test_waves(void **state)
 {
     (void)state;

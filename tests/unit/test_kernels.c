@@ -226,7 +226,8 @@ static void test_gate_capacity_and_priority(void **state)
     exec_tensor_clear(&out[1]);
 }
 
-/* One choice a token, of its whole probability: of [6 3 1], [5 3 2], [5 1 4], [2 7 1] the third finds no slot. */
+/* One choice a token, of its whole probability: of [6 3 1], [5 3 2], [5 1 4], [2 7 1] the third
+ * finds no slot. */
 static void test_gate_top1(void **state)
 {
     (void)state;

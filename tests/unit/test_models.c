@@ -24,7 +24,8 @@ static void test_table_1(void **state)
     assert_int_equal((int)(at_8 - 8 * slope), 84);
 }
 
-/* HiDup's Table 1 has millions: 89 + 19 n and 38 + 38 n for n GPUs; and its graph of BERT-SGMoE on 4 has 164,474,368. */
+/* HiDup's Table 1 has millions: 89 + 19 n and 38 + 38 n for n GPUs; and its graph of BERT-SGMoE on
+ * 4 has 164,474,368. */
 static void test_hidup_table_1(void **state)
 {
     (void)state;
@@ -61,8 +62,8 @@ static uint64_t parameters(const char *spec)
     return graph_parameter_count(graph);
 }
 
-/* AMP's models. The matrices of a layer of width h are 12 h^2, with biases and norms 13 h more. GPT-2: two matrices
- * of 52256 x 1024, 1024 positions, a last norm. */
+/* AMP's models. The matrices of a layer of width h are 12 h^2, with biases and norms 13 h more.
+ * GPT-2: two matrices of 52256 x 1024, 1024 positions, a last norm. */
 static void test_amp_models(void **state)
 {
     (void)state;

@@ -174,8 +174,8 @@ static Program *without(const Program *program, uint32_t skip)
     return copy;
 }
 
-/* The program of one replica on `n_replicas` of two devices each, the batch cut in microbatches; sums are all-reduced right
- * before the first update, one of which reads each. */
+/* The program of one replica on `n_replicas` of two devices each, the batch cut in microbatches;
+ * sums are all-reduced right before the first update, one of which reads each. */
 static Program *cut_batch(const Program *program, const Graph *graph, uint32_t n_replicas,
                           uint32_t n_microbatches)
 {
@@ -353,7 +353,8 @@ static void test_every_deletion_is_found(void **state)
     }
 }
 
-/* Whether some instruction or the end of the program needs what instruction `i`, a load or a collective, makes. */
+/* Whether some instruction or the end of the program needs what instruction `i`, a load or a
+ * collective, makes. */
 static bool is_needed(const Program *program, const Graph *graph, uint32_t i)
 {
     TensorId tensor = program->instr[i].tensor;
@@ -401,8 +402,8 @@ static void test_deletions_of_random_programs(void **state)
     assert_true(redundant > 0);
 }
 
-/* Every other form of every operand of every computation: wrong unless the op table has that rule, and then some
- * operand was not made in that form. */
+/* Every other form of every operand of every computation: wrong unless the op table has that rule,
+ * and then some operand was not made in that form. */
 static void test_every_wrong_form_is_found(void **state)
 {
     (void)state;

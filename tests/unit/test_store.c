@@ -1,4 +1,4 @@
-/* The result store. Numbers in test names are the invariants of data/store.h. */
+/* The result store. Numbers in test names are the invariants of data/store/store.h. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -153,7 +153,8 @@ static void assert_query(Store *store, const char *sql, const char *want)
     assert_string_equal(got, want);
 }
 
-/* Rows number 0 to n-1 are there, each once and whole, each with its run, and no run without results. */
+/* Rows number 0 to n-1 are there, each once and whole, each with its run, and no run without
+ * results. */
 static void assert_whole(const char *file, uint32_t n)
 {
     g_autoptr(Store) store = open_read(file);
@@ -268,7 +269,8 @@ static void test_1_the_hash_is_the_configurations(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "the SHA-256 of the configuration");
 }
 
-/* A result that the schema refuses leaves nothing behind, not even its run; neither does one that is there. */
+/* A result that the schema refuses leaves nothing behind, not even its run; neither does one that
+ * is there. */
 static void test_2_all_of_a_result_or_nothing(void **state)
 {
     const Place *place = *state;
@@ -363,8 +365,9 @@ static void test_reading_beside_a_writer(void **state)
 
 enum { OUT_OF_REACH = 77 };
 
-/* In a child that is not root: 0 if the store can be read where nothing can be written; OUT_OF_REACH where others than
- * root can't get at the folder at all, as in a root file system that is closed to them. */
+/* In a child that is not root: 0 if the store can be read where nothing can be written;
+ * OUT_OF_REACH where others than root can't get at the folder at all, as in a root file system that
+ * is closed to them. */
 static int read_where_nothing_can_be_written(const Place *place)
 {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
@@ -520,8 +523,8 @@ static void test_3_truncated_stores(void **state)
     }
 }
 
-/* Damage that the size does not show: refused or, where SQLite's check finds the pages sound, opened; never a crash,
- * and a refused file is left as it was. */
+/* Damage that the size does not show: refused or, where SQLite's check finds the pages sound,
+ * opened; never a crash, and a refused file is left as it was. */
 static void test_3_damaged_stores(void **state)
 {
     const Place *place = *state;
@@ -650,7 +653,8 @@ static uint32_t count_rows(const char *file)
     return (uint32_t)g_ascii_strtoull(count, NULL, 10);
 }
 
-/* Kills at random moments, from before the file exists on; after each, what is there is whole, and rows come in order. */
+/* Kills at random moments, from before the file exists on; after each, what is there is whole, and
+ * rows come in order. */
 static void test_2_kills(void **state)
 {
     const Place *place = *state;

@@ -27,7 +27,8 @@ static char *triple_line(const Graph *graph, const Triple *triple)
     return g_strjoin(" ", before, instruction, after, NULL);
 }
 
-/* Lines whose instruction starts with `start`, as a set; its size is the number of lines if none occurs twice. */
+/* Lines whose instruction starts with `start`, as a set; its size is the number of lines if none
+ * occurs twice. */
 static GHashTable *lines_of(const Graph *graph, const char *start)
 {
     g_autoptr(GArray) theory = synth_theory(graph);

@@ -1,6 +1,6 @@
-/* Quantities as people write them: data/units.h. */
-#include "data/error.h"
-#include "data/units.h"
+/* Quantities as people write them: data/text/units.h. */
+#include "data/text/error.h"
+#include "data/text/units.h"
 #include "tests/test.h"
 
 static void test_parse(void **state)

@@ -1,0 +1,288 @@
+#include "data/cluster/cluster.h"
+
+#include "data/cluster/network_spec.h"
+#include "data/cluster/tuning.h"
+#include "data/text/error.h"
+#include "data/text/path.h"
+
+#include <string.h>
+
+/* --- cluster --- */
+
+/* A name is a path if it looks like one. */
+static bool is_file(const char *name)
+{
+    return strchr(name, G_DIR_SEPARATOR) || g_str_has_suffix(name, ".yaml") ||
+           g_str_has_suffix(name, ".yml");
+}
+
+Cluster *cluster_load(const char *name, GError **error)
+{
+    if (host_spec_is(name))
+        return cluster_from_spec(name, error);
+    if (is_file(name))
+        return cluster_read(name, error);
+    g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
+    g_autofree char *path = path_find(relative);
+    if (path)
+        return cluster_read(path, error);
+    g_auto(GStrv) known = path_list("clusters", ".yaml");
+    g_autofree char *list = g_strjoinv(", ", known);
+    kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "unknown cluster '%s'; expected the path of a YAML file, a network such as "
+        "star:hosts=8, or one of %s",
+        name, list);
+    return NULL;
+}
+
+void cluster_free(Cluster *cluster)
+{
+    if (!cluster)
+        return;
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        g_free(cluster->type[i].name);
+        g_free(cluster->type[i].source);
+        g_free(cluster->type[i].op);
+    }
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        g_free(cluster->pieces[kind].piece);
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        g_free(cluster->machine[i].name);
+        g_free(cluster->machine[i].source);
+    }
+    g_free(cluster->type);
+    g_free(cluster->machine);
+    g_free(cluster->name);
+    g_free(cluster->description);
+    g_free(cluster->collective_source);
+    network_spec_free(cluster->network);
+    tuning_free(cluster->tuning);
+    g_free(cluster);
+}
+
+uint32_t cluster_gpus(const Cluster *cluster)
+{
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        gpus += cluster->machine[i].gpus;
+    return gpus;
+}
+
+/* --- granularity --- */
+
+static const char *const GRANULARITY_NAME[] = {
+    [GRANULARITY_MACHINE] = "machine",
+    [GRANULARITY_GPU] = "gpu",
+};
+
+const char *granularity_name(Granularity granularity)
+{
+    return GRANULARITY_NAME[granularity];
+}
+
+bool granularity_parse(const char *text, Granularity *granularity)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(GRANULARITY_NAME); i++)
+        if (strcmp(text, GRANULARITY_NAME[i]) == 0) {
+            *granularity = (Granularity)i;
+            return true;
+        }
+    return false;
+}
+
+/* --- stretching --- */
+
+bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
+                   GError **error)
+{
+    char *end = NULL;
+    const guint64 number = g_ascii_strtoull(text, &end, 10);
+    const bool has_device = end != text && *end == '=';
+    const char *value = has_device ? end + 1 : text;
+    *factor = g_ascii_strtod(value, &end);
+    if (!has_device || number >= n || end == value || *end || !(*factor >= 1) ||
+        *factor > 1000)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
+            "from 1 to 1000, got '%s'",
+            n, text);
+    *device = (uint32_t)number;
+    return true;
+}
+
+bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text,
+                     GError **error)
+{
+    const bool whole = granularity == GRANULARITY_MACHINE;
+    uint32_t device, machine = 0;
+    double factor;
+    if (!stretch_parse(text, whole ? cluster->n_machines : cluster_gpus(cluster), &device,
+                       &factor, error))
+        return false;
+    for (; device >= (whole ? 1 : cluster->machine[machine].gpus); machine++)
+        device -= whole ? 1 : cluster->machine[machine].gpus;
+    if (!whole && cluster->machine[machine].gpus > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--slowdown: '%s' is one of several GPUs of machine %s, "
+                           "expected a machine",
+                           text, cluster->machine[machine].name);
+    cluster->machine[machine].stretch = factor;
+    return true;
+}
+
+/* --- view --- */
+
+/* `gpus` GPUs of the machine as one device. `name` becomes the device's. */
+static Device make_device(const ClusterView *view, const Machine *machine, char *name,
+                          uint32_t gpus)
+{
+    const DeviceType *type = &view->cluster->type[machine->type];
+    const double stretch = MAX(machine->stretch, 1);
+    uint32_t fitted = 0;
+    while (fitted < view->n_fitted && view->fitted[fitted] != type)
+        fitted++;
+    return (Device){
+        .name = name,
+        .type_name = type->name,
+        .type = machine->type,
+        .fitted = type->op ? fitted + 1 : 0,
+        .stretch = stretch,
+        .rate = type->rate * gpus / stretch,
+        .gpus = gpus,
+        .memory_bytes = type->memory_bytes,
+        .inner = machine->inner,
+        .slowdown = type->slowdown,
+        .launch_s = type->launch_s,
+    };
+}
+
+static void view_fitted(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (cluster->type[i].op) {
+            g_assert(view->n_fitted < CLUSTER_MAX_FITTED);
+            view->fitted[view->n_fitted++] = &cluster->type[i];
+        }
+}
+
+static void view_devices(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    bool whole = view->granularity == GRANULARITY_MACHINE;
+    view->n_devices = whole ? cluster->n_machines : cluster_gpus(cluster);
+    view->device = g_new0(Device, view->n_devices);
+    Device *device = view->device;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        if (whole) {
+            *device = make_device(view, machine, g_strdup(machine->name), machine->gpus);
+            device++->machine = i;
+            continue;
+        }
+        for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
+            char *name = g_strdup_printf("%s:%u", machine->name, gpu);
+            *device = make_device(view, machine, name, 1);
+            device++->machine = i;
+        }
+    }
+}
+
+static void view_links(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    uint32_t most_gpus = 1;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        most_gpus = MAX(most_gpus, cluster->machine[i].gpus);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        view->collective[kind] = cluster->n_machines > 1 ? cluster->collective[kind]
+                                                         : cluster->machine[0].inner;
+        /* All of a machine's g GPUs send through its port at once, of what goes to the n - 1
+         * others what goes to the n - g of other machines; a ring enters and leaves it
+         * once. */
+        if (kind == COLLECTIVE_ALL_TO_ALL && cluster->n_machines > 1 &&
+            view->granularity == GRANULARITY_GPU)
+            view->collective[kind].bandwidth *=
+                (view->n_devices - 1.0) / (view->n_devices - most_gpus) / most_gpus;
+    }
+}
+
+/* Pieces shared as links are. */
+static void view_pieces(ClusterView *view)
+{
+    const Cluster *cluster = view->cluster;
+    for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED;
+         kind++) {
+        CollectivePieces *pieces = &view->pieces[kind];
+        const double share =
+            view->collective[kind].bandwidth / cluster->collective[kind].bandwidth;
+        *pieces = cluster->pieces[kind];
+        pieces->piece = g_memdup2(pieces->piece, pieces->n * sizeof *pieces->piece);
+        for (uint32_t i = 0; i < pieces->n; i++)
+            pieces->piece[i].line.bandwidth *= share;
+    }
+}
+
+LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes)
+{
+    const CollectivePieces *pieces = &view->pieces[kind];
+    for (uint32_t i = 0; i < pieces->n; i++)
+        if (bytes <= pieces->piece[i].up_to)
+            return pieces->piece[i].line;
+    return view->collective[kind];
+}
+
+double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind)
+{
+    if (op_kind_is_view(kind))
+        return 0;
+    const OpCost *cost =
+        device->fitted ? &view->fitted[device->fitted - 1]->op[kind] : NULL;
+    return cost && cost->largest > 0 ? cost->launch_s : device->launch_s;
+}
+
+ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
+{
+    ClusterView *view = g_new0(ClusterView, 1);
+    view->cluster = cluster;
+    view->granularity = granularity;
+    view_fitted(view);
+    view_devices(view);
+    view_links(view);
+    view_pieces(view);
+    return view;
+}
+
+void cluster_view_free(ClusterView *view)
+{
+    if (!view)
+        return;
+    for (uint32_t i = 0; i < view->n_devices; i++)
+        g_free((char *)view->device[i].name);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        g_free(view->pieces[kind].piece);
+    g_free(view->device);
+    g_free(view);
+}
+
+static int compare_double(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+int device_compare(const Device *a, const Device *b)
+{
+    int order = -compare_double(a->rate, b->rate);
+    order = order ? order : compare_double(a->gpus, b->gpus);
+    order =
+        order ? order : -compare_double((double)a->memory_bytes, (double)b->memory_bytes);
+    order = order ? order : compare_double(a->fitted, b->fitted);
+    order = order ? order : compare_double(a->stretch, b->stretch);
+    order = order ? order : compare_double(a->launch_s, b->launch_s);
+    if (order || a->gpus == 1)
+        return order;
+    order = compare_double(a->inner.latency_s, b->inner.latency_s);
+    return order ? order : -compare_double(a->inner.bandwidth, b->inner.bandwidth);
+}

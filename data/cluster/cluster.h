@@ -1,0 +1,187 @@
+/* The cluster: machines of equal devices, what they can do, and what connects them.
+ *
+ * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
+ * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
+ * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
+#ifndef KILTER_DATA_CLUSTER_H
+#define KILTER_DATA_CLUSTER_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/graph/op.h"
+
+/* Collectives and free local conversions. The priced ones come first. */
+#define COLLECTIVE_TABLE(X)                                                              \
+    X(ALL_REDUCE, "all_reduce") /* Reduce -> Identity */                                 \
+    X(ALL_GATHER, "all_gather") /* Gather(d) -> Identity, padded to the largest shard */ \
+    X(GROUPED_ALL_GATHER,                                                                \
+      "grouped_all_gather")             /* the same as n broadcasts of exact shards */   \
+    X(REDUCE_SCATTER, "reduce_scatter") /* Reduce -> Gather(d), padded */                \
+    X(GROUPED_REDUCE_SCATTER,                                                            \
+      "grouped_reduce_scatter") /* the same as n reduces of exact shards */              \
+    X(ALL_TO_ALL, "all_to_all") /* Gather(a) -> Gather(b) */                             \
+    X(SLICE, "slice")           /* Identity -> Gather(d), local */                       \
+    X(KEEP,                                                                              \
+      "keep") /* Identity -> Reduce: device 0 keeps it, the others hold zeros; local */  \
+    X(PAD, "pad") /* Gather(d) -> Reduce: zero-padded, local */
+
+typedef enum {
+#define X(id, name) COLLECTIVE_##id,
+    COLLECTIVE_TABLE(X)
+#undef X
+        COLLECTIVES
+} Collective;
+enum { COLLECTIVES_PRICED = COLLECTIVE_SLICE };
+
+const char *collective_name(Collective kind);
+Collective collective_from_name(const char *name); /* COLLECTIVES if unknown */
+
+/* A fitted line: time of a message of V bytes = latency + (algorithm's factor) V / bandwidth. */
+typedef struct {
+    double latency_s;
+    double bandwidth; /* bytes/s */
+} LinkCost;
+
+/* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to holds, above
+ * all of them the kind's own line. */
+typedef struct {
+    double up_to; /* bytes of the whole tensor, rising */
+    LinkCost line;
+} CollectivePiece;
+typedef struct {
+    uint32_t n;
+    CollectivePiece *piece;
+    double smallest, largest; /* bytes that were measured; 0: not fitted */
+} CollectivePieces;
+
+/* What an op of a kind takes on one device: overhead + FLOPs / rate + bytes / bandwidth, where
+ * bytes are those of all operands. Infinite rate or bandwidth: no such part. The host takes
+ * launch_s to launch it, while the device may still work on what was launched before (sim/sim.h).
+ *
+ * A device makes `wave` elements of an output at a time: its processors' tiles. The last wave takes
+ * as long as a full one and is half full on average, so that half a wave comes on top, at most once
+ * the output: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves. */
+typedef struct {
+    double overhead_s, rate, bandwidth;
+    double launch_s;
+    uint32_t wave;
+    double smallest,
+        largest; /* bytes that were measured; largest 0: the kind is not fitted */
+} OpCost;
+
+/* Device types with fitted ops in one cluster. */
+enum { CLUSTER_MAX_FITTED = 3 };
+
+typedef struct {
+    char *name;
+    double rate;           /* FLOP/s, true FLOPs over a whole training step */
+    uint64_t memory_bytes; /* of one device */
+    char *source;
+    double slowdown; /* of its computations while it communicates; up to 1: none */
+    /* of the host: for a collective, a transfer, an op whose kind is not fitted; 0: none */
+    double launch_s;
+    OpCost
+        *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
+} DeviceType;
+
+typedef struct {
+    char *name;
+    uint32_t type;  /* index in Cluster.type */
+    uint32_t gpus;  /* devices in the machine, at least 1 */
+    LinkCost inner; /* between devices of the machine */
+    char *source;
+    double stretch; /* of all its computation, by cluster_stretch; up to 1: none */
+} Machine;
+
+typedef struct NetworkSpec NetworkSpec; /* data/cluster/topology.h */
+struct Tuning;                          /* data/cluster/tuning.h */
+
+typedef struct {
+    char *name;
+    char *description;
+    uint32_t n_types;
+    DeviceType *type;
+    uint32_t n_machines;
+    Machine *machine;
+    LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
+    CollectivePieces pieces[COLLECTIVES_PRICED];
+    char *collective_source;
+    NetworkSpec *network;  /* NULL: one port a machine, see data/cluster/topology.h */
+    struct Tuning *tuning; /* its own rules, NULL: only the default ones */
+} Cluster;
+
+/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/text/path.h), by the
+ * path of a file, or makes it: "star:hosts=8,bandwidth=10Gb/s,latency=5us" (data/cluster/spec.c).
+ * KILTER_ERROR_INPUT with file, line, key and what was expected. */
+Cluster *cluster_load(const char *name, GError **error);
+Cluster *cluster_read(const char *file, GError **error);
+/* The same from text; messages call it `file`. */
+Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error);
+void cluster_free(Cluster *cluster);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
+
+uint32_t cluster_gpus(const Cluster *cluster);
+
+/* The cluster's file: cluster_parse makes an equal one of it. Comments and a topology are not kept.
+ * Caller frees. */
+char *cluster_write(const Cluster *cluster);
+
+typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
+const char *granularity_name(Granularity granularity);
+bool granularity_parse(const char *text, Granularity *granularity);
+
+/* "1=2": stretches the computation of device 1 of the view by 2, from 1 to 1000.
+ * KILTER_ERROR_INPUT, also for one of several GPUs of a machine. */
+bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text,
+                     GError **error);
+/* The two numbers of such a text, for n devices. */
+bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
+                   GError **error);
+
+/* A device as planners see it. */
+typedef struct {
+    const char *name;      /* borrowed from the view */
+    const char *type_name; /* borrowed from the cluster */
+    uint32_t type;
+    uint32_t machine;      /* index in Cluster.machine */
+    double rate;           /* FLOP/s of all its GPUs together */
+    uint32_t gpus;         /* GPUs inside; 1 for a plain device */
+    uint64_t memory_bytes; /* of ONE of its GPUs */
+    LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
+    double slowdown;       /* of its computations while it communicates; up to 1: none */
+    uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
+    double stretch;  /* of fitted overheads (in the rate already); 0: has none */
+    double launch_s; /* of its type */
+} Device;
+
+/* Orders devices by all that planning sees of them, fastest first: 0 for devices of one kind. */
+int device_compare(const Device *a, const Device *b);
+
+typedef struct {
+    const Cluster *cluster; /* must outlive the view */
+    Granularity granularity;
+    uint32_t n_devices;
+    Device *device;
+    LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
+    CollectivePieces pieces[COLLECTIVES_PRICED];
+    uint32_t n_fitted;
+    const DeviceType *fitted[CLUSTER_MAX_FITTED]; /* borrowed from the cluster */
+} ClusterView;
+
+/* At GPU granularity the GPUs of a machine share its network port: with g the largest GPU count, an
+ * all-to-all's bandwidth per GPU is the machine's times (n - 1) / (n - g) / g, since g of n devices
+ * pass it n - g of n - 1 parts; rings pass each port once and keep theirs. A cluster of one machine
+ * communicates over its inner link. */
+ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
+void cluster_view_free(ClusterView *view);
+
+/* Seconds in which the host of a device launches an op of that kind; 0 for views (op_kind_is_view). */
+double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind);
+
+/* The line that prices a collective on a tensor of that many bytes. */
+LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
+
+#endif

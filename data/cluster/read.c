@@ -1,0 +1,546 @@
+/* Cluster files. All of one in one example:
+ *
+ *     name: pair
+ *     description: two kinds of machines            # optional
+ *     device_types:
+ *       - name: v100
+ *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
+ *         memory: 16 GiB                            # of one device
+ *         slowdown: 1.2                             # optional: of computations while it communicates
+ *         launch: 6 us                              # optional: of the host, for an op or a collective
+ *         ops:                                      # optional: fitted times of op kinds, see OpCost
+ *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
+ *              smallest: 4 kB, largest: 1 GB,       # rate, bandwidth: optional
+ *              launch: 8 us, wave: 1327104}         # optional: otherwise the type's; 81 processors' tiles of 128^2
+ *         source: where the two numbers are from
+ *     machines:
+ *       - name: fast                                # fast-0 and fast-1, as there are two
+ *         count: 2                                  # optional, 1
+ *         type: v100
+ *         gpus: 4
+ *         inner: {latency: 45 us, bandwidth: 85.8 GB/s}   # optional if gpus is 1
+ *         source: where the inner link is from
+ *     collectives:                                  # between machines: not with a single one
+ *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
+ *       all_gather:
+ *         latency: 65 us
+ *         bandwidth: 1.3 GB/s
+ *         pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1 GB/s}]   # optional: of smaller tensors
+ *         smallest: 1 kB                            # optional: what was measured
+ *         largest: 1 GB
+ *       (the other four kinds likewise)
+ *       source: where these are from
+ *     topology:                                     # optional, see data/cluster/topology.h
+ *       builder: tree:leaf=2,bandwidth=10Gb/s       # either this or:
+ *       nodes: [a, b]                               # switches and the like
+ *       links:
+ *         - {from: fast-0, to: a, latency: 5 us, bandwidth: 10 Gb/s}
+ *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s}   # a GPU's own
+ *       source: where these are from
+ *     tuning:                                       # optional, see data/cluster/tuning.h
+ *       rules:
+ *         - {collective: all_reduce, most_bytes: 1 MiB, algorithm: tree}
+ *       source: where these are from
+ */
+#include "data/cluster/cluster.h"
+#include "data/cluster/network_spec.h"
+#include "data/cluster/op_cost_yaml.h"
+#include "data/cluster/tuning_yaml.h"
+#include "data/text/error.h"
+
+#include <cyaml/cyaml.h>
+#include <math.h>
+#include <string.h>
+
+/* --- schema: everything is text until its number is checked --- */
+
+enum {
+    TEXT_MAX_BYTES = 4000,
+    TYPES_MAX = 1000,
+    GROUPS_MAX = 10000,
+    GPUS_MAX = 65536, /* in the cluster */
+    CABLES_MAX = 100000,
+    PIECES_MAX = 100,
+};
+
+typedef struct {
+    char *latency, *bandwidth;
+} LinkText;
+
+typedef struct {
+    char *name, *rate, *memory, *slowdown, *launch, *source;
+    OpCostText *op;
+    uint32_t op_count;
+} TypeText;
+
+typedef struct {
+    char *up_to, *latency, *bandwidth;
+} PieceText;
+
+typedef struct {
+    LinkText line;
+    PieceText *piece;
+    uint32_t piece_count;
+    char *smallest, *largest;
+} CollectiveText;
+
+typedef struct {
+    char *name, *count, *type, *gpus, *source;
+    LinkText *inner;
+} GroupText;
+
+typedef struct {
+    CollectiveText kind[COLLECTIVES_PRICED];
+    char *source;
+} CollectivesText;
+
+typedef struct {
+    char *from, *to, *latency, *bandwidth;
+} CableText;
+
+typedef struct {
+    char *builder, *source;
+    char **node;
+    uint32_t node_count;
+    CableText *cable;
+    uint32_t cable_count;
+} TopologyText;
+
+typedef struct {
+    char *name, *description;
+    TypeText *type;
+    uint32_t type_count;
+    GroupText *group;
+    uint32_t group_count;
+    CollectivesText *collectives;
+    TopologyText *topology;
+    TuningText *tuning;
+} ClusterText;
+
+#define KIND(id, key)                                                                    \
+    CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
+                        COLLECTIVE)
+
+static const cyaml_schema_field_t LINK[] = {
+    TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t PIECE[] = {
+    TEXT("up_to", PieceText, up_to, NAME_MAX_BYTES),
+    TEXT("latency", PieceText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", PieceText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t PIECE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PieceText, PIECE)};
+
+static const cyaml_schema_field_t COLLECTIVE[] = {
+    TEXT("latency", CollectiveText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CollectiveText, line.bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("pieces", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                         CollectiveText, piece, &PIECE_ENTRY, 1, PIECES_MAX),
+    OPTIONAL_TEXT("smallest", CollectiveText, smallest, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("largest", CollectiveText, largest, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t TYPE[] = {
+    TEXT("name", TypeText, name, NAME_MAX_BYTES),
+    TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
+    TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
+                         &OP_COST_SCHEMA, 1, OP_KINDS),
+    TEXT("source", TypeText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t GROUP[] = {
+    TEXT("name", GroupText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
+    TEXT("type", GroupText, type, NAME_MAX_BYTES),
+    TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
+    CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                            inner, LINK),
+    TEXT("source", GroupText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t KINDS[] = {
+    KIND(ALL_REDUCE, "all_reduce"),
+    KIND(ALL_GATHER, "all_gather"),
+    KIND(GROUPED_ALL_GATHER, "grouped_all_gather"),
+    KIND(REDUCE_SCATTER, "reduce_scatter"),
+    KIND(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter"),
+    KIND(ALL_TO_ALL, "all_to_all"),
+    TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t CABLE[] = {
+    TEXT("from", CableText, from, NAME_MAX_BYTES),
+    TEXT("to", CableText, to, NAME_MAX_BYTES),
+    TEXT("latency", CableText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CableText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t NODE_ENTRY = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
+static const cyaml_schema_value_t CABLE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, CableText, CABLE)};
+
+static const cyaml_schema_field_t TOPOLOGY[] = {
+    OPTIONAL_TEXT("builder", TopologyText, builder, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         node, &NODE_ENTRY, 1, GPUS_MAX),
+    CYAML_FIELD_SEQUENCE("links", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         cable, &CABLE_ENTRY, 1, CABLES_MAX),
+    TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t TYPE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TypeText, TYPE)};
+static const cyaml_schema_value_t GROUP_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
+
+static const cyaml_schema_field_t CLUSTER[] = {
+    TEXT("name", ClusterText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER, ClusterText, type,
+                         &TYPE_ENTRY, 1, TYPES_MAX),
+    CYAML_FIELD_SEQUENCE("machines", CYAML_FLAG_POINTER, ClusterText, group, &GROUP_ENTRY,
+                         1, GROUPS_MAX),
+    CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, collectives, KINDS),
+    CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, topology, TOPOLOGY),
+    CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, tuning, TUNING_SCHEMA),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, ClusterText, CLUSTER)};
+
+/* --- from texts to a cluster --- */
+
+typedef struct {
+    const Yaml *yaml;
+    const ClusterText *text;
+    Cluster *cluster;
+} Reader;
+
+static bool read_link(const Reader *reader, const char *key, const LinkText *text,
+                      LinkCost *link, GError **error)
+{
+    g_autofree char *latency = yaml_key(key, "latency"),
+                    *bandwidth = yaml_key(key, "bandwidth");
+    return yaml_quantity(reader->yaml, latency, text->latency, QUANTITY_TIME, 0,
+                         LONGEST_S, &link->latency_s, error) &&
+           yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
+                         SMALLEST, LARGEST, &link->bandwidth, error);
+}
+
+/* Index of the type of that name among the first `n`; n if there is none. */
+static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
+{
+    uint32_t i = 0;
+    while (i < n && strcmp(cluster->type[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* No measured interference is anywhere near. */
+static const double LARGEST_SLOWDOWN = 100;
+
+static bool read_slowdown(const Reader *reader, const char *key, const char *text,
+                          double *slowdown, GError **error)
+{
+    char *end;
+    *slowdown = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *slowdown >= 1 && *slowdown <= LARGEST_SLOWDOWN)
+        return true;
+    return yaml_fail(reader->yaml, error, key, "expected a factor from 1 to %g, got '%s'",
+                     LARGEST_SLOWDOWN, text);
+}
+
+/* `fitted`: types before that have ops. */
+static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
+                     uint32_t fitted, DeviceType *type, GError **error)
+{
+    g_autofree char *key = yaml_key(type_key, "ops");
+    if (text->op_count == 0)
+        return true;
+    if (fitted == CLUSTER_MAX_FITTED)
+        return yaml_fail(reader->yaml, error, key,
+                         "expected at most %d device types with ops", CLUSTER_MAX_FITTED);
+    type->op = g_new0(OpCost, OP_KINDS);
+    return op_costs_read(reader->yaml, key, text->op_count, text->op, type->launch_s,
+                         type->op, error);
+}
+
+static bool read_type(const Reader *reader, uint32_t i, GError **error)
+{
+    const TypeText *text = &reader->text->type[i];
+    DeviceType *type = &reader->cluster->type[i];
+    g_autofree char *key = g_strdup_printf("device_types[%u]", i);
+    g_autofree char *name = yaml_key(key, "name"), *rate = yaml_key(key, "rate");
+    g_autofree char *memory = yaml_key(key, "memory");
+    type->name = g_strdup(text->name);
+    type->source = g_strdup(text->source);
+    if (find_type(reader->cluster, i, text->name) < i)
+        return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
+                         text->name);
+    double bytes = 0;
+    if (!yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE, SMALLEST, LARGEST,
+                       &type->rate, error) ||
+        !yaml_quantity(reader->yaml, memory, text->memory, QUANTITY_BYTES, SMALLEST,
+                       LARGEST, &bytes, error))
+        return false;
+    type->memory_bytes = (uint64_t)bytes;
+    g_autofree char *slowdown = yaml_key(key, "slowdown");
+    type->slowdown = 1;
+    uint32_t fitted = 0;
+    for (uint32_t t = 0; t < i; t++)
+        fitted += reader->cluster->type[t].op != NULL;
+    return (!text->slowdown ||
+            read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
+           launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
+           read_ops(reader, key, text, fitted, type, error);
+}
+
+static bool read_types(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    cluster->type = g_new0(DeviceType, reader->text->type_count);
+    cluster->n_types = reader->text->type_count;
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (!read_type(reader, i, error))
+            return false;
+    return true;
+}
+
+static bool fail_type(const Reader *reader, const char *key, const char *name,
+                      GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < reader->cluster->n_types; i++)
+        g_string_append_printf(known, "%s%s", i ? ", " : "",
+                               reader->cluster->type[i].name);
+    return yaml_fail(reader->yaml, error, key,
+                     "expected one of device_types (%s), got '%s'", known->str, name);
+}
+
+/* The group's machine and how many of it; `used`: GPUs of the groups before. */
+static bool read_group(const Reader *reader, const char *key, const GroupText *text,
+                       uint32_t used, Machine *machine, uint32_t *count, GError **error)
+{
+    g_autofree char *count_key = yaml_key(key, "count"),
+                    *gpus_key = yaml_key(key, "gpus");
+    g_autofree char *type_key = yaml_key(key, "type"),
+                    *inner_key = yaml_key(key, "inner");
+    *machine = (Machine){.inner = {0, INFINITY}}; /* a lone GPU crosses no link */
+    machine->type = find_type(reader->cluster, reader->cluster->n_types, text->type);
+    if (machine->type == reader->cluster->n_types)
+        return fail_type(reader, type_key, text->type, error);
+    if (!yaml_uint(reader->yaml, count_key, text->count ? text->count : "1", 1, GPUS_MAX,
+                   count, error) ||
+        !yaml_uint(reader->yaml, gpus_key, text->gpus, 1, GPUS_MAX, &machine->gpus,
+                   error))
+        return false;
+    if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
+        return yaml_fail(reader->yaml, error, gpus_key,
+                         "expected at most %d GPUs in the cluster", GPUS_MAX);
+    if (text->inner)
+        return read_link(reader, inner_key, text->inner, &machine->inner, error);
+    if (machine->gpus > 1)
+        return yaml_fail(reader->yaml, error, inner_key,
+                         "missing; expected the link between the machine's %u GPUs",
+                         machine->gpus);
+    return true;
+}
+
+/* Appends `count` machines of that kind under new names. */
+static bool add_machines(const Reader *reader, const char *key, const GroupText *text,
+                         Machine machine, uint32_t count, GHashTable *seen, GArray *list,
+                         GError **error)
+{
+    g_autofree char *name_key = yaml_key(key, "name");
+    for (uint32_t n = 0; n < count; n++) {
+        machine.name =
+            count > 1 ? g_strdup_printf("%s-%u", text->name, n) : g_strdup(text->name);
+        machine.source = g_strdup(text->source);
+        g_array_append_val(list, machine);
+        if (!g_hash_table_add(seen, machine.name))
+            return yaml_fail(reader->yaml, error, name_key,
+                             "expected a new name, got '%s' again", machine.name);
+    }
+    return true;
+}
+
+static bool read_machines(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Machine));
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    bool good = true;
+    uint32_t used = 0;
+    for (uint32_t i = 0; good && i < reader->text->group_count; i++) {
+        const GroupText *text = &reader->text->group[i];
+        g_autofree char *key = g_strdup_printf("machines[%u]", i);
+        Machine machine;
+        uint32_t count;
+        good = read_group(reader, key, text, used, &machine, &count, error) &&
+               add_machines(reader, key, text, machine, count, seen, list, error);
+        if (good)
+            used += count * machine.gpus;
+    }
+    cluster->n_machines = list->len;
+    cluster->machine = (Machine *)g_array_free(list, FALSE);
+    return good;
+}
+
+/* Pieces rise by size. */
+static bool read_pieces(const Reader *reader, const char *key, const CollectiveText *text,
+                        CollectivePieces *pieces, GError **error)
+{
+    g_autofree char *smallest = yaml_key(key, "smallest"),
+                    *largest = yaml_key(key, "largest");
+    double before = 0;
+    pieces->piece = g_new0(CollectivePiece, text->piece_count);
+    for (; pieces->n < text->piece_count; pieces->n++) {
+        const PieceText *from = &text->piece[pieces->n];
+        CollectivePiece *piece = &pieces->piece[pieces->n];
+        const LinkText line = {from->latency, from->bandwidth};
+        g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
+        g_autofree char *up_to = yaml_key(entry, "up_to");
+        if (!yaml_quantity(reader->yaml, up_to, from->up_to, QUANTITY_BYTES,
+                           fmax(nextafter(before, INFINITY), SMALLEST), LARGEST,
+                           &piece->up_to, error) ||
+            !read_link(reader, entry, &line, &piece->line, error))
+            return false;
+        before = piece->up_to;
+    }
+    return (!text->smallest ||
+            yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
+                          LARGEST, &pieces->smallest, error)) &&
+           (!text->largest ||
+            yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
+                          fmax(pieces->smallest, SMALLEST), LARGEST, &pieces->largest,
+                          error));
+}
+
+static bool read_collectives(const Reader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    const CollectivesText *text = reader->text->collectives;
+    bool several = cluster->n_machines > 1;
+    if (several && !text)
+        return yaml_fail(reader->yaml, error, "collectives",
+                         "missing; expected this key, for %u machines",
+                         cluster->n_machines);
+    if (!several && text)
+        return yaml_fail(
+            reader->yaml, error, "collectives",
+            "not expected: a single machine communicates over its inner link");
+    cluster->collective_source = g_strdup(text ? text->source : "");
+    for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
+        g_autofree char *key = yaml_key("collectives", collective_name(kind));
+        if (!read_link(reader, key, &text->kind[kind].line, &cluster->collective[kind],
+                       error) ||
+            !read_pieces(reader, key, &text->kind[kind], &cluster->pieces[kind], error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
+{
+    const TopologyText *text = reader->text->topology;
+    spec->kind = NETWORK_LINKS;
+    spec->node = g_new0(char *, text->node_count);
+    for (; spec->n_nodes < text->node_count; spec->n_nodes++)
+        spec->node[spec->n_nodes] = g_strdup(text->node[spec->n_nodes]);
+    spec->explicit_link = g_new0(NetworkLink, text->cable_count);
+    for (; spec->n_links < text->cable_count; spec->n_links++) {
+        const CableText *cable = &text->cable[spec->n_links];
+        NetworkLink *link = &spec->explicit_link[spec->n_links];
+        const LinkText cost = {cable->latency, cable->bandwidth};
+        g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
+        if (!read_link(reader, key, &cost, &link->cost, error))
+            return false;
+        link->from = g_strdup(cable->from);
+        link->to = g_strdup(cable->to);
+    }
+    return true;
+}
+
+/* What connects the machines, built once to know that it can be. */
+static bool read_topology(const Reader *reader, GError **error)
+{
+    const TopologyText *text = reader->text->topology;
+    Cluster *cluster = reader->cluster;
+    g_autoptr(GError) failure = NULL;
+    if (!text)
+        return true;
+    if (!text->builder == !text->cable)
+        return yaml_fail(reader->yaml, error, "topology",
+                         "expected either builder or links");
+    if (text->builder && text->node)
+        return yaml_fail(reader->yaml, error, "topology.nodes",
+                         "not expected: a builder makes its own");
+    if (text->builder) {
+        cluster->network = network_spec_parse(text->builder, &failure);
+        if (!cluster->network)
+            return yaml_fail(reader->yaml, error, "topology.builder", "%s",
+                             failure->message);
+    } else {
+        cluster->network = g_new0(NetworkSpec, 1);
+        if (!read_cables(reader, cluster->network, error))
+            return false;
+    }
+    cluster->network->source = g_strdup(text->source);
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(ClusterView) view =
+            cluster_view(cluster, i ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+        g_autoptr(Topology) topology = topology_of_view(view, &failure);
+        if (!topology)
+            return yaml_fail(reader->yaml, error, "topology", "%s", failure->message);
+    }
+    return true;
+}
+
+static Cluster *read_yaml(const Yaml *yaml, GError **error)
+{
+    g_autoptr(Cluster) cluster = g_new0(Cluster, 1);
+    Reader reader = {yaml, yaml_data(yaml), cluster};
+    cluster->name = g_strdup(reader.text->name);
+    cluster->description =
+        g_strdup(reader.text->description ? reader.text->description : "");
+    if (!read_types(&reader, error) || !read_machines(&reader, error) ||
+        !read_collectives(&reader, error) || !read_topology(&reader, error))
+        return NULL;
+    if (reader.text->tuning) {
+        cluster->tuning = tuning_read(yaml, "tuning", reader.text->tuning, error);
+        if (!cluster->tuning)
+            return NULL;
+    }
+    return g_steal_pointer(&cluster);
+}
+
+Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error)
+{
+    g_autoptr(Yaml) yaml = yaml_parse(file, text, length, &SCHEMA, error);
+    return yaml ? read_yaml(yaml, error) : NULL;
+}
+
+Cluster *cluster_read(const char *file, GError **error)
+{
+    g_autoptr(Yaml) yaml = yaml_read(file, &SCHEMA, error);
+    return yaml ? read_yaml(yaml, error) : NULL;
+}

@@ -1,0 +1,312 @@
+#include "data/cluster/topology.h"
+
+#include <string.h>
+
+#include "data/cluster/network_spec.h"
+#include "data/cluster/topology_build.h"
+#include "data/text/error.h"
+
+/* Half a hop of a ring of n whose rounds have the latency of the fit together: a link is
+ * half of a route. */
+static LinkCost ring_link(LinkCost fit, uint32_t n, double bandwidth)
+{
+    return (LinkCost){n > 1 ? fit.latency_s / (2.0 * (n - 1)) / 2 : 0, bandwidth};
+}
+
+/* --- machines --- */
+
+/* Name of a machine's GPU; of one that has no other, the machine's. */
+static char *gpu_name(const Machine *machine, uint32_t gpu)
+{
+    return machine->gpus == 1 ? g_strdup(machine->name)
+                              : g_strdup_printf("%s:%u", machine->name, gpu);
+}
+
+/* Whether explicit links end at GPUs of the machine. */
+static bool has_own_links(const NetworkSpec *spec, const Machine *machine)
+{
+    g_autofree char *prefix = g_strdup_printf("%s:", machine->name);
+    for (uint32_t i = 0; spec && i < spec->n_links; i++)
+        if (g_str_has_prefix(spec->explicit_link[i].from, prefix) ||
+            g_str_has_prefix(spec->explicit_link[i].to, prefix))
+            return true;
+    return false;
+}
+
+/* The GPUs of a machine and its inner links; its devices of the view begin at
+ * `device`. Returns how many there are. */
+static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
+{
+    const Machine *machine = &build->view->cluster->machine[index];
+    const bool own = build->spec && build->spec->kind == NETWORK_LINKS &&
+                     machine->gpus > 1 && has_own_links(build->spec, machine);
+    const bool whole = build->view->granularity == GRANULARITY_MACHINE;
+
+    if (machine->gpus == 1 || (whole && !own)) {
+        build->port[index] = build_node(build, g_strdup(machine->name), NODE_DEVICE);
+        device[0] = build->port[index];
+        return 1;
+    }
+    build->port[index] = build_node(build, g_strdup(machine->name), NODE_INNER);
+    for (uint32_t gpu = 0; gpu < machine->gpus; gpu++) {
+        const uint32_t node = build_node(build, gpu_name(machine, gpu), NODE_DEVICE);
+        if (!whole || gpu == 0)
+            device[gpu] = node;
+        if (!own)
+            build_cable(
+                build, node, build->port[index],
+                ring_link(machine->inner, machine->gpus, machine->inner.bandwidth), true);
+    }
+    return whole ? 1 : machine->gpus;
+}
+
+static void add_machines(Build *build, Topology *topology)
+{
+    const Cluster *cluster = build->view->cluster;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const uint32_t devices = add_machine(build, i, &topology->device[n]);
+        for (uint32_t k = 0; k < devices; k++)
+            topology->machine[n + k] = i;
+        n += devices;
+    }
+    g_assert(n == topology->n_devices);
+}
+
+/* --- between machines --- */
+
+/* Without a topology section: one port a machine to an ideal switch. */
+static void add_fitted_network(Build *build, Topology *topology)
+{
+    const Cluster *cluster = build->view->cluster;
+    topology->source = g_strdup(cluster->collective_source);
+    if (cluster->n_machines == 1)
+        return;
+    double widest = 0;
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        widest = MAX(widest, cluster->collective[kind].bandwidth);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        topology->efficiency[kind] = cluster->collective[kind].bandwidth / widest;
+    const NetworkSpec star = {
+        .kind = NETWORK_STAR,
+        .link = ring_link(cluster->collective[COLLECTIVE_ALL_REDUCE], cluster->n_machines,
+                          widest),
+    };
+    build->spec = &star;
+    build_network(build);
+    build->spec = NULL;
+}
+
+static bool find_end(GHashTable *by_name, const char *name, uint32_t *node,
+                     GError **error)
+{
+    gpointer found;
+    if (!g_hash_table_lookup_extended(by_name, name, NULL, &found))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a machine, a GPU such as 'machine:0' or one of "
+                           "nodes, got '%.100s'",
+                           name);
+    *node = GPOINTER_TO_UINT(found);
+    return true;
+}
+
+/* A cable is inside a machine if one of its ends is a GPU of a larger machine. */
+static bool is_inner(const Build *build, const char *name)
+{
+    const char *colon = strrchr(name, ':');
+    const Cluster *cluster = build->view->cluster;
+    for (uint32_t i = 0; colon && i < cluster->n_machines; i++)
+        if (strlen(cluster->machine[i].name) == (size_t)(colon - name) &&
+            g_str_has_prefix(name, cluster->machine[i].name))
+            return true;
+    return false;
+}
+
+static bool add_explicit_network(Build *build, GError **error)
+{
+    const NetworkSpec *spec = build->spec;
+    for (uint32_t i = 0; i < spec->n_nodes; i++)
+        build_node(build, g_strdup(spec->node[i]), NODE_SWITCH);
+    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < build->node->len; i++) {
+        char *name = g_array_index(build->node, TopologyNode, i).name;
+        if (!g_hash_table_insert(by_name, name, GUINT_TO_POINTER(i)))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "nodes: expected a new name, got '%.100s' again", name);
+    }
+    for (uint32_t i = 0; i < spec->n_links; i++) {
+        const NetworkLink *link = &spec->explicit_link[i];
+        uint32_t from = 0, to = 0;
+        if (!find_end(by_name, link->from, &from, error) ||
+            !find_end(by_name, link->to, &to, error)) {
+            g_prefix_error(error, "links[%u]: ", i);
+            return false;
+        }
+        if (from == to)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "links[%u]: expected two ends, got '%.100s' twice", i,
+                               link->from);
+        build_cable(build, from, to, link->cost,
+                    is_inner(build, link->from) && is_inner(build, link->to));
+    }
+    return true;
+}
+
+static bool add_network(Build *build, Topology *topology, GError **error)
+{
+    if (!build->spec) {
+        add_fitted_network(build, topology);
+        return true;
+    }
+    topology->source = g_strdup(build->spec->source);
+    if (build->spec->kind == NETWORK_LINKS)
+        return add_explicit_network(build, error);
+    topology->by_rail = build->spec->kind == NETWORK_RAIL;
+    if (!network_spec_check(build->spec, build->view->cluster->n_machines, error))
+        return false;
+    build_network(build);
+    return true;
+}
+
+/* --- the graph --- */
+
+static void index_links(Topology *topology)
+{
+    topology->first_link = g_new0(uint32_t, topology->n_nodes + 1);
+    topology->out = g_new(uint32_t, topology->n_links);
+    for (uint32_t i = 0; i < topology->n_links; i++)
+        topology->first_link[topology->link[i].from + 1]++;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        topology->first_link[i + 1] += topology->first_link[i];
+    g_autofree uint32_t *next =
+        g_memdup2(topology->first_link, topology->n_nodes * sizeof *next);
+    for (uint32_t i = 0; i < topology->n_links; i++)
+        topology->out[next[topology->link[i].from]++] = i;
+}
+
+/* Routes have at most ROUTE_MAX_LINKS links if no device is further than half of that
+ * from device 0. */
+static bool check_routes(const Topology *topology, GError **error)
+{
+    const uint32_t n = topology->n_nodes, start = topology->device[0];
+    g_autofree uint32_t *queue = g_new(uint32_t, n), *distance = g_new(uint32_t, n);
+    uint32_t head = 0, tail = 0;
+
+    memset(distance, 0xff, n * sizeof *distance);
+    distance[start] = 0;
+    queue[tail++] = start;
+    while (head < tail) {
+        const uint32_t node = queue[head++];
+        for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1];
+             k++) {
+            const uint32_t to = topology->link[topology->out[k]].to;
+            if (distance[to] != UINT32_MAX)
+                continue;
+            distance[to] = distance[node] + 1;
+            queue[tail++] = to;
+        }
+    }
+    for (uint32_t j = 0; j < topology->n_devices; j++) {
+        const uint32_t node = topology->device[j];
+        if (distance[node] == UINT32_MAX)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "no route from '%.100s' to '%.100s'",
+                               topology->node[start].name, topology->node[node].name);
+        if (distance[node] > ROUTE_MAX_LINKS / 2)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%u links from '%.100s' to '%.100s'; expected at most %d",
+                               distance[node], topology->node[start].name,
+                               topology->node[node].name, ROUTE_MAX_LINKS / 2);
+    }
+    return true;
+}
+
+/* Numbers the devices as a depth-first walk from device 0 meets them; every node knows
+ * where it goes on. */
+static void walk(Topology *topology)
+{
+    const uint32_t n = topology->n_nodes;
+    g_autofree uint32_t *next = g_memdup2(topology->first_link, n * sizeof *next);
+    g_autofree uint32_t *stack = g_new(uint32_t, n), *seen = g_new0(uint32_t, n);
+    uint32_t depth = 0, n_seen = 0;
+
+    stack[depth++] = topology->device[0];
+    seen[topology->device[0]] = ++n_seen;
+    while (depth > 0) {
+        const uint32_t node = stack[depth - 1];
+        if (next[node] == topology->first_link[node + 1]) {
+            depth--;
+            continue;
+        }
+        const uint32_t to = topology->link[topology->out[next[node]++]].to;
+        if (!seen[to]) {
+            seen[to] = ++n_seen;
+            stack[depth++] = to;
+        }
+    }
+    /* The position among the devices. */
+    g_autofree uint32_t *device_at = g_new(uint32_t, n + 1);
+    memset(device_at, 0xff, (n + 1) * sizeof *device_at);
+    for (uint32_t j = 0; j < topology->n_devices; j++)
+        device_at[seen[topology->device[j]]] = j;
+    uint32_t position = 0;
+    for (uint32_t i = 0; i <= n; i++)
+        if (device_at[i] != UINT32_MAX)
+            topology->order[device_at[i]] = position++;
+}
+
+static void take(Topology *topology, Build *build)
+{
+    topology->n_nodes = build->node->len;
+    topology->n_links = build->link->len;
+    topology->node = (TopologyNode *)(void *)g_array_free(build->node, FALSE);
+    topology->link = (TopologyLink *)(void *)g_array_free(build->link, FALSE);
+    g_free(build->port);
+}
+
+Topology *topology_of_view(const ClusterView *view, GError **error)
+{
+    g_autoptr(Topology) topology = g_new0(Topology, 1);
+    Build build = {view, view->cluster->network,
+                   g_array_new(FALSE, FALSE, sizeof(TopologyNode)),
+                   g_array_new(FALSE, FALSE, sizeof(TopologyLink)),
+                   g_new0(uint32_t, view->cluster->n_machines)};
+
+    topology->n_devices = view->n_devices;
+    topology->device = g_new0(uint32_t, view->n_devices);
+    topology->machine = g_new0(uint32_t, view->n_devices);
+    topology->order = g_new0(uint32_t, view->n_devices);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        topology->efficiency[kind] = 1;
+    add_machines(&build, topology);
+    const bool good = add_network(&build, topology, error);
+    take(topology, &build);
+    if (!good)
+        return NULL;
+    index_links(topology);
+    if (!check_routes(topology, error))
+        return NULL;
+    walk(topology);
+    topology->tuning = tuning_of_cluster(view->cluster, error);
+    if (!topology->tuning)
+        return NULL;
+    return g_steal_pointer(&topology);
+}
+
+void topology_free(Topology *topology)
+{
+    if (!topology)
+        return;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        g_free(topology->node[i].name);
+    g_free(topology->source);
+    tuning_free(topology->tuning);
+    g_free(topology->node);
+    g_free(topology->link);
+    g_free(topology->device);
+    g_free(topology->machine);
+    g_free(topology->order);
+    g_free(topology->first_link);
+    g_free(topology->out);
+    g_free(topology);
+}

@@ -1,0 +1,21 @@
+/* Making a topology node by node. Private to data. */
+#ifndef KILTER_DATA_CLUSTER_TOPOLOGY_BUILD_H
+#define KILTER_DATA_CLUSTER_TOPOLOGY_BUILD_H
+
+#include "data/cluster/topology.h"
+
+typedef struct {
+    const ClusterView *view;
+    const NetworkSpec *spec; /* never NETWORK_LINKS in the builders */
+    GArray *node, *link;     /* of TopologyNode, TopologyLink */
+    uint32_t *port;          /* [machine]: the node that the network connects */
+} Build;
+
+/* `name` becomes the node's. */
+uint32_t build_node(Build *build, char *name, NodeKind kind);
+void build_cable(Build *build, uint32_t a, uint32_t b, LinkCost cost, bool inner);
+
+/* The network of a builder between the ports. */
+void build_network(Build *build);
+
+#endif

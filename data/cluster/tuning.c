@@ -1,0 +1,239 @@
+#include "data/cluster/tuning.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/cluster/tuning_yaml.h"
+#include "data/text/error.h"
+#include "data/text/path.h"
+
+/* --- names --- */
+
+static const char *const TRAFFIC_NAME[] = {
+#define X(id, name) [TRAFFIC_##id] = name,
+    TRAFFIC_TABLE(X)
+#undef X
+};
+static const char *const ALGORITHM_NAME[] = {
+#define X(id, name) [ALGORITHM_##id] = name,
+    ALGORITHM_TABLE(X)
+#undef X
+};
+
+const char *traffic_name(Traffic traffic)
+{
+    return TRAFFIC_NAME[traffic];
+}
+
+const char *algorithm_name(Algorithm algorithm)
+{
+    return ALGORITHM_NAME[algorithm];
+}
+
+static bool find_name(const char *const *names, uint32_t n, const char *what,
+                      const char *name, uint32_t *index, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (*index = 0; *index < n; ++*index) {
+        if (strcmp(names[*index], name) == 0)
+            return true;
+        g_string_append_printf(known, "%s%s", *index ? ", " : "", names[*index]);
+    }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "unknown %s '%.60s'; expected one of %s", what, name, known->str);
+}
+
+bool traffic_find(const char *name, Traffic *traffic, GError **error)
+{
+    uint32_t index;
+    if (!find_name(TRAFFIC_NAME, TRAFFICS, "collective", name, &index, error))
+        return false;
+    *traffic = (Traffic)index;
+    return true;
+}
+
+bool algorithm_find(const char *name, Algorithm *algorithm, GError **error)
+{
+    uint32_t index;
+    if (!find_name(ALGORITHM_NAME, ALGORITHMS, "algorithm", name, &index, error))
+        return false;
+    *algorithm = (Algorithm)index;
+    return true;
+}
+
+#define BIT(traffic) (1U << TRAFFIC_##traffic)
+
+/* What each algorithm does. */
+static const uint32_t DOES[] = {
+    [ALGORITHM_AUTO] = UINT32_MAX,
+    [ALGORITHM_RING] = BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(GROUPED_ALL_GATHER) |
+                       BIT(REDUCE_SCATTER) | BIT(GROUPED_REDUCE_SCATTER) |
+                       BIT(BROADCAST) | BIT(REDUCE),
+    [ALGORITHM_TREE] = BIT(ALL_REDUCE) | BIT(BROADCAST) | BIT(REDUCE),
+    [ALGORITHM_DOUBLE_TREE] = BIT(ALL_REDUCE),
+    [ALGORITHM_HALVING] = BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER),
+    [ALGORITHM_PAIRWISE] = BIT(ALL_TO_ALL),
+    [ALGORITHM_DIRECT] = (1U << TRAFFICS) - 1 - BIT(ALL_REDUCE),
+    [ALGORITHM_HIERARCHICAL] =
+        BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) | BIT(ALL_TO_ALL),
+};
+
+bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    if (DOES[algorithm] & 1U << traffic)
+        return true;
+    for (uint32_t i = ALGORITHM_AUTO + 1; i < ALGORITHMS; i++)
+        if (DOES[i] & 1U << traffic)
+            g_string_append_printf(known, "%s%s", known->len ? ", " : "",
+                                   ALGORITHM_NAME[i]);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s does not do %s; expected one of %s",
+                       ALGORITHM_NAME[algorithm], TRAFFIC_NAME[traffic], known->str);
+}
+
+/* --- reading --- */
+
+enum { NAME_MAX_BYTES = 100, TEXT_MAX_BYTES = 4000, RULES_MAX = 10000 };
+static const double LARGEST_BYTES = 1e18;
+
+#define TEXT(key, member)                                                      \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, TuningRuleText, member, 1, \
+                           NAME_MAX_BYTES)
+#define OPTIONAL_TEXT(key, member)                                        \
+    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, \
+                           TuningRuleText, member, 1, NAME_MAX_BYTES)
+
+static const cyaml_schema_field_t RULE[] = {
+    TEXT("collective", collective),
+    OPTIONAL_TEXT("most_ranks", most_ranks),
+    OPTIONAL_TEXT("most_bytes", most_bytes),
+    OPTIONAL_TEXT("power_of_two", power_of_two),
+    TEXT("algorithm", algorithm),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t RULE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TuningRuleText, RULE)};
+
+const cyaml_schema_field_t TUNING_SCHEMA[] = {
+    CYAML_FIELD_SEQUENCE("rules", CYAML_FLAG_POINTER, TuningText, rule, &RULE_ENTRY, 1,
+                         RULES_MAX),
+    CYAML_FIELD_STRING_PTR("piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
+                           piece, 1, NAME_MAX_BYTES),
+    CYAML_FIELD_STRING_PTR("source", CYAML_FLAG_POINTER, TuningText, source, 1,
+                           TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, TuningText, TUNING_SCHEMA)};
+
+static bool read_names(const Yaml *yaml, const char *key, const TuningRuleText *text,
+                       TuningRule *rule, GError **error)
+{
+    g_autofree char *collective = g_strconcat(key, ".collective", NULL);
+    g_autofree char *algorithm = g_strconcat(key, ".algorithm", NULL);
+    g_autoptr(GError) failure = NULL;
+    if (!traffic_find(text->collective, &rule->traffic, &failure))
+        return yaml_fail(yaml, error, collective, "%s", failure->message);
+    if (!algorithm_find(text->algorithm, &rule->algorithm, &failure))
+        return yaml_fail(yaml, error, algorithm, "%s", failure->message);
+    if (rule->algorithm == ALGORITHM_AUTO)
+        return yaml_fail(yaml, error, algorithm, "expected the name of an algorithm");
+    if (!algorithm_check(rule->algorithm, rule->traffic, &failure))
+        return yaml_fail(yaml, error, algorithm, "%s", failure->message);
+    return true;
+}
+
+static bool read_rule(const Yaml *yaml, const char *key, const TuningRuleText *text,
+                      TuningRule *rule, GError **error)
+{
+    g_autofree char *ranks = g_strconcat(key, ".most_ranks", NULL);
+    g_autofree char *bytes = g_strconcat(key, ".most_bytes", NULL);
+    g_autofree char *power = g_strconcat(key, ".power_of_two", NULL);
+    *rule = (TuningRule){.most_ranks = UINT32_MAX, .most_bytes = INFINITY};
+    if (!read_names(yaml, key, text, rule, error) ||
+        (text->most_ranks && !yaml_uint(yaml, ranks, text->most_ranks, 1, UINT32_MAX,
+                                        &rule->most_ranks, error)) ||
+        (text->most_bytes && !yaml_quantity(yaml, bytes, text->most_bytes, QUANTITY_BYTES,
+                                            1, LARGEST_BYTES, &rule->most_bytes, error)))
+        return false;
+    if (text->power_of_two && strcmp(text->power_of_two, "true") != 0)
+        return yaml_fail(yaml, error, power, "expected true, or no such key");
+    rule->power_of_two = text->power_of_two != NULL;
+    return true;
+}
+
+Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
+                    GError **error)
+{
+    g_autoptr(Tuning) tuning = g_new0(Tuning, 1);
+    const char *dot = key ? "." : "";
+    key = key ? key : "";
+    g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
+    tuning->rule = g_new0(TuningRule, text->rule_count);
+    for (; tuning->n < text->rule_count; tuning->n++) {
+        g_autofree char *rule = g_strdup_printf("%s%srules[%u]", key, dot, tuning->n);
+        if (!read_rule(yaml, rule, &text->rule[tuning->n], &tuning->rule[tuning->n],
+                       error))
+            return NULL;
+    }
+    if (text->piece && !yaml_quantity(yaml, piece, text->piece, QUANTITY_BYTES, 1,
+                                      LARGEST_BYTES, &tuning->piece_bytes, error))
+        return NULL;
+    return g_steal_pointer(&tuning);
+}
+
+static Tuning *read_default(GError **error)
+{
+    static const char NAME[] = "tuning/default.yaml";
+    g_autofree char *path = path_find(NAME);
+    if (!path) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", NAME);
+        return NULL;
+    }
+    g_autoptr(Yaml) yaml = yaml_read(path, &SCHEMA, error);
+    if (!yaml)
+        return NULL;
+    const TuningText *text = yaml_data(yaml);
+    g_autoptr(Tuning) tuning = tuning_read(yaml, NULL, text, error);
+    if (tuning && !text->piece)
+        return yaml_fail(yaml, error, "piece", "missing; expected this key"), NULL;
+    return g_steal_pointer(&tuning);
+}
+
+/* --- tables --- */
+
+Tuning *tuning_of_cluster(const Cluster *cluster, GError **error)
+{
+    const Tuning *own = cluster->tuning;
+    Tuning *tuning = read_default(error);
+    if (!tuning || !own)
+        return tuning;
+    tuning->rule = g_renew(TuningRule, tuning->rule, own->n + tuning->n);
+    memmove(&tuning->rule[own->n], tuning->rule, tuning->n * sizeof *tuning->rule);
+    memcpy(tuning->rule, own->rule, own->n * sizeof *tuning->rule);
+    tuning->n += own->n;
+    if (own->piece_bytes > 0)
+        tuning->piece_bytes = own->piece_bytes;
+    return tuning;
+}
+
+void tuning_free(Tuning *tuning)
+{
+    if (!tuning)
+        return;
+    g_free(tuning->rule);
+    g_free(tuning);
+}
+
+Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
+                        double bytes)
+{
+    for (uint32_t i = 0; i < tuning->n; i++) {
+        const TuningRule *rule = &tuning->rule[i];
+        if (rule->traffic == traffic && ranks <= rule->most_ranks &&
+            bytes <= rule->most_bytes &&
+            (!rule->power_of_two || (ranks & (ranks - 1)) == 0))
+            return rule->algorithm;
+    }
+    return ALGORITHM_AUTO;
+}

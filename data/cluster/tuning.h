@@ -1,0 +1,92 @@
+/* Which algorithm a collective takes on a cluster, by kind, ranks and size: a table, like
+ * that of NCCL's tuner. data/tuning/default.yaml on the search path has the rules for all
+ * clusters; the `tuning` section of a cluster file has its own, which go first:
+ *
+ *     tuning:
+ *       rules:
+ *         - {collective: all_reduce, most_ranks: 8, most_bytes: 64 KiB, algorithm: tree}
+ *         - {collective: all_to_all, power_of_two: true, algorithm: hierarchical}
+ *       piece: 512 KiB                  # optional: of a tensor in a pipeline
+ *       source: where these are from
+ *
+ * The first rule that fits decides; what it leaves out fits always. Bytes are those of the
+ * whole tensor. What the algorithms do: sim/lower/lowering.h. */
+#ifndef KILTER_DATA_CLUSTER_TUNING_H
+#define KILTER_DATA_CLUSTER_TUNING_H
+
+#include "data/cluster/cluster.h"
+
+/* What a group of ranks can send. The first ones are the priced collectives, in their
+ * order (data/cluster/cluster.h). */
+#define TRAFFIC_TABLE(X)                                \
+    X(ALL_REDUCE, "all_reduce")                         \
+    X(ALL_GATHER, "all_gather")                         \
+    X(GROUPED_ALL_GATHER, "grouped_all_gather")         \
+    X(REDUCE_SCATTER, "reduce_scatter")                 \
+    X(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter") \
+    X(ALL_TO_ALL, "all_to_all")                         \
+    X(BROADCAST, "broadcast")                           \
+    X(REDUCE, "reduce")                                 \
+    X(SEND, "send")                                     \
+    X(PUSH, "push")                                     \
+    X(PULL, "pull")
+
+typedef enum {
+#define X(id, name) TRAFFIC_##id,
+    TRAFFIC_TABLE(X)
+#undef X
+        TRAFFICS
+} Traffic;
+
+/* AUTO: by the table. */
+#define ALGORITHM_TABLE(X)        \
+    X(AUTO, "auto")               \
+    X(RING, "ring")               \
+    X(TREE, "tree")               \
+    X(DOUBLE_TREE, "double_tree") \
+    X(HALVING, "halving")         \
+    X(PAIRWISE, "pairwise")       \
+    X(DIRECT, "direct")           \
+    X(HIERARCHICAL, "hierarchical")
+
+typedef enum {
+#define X(id, name) ALGORITHM_##id,
+    ALGORITHM_TABLE(X)
+#undef X
+        ALGORITHMS
+} Algorithm;
+
+const char *traffic_name(Traffic traffic);
+const char *algorithm_name(Algorithm algorithm);
+/* KILTER_ERROR_INPUT lists the names. */
+bool traffic_find(const char *name, Traffic *traffic, GError **error);
+bool algorithm_find(const char *name, Algorithm *algorithm, GError **error);
+
+/* Whether the algorithm does that kind (not whether it does it for any ranks); if not,
+ * KILTER_ERROR_INPUT lists those that do. */
+bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error);
+
+typedef struct {
+    Traffic traffic;
+    uint32_t most_ranks;
+    double most_bytes;
+    bool power_of_two; /* fits these numbers of ranks only */
+    Algorithm algorithm;
+} TuningRule;
+
+typedef struct Tuning {
+    uint32_t n;
+    TuningRule *rule;
+    double piece_bytes; /* 0: not said */
+} Tuning;
+
+/* The cluster's rules and then the default ones. KILTER_ERROR_INPUT. */
+Tuning *tuning_of_cluster(const Cluster *cluster, GError **error);
+void tuning_free(Tuning *tuning);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tuning, tuning_free)
+
+/* ALGORITHM_AUTO if no rule fits. */
+Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
+                        double bytes);
+
+#endif

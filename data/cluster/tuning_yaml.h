@@ -1,0 +1,27 @@
+/* Tuning tables in YAML: a file of their own, or a section of a cluster's. Private to
+ * data. */
+#ifndef KILTER_DATA_CLUSTER_TUNING_YAML_H
+#define KILTER_DATA_CLUSTER_TUNING_YAML_H
+
+#include <cyaml/cyaml.h>
+
+#include "data/cluster/tuning.h"
+#include "data/text/yaml.h"
+
+typedef struct {
+    char *collective, *most_ranks, *most_bytes, *power_of_two, *algorithm;
+} TuningRuleText;
+
+typedef struct {
+    TuningRuleText *rule;
+    uint32_t rule_count;
+    char *piece, *source;
+} TuningText;
+
+extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* of a TuningText */
+
+/* `key`: of the section, or NULL if it is the file. KILTER_ERROR_INPUT. */
+Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
+                    GError **error);
+
+#endif

@@ -1,0 +1,329 @@
+/* Reverse-mode differentiation, op by op (graph_differentiate).
+ *
+ * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete,
+ * since all of their consumers came later. Each op's contribution to an input's gradient becomes
+ * that gradient if it is the first, or is added to it. Inputs that no parameter feeds get none. */
+#include "data/graph/graph.h"
+
+#include "data/graph/build.h"
+
+#include <string.h>
+
+typedef struct {
+    Graph *graph;
+    bool *needed; /* [tensor]: some parameter feeds it */
+    OpId op;      /* forward op being differentiated */
+} Backward;
+
+static Op op_of(const Backward *b)
+{
+    return *graph_get_op(b->graph, b->op); /* a copy: the array grows */
+}
+
+static TensorId gradient_of(const Backward *b, TensorId tensor)
+{
+    return graph_gradient(b->graph, tensor);
+}
+
+static bool wants(const Backward *b, uint32_t input)
+{
+    Op op = op_of(b);
+    return input < op.n_in && b->needed[op.in[input]];
+}
+
+/* "x.grad", or "x.grad.2" where that is taken. Caller frees. */
+static char *gradient_name(const Backward *b, TensorId of, const char *suffix)
+{
+    const char *base = graph_tensor(b->graph, of)->name;
+    char *name = g_strdup_printf("%s.%s", base, suffix);
+    for (uint32_t i = 2; graph_find(b->graph, name) != GRAPH_NONE; i++) {
+        g_free(name);
+        name = g_strdup_printf("%s.%s.%u", base, suffix, i);
+    }
+    return name;
+}
+
+/* Appends a backward op whose outputs are (contributions to) the gradients of `of`. */
+static OpId append(Backward *b, OpKind kind, const char *suffix, uint32_t n_in,
+                   const TensorId *in, uint32_t n_out, const TensorId *of,
+                   const char *extents)
+{
+    Op forward = op_of(b);
+    g_autofree char *name = g_strdup_printf("%s.%s", forward.name, suffix);
+    OpSpec spec = {.kind = kind,
+                   .name = name,
+                   .attr = forward.attr,
+                   .pass = PASS_BACKWARD,
+                   .of = b->op,
+                   .n_in = n_in,
+                   .extents = extents,
+                   .role = ROLE_GRADIENT};
+    memcpy(spec.in, in, n_in * sizeof *in);
+    char *names[OP_MAX_OUT] = {0};
+    for (uint32_t o = 0; o < n_out; o++) {
+        spec.out_of[o] = of[o];
+        spec.out_name[o] = names[o] = gradient_name(b, of[o], "grad");
+    }
+    OpId id = graph_append(b->graph, &spec);
+    for (uint32_t o = 0; o < n_out; o++)
+        g_free(names[o]);
+    return id;
+}
+
+/* Adds `contribution` to the gradient of the op's input. */
+static void contribute(Backward *b, uint32_t input, TensorId contribution)
+{
+    TensorId x = op_of(b).in[input];
+    TensorId sum = gradient_of(b, x);
+    OpGradient *record = &g_array_index(b->graph->op_gradients, OpGradient, b->op);
+    record->contribution[input] = contribution;
+    if (sum != GRAPH_NONE) {
+        g_autofree char *suffix = g_strdup_printf("accumulate%u", input);
+        g_autofree char *name = g_strdup_printf("%s.%s", op_of(b).name, suffix);
+        g_autofree char *out = gradient_name(b, x, "grad_sum");
+        OpSpec spec = {.kind = OP_ADD,
+                       .name = name,
+                       .pass = PASS_BACKWARD,
+                       .of = b->op,
+                       .n_in = 2,
+                       .in = {sum, contribution},
+                       .role = ROLE_GRADIENT,
+                       .out_of = {x},
+                       .out_name = {out}};
+        OpId add = graph_append(b->graph, &spec);
+        g_array_index(b->graph->op_gradients, OpGradient, b->op).accumulation[input] =
+            add;
+        contribution = graph_get_op(b->graph, add)->out[0];
+    }
+    g_array_index(b->graph->gradients, TensorId, x) = contribution;
+}
+
+/* One backward op for one input: contribution = kind(in...). */
+static void chain(Backward *b, uint32_t input, OpKind kind, const char *suffix,
+                  uint32_t n_in, const TensorId *in, const char *extents)
+{
+    if (!wants(b, input))
+        return;
+    TensorId of = op_of(b).in[input];
+    OpId id = append(b, kind, suffix, n_in, in, 1, &of, extents);
+    contribute(b, input, graph_get_op(b->graph, id)->out[0]);
+}
+
+#define CHAIN(input, kind, suffix, extents, ...)                             \
+    chain(b, input, kind, suffix, G_N_ELEMENTS(((TensorId[]){__VA_ARGS__})), \
+          (TensorId[]){__VA_ARGS__}, extents)
+
+static char *extents_text(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static char *extents_text(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    return text;
+}
+
+static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
+{
+    CHAIN(0, OP_LAYER_NORM_DX, "dx", NULL, dy, op->in[0], op->in[1]);
+    TensorId of[] = {op->in[1], op->in[2]};
+    OpId id =
+        append(b, OP_LAYER_NORM_DW, "dw", 2, (TensorId[]){dy, op->in[0]}, 2, of, NULL);
+    TensorId dgamma = graph_get_op(b->graph, id)->out[0];
+    contribute(b, 1, dgamma);
+    contribute(b, 2, dgamma + 1);
+}
+
+/* Gradients of one op; x: its inputs, dy: the gradient of its first output. */
+static void differentiate_op(Backward *b)
+{
+    Op op = op_of(b);
+    const TensorId *x = op.in, y = op.out[0];
+    TensorId dy = gradient_of(b, y);
+    const Tensor x0 = *graph_tensor(b->graph, x[0]);
+    const uint32_t *d = x0.dim;
+    g_autofree char *extents = NULL;
+    switch (op.kind) {
+    case OP_LINEAR:
+        CHAIN(0, OP_LINEAR_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_LINEAR_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
+        break;
+    case OP_QKV:
+        CHAIN(0, OP_QKV_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_QKV_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_QKV_DB, "db", NULL, dy);
+        break;
+    case OP_OUT_PROJ:
+        CHAIN(0, OP_OUT_PROJ_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_OUT_PROJ_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
+        break;
+    case OP_ATTENTION:
+        extents = extents_text("T=3");
+        CHAIN(0, OP_ATTENTION_DX, "dx", extents, dy, x[0], op.out[1]);
+        break;
+    case OP_EMBEDDING:
+        extents = extents_text("v=%u", graph_tensor(b->graph, x[1])->dim[0]);
+        CHAIN(1, OP_EMBEDDING_DW, "dw", extents, dy, x[0]);
+        break;
+    case OP_LAYER_NORM:
+        differentiate_norm(b, &op, dy);
+        break;
+    case OP_GELU:
+        CHAIN(0, OP_GELU_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_RELU:
+        CHAIN(0, OP_RELU_DX, "dx", NULL, dy,
+              y); /* y > 0 where x > 0; x need not be kept */
+        break;
+    case OP_DROPOUT:
+        CHAIN(0, OP_DROPOUT, "dx", NULL, dy);
+        break;
+    case OP_ADD:
+        for (uint32_t i = 0; i < 2; i++)
+            if (wants(b, i))
+                contribute(b, i, dy);
+        break;
+    case OP_ADD_ROWS:
+        if (wants(b, 0))
+            contribute(b, 0, dy);
+        CHAIN(1, OP_SUM_ROWS, "dw", NULL, dy);
+        break;
+    case OP_SPLIT:
+        extents = extents_text("n=%u", d[x0.rank - 1]);
+        CHAIN(0, OP_MERGE, "dx", extents, dy);
+        break;
+    case OP_MERGE:
+        extents = extents_text("n=%u,D=%u", d[x0.rank - 2], d[x0.rank - 1]);
+        CHAIN(0, OP_SPLIT, "dx", extents, dy);
+        break;
+    case OP_RESHAPE:
+        extents = extents_text("b=%u,T=%u,D=%u", d[0], d[1], d[2]);
+        CHAIN(0, OP_RESHAPE, "dx", extents, dy);
+        break;
+    case OP_TRANSPOSE:
+        CHAIN(0, OP_TRANSPOSE, "dx", NULL, dy);
+        break;
+    case OP_CONV2D:
+        extents = extents_text("H=%u,W=%u,R=%u,S=%u", d[2], d[3],
+                               graph_tensor(b->graph, x[1])->dim[2],
+                               graph_tensor(b->graph, x[1])->dim[3]);
+        CHAIN(0, OP_CONV2D_DX, "dx", extents, dy, x[1]);
+        CHAIN(1, OP_CONV2D_DW, "dw", extents, dy, x[0]);
+        CHAIN(2, OP_CHANNEL_SUM, "db", NULL, dy);
+        break;
+    case OP_MAX_POOL2D:
+        CHAIN(0, OP_MAX_POOL2D_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_AVG_POOL2D:
+        extents = extents_text("H=%u,W=%u", d[2], d[3]);
+        CHAIN(0, OP_AVG_POOL2D_DX, "dx", extents, dy);
+        break;
+    case OP_APPEND_TOKEN:
+        extents = extents_text("S=%u", d[1]);
+        CHAIN(0, OP_DROP_TOKEN, "dx", extents, dy);
+        CHAIN(1, OP_SUM_TOKEN, "dw", NULL, dy);
+        break;
+    case OP_TAKE_TOKEN:
+        extents = extents_text("T=%u", d[1]);
+        CHAIN(0, OP_PAD_TOKEN, "dx", extents, dy);
+        break;
+    case OP_GATE_TOP1:
+        CHAIN(0, OP_GATE_TOP1_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_GATE_TOP2:
+        CHAIN(0, OP_GATE_TOP2_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_MOE_DISPATCH: /* the mask x[0] is a constant */
+        CHAIN(1, OP_MOE_COMBINE, "dx", NULL, dy, x[0]);
+        break;
+    case OP_MOE_COMBINE:
+        CHAIN(0, OP_MOE_DISPATCH, "dx", NULL, x[1], dy);
+        CHAIN(1, OP_MOE_COMBINE_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_EXPERT:
+        CHAIN(0, OP_EXPERT_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_EXPERT_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_LOG_SOFTMAX:
+        CHAIN(0, OP_LOG_SOFTMAX_DX, "dx", NULL, dy, y);
+        break;
+    case OP_NLL_SUM:
+        extents = extents_text("v=%u", d[x0.rank - 1]);
+        CHAIN(0, OP_NLL_SUM_DX, "dx", extents, dy, x[1]);
+        break;
+    default:
+        g_assert_not_reached(); /* a forward kind without a gradient */
+    }
+}
+
+/* Tensors whose gradient some parameter needs. The gate's dispatch mask (second output) is a
+ * constant. */
+static bool *needed_tensors(const Graph *graph)
+{
+    bool *needed = g_new0(bool, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        needed[t] = graph_tensor(graph, t)->role == ROLE_PARAMETER;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            needed[op->out[0]] |= needed[op->in[i]];
+    }
+    return needed;
+}
+
+/* The parameter's gradient and optimizer states enter, the next values come out. */
+static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
+{
+    const Tensor parameter = *graph_tensor(graph, p);
+    const char *state_name[] = {"m", "v"};
+    uint32_t n_states = optimizer == OPTIMIZER_ADAM ? 2 : 0;
+    g_autofree char *name = g_strdup_printf("%s.update", parameter.name);
+    OpSpec spec = {.kind = optimizer == OPTIMIZER_ADAM ? OP_ADAM : OP_SGD,
+                   .name = name,
+                   .pass = PASS_UPDATE,
+                   .of = GRAPH_NONE,
+                   .n_in = 2 + n_states,
+                   .in = {p, graph_gradient(graph, p)},
+                   .role = ROLE_UPDATED,
+                   .out_of = {p}};
+    for (uint32_t s = 0; s < n_states; s++) {
+        g_autofree char *state = g_strdup_printf("%s.%s", parameter.name, state_name[s]);
+        spec.in[2 + s] = spec.out_of[1 + s] =
+            graph_add_tensor(graph, state, ROLE_OPTIMIZER, parameter.dtype,
+                             parameter.rank, parameter.dim, p);
+    }
+    char *out_name[OP_MAX_OUT] = {0};
+    for (uint32_t o = 0; o < 1 + n_states; o++)
+        spec.out_name[o] = out_name[o] =
+            g_strdup_printf("%s.next", graph_tensor(graph, spec.out_of[o])->name);
+    OpId id = graph_append(graph, &spec);
+    for (uint32_t o = 0; o < 1 + n_states; o++) {
+        g_array_index(graph->updated, TensorId, spec.out_of[o]) =
+            graph_get_op(graph, id)->out[o];
+        g_free(out_name[o]);
+    }
+}
+
+void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer)
+{
+    graph->loss = loss;
+    g_autofree char *seed_name =
+        g_strdup_printf("%s.grad", graph_tensor(graph, loss)->name);
+    TensorId seed = graph_input(graph, seed_name, DTYPE_F32, 0, NULL);
+    g_array_index(graph->gradients, TensorId, loss) = seed;
+
+    g_autofree bool *needed = needed_tensors(graph);
+    Backward b = {.graph = graph, .needed = needed};
+    for (OpId id = graph_n_ops(graph); id-- > 0;) {
+        b.op = id;
+        if (gradient_of(&b, graph_get_op(graph, id)->out[0]) != GRAPH_NONE)
+            differentiate_op(&b);
+    }
+    uint32_t n = graph_n_tensors(graph);
+    for (TensorId t = n; t-- > 0;)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER &&
+            graph_gradient(graph, t) != GRAPH_NONE)
+            append_update(graph, t, optimizer);
+}

@@ -1,0 +1,52 @@
+/* The graph's inside, for construction (private to data). */
+#ifndef KILTER_DATA_GRAPH_BUILD_H
+#define KILTER_DATA_GRAPH_BUILD_H
+
+#include "data/graph/op_class.h"
+
+/* What a forward op adds to its inputs' gradients; see graph_contribution, graph_accumulation. */
+typedef struct {
+    TensorId contribution[OP_MAX_IN];
+    OpId accumulation[OP_MAX_IN];
+} OpGradient;
+
+struct Graph {
+    char *name;
+    GStringChunk *names;
+    GHashTable *by_name; /* tensor name -> id + 1 */
+    GArray *tensors;     /* Tensor */
+    GArray *ops;         /* Op */
+    GPtrArray *layers;   /* layer names */
+    GArray *gradients; /* TensorId of each tensor's accumulated gradient, or GRAPH_NONE */
+    GArray *updated;   /* TensorId of each tensor's next value, or GRAPH_NONE */
+    GArray *op_gradients; /* OpGradient of each op */
+    OpClasses *classes;
+    GArray *op_class; /* OpClass * of each op */
+    TensorId loss;
+    bool timed;
+    bool sealed;
+};
+
+TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype,
+                          uint32_t rank, const uint32_t *dim, TensorId of);
+
+/* graph_op for any pass. `out_name` (n_out names, or NULL: from the op's name), role and `of` of
+ * the outputs. */
+typedef struct {
+    OpKind kind;
+    const char *name;
+    OpAttr attr;
+    Pass pass;
+    OpId of; /* GRAPH_NONE: itself */
+    uint32_t n_in;
+    TensorId in[OP_MAX_IN];
+    const char *extents;
+    Role role;
+    TensorId out_of[OP_MAX_OUT];
+    const char *out_name[OP_MAX_OUT];
+} OpSpec;
+OpId graph_append(Graph *graph, const OpSpec *spec);
+
+const OpClass *graph_op_class(const Graph *graph, OpId id);
+
+#endif

@@ -1,0 +1,367 @@
+#include "data/graph/graph.h"
+
+#include "data/graph/build.h"
+
+#include <string.h>
+
+Graph *graph_new(const char *name)
+{
+    Graph *graph = g_new0(Graph, 1);
+    graph->name = g_strdup(name);
+    graph->names = g_string_chunk_new(4096);
+    graph->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    graph->tensors = g_array_new(FALSE, TRUE, sizeof(Tensor));
+    graph->ops = g_array_new(FALSE, TRUE, sizeof(Op));
+    graph->layers = g_ptr_array_new();
+    graph->gradients = g_array_new(FALSE, FALSE, sizeof(TensorId));
+    graph->updated = g_array_new(FALSE, FALSE, sizeof(TensorId));
+    graph->op_gradients = g_array_new(FALSE, FALSE, sizeof(OpGradient));
+    graph->classes = op_classes_new();
+    graph->op_class = g_array_new(FALSE, FALSE, sizeof(OpClass *));
+    graph->loss = GRAPH_NONE;
+    return graph;
+}
+
+void graph_free(Graph *graph)
+{
+    if (!graph)
+        return;
+    g_free(graph->name);
+    g_string_chunk_free(graph->names);
+    g_hash_table_destroy(graph->by_name);
+    g_array_free(graph->tensors, TRUE);
+    g_array_free(graph->ops, TRUE);
+    g_ptr_array_free(graph->layers, TRUE);
+    g_array_free(graph->gradients, TRUE);
+    g_array_free(graph->updated, TRUE);
+    g_array_free(graph->op_gradients, TRUE);
+    op_classes_free(graph->classes);
+    g_array_free(graph->op_class, TRUE);
+    g_free(graph);
+}
+
+TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype,
+                          uint32_t rank, const uint32_t *dim, TensorId of)
+{
+    g_assert(!graph->sealed && rank <= TENSOR_MAX_RANK);
+    g_assert(!g_hash_table_contains(graph->by_name, name));
+    Tensor tensor = {.name = g_string_chunk_insert(graph->names, name),
+                     .role = role,
+                     .dtype = dtype,
+                     .rank = rank,
+                     .producer = GRAPH_NONE,
+                     .of = of};
+    for (uint32_t d = 0; d < rank; d++) {
+        tensor.dim[d] = dim[d];
+        tensor.units[d] = 1;
+    }
+    TensorId id = graph->tensors->len, none = GRAPH_NONE;
+    g_array_append_val(graph->tensors, tensor);
+    g_array_append_val(graph->gradients, none);
+    g_array_append_val(graph->updated, none);
+    g_hash_table_insert(graph->by_name, (char *)tensor.name, GUINT_TO_POINTER(id + 1));
+    return id;
+}
+
+TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
+                     const uint32_t *dim)
+{
+    return graph_add_tensor(graph, name, ROLE_INPUT, dtype, rank, dim, GRAPH_NONE);
+}
+
+TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
+                         const uint32_t *dim)
+{
+    return graph_add_tensor(graph, name, ROLE_PARAMETER, DTYPE_F32, rank, dim,
+                            GRAPH_NONE);
+}
+
+void graph_layer(Graph *graph, const char *name)
+{
+    g_ptr_array_add(graph->layers, g_string_chunk_insert(graph->names, name));
+}
+
+static Shape shape_of(const Tensor *tensor)
+{
+    Shape shape = {.rank = tensor->rank};
+    memcpy(shape.dim, tensor->dim, sizeof shape.dim);
+    return shape;
+}
+
+OpId graph_append(Graph *graph, const OpSpec *spec)
+{
+    g_assert(!graph->sealed);
+    if (graph->layers->len == 0)
+        graph_layer(graph, "model");
+    OpId id = graph->ops->len;
+    Op op = {.name = g_string_chunk_insert(graph->names, spec->name),
+             .kind = spec->kind,
+             .attr = spec->attr,
+             .pass = spec->pass,
+             .of = spec->of == GRAPH_NONE ? id : spec->of,
+             .n_in = spec->n_in};
+    op.layer = op.of == id ? graph->layers->len - 1 : graph_get_op(graph, op.of)->layer;
+
+    Shape in[OP_MAX_IN];
+    for (uint32_t i = 0; i < op.n_in; i++) {
+        op.in[i] = spec->in[i];
+        in[i] = shape_of(graph_tensor(graph, op.in[i]));
+    }
+    const OpClass *class =
+        op_classes_bind(graph->classes, op.kind, op.n_in, in, spec->extents);
+    g_array_append_val(graph->op_class, class);
+    op.n_out = class->n_out;
+    for (uint32_t o = 0; o < op.n_out; o++) {
+        g_autofree char *name = spec->out_name[o] ? g_strdup(spec->out_name[o])
+                                : o == 0          ? g_strdup(spec->name)
+                                         : g_strdup_printf("%s.%u", spec->name, o);
+        op.out[o] =
+            graph_add_tensor(graph, name, spec->role, DTYPE_F32, class->out[o].rank,
+                             class->out[o].dim, spec->out_of[o]);
+        g_array_index(graph->tensors, Tensor, op.out[o]).producer = id;
+    }
+    g_array_append_val(graph->ops, op);
+    OpGradient none;
+    memset(&none, 0xff, sizeof none); /* all GRAPH_NONE */
+    g_array_append_val(graph->op_gradients, none);
+    return id;
+}
+
+TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint32_t n_in,
+                  const TensorId *in, const char *extents)
+{
+    OpSpec spec = {.kind = kind,
+                   .name = name,
+                   .attr = attr,
+                   .pass = PASS_FORWARD,
+                   .of = GRAPH_NONE,
+                   .n_in = n_in,
+                   .extents = extents,
+                   .role = kind == OP_NLL_SUM ? ROLE_LOSS : ROLE_ACTIVATION,
+                   .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
+    memcpy(spec.in, in, n_in * sizeof *in);
+    return graph_get_op(graph, graph_append(graph, &spec))->out[0];
+}
+
+void graph_set_timed(Graph *graph)
+{
+    graph->timed = true;
+}
+
+void graph_set_seconds(Graph *graph, OpId id, double seconds)
+{
+    g_assert(graph->timed && !graph->sealed);
+    g_array_index(graph->ops, Op, id).seconds = seconds;
+}
+
+bool graph_is_timed(const Graph *graph)
+{
+    return graph->timed;
+}
+
+/* --- sealing: which dimensions must be cut alike --- */
+
+static uint32_t find(uint32_t *parent, uint32_t x)
+{
+    while (parent[x] != x)
+        x = parent[x] = parent[parent[x]];
+    return x;
+}
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Once the tensors' units are known: the op's loops are cut like the dims that they drive. */
+static void cut_op(Graph *graph, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    const OpClass *plain = graph_op_class(graph, id);
+    uint32_t units[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < plain->space.n_loops; l++)
+        units[l] = 1;
+    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+        const Tensor *tensor = graph_tensor(
+            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
+        for (uint32_t d = 0; d < tensor->rank; d++) {
+            int l = plain->space.dim_loop[operand][d];
+            if (plain->space.loop[l].shardable)
+                units[l] = tensor->units[d];
+        }
+    }
+    g_array_index(graph->op_class, const OpClass *, id) =
+        op_classes_cut(graph->classes, plain, units);
+}
+
+/* Dims driven by one shardable loop of some op form a class; all of its members are cut into
+ * gcd(extents) pieces. */
+void graph_seal(Graph *graph)
+{
+    uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
+    g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
+    g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */
+    for (uint32_t i = 0; i < n; i++)
+        parent[i] = i;
+    for (OpId id = 0; id < graph->ops->len; id++) {
+        const Op *op = graph_get_op(graph, id);
+        const OpSpace *space = &graph_op_class(graph, id)->space;
+        uint32_t first[OP_MAX_LOOPS];
+        memset(first, 0xff, sizeof first);
+        for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+            TensorId t =
+                operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
+            for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++) {
+                int l = space->dim_loop[operand][d];
+                if (!space->loop[l].shardable)
+                    continue;
+                uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
+                driven[t * TENSOR_MAX_RANK + d] = true;
+                if (first[l] == GRAPH_NONE)
+                    first[l] = node;
+                else
+                    parent[node] = find(parent, first[l]);
+            }
+        }
+    }
+    for (int set = 0; set < 2; set++)
+        for (TensorId t = 0; t < graph->tensors->len; t++) {
+            Tensor *tensor = &g_array_index(graph->tensors, Tensor, t);
+            for (uint32_t d = 0; d < tensor->rank; d++) {
+                uint32_t root = find(parent, t * TENSOR_MAX_RANK + d);
+                if (set)
+                    tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
+                else
+                    units[root] = gcd(units[root], tensor->dim[d]);
+            }
+        }
+    for (OpId id = 0; id < graph->ops->len; id++)
+        cut_op(graph, id);
+    graph->sealed = true;
+}
+
+/* --- reading --- */
+
+const char *graph_name(const Graph *graph)
+{
+    return graph->name;
+}
+
+uint32_t graph_n_tensors(const Graph *graph)
+{
+    return graph->tensors->len;
+}
+
+uint32_t graph_n_ops(const Graph *graph)
+{
+    return graph->ops->len;
+}
+
+const Tensor *graph_tensor(const Graph *graph, TensorId id)
+{
+    return &g_array_index(graph->tensors, Tensor, id);
+}
+
+const Op *graph_get_op(const Graph *graph, OpId id)
+{
+    return &g_array_index(graph->ops, Op, id);
+}
+
+const char *graph_layer_name(const Graph *graph, uint32_t layer)
+{
+    return graph->layers->pdata[layer];
+}
+
+uint32_t graph_n_layers(const Graph *graph)
+{
+    return graph->layers->len;
+}
+
+TensorId graph_find(const Graph *graph, const char *name)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(graph->by_name, name)) - 1;
+}
+
+TensorId graph_loss(const Graph *graph)
+{
+    return graph->loss;
+}
+
+TensorId graph_gradient(const Graph *graph, TensorId tensor)
+{
+    return g_array_index(graph->gradients, TensorId, tensor);
+}
+
+TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input)
+{
+    return g_array_index(graph->op_gradients, OpGradient, op).contribution[input];
+}
+
+OpId graph_accumulation(const Graph *graph, OpId op, uint32_t input)
+{
+    return g_array_index(graph->op_gradients, OpGradient, op).accumulation[input];
+}
+
+TensorId graph_updated(const Graph *graph, TensorId tensor)
+{
+    return g_array_index(graph->updated, TensorId, tensor);
+}
+
+uint64_t graph_parameter_count(const Graph *graph)
+{
+    uint64_t count = 0;
+    for (TensorId t = 0; t < graph->tensors->len; t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            count += tensor_elements(graph_tensor(graph, t));
+    return count;
+}
+
+uint64_t tensor_elements(const Tensor *tensor)
+{
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        elements *= tensor->dim[d];
+    return elements;
+}
+
+uint32_t dtype_bytes(DType dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : 8;
+}
+
+uint64_t tensor_bytes(const Tensor *tensor)
+{
+    return tensor_elements(tensor) * dtype_bytes(tensor->dtype);
+}
+
+const OpClass *graph_op_class(const Graph *graph, OpId id)
+{
+    return g_array_index(graph->op_class, const OpClass *, id);
+}
+
+uint32_t graph_op_class_index(const Graph *graph, OpId id)
+{
+    return graph_op_class(graph, id)->index;
+}
+
+void graph_op_space(const Graph *graph, OpId id, OpSpace *space)
+{
+    *space = graph_op_class(graph, id)->space;
+}
+
+double graph_op_flops(const Graph *graph, OpId id)
+{
+    const OpClass *class = graph_op_class(graph, id);
+    return space_flops(class->kind, &class->space, -1);
+}
+
+double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
+{
+    const OpClass *class = graph_op_class(graph, id);
+    return space_flops(class->kind, &class->space, (int)loop);
+}

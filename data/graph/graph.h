@@ -1,0 +1,168 @@
+/* The graph: one training iteration of a model on a single device, as a DAG of ops over tensors.
+ *
+ * A builder creates tensors and forward ops in execution order and ends in a scalar loss;
+ * graph_differentiate() then appends, explicitly, the backward ops (in reverse order, gradients of
+ * tensors with several consumers accumulated by `add` ops), and one update op a parameter. Every op,
+ * forward, backward or update, is a row of the op table (data/graph/op.h), so planners know no layers.
+ *
+ * graph_seal() ends construction: it links the dimensions that loops tie together and computes
+ * `units`, in how many equal pieces a dimension may be cut so that every op that touches it can be
+ * cut alike (768 features that are 12 heads x 64 somewhere have 12 units, not 768).
+ *
+ * Invariants: ids are dense and in execution order (an op's inputs exist before its outputs); a
+ * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by threads.
+ */
+#ifndef KILTER_DATA_GRAPH_H
+#define KILTER_DATA_GRAPH_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/graph/op.h"
+
+typedef uint32_t TensorId;
+typedef uint32_t OpId;
+#define GRAPH_NONE UINT32_MAX
+
+enum { TENSOR_MAX_RANK = 5 };
+
+typedef enum { DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
+
+typedef enum {
+    ROLE_INPUT,      /* data, labels and constants: read, never differentiated */
+    ROLE_PARAMETER,  /* trained; has a gradient and an update */
+    ROLE_ACTIVATION, /* what a forward op produces */
+    ROLE_LOSS,       /* the scalar that is differentiated */
+    ROLE_GRADIENT,   /* d loss / d `of` (or one consumer's contribution to it) */
+    ROLE_OPTIMIZER,  /* state that the update reads: a moment of `of` */
+    ROLE_UPDATED,    /* what the update writes: the next value of `of` */
+    ROLES
+} Role;
+
+typedef enum { PASS_FORWARD, PASS_BACKWARD, PASS_UPDATE } Pass;
+
+typedef struct {
+    const char *name; /* owned by the graph, unique */
+    Role role;
+    DType dtype;
+    uint32_t rank;
+    uint32_t dim[TENSOR_MAX_RANK];
+    uint32_t units
+        [TENSOR_MAX_RANK]; /* equal pieces the dim can be cut in; 1: whole. Set by graph_seal */
+    OpId producer;         /* GRAPH_NONE for inputs, parameters, optimizer states */
+    TensorId of;           /* see Role; GRAPH_NONE otherwise */
+} Tensor;
+
+typedef struct {
+    const char *name; /* owned by the graph */
+    OpKind kind;
+    OpAttr attr;
+    Pass pass;
+    OpId
+        of; /* backward: the forward op it differentiates (an accumulating add: the consumer whose
+                       contribution it adds); forward and update: itself */
+    double seconds; /* in a timed graph: how long it takes on every device */
+    uint32_t layer; /* index in the model's own layer names, for reports and segments */
+    uint32_t n_in, n_out;
+    TensorId in[OP_MAX_IN], out[OP_MAX_OUT];
+} Op;
+
+typedef enum { OPTIMIZER_ADAM, OPTIMIZER_SGD } Optimizer;
+
+typedef struct Graph Graph;
+
+Graph *graph_new(const char *name);
+void graph_free(Graph *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
+
+/* --- building: programming errors (shapes that do not fit an op's signature) abort --- */
+
+TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
+                     const uint32_t *dim);
+TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
+                         const uint32_t *dim);
+
+/* Starts a new named layer: ops added from here on belong to it. */
+void graph_layer(Graph *graph, const char *name);
+
+/* Appends an op. `extents` gives the letters of the signature that no input fixes, as in "P=7,Q=7".
+ * Returns the first output; the others follow with consecutive ids. Outputs get role ACTIVATION
+ * (LOSS if scalar). */
+TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint32_t n_in,
+                  const TensorId *in, const char *extents);
+
+/* Appends backward and update ops for `loss`. */
+void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
+
+/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every device,
+ * whatever they compute and whatever part of it: a workload that is written down by its durations. */
+void graph_set_timed(Graph *graph);
+void graph_set_seconds(Graph *graph, OpId id, double seconds);
+
+void graph_seal(Graph *graph);
+
+/* --- reading --- */
+
+const char *graph_name(const Graph *graph);
+uint32_t graph_n_tensors(const Graph *graph);
+uint32_t graph_n_ops(const Graph *graph);
+const Tensor *graph_tensor(const Graph *graph, TensorId id);
+const Op *graph_get_op(const Graph *graph, OpId id);
+const char *graph_layer_name(const Graph *graph, uint32_t layer);
+uint32_t graph_n_layers(const Graph *graph);
+
+/* Tensor of that name, or GRAPH_NONE. */
+TensorId graph_find(const Graph *graph, const char *name);
+
+bool graph_is_timed(const Graph *graph);
+TensorId graph_loss(const Graph *graph);
+/* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss
+ * is an input tensor holding the constant 1. */
+TensorId graph_gradient(const Graph *graph, TensorId tensor);
+/* What op `op` (forward) adds to the gradient of its input `input`: a tensor of its backward ops,
+ * or the gradient of its output itself (residual add). GRAPH_NONE where the input needs no
+ * gradient. */
+TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input);
+/* The `add` that accumulates this contribution; GRAPH_NONE for the first one in backward order. */
+OpId graph_accumulation(const Graph *graph, OpId op, uint32_t input);
+/* Of a parameter or optimizer state: its next value. */
+TensorId graph_updated(const Graph *graph, TensorId tensor);
+
+uint64_t graph_parameter_count(const Graph *graph);
+uint64_t tensor_elements(const Tensor *tensor);
+uint64_t tensor_bytes(const Tensor *tensor);
+uint32_t dtype_bytes(DType dtype);
+
+/* --- what the signature says of one op --- */
+
+/* Loops of op `id` after * is expanded: extent, whether it can be sharded, its units. */
+enum { OP_MAX_LOOPS = 12 };
+typedef struct {
+    char letter;  /* of the signature; '*' for each loop of the star */
+    uint8_t star; /* which loop of the star, from 0 */
+    bool shardable;
+    uint32_t extent; /* of the first operand dim that it drives */
+    uint32_t units;  /* equal pieces it can be cut in (1 before graph_seal) */
+} Loop;
+
+typedef struct {
+    uint32_t n_loops;
+    Loop loop[OP_MAX_LOOPS];
+    int8_t dim_loop
+        [OP_MAX_OPERANDS]
+        [TENSOR_MAX_RANK]; /* loop that drives the dim; operands: inputs, then outputs */
+    uint8_t added;         /* bit i: input i is an added operand */
+    uint8_t n_linear;      /* linear groups, */
+    uint8_t linear[4];     /* each a set of inputs, bit i: input i */
+} OpSpace;
+
+void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
+/* Equal for ops of equal kind, shapes and units; dense. */
+uint32_t graph_op_class_index(const Graph *graph, OpId id);
+
+/* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
+double graph_op_flops(const Graph *graph, OpId id);
+double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
+
+#endif

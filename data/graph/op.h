@@ -1,0 +1,133 @@
+/* The op table: each op kind described once, by its iteration space.
+ *
+ * A row of OP_TABLE gives a signature in the manner of einsum, `inputs->outputs`, one letter a
+ * tensor dimension:
+ *
+ *     a lower-case letter   a loop that can be sharded over devices
+ *     an upper-case letter  a whole dimension: it has an extent but is never sharded
+ *     *                     any number of further loops, one a dimension (batch, sequence, ...);
+ *                           its rank is what the first operand with a * has left over
+ *     + before an operand   an added operand (a bias): it takes partial sums whenever the output does
+ *     ? after a +operand    the operand may be left out
+ *
+ * A loop that is missing from an output is summed over: sharding it leaves that output as partial
+ * sums. From the signature alone follow the sharding rules (op_rules, data/graph/rule.h), the shapes and,
+ * with the flops column, the work.
+ *
+ * The `linear` column lists groups of inputs (positions, groups separated by |) in which the op is
+ * jointly linear: all inputs of one group may be partial sums, all others replicated, and the
+ * outputs are partial sums. "-" means none.
+ *
+ * The `flops` column is a sum of terms `coefficient letters`: true floating-point operations of the
+ * whole op (a multiply-add counts 2), coefficient times the product of the letters' extents, * being
+ * all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an optional
+ * operand the last term counts that operand's additions, and falls away where it is left out.
+ *
+ * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in exec/kernels/kernels.c and exec/cuda/kernels.c;
+ * the conformance test then runs every rule that follows from the row.
+ */
+#ifndef KILTER_DATA_GRAPH_OP_H
+#define KILTER_DATA_GRAPH_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*    id                name               signature                              linear  flops
+ * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its second
+ * output are the softmax probabilities, saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
+ * e experts, c capacity slots, d model width. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
+#define OP_TABLE(X)                                                                                \
+    X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
+    X(LINEAR_DX,        "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")             \
+    X(LINEAR_DW,        "linear_dw",       "*n,*k->nk",                           "0|1",  "2*nk")             \
+    X(BIAS_GRAD,        "bias_grad",       "*n->n",                               "0",    "1*n")              \
+    X(EMBEDDING,        "embedding",       "*,vh->*h",                            "1",    "0")                \
+    X(EMBEDDING_DW,     "embedding_dw",    "*h,*->vh",                            "0",    "1*h")              \
+    X(LAYER_NORM,       "layer_norm",      "*H,H,H->*H",                          "-",    "8*H")              \
+    X(LAYER_NORM_DX,    "layer_norm_dx",   "*H,*H,H->*H",                         "0",    "15*H")             \
+    X(LAYER_NORM_DW,    "layer_norm_dw",   "*h,*W->h,h",                          "0",    "6*h")              \
+    X(GELU,             "gelu",            "*->*",                                "-",    "8*")               \
+    X(GELU_DX,          "gelu_dx",         "*,*->*",                              "0",    "12*")              \
+    X(RELU,             "relu",            "*->*",                                "-",    "1*")               \
+    X(RELU_DX,          "relu_dx",         "*,*->*",                              "0",    "1*")               \
+    X(DROPOUT,          "dropout",         "*->*",                                "0",    "2*")               \
+    X(ADD,              "add",             "*,*->*",                              "01",   "1*")               \
+    X(ADD_ROWS,         "add_rows",        "b*,*->b*",                            "01",   "1b*")              \
+    X(SUM_ROWS,         "sum_rows",        "b*->*",                               "0",    "1b*")              \
+    X(SPLIT,            "split",           "*n->*nD",                             "0",    "0")                \
+    X(MERGE,            "merge",           "*nD->*n",                             "0",    "0")                \
+    X(TRANSPOSE,        "transpose",       "*ab->*ba",                            "0",    "0")                \
+    X(RESHAPE,          "reshape",         "bSH->bTD",                            "0",    "0")                \
+    X(QKV,              "qkv",             "bsk,ThDk,+ThD?->bsThD",               "0|1",  "2bsThDk + 1bsThD") \
+    X(QKV_DX,           "qkv_dx",          "bsThD,ThDk->bsk",                     "0|1",  "2bsThDk")          \
+    X(QKV_DW,           "qkv_dw",          "bsThD,bsk->ThDk",                     "0|1",  "2bsThDk")          \
+    X(QKV_DB,           "qkv_db",          "bsThD->ThD",                          "0",    "1bsThD")           \
+    X(ATTENTION,        "attention",       "bQThD->bQhD,bhQK",                    "-",    "4bhQKD + 5bhQK")   \
+    X(ATTENTION_DX,     "attention_dx",    "bQhD,bQThD,bhQK->bQThD",              "0",    "8bhQKD + 5bhQK")   \
+    X(OUT_PROJ,         "out_proj",        "bshD,nhD,+n?->bsn",                   "0|1",  "2bshDn + 1bsn")    \
+    X(OUT_PROJ_DX,      "out_proj_dx",     "bsn,nhD->bshD",                       "0|1",  "2bshDn")           \
+    X(OUT_PROJ_DW,      "out_proj_dw",     "bsn,bshD->nhD",                       "0|1",  "2bshDn")           \
+    X(CONV2D,           "conv2d",          "ncHW,ocRS,+o?->noPQ",                 "0|1",  "2ncoRSPQ + 1noPQ") \
+    X(CONV2D_DX,        "conv2d_dx",       "noPQ,ocRS->ncHW",                     "0|1",  "2ncoRSPQ")         \
+    X(CONV2D_DW,        "conv2d_dw",       "noPQ,ncHW->ocRS",                     "0|1",  "2ncoRSPQ")         \
+    X(CHANNEL_SUM,      "channel_sum",     "noPQ->o",                             "0",    "1noPQ")            \
+    X(MAX_POOL2D,       "max_pool2d",      "ncHW->ncPQ",                          "-",    "1ncHW")            \
+    X(MAX_POOL2D_DX,    "max_pool2d_dx",   "ncPQ,ncHW->ncHW",                     "0",    "1ncHW")            \
+    X(AVG_POOL2D,       "avg_pool2d",      "ncHW->ncPQ",                          "0",    "1ncHW")            \
+    X(AVG_POOL2D_DX,    "avg_pool2d_dx",   "ncPQ->ncHW",                          "0",    "1ncHW")            \
+    X(APPEND_TOKEN,     "append_token",    "bSh,h->bTh",                          "01",   "0")                \
+    X(DROP_TOKEN,       "drop_token",      "bTh->bSh",                            "0",    "0")                \
+    X(SUM_TOKEN,        "sum_token",       "bTh->h",                              "0",    "1bh")              \
+    X(TAKE_TOKEN,       "take_token",      "bTh->bh",                             "0",    "0")                \
+    X(PAD_TOKEN,        "pad_token",       "bh->bTh",                             "0",    "0")                \
+    X(GATE_TOP1,        "gate_top1",       "bSE->bSEC,bSEC",                      "-",    "7bSE")             \
+    X(GATE_TOP1_DX,     "gate_top1_dx",    "bSEC,bSE->bSE",                       "0",    "8bSE")             \
+    X(GATE_TOP2,        "gate_top2",       "bSE->bSEC,bSEC",                      "-",    "8bSE")             \
+    X(GATE_TOP2_DX,     "gate_top2_dx",    "bSEC,bSE->bSE",                       "0",    "12bSE")            \
+    X(MOE_DISPATCH,     "moe_dispatch",    "bsec,bsd->becd",                      "0|1",  "2bsecd")           \
+    X(MOE_COMBINE,      "moe_combine",     "becd,bsec->bsd",                      "0|1",  "2bsecd")           \
+    X(MOE_COMBINE_DW,   "moe_combine_dw",  "bsd,becd->bsec",                      "0|1",  "2bsecd")           \
+    X(EXPERT,           "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")           \
+    X(EXPERT_DX,        "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")           \
+    X(EXPERT_DW,        "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")           \
+    X(LOG_SOFTMAX,      "log_softmax",     "*V->*V",                              "-",    "5*V")              \
+    X(LOG_SOFTMAX_DX,   "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")              \
+    X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
+    X(NLL_SUM_DX,       "nll_sum_dx",      ",*->*v",                              "0",    "1*")               \
+    X(ADAM,             "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")              \
+    X(SGD,              "sgd",             "*,*->*",                              "-",    "2*")
+
+typedef enum {
+#define X(id, name, signature, linear, flops) OP_##id,
+    OP_TABLE(X)
+#undef X
+    OP_KINDS
+} OpKind;
+
+enum { OP_MAX_IN = 4, OP_MAX_OUT = 3, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
+
+/* Constants of one op; each kind reads its own and leaves the others 0. */
+typedef struct {
+    uint32_t stride, padding; /* conv2d, max_pool2d: stride; conv2d: padding on each side */
+    uint32_t window;          /* max_pool2d: window edge */
+    uint32_t seed;            /* dropout: stream of the mask, a function of it and the global element index */
+    double rate;              /* dropout: probability of zero */
+    bool causal;              /* attention: a query sees no later key */
+} OpAttr;
+
+const char *op_kind_name(OpKind kind);
+const char *op_kind_signature(OpKind kind);
+
+const char *op_kind_linear(OpKind kind);
+const char *op_kind_flops(OpKind kind);
+
+/* Whether the kind moves no data: its output is its input's memory under another shape. */
+bool op_kind_is_view(OpKind kind);
+
+/* Whether every element of the output depends on the inputs' elements in its place alone. */
+bool op_kind_is_elementwise(OpKind kind);
+
+/* The kind of that name, or OP_KINDS. */
+OpKind op_kind_from_name(const char *name);
+
+#endif

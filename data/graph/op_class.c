@@ -1,0 +1,99 @@
+#include "data/graph/op_class.h"
+
+#include <string.h>
+
+struct OpClasses {
+    GPtrArray *all;     /* OpClass */
+    GHashTable *by_key; /* GBytes -> OpClass */
+    GByteArray *key;    /* of the class that is looked for */
+};
+
+static void class_free(gpointer data)
+{
+    OpClass *class = data;
+    g_free(class->rule);
+    g_free(class);
+}
+
+OpClasses *op_classes_new(void)
+{
+    OpClasses *classes = g_new(OpClasses, 1);
+    classes->all = g_ptr_array_new_with_free_func(class_free);
+    classes->by_key = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                            (GDestroyNotify)g_bytes_unref, NULL);
+    classes->key = g_byte_array_new();
+    return classes;
+}
+
+void op_classes_free(OpClasses *classes)
+{
+    g_hash_table_destroy(classes->by_key);
+    g_ptr_array_free(classes->all, TRUE);
+    g_byte_array_free(classes->key, TRUE);
+    g_free(classes);
+}
+
+static void key_add(OpClasses *classes, const void *data, size_t bytes)
+{
+    g_byte_array_append(classes->key, data, (guint)bytes);
+}
+
+/* The class of the key, which is emptied; a new one, zeroed, if there was none. */
+static OpClass *take_class(OpClasses *classes, bool *is_new)
+{
+    GBytes *key = g_bytes_new(classes->key->data, classes->key->len);
+    g_byte_array_set_size(classes->key, 0);
+    OpClass *class = g_hash_table_lookup(classes->by_key, key);
+    *is_new = !class;
+    if (class) {
+        g_bytes_unref(key);
+        return class;
+    }
+    class = g_new0(OpClass, 1);
+    class->index = classes->all->len;
+    g_ptr_array_add(classes->all, class);
+    g_hash_table_insert(classes->by_key, key, class);
+    return class;
+}
+
+const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, uint32_t n_in,
+                               const Shape *in, const char *extents)
+{
+    const uint32_t head[] = {UINT32_MAX, kind, n_in};
+    key_add(classes, head, sizeof head);
+    for (uint32_t i = 0; i < n_in; i++) {
+        key_add(classes, &in[i].rank, sizeof in[i].rank);
+        key_add(classes, in[i].dim, in[i].rank * sizeof *in[i].dim);
+    }
+    if (extents)
+        key_add(classes, extents, strlen(extents));
+    bool is_new;
+    OpClass *class = take_class(classes, &is_new);
+    if (is_new) {
+        class->kind = kind;
+        class->n_in = n_in;
+        class->n_out = space_bind(kind, n_in, in, extents, &class->space, class->out);
+    }
+    return class;
+}
+
+const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
+                              const uint32_t *units)
+{
+    key_add(classes, &plain->index, sizeof plain->index);
+    key_add(classes, units, plain->space.n_loops * sizeof *units);
+    bool is_new;
+    OpClass *class = take_class(classes, &is_new);
+    if (!is_new)
+        return class;
+    uint32_t index = class->index;
+    *class = *plain;
+    class->index = index;
+    for (uint32_t l = 0; l < class->space.n_loops; l++)
+        class->space.loop[l].units = units[l];
+    Rule rule[OP_MAX_RULES];
+    class->n_rules =
+        space_rules(class->kind, class->n_in, class->n_out, &class->space, rule);
+    class->rule = g_memdup2(rule, class->n_rules * sizeof *rule);
+    return class;
+}

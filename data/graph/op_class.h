@@ -1,0 +1,35 @@
+/* Classes of ops: ops of equal kind and shapes, once the graph is sealed also of equal units, share
+ * what follows from them, their iteration space and their rules (private to data). */
+#ifndef KILTER_DATA_GRAPH_OP_CLASS_H
+#define KILTER_DATA_GRAPH_OP_CLASS_H
+
+#include "data/graph/rule.h"
+#include "data/graph/space.h"
+
+typedef struct {
+    uint32_t index; /* dense */
+    OpKind kind;
+    OpSpace space;
+    uint32_t n_in, n_out;
+    Shape out[OP_MAX_OUT];
+    uint32_t n_rules; /* 0 before the graph is sealed; */
+    Rule *rule;       /* NULL before */
+} OpClass;
+
+typedef struct OpClasses OpClasses;
+OpClasses *op_classes_new(void);
+void op_classes_free(OpClasses *classes);
+
+/* The class of ops with inputs of these shapes, units 1; see space_bind. */
+const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, uint32_t n_in,
+                               const Shape *in, const char *extents);
+
+/* The class of ops of `plain` whose loops are cut in `units` [n_loops] pieces, with its rules. */
+const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
+                              const uint32_t *units);
+
+/* All rules of a space; returns how many. */
+uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                     Rule rule[OP_MAX_RULES]);
+
+#endif

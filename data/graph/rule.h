@@ -1,0 +1,52 @@
+/* Forms and rules: how a distributed tensor relates to its reference tensor, and which forms an
+ * op maps to which (HAP Sec. 4.2). Rules follow from the op table alone; see data/graph/op.h. */
+#ifndef KILTER_DATA_GRAPH_RULE_H
+#define KILTER_DATA_GRAPH_RULE_H
+
+#include "data/graph/graph.h"
+
+typedef uint8_t Form;
+enum {
+    FORM_IDENTITY = 0, /* every device holds the whole tensor */
+    FORM_REDUCE = 1,   /* the devices' tensors sum to it */
+    FORM_GATHER0 = 2,  /* device j holds a slice along dim 0; dim d is FORM_GATHER0 + d */
+    FORM_MAX = FORM_GATHER0 + TENSOR_MAX_RANK,
+};
+
+static inline Form form_gather(uint32_t dim)
+{
+    return (Form)(FORM_GATHER0 + dim);
+}
+static inline bool form_is_gather(Form form)
+{
+    return form >= FORM_GATHER0;
+}
+static inline uint32_t form_dim(Form form)
+{
+    return form - FORM_GATHER0;
+}
+
+/* "identity", "reduce", "gather(1)": into a buffer of FORM_TEXT bytes, which is returned. */
+enum { FORM_TEXT = 16 };
+const char *form_text(Form form, char buffer[FORM_TEXT]);
+bool form_parse(const char *text, Form *form);
+
+/* One way to run an op on every device: {in forms} op {out forms}. */
+typedef struct {
+    Form form[OP_MAX_OPERANDS]; /* inputs, then outputs */
+    int8_t loop;    /* sharded loop, or -1 when every device does all of the work */
+    uint32_t units; /* of the sharded loop; 0 when loop is -1 */
+    double flops_replicated; /* FLOPs that each device does in full */
+    double flops_sharded;    /* FLOPs that are divided by the loop's ratios */
+} Rule;
+
+/* Replicated, one per linear group, one per shardable loop. */
+enum { OP_MAX_RULES = 1 + 4 + OP_MAX_LOOPS };
+
+/* All rules of op `id`; returns how many. */
+uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
+
+/* The rule of an op of a sealed graph with exactly these forms, false if there is none. */
+bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
+
+#endif

@@ -1,0 +1,22 @@
+/* Reading an op's iteration space off its signature (private to data). */
+#ifndef KILTER_DATA_GRAPH_SPACE_H
+#define KILTER_DATA_GRAPH_SPACE_H
+
+#include "data/graph/graph.h"
+
+typedef struct {
+    uint32_t rank;
+    uint32_t dim[TENSOR_MAX_RANK];
+} Shape;
+
+/* Binds the signature of `kind` to the shapes of its `n_in` inputs. Fills `space` (units 1) and the
+ * shapes of the outputs; extents such as "P=7,Q=7" fix output letters that no input fixes, or that
+ * differ from the input's. Returns the number of outputs. Shapes that do not fit the signature are
+ * programming errors and abort. */
+uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *extents,
+                    OpSpace *space, Shape out[OP_MAX_OUT]);
+
+/* Sum of the flops terms of `kind`; with loop >= 0 only of those that name that loop. */
+double space_flops(OpKind kind, const OpSpace *space, int loop);
+
+#endif

@@ -1,0 +1,82 @@
+#include "data/measured/layer_profile.h"
+
+#include <string.h>
+
+#include "data/text/csv.h"
+
+static const char *const COLUMN[] = {
+    "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
+
+static void clear_time(void *data)
+{
+    LayerTime *time = data;
+    g_free(time->gpu);
+    g_free(time->model);
+    g_free(time->kind);
+}
+
+void layer_profile_free(LayerProfile *profile)
+{
+    if (!profile)
+        return;
+    g_free(profile->file);
+    g_array_unref(profile->times);
+    g_free(profile);
+}
+
+/* No layer takes longer. */
+static const double LONGEST_S = 1e6;
+
+static bool read_row(const Csv *csv, void *times, GError **error)
+{
+    LayerTime time = {.mbs = 1};
+    if (!csv_count(csv, "tmp", 1, UINT32_MAX, &time.tmp, error) ||
+        !csv_count(csv, "layer_index", 0, UINT32_MAX, &time.layer, error) ||
+        !csv_number(csv, "fwd_time_s_per_sample", 0, LONGEST_S, &time.forward_s, error) ||
+        (csv_has(csv, "mbs") && !csv_count(csv, "mbs", 1, UINT32_MAX, &time.mbs, error)))
+        return false;
+    time.gpu = g_strdup(csv_text(csv, "gpu"));
+    time.model = g_strdup(csv_text(csv, "model"));
+    time.kind = g_strdup(csv_text(csv, "layer_kind"));
+    g_array_append_val((GArray *)times, time);
+    return true;
+}
+
+static int by_layer(gconstpointer a, gconstpointer b)
+{
+    const LayerTime *x = a, *y = b;
+    return (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+LayerProfile *layer_profile_read(const char *file, GError **error)
+{
+    g_autoptr(LayerProfile) profile = g_new0(LayerProfile, 1);
+    profile->file = g_strdup(file);
+    profile->times = g_array_new(FALSE, FALSE, sizeof(LayerTime));
+    g_array_set_clear_func(profile->times, clear_time);
+    g_autoptr(Csv) csv = csv_read(file, error);
+    if (!csv || !csv_expect(csv, COLUMN, NULL, error) ||
+        !csv_each(csv, read_row, profile->times, error))
+        return NULL;
+    g_array_sort(profile->times, by_layer);
+    return g_steal_pointer(&profile);
+}
+
+bool layer_profile_is_gpu(const char *gpu, const char *type)
+{
+    const size_t n = strcspn(gpu, " ");
+    return n == strlen(type) && g_ascii_strncasecmp(gpu, type, n) == 0;
+}
+
+GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,
+                                const char *model, uint32_t tmp, uint32_t mbs)
+{
+    GPtrArray *found = g_ptr_array_new();
+    for (guint i = 0; i < profile->times->len; i++) {
+        LayerTime *time = &g_array_index(profile->times, LayerTime, i);
+        if (time->tmp == tmp && time->mbs == mbs && strcmp(time->model, model) == 0 &&
+            layer_profile_is_gpu(time->gpu, type) && strcmp(time->kind, "aux") != 0)
+            g_ptr_array_add(found, time);
+    }
+    return found;
+}

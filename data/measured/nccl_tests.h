@@ -1,0 +1,16 @@
+/* Output of nccl-tests as measurements (private to data; data/measured/measurement.h says what is
+ * read). */
+#ifndef KILTER_DATA_MEASURED_NCCL_TESTS_H
+#define KILTER_DATA_MEASURED_NCCL_TESTS_H
+
+#include "data/measured/measurement.h"
+
+/* Whether the text looks like the tables of nccl-tests. */
+bool nccl_tests_is_text(const char *text);
+
+bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
+                           GError **error);
+bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
+                           GArray *list, GError **error);
+
+#endif

@@ -1,0 +1,28 @@
+/* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
+ * "vit:layers=24,batch=64".
+ *
+ * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
+ * `global_batch` is given; `experts` is 2 x gpus unless given. */
+#ifndef KILTER_DATA_MODELS_MODEL_H
+#define KILTER_DATA_MODELS_MODEL_H
+
+#include "data/graph/graph.h"
+
+typedef struct {
+    const char *name;
+    const char *source;
+} ModelInfo;
+
+uint32_t model_count(void);
+const ModelInfo *model_info(uint32_t index);
+
+/* Its parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". Caller frees. */
+char *model_parameters_text(uint32_t index);
+
+/* Builds, differentiates and seals the model for a cluster of `gpus` devices. *canonical (if not
+ * NULL) gets the spec with every parameter resolved, which rebuilds the same graph on any cluster.
+ * KILTER_ERROR_INPUT on an unknown model or key or a value that does not fit (heads not dividing
+ * hidden, ...). */
+Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error);
+
+#endif

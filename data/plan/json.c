@@ -1,0 +1,280 @@
+#include "data/plan/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+enum { DOUBLE_DIGITS = 17 }; /* enough to read back the same double */
+
+uint8_t plan_json_stream(InstrKind kind, Collective collective)
+{
+    return kind == INSTR_TRANSFER ||
+           (kind == INSTR_COLLECTIVE && collective < (Collective)COLLECTIVES_PRICED);
+}
+
+const char *plan_json_fidelity(const Program *program)
+{
+    return program_is_spmd(program) ? "analytic" : "stage";
+}
+
+uint32_t plan_split_devices(const Plan *plan, const Split *split)
+{
+    if (plan->program->n_groups == 0)
+        return plan->n_devices;
+    const DeviceGroup *group = &plan->program->group[split->group];
+    return group->n_replicas * group->n_devices;
+}
+
+static json_t *text_json(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return json_string(valid);
+}
+
+static json_t *real_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *integer_json(uint64_t value)
+{
+    if (value <= INT64_MAX)
+        return json_integer((json_int_t)value);
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, value);
+    return json_string(text);
+}
+
+static json_t *form_json(Form form)
+{
+    char text[FORM_TEXT];
+    return json_string(form_text(form, text));
+}
+
+static json_t *forms_json(const Form *form, uint32_t n)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(array, form_json(form[i]));
+    return array;
+}
+
+/* --- the program --- */
+
+static const char *instr_name(const Instr *instr)
+{
+    switch (instr->kind) {
+    case INSTR_LOAD:
+        return "load";
+    case INSTR_COMPUTE:
+        return "compute";
+    case INSTR_TRANSFER:
+        return "transfer";
+    case INSTR_COLLECTIVE:
+        return collective_name(instr->collective);
+    }
+    g_assert_not_reached();
+}
+
+/* {"group": ...} of an instruction that is not where its kind usually is, or NULL. */
+static json_t *placement_json(const Instr *instr)
+{
+    json_t *object = json_object();
+    if (instr->group)
+        json_object_set_new(object, "group", json_integer(instr->group));
+    if (instr->microbatch)
+        json_object_set_new(object, "microbatch",
+                            instr->microbatch == PROGRAM_WHOLE
+                                ? json_string(PLAN_WHOLE)
+                                : json_integer(instr->microbatch));
+    if (instr->kind == INSTR_TRANSFER)
+        json_object_set_new(object, "to_group", json_integer(instr->to_group));
+    if (instr->across)
+        json_object_set_new(object, "across", json_true());
+    if (instr->stream != plan_json_stream(instr->kind, instr->collective))
+        json_object_set_new(object, "stream", json_integer(instr->stream));
+    if (json_object_size(object) > 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static json_t *instr_json(const Instr *instr, const Graph *graph)
+{
+    json_t *array = json_array();
+    json_array_append_new(array, json_string(instr_name(instr)));
+    if (instr->kind == INSTR_COMPUTE) {
+        const Op *op = graph_get_op(graph, instr->op);
+        json_array_append_new(array, text_json(op->name));
+        json_array_append_new(array, forms_json(instr->form, op->n_in));
+        json_array_append_new(array, forms_json(instr->form + op->n_in, op->n_out));
+    } else {
+        json_array_append_new(array, text_json(graph_tensor(graph, instr->tensor)->name));
+        if (instr->kind != INSTR_LOAD)
+            json_array_append_new(array, form_json(instr->from));
+        json_array_append_new(array, form_json(instr->to));
+    }
+    json_t *placement = placement_json(instr);
+    if (placement)
+        json_array_append_new(array, placement);
+    return array;
+}
+
+static json_t *program_json(const Program *program, const Graph *graph)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < program->n; i++)
+        json_array_append_new(array, instr_json(&program->instr[i], graph));
+    return array;
+}
+
+/* Of each group the devices of each replica. */
+static json_t *groups_json(const Program *program)
+{
+    json_t *groups = json_array();
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        json_t *replicas = json_array();
+        for (uint32_t r = 0; r < group->n_replicas; r++) {
+            json_t *devices = json_array();
+            for (uint32_t p = 0; p < group->n_devices; p++)
+                json_array_append_new(
+                    devices,
+                    json_integer(group->device[(size_t)r * group->n_devices + p]));
+            json_array_append_new(replicas, devices);
+        }
+        json_array_append_new(groups, replicas);
+    }
+    return groups;
+}
+
+/* --- the rest --- */
+
+static json_t *ratios_json(const Plan *plan)
+{
+    json_t *rows = json_array();
+    for (uint32_t k = 0; k < plan->n_segments; k++) {
+        json_t *row = json_array();
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            json_array_append_new(row, real_json(plan->ratio[k * plan->n_devices + j]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+static json_t *segments_json(const Plan *plan, const Graph *graph)
+{
+    json_t *array = json_array();
+    for (OpId id = 0; id < plan->n_ops; id++)
+        if (id == 0 || plan->segment[id] != plan->segment[id - 1])
+            json_array_append_new(
+                array, json_pack("[o, i]", text_json(graph_get_op(graph, id)->name),
+                                 (int)plan->segment[id]));
+    return array;
+}
+
+static json_t *splits_json(const Plan *plan)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i];
+        const uint32_t n = plan_split_devices(plan, split);
+        json_t *count = json_array();
+        for (uint32_t j = 0; j < n; j++)
+            json_array_append_new(count, json_integer(split->count[j]));
+        json_t *object =
+            json_pack("{s: I, s: I, s: o}", "segment", (json_int_t)split->segment,
+                      "units", (json_int_t)split->units, "count", count);
+        if (split->group)
+            json_object_set_new(object, "group", json_integer(split->group));
+        if (split->batch)
+            json_object_set_new(object, "batch", json_true());
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *memory_json(const Plan *plan)
+{
+    json_t *array = json_array();
+    for (uint32_t j = 0; j < plan->n_devices; j++)
+        json_array_append_new(array, integer_json(plan->memory_bytes[j]));
+    return array;
+}
+
+/* The order of keys is the order in the file. */
+static json_t *plan_json(const Plan *plan, const Graph *graph)
+{
+    json_t *root = json_object();
+    json_object_set_new(
+        root, "kilter",
+        json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION));
+    json_object_set_new(root, "model", text_json(plan->model));
+    json_object_set_new(root, "cluster", text_json(plan->cluster));
+    json_object_set_new(root, "granularity",
+                        json_string(granularity_name(plan->granularity)));
+    json_object_set_new(root, "planner", text_json(plan->planner));
+    json_object_set_new(root, "fidelity", json_string(plan_json_fidelity(plan->program)));
+    json_object_set_new(root, "iteration_time_s", real_json(plan->iteration_time_s));
+    json_object_set_new(root, "fractional_time_s", real_json(plan->fractional_time_s));
+    json_object_set_new(root, "lower_bound_s", real_json(plan->lower_bound_s));
+    json_object_set_new(root, "gap", real_json(plan_gap(plan)));
+    json_object_set_new(root, "optimal", json_boolean(plan->optimal));
+    json_object_set_new(root, "certificate",
+                        json_string(certificate_name(plan->certificate)));
+    json_object_set_new(root, "stages", json_integer(plan->stages));
+    json_object_set_new(root, "feasible", json_boolean(plan->feasible));
+    json_object_set_new(root, "memory_bytes", memory_json(plan));
+    json_object_set_new(root, "search_time_s", real_json(plan->search_time_s));
+    json_object_set_new(root, "balance_time_s", real_json(plan->balance_time_s));
+    json_object_set_new(root, "seed", integer_json(plan->seed));
+    json_object_set_new(root, "version", text_json(plan->version));
+    json_object_set_new(root, "bucket_bytes", integer_json(plan->bucket_bytes));
+    json_object_set_new(root, "ratios", ratios_json(plan));
+    json_object_set_new(root, "segments", segments_json(plan, graph));
+    json_object_set_new(root, "splits", splits_json(plan));
+    if (plan->program->n_microbatches != 1)
+        json_object_set_new(root, "microbatches",
+                            json_integer(plan->program->n_microbatches));
+    if (plan->program->n_groups > 0)
+        json_object_set_new(root, "groups", groups_json(plan->program));
+    json_object_set_new(root, "program", program_json(plan->program, graph));
+    return root;
+}
+
+static void append_json(GString *text, const json_t *value)
+{
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DOUBLE_DIGITS));
+    g_string_append(text, dump);
+    free(dump);
+}
+
+/* One key a line; arrays of arrays or objects one element a line. */
+static void append_value(GString *text, const json_t *value)
+{
+    const json_t *first = json_array_get(value, 0);
+    if (!json_is_array(first) && !json_is_object(first)) {
+        append_json(text, value);
+        return;
+    }
+    g_string_append(text, "[");
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        g_string_append(text, i ? ",\n    " : "\n    ");
+        append_json(text, json_array_get(value, i));
+    }
+    g_string_append(text, "\n  ]");
+}
+
+char *plan_write(const Plan *plan, const Graph *graph)
+{
+    g_autoptr(GString) text = g_string_new("{");
+    json_t *root = plan_json(plan, graph), *value;
+    const char *key;
+    json_object_foreach(root, key, value)
+    {
+        g_string_append_printf(text, "%s\n  \"%s\": ", text->len > 1 ? "," : "", key);
+        append_value(text, value);
+    }
+    json_decref(root);
+    g_string_append(text, "\n}\n");
+    return g_strdup(text->str);
+}

@@ -1,0 +1,44 @@
+/* What the writer and the reader of plan files agree on (private to data).
+ *
+ *     {
+ *       "kilter": {"format": "plan", "version": 1},
+ *       "model": "vit:layers=8,...", "cluster": "hap-32", "granularity": "machine", "planner": "hap",
+ *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
+ *       "ratios": [[0.25, 0.75]],                         a row a segment, a number a device
+ *       "segments": [["conv1", 0], ["fc1", 1]],           from that op on, ops are of that segment
+ *       "splits": [{"segment": 0, "units": 64, "count": [16, 48]}],
+ *       "program": [
+ *         ["load", "x", "gather(0)"],
+ *         ["compute", "fc1", ["gather(0)", "identity"], ["gather(0)"]],
+ *         ["all_reduce", "fc1.weight.grad", "reduce", "identity"]
+ *       ]
+ *     }
+ *
+ * Instructions that are not on their kind's stream, or not of group 0 and microbatch 0, end in an
+ * object that says so: {"group": 1, "microbatch": 2, "stream": 0}; the microbatch PROGRAM_WHOLE is
+ * "whole", "across": true stands for a collective over the replicas, and "to_group" with a
+ * transfer. A program that is not SPMD has before it
+ *
+ *       "microbatches": 4,                                1 if left out
+ *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica
+ *
+ * and then splits may say "group": 1 and "batch": true (data/plan/plan.h). */
+#ifndef KILTER_DATA_PLAN_JSON_H
+#define KILTER_DATA_PLAN_JSON_H
+
+#include "data/plan/plan.h"
+
+#define PLAN_FORMAT  "plan"
+#define PLAN_VERSION 1
+#define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
+
+/* The stream on which an instruction of that kind runs unless it says otherwise. */
+uint8_t plan_json_stream(InstrKind kind, Collective collective);
+
+/* What a plan's costs are evaluated under. */
+const char *plan_json_fidelity(const Program *program);
+
+/* How many counts a split has. */
+uint32_t plan_split_devices(const Plan *plan, const Split *split);
+
+#endif

@@ -1,0 +1,206 @@
+#include "data/plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+Plan *plan_new(void)
+{
+    return g_new0(Plan, 1);
+}
+
+void plan_free(Plan *plan)
+{
+    if (!plan)
+        return;
+    g_free(plan->model);
+    g_free(plan->cluster);
+    g_free(plan->planner);
+    g_free(plan->version);
+    program_free(plan->program);
+    g_free(plan->ratio);
+    g_free(plan->segment);
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_free(plan->split);
+    g_free(plan->memory_bytes);
+    g_free(plan->misfit);
+    g_free(plan);
+}
+
+double plan_gap(const Plan *plan)
+{
+    if (!(plan->lower_bound_s > 0))
+        return INFINITY;
+    return (plan->iteration_time_s - plan->lower_bound_s) / plan->lower_bound_s;
+}
+
+const char *certificate_name(Certificate certificate)
+{
+    static const char *const name[CERTIFICATES] = {
+#define X(id, name, text) name,
+        CERTIFICATE_TABLE(X)
+#undef X
+    };
+    return name[certificate];
+}
+
+const char *certificate_text(Certificate certificate)
+{
+    static const char *const text[CERTIFICATES] = {
+#define X(id, name, text) text,
+        CERTIFICATE_TABLE(X)
+#undef X
+    };
+    return text[certificate];
+}
+
+static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
+{
+    const uint32_t n_tensors = graph_n_tensors(graph);
+    uint16_t *result = g_new0(uint16_t, n_tensors);
+    if (!segment)
+        return result;
+    g_autofree bool *seen = g_new0(bool, n_tensors);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            if (!seen[op->in[i]])
+                result[op->in[i]] = segment[id];
+            seen[op->in[i]] = true;
+        }
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            result[op->out[i]] = segment[id];
+            seen[op->out[i]] = true;
+        }
+    }
+    return result;
+}
+
+static size_t instance_of(TensorId tensor, Form form)
+{
+    return (size_t)tensor * FORM_MAX + form;
+}
+
+/* Calls `each` for every sharded operand of every computation, in program order. */
+static void each_sharded(const Program *program, const Graph *graph,
+                         void (*each)(OpId op, size_t instance, bool made, void *data),
+                         void *data)
+{
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(graph, instr->op);
+        for (uint32_t f = 0; f < op->n_in + op->n_out; f++) {
+            bool made = f >= op->n_in;
+            if (form_is_gather(instr->form[f]))
+                each(
+                    instr->op,
+                    instance_of(made ? op->out[f - op->n_in] : op->in[f], instr->form[f]),
+                    made, data);
+        }
+    }
+}
+
+typedef struct {
+    const uint16_t *of_op;
+    uint16_t *segment; /* [instance] */
+    bool *known;
+} Segments;
+
+static void set_segment(OpId op, size_t instance, bool made, void *data)
+{
+    Segments *s = data;
+    if (made || !s->known[instance])
+        s->segment[instance] = s->of_op[op];
+    s->known[instance] = true;
+}
+
+uint16_t *plan_segments(const Program *program, const Graph *graph,
+                        const uint16_t *segment)
+{
+    const size_t n = (size_t)graph_n_tensors(graph) * FORM_MAX;
+    uint16_t *result = g_new0(uint16_t, n);
+    bool one = true;
+    for (OpId id = 0; segment && id < graph_n_ops(graph) && one; id++)
+        one = segment[id] == 0;
+    if (one)
+        return result;
+    g_autofree uint16_t *of_tensor = tensor_segments(graph, segment);
+    g_autofree bool *known = g_new0(bool, n);
+    for (size_t i = 0; i < n; i++)
+        result[i] = of_tensor[i / FORM_MAX];
+    Segments s = {segment, result, known};
+    each_sharded(program, graph, set_segment, &s);
+    return result;
+}
+
+typedef struct {
+    OpId *above;  /* [op] towards the least op of its set */
+    OpId *reader; /* [instance] an op that holds it sharded */
+} Ties;
+
+static OpId least_of(OpId *above, OpId op)
+{
+    while (above[op] != op)
+        op = above[op] = above[above[op]];
+    return op;
+}
+
+static void tie(OpId op, size_t instance, bool made, void *data)
+{
+    (void)made;
+    Ties *t = data;
+    if (t->reader[instance] == GRAPH_NONE)
+        t->reader[instance] = op;
+    OpId a = least_of(t->above, op), b = least_of(t->above, t->reader[instance]);
+    t->above[MAX(a, b)] = MIN(a, b);
+}
+
+static void mark(OpId op, size_t instance, bool made, void *data)
+{
+    (void)instance, (void)made;
+    ((bool *)data)[op] = true;
+}
+
+bool *plan_sharded_ops(const Program *program, const Graph *graph)
+{
+    bool *sharded = g_new0(bool, graph_n_ops(graph));
+    each_sharded(program, graph, mark, sharded);
+    return sharded;
+}
+
+OpId *plan_ties(const Program *program, const Graph *graph)
+{
+    const size_t n = (size_t)graph_n_tensors(graph) * FORM_MAX;
+    g_autofree OpId *reader = g_new(OpId, n);
+    OpId *above = g_new(OpId, graph_n_ops(graph));
+    for (size_t i = 0; i < n; i++)
+        reader[i] = GRAPH_NONE;
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        above[id] = id;
+    Ties ties = {above, reader};
+    each_sharded(program, graph, tie, &ties);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        above[id] = least_of(above, id);
+    return above;
+}
+
+int plan_compare_splits(const void *a, const void *b)
+{
+    const Split *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->batch != y->batch)
+        return x->batch ? 1 : -1;
+    if (x->segment != y->segment)
+        return x->segment < y->segment ? -1 : 1;
+    return (x->units > y->units) - (x->units < y->units);
+}
+
+const Split *plan_find_split(const Plan *plan, const Split *key)
+{
+    return plan->n_splits ? bsearch(key, plan->split, plan->n_splits, sizeof *key,
+                                    plan_compare_splits)
+                          : NULL;
+}

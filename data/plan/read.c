@@ -1,0 +1,431 @@
+/* The reader of plan files (plan_read). A plan is what simulations and replays trust, so nothing in
+ * it is: every value is checked against the model that the file names, and the program is checked
+ * as a planner's would be. */
+#include "data/plan/json.h"
+#include "data/plan/reader.h"
+#include "data/program/cut.h"
+
+#include "data/models/model.h"
+#include "data/text/error.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+/* A row of ratios sums to 1 within this; the gap agrees with the times within this, relative. */
+static const double TOLERANCE = 1e-9;
+
+/* --- what kind of file it is, and of which model --- */
+
+static bool read_format(const Reader *r)
+{
+    static const char what[] =
+        "{\"format\": \"" PLAN_FORMAT "\", \"version\": " G_STRINGIFY(PLAN_VERSION) "}";
+    const json_t *kilter = json_object_get(r->root, "kilter");
+    const char *format = json_string_value(json_object_get(kilter, "format"));
+    const json_t *version = json_object_get(kilter, "version");
+    return (json_object_size(kilter) == 2 && g_strcmp0(format, PLAN_FORMAT) == 0 &&
+            json_is_integer(version) && json_integer_value(version) == PLAN_VERSION) ||
+           reader_expected(r, "kilter", READER_WHOLE, what, kilter);
+}
+
+static bool read_keys(const Reader *r)
+{
+    static const char *const known[] = {"kilter",
+                                        "model",
+                                        "cluster",
+                                        "granularity",
+                                        "planner",
+                                        "fidelity",
+                                        "optimal",
+                                        "iteration_time_s",
+                                        "fractional_time_s",
+                                        "lower_bound_s",
+                                        "gap",
+                                        "certificate",
+                                        "stages",
+                                        "feasible",
+                                        "memory_bytes",
+                                        "search_time_s",
+                                        "seed",
+                                        "balance_time_s",
+                                        "version",
+                                        "bucket_bytes",
+                                        "ratios",
+                                        "segments",
+                                        "splits",
+                                        "microbatches",
+                                        "groups",
+                                        "program",
+                                        NULL};
+    const char *key;
+    json_t *value;
+    json_object_foreach(r->root, key, value)
+    {
+        if (!g_strv_contains(known, key))
+            return reader_fail(r, key, READER_WHOLE, "unknown key");
+    }
+    return true;
+}
+
+static Graph *read_model(const Reader *r)
+{
+    Plan *plan = r->plan;
+    if (!reader_text(r, "model", &plan->model))
+        return NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(plan->model, 1, &canonical, r->error);
+    if (!graph) {
+        g_prefix_error(r->error, "%s: model: ", r->file);
+        return NULL;
+    }
+    if (strcmp(plan->model, canonical) != 0) {
+        reader_fail(r, "model", READER_WHOLE,
+                    "expected every parameter, as in '%s', got '%s'", canonical,
+                    plan->model);
+        return NULL;
+    }
+    return g_steal_pointer(&graph);
+}
+
+static bool read_provenance(const Reader *r)
+{
+    Plan *plan = r->plan;
+    g_autofree char *granularity = NULL;
+    if (!reader_text(r, "cluster", &plan->cluster) ||
+        !reader_text(r, "granularity", &granularity) ||
+        !reader_text(r, "planner", &plan->planner))
+        return false;
+    if (!granularity_parse(granularity, &plan->granularity))
+        return reader_fail(r, "granularity", READER_WHOLE,
+                           "expected machine or gpu, got '%s'", granularity);
+    return reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
+           reader_text(r, "version", &plan->version) &&
+           reader_integer(r, "bucket_bytes", UINT64_MAX, &plan->bucket_bytes);
+}
+
+/* Only once the program's groups are known. */
+static bool check_fidelity(const Reader *r)
+{
+    const char *expected = plan_json_fidelity(r->plan->program);
+    g_autofree char *fidelity = NULL;
+    return reader_text(r, "fidelity", &fidelity) &&
+           (strcmp(fidelity, expected) == 0 ||
+            reader_fail(r, "fidelity", READER_WHOLE, "expected %s, got '%s'", expected,
+                        fidelity));
+}
+
+/* --- ratios, segments, splits --- */
+
+static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
+{
+    Plan *plan = r->plan;
+    if (json_array_size(row) != plan->n_devices)
+        return reader_fail(r, "ratios", k, "expected %u numbers, one a device, got %zu",
+                           plan->n_devices, json_array_size(row));
+    double sum = 0;
+    for (uint32_t j = 0; j < plan->n_devices; j++) {
+        const json_t *value = json_array_get(row, j);
+        double ratio = json_number_value(value);
+        if (!json_is_number(value) || !(ratio >= 0 && ratio <= 1 + TOLERANCE))
+            return reader_expected(r, "ratios", k, "ratios from 0 to 1", value);
+        plan->ratio[k * plan->n_devices + j] = ratio;
+        sum += ratio;
+    }
+    if (!(fabs(sum - 1) <= TOLERANCE))
+        return reader_fail(r, "ratios", k, "expected a row that sums to 1, got %.12g",
+                           sum);
+    return true;
+}
+
+/* Fixes how many segments and devices there are. */
+static bool read_ratios(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *rows;
+    if (!reader_array(r, "ratios", &rows))
+        return false;
+    size_t n_segments = json_array_size(rows),
+           n_devices = json_array_size(json_array_get(rows, 0));
+    if (n_segments == 0 || n_segments > UINT16_MAX || n_devices == 0)
+        return reader_expected(r, "ratios", READER_WHOLE,
+                               "a row a segment and in it a number a device", rows);
+    plan->n_segments = (uint32_t)n_segments;
+    plan->n_devices = (uint32_t)n_devices;
+    plan->ratio = g_new0(double, n_segments *n_devices);
+    for (size_t k = 0; k < n_segments; k++)
+        if (!read_ratio_row(r, k, json_array_get(rows, k)))
+            return false;
+    return true;
+}
+
+/* Runs of ops: ["first op", segment]. */
+static bool read_segments(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *runs;
+    if (!reader_array(r, "segments", &runs))
+        return false;
+    plan->n_ops = graph_n_ops(r->graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+    OpId next = 0; /* where the run must begin at the earliest */
+    for (size_t i = 0; i < json_array_size(runs); i++) {
+        const json_t *run = json_array_get(runs, i);
+        const char *name = json_string_value(json_array_get(run, 0));
+        uint64_t segment;
+        if (json_array_size(run) != 2 || !name ||
+            !reader_integer_value(json_array_get(run, 1), plan->n_segments - 1, &segment))
+            return reader_expected(r, "segments", i, "[\"first op\", row of ratios]",
+                                   run);
+        OpId op = reader_op(r, name);
+        if (op == GRAPH_NONE)
+            return reader_fail(r, "segments", i, "unknown op '%s'", name);
+        if (op < next || (i == 0 && op != 0))
+            return reader_fail(r, "segments", i,
+                               "expected runs of ops in order from %s on, got '%s'",
+                               graph_get_op(r->graph, 0)->name, name);
+        next = op + 1;
+        for (; op < plan->n_ops; op++)
+            plan->segment[op] = (uint16_t)segment;
+    }
+    return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
+}
+
+/* The sum is the units, in all or in every replica. */
+static bool check_sums(const Reader *r, size_t i, const Split *split)
+{
+    const Program *program = r->plan->program;
+    const uint32_t n = plan_split_devices(r->plan, split);
+    const uint32_t each = split->batch || program->n_groups == 0
+                              ? n
+                              : program->group[split->group].n_devices;
+    for (uint32_t first = 0; first < n; first += each) {
+        uint64_t sum = 0;
+        for (uint32_t j = first; j < first + each; j++)
+            sum += split->count[j];
+        if (sum != split->units)
+            return reader_fail(
+                r, "splits", i,
+                "expected counts that sum to %u units, got %" G_GUINT64_FORMAT,
+                split->units, sum);
+        if (memcmp(&split->count[first], split->count, each * sizeof *split->count) != 0)
+            return reader_fail(r, "splits", i,
+                               "expected the same counts in every replica");
+    }
+    return true;
+}
+
+static bool read_counts(const Reader *r, size_t i, const json_t *counts, Split *split)
+{
+    const uint32_t n = plan_split_devices(r->plan, split);
+    if (json_array_size(counts) != n)
+        return reader_fail(r, "splits", i, "expected %u counts, one a device, got %zu", n,
+                           json_array_size(counts));
+    split->count = g_new0(uint32_t, n);
+    for (uint32_t j = 0; j < n; j++) {
+        uint64_t count;
+        if (!reader_integer_value(json_array_get(counts, j), split->units, &count))
+            return reader_expected(r, "splits", i, "counts up to units",
+                                   json_array_get(counts, j));
+        split->count[j] = (uint32_t)count;
+    }
+    return check_sums(r, i, split);
+}
+
+static bool read_split_key(const Reader *r, const json_t *object, Split *split)
+{
+    const json_t *group = json_object_get(object, "group"),
+                 *batch = json_object_get(object, "batch");
+    const uint32_t n_groups = MAX(1, r->plan->program->n_groups);
+    uint64_t segment, units, g = 0;
+    if (json_object_size(object) != 3 + (size_t)(group != NULL) + (batch != NULL) ||
+        !reader_integer_value(json_object_get(object, "segment"), r->plan->n_segments - 1,
+                              &segment) ||
+        !reader_integer_value(json_object_get(object, "units"), UINT32_MAX, &units) ||
+        (group && !reader_integer_value(group, n_groups - 1, &g)) ||
+        (batch && !json_is_true(batch)))
+        return false;
+    *split = (Split){.segment = (uint32_t)segment,
+                     .units = (uint32_t)units,
+                     .group = (uint16_t)g,
+                     .batch = batch != NULL};
+    return true;
+}
+
+static bool read_splits(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *splits;
+    if (!reader_array(r, "splits", &splits))
+        return false;
+    plan->split = g_new0(Split, json_array_size(splits));
+    for (size_t i = 0; i < json_array_size(splits); i++) {
+        const json_t *object = json_array_get(splits, i);
+        Split *split = &plan->split[plan->n_splits++];
+        if (!read_split_key(r, object, split))
+            return reader_expected(r, "splits", i, "{\"segment\", \"units\", \"count\"}",
+                                   object);
+        if (i > 0 && plan_compare_splits(&split[-1], split) >= 0)
+            return reader_fail(r, "splits", i, "expected rising (segment, units)");
+        if (!read_counts(r, i, json_object_get(object, "count"), split))
+            return false;
+    }
+    return true;
+}
+
+/* --- costs --- */
+
+static bool read_memory(const Reader *r)
+{
+    Plan *plan = r->plan;
+    json_t *array;
+    if (!reader_array(r, "memory_bytes", &array))
+        return false;
+    if (json_array_size(array) != plan->n_devices)
+        return reader_fail(r, "memory_bytes", READER_WHOLE,
+                           "expected %u sizes, one a device, got %zu", plan->n_devices,
+                           json_array_size(array));
+    plan->memory_bytes = g_new0(uint64_t, plan->n_devices);
+    for (uint32_t j = 0; j < plan->n_devices; j++)
+        if (!reader_integer_value(json_array_get(array, j), UINT64_MAX,
+                                  &plan->memory_bytes[j]))
+            return reader_expected(r, "memory_bytes", j, "bytes",
+                                   json_array_get(array, j));
+    return true;
+}
+
+/* The gap is derived: the file only repeats it for its readers. */
+static bool check_gap(const Reader *r)
+{
+    const json_t *value = json_object_get(r->root, "gap");
+    double gap = plan_gap(r->plan), got = json_number_value(value);
+    if (isfinite(gap)
+            ? json_is_number(value) && fabs(got - gap) <= TOLERANCE * (1 + fabs(gap))
+            : json_is_null(value))
+        return true;
+    g_autofree char *what =
+        isfinite(gap) ? g_strdup_printf("%.9g", gap) : g_strdup("null");
+    return reader_expected(r, "gap", READER_WHOLE, what, value);
+}
+
+/* Plans of before there was one have none. */
+static bool read_certificate(const Reader *r)
+{
+    const json_t *value = json_object_get(r->root, "certificate");
+    if (!value)
+        return true;
+    for (Certificate c = 0; c < CERTIFICATES; c++)
+        if (g_strcmp0(json_string_value(value), certificate_name(c)) == 0) {
+            r->plan->certificate = c;
+            return true;
+        }
+    return reader_expected(r, "certificate", READER_WHOLE, "one such as \"reached\"",
+                           value);
+}
+
+static bool read_costs(const Reader *r)
+{
+    Plan *plan = r->plan;
+    uint64_t stages;
+    if (!reader_seconds(r, "iteration_time_s", true, &plan->iteration_time_s) ||
+        !reader_seconds(r, "fractional_time_s", true, &plan->fractional_time_s) ||
+        !reader_seconds(r, "lower_bound_s", false, &plan->lower_bound_s) ||
+        !check_gap(r) || !reader_bool(r, "optimal", &plan->optimal) ||
+        !read_certificate(r) || !reader_integer(r, "stages", UINT32_MAX, &stages) ||
+        !reader_bool(r, "feasible", &plan->feasible) || !read_memory(r) ||
+        !reader_seconds(r, "search_time_s", false, &plan->search_time_s) ||
+        !reader_seconds(r, "balance_time_s", false, &plan->balance_time_s))
+        return false;
+    plan->stages = (uint32_t)stages;
+    return true;
+}
+
+/* --- whole plans --- */
+
+/* A split that the instruction needs and the plan lacks, or NULL. */
+static const Split *missing_split(const Plan *plan, GArray *needed)
+{
+    for (uint32_t i = 0; i < needed->len; i++)
+        if (!plan_find_split(plan, &g_array_index(needed, Split, i)))
+            return &g_array_index(needed, Split, i);
+    return NULL;
+}
+
+/* Every cut that the program needs is there. */
+static bool check_splits(const Reader *r)
+{
+    const Program *program = r->plan->program;
+    g_autofree uint16_t *segment = plan_segments(program, r->graph, r->plan->segment);
+    g_autoptr(BatchForms) batch =
+        program_cuts_batch(program) ? batch_forms_new(r->graph, NULL) : NULL;
+    g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
+    for (uint32_t i = 0; i < program->n; i++) {
+        g_array_set_size(needed, 0);
+        plan_instr_splits(r->plan, r->graph, batch, segment, &program->instr[i], needed);
+        const Split *missing = missing_split(r->plan, needed);
+        if (!missing)
+            continue;
+        g_autofree char *text = instr_text(&program->instr[i], r->graph);
+        return reader_fail(r, "splits", READER_WHOLE,
+                           "expected one of segment %u, %u units: instruction %u (%s) "
+                           "needs it",
+                           missing->segment, missing->units, i, text);
+    }
+    return true;
+}
+
+static bool check_groups(const Reader *r)
+{
+    g_autoptr(GError) wrong = NULL;
+    return plan_check_groups(r->plan, &wrong) ||
+           reader_fail(r, "groups", READER_WHOLE, "%s", wrong->message);
+}
+
+static bool read_plan(Reader *r, Graph **graph)
+{
+    if (!read_format(r) || !read_keys(r) || !(*graph = read_model(r)))
+        return false;
+    r->graph = *graph;
+    for (OpId id = 0; id < graph_n_ops(r->graph); id++)
+        g_hash_table_insert(r->op, (char *)graph_get_op(r->graph, id)->name,
+                            GUINT_TO_POINTER(id + 1));
+    return read_provenance(r) && read_ratios(r) && reader_groups(r) && check_groups(r) &&
+           check_fidelity(r) && read_segments(r) && read_splits(r) && reader_program(r) &&
+           read_costs(r) && check_splits(r);
+}
+
+static json_t *parse_file(const char *file, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize size;
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(file, &text, &size, &cause)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the plan: %s",
+                    cause->message);
+        return NULL;
+    }
+    json_error_t wrong;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
+    if (!root)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a plan in JSON: %s", file,
+                    wrong.line, wrong.text);
+    return root;
+}
+
+Plan *plan_read(const char *file, Graph **graph, GError **error)
+{
+    json_t *root = parse_file(file, error);
+    if (!root)
+        return NULL;
+    g_autoptr(Plan) plan = plan_new();
+    g_autoptr(Graph) built = NULL;
+    g_autoptr(GHashTable) op = g_hash_table_new(g_str_hash, g_str_equal);
+    Reader r = {.file = file, .root = root, .op = op, .plan = plan, .error = error};
+    bool ok = read_plan(&r, &built);
+    json_decref(root);
+    if (!ok)
+        return NULL;
+    if (graph)
+        *graph = g_steal_pointer(&built);
+    return g_steal_pointer(&plan);
+}

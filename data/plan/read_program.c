@@ -1,0 +1,217 @@
+/* The program of a plan file: names become ids, then the checker has its say. */
+#include "data/plan/json.h"
+#include "data/plan/reader.h"
+
+#include <string.h>
+
+static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t n,
+                       Form *form)
+{
+    if (!json_is_array(texts) || json_array_size(texts) != n)
+        return reader_fail(r, "program", i, "expected %u forms, got %zu", n,
+                           json_array_size(texts));
+    for (uint32_t f = 0; f < n; f++) {
+        const json_t *text = json_array_get(texts, f);
+        if (!json_is_string(text) || !form_parse(json_string_value(text), &form[f]))
+            return reader_expected(r, "program", i, "identity, reduce or gather(DIM)",
+                                   text);
+    }
+    return true;
+}
+
+/* What the instruction is about: its second item. NULL, with the error set, if that is no string. */
+static const char *named(const Reader *r, size_t i, const json_t *array, const char *what)
+{
+    const json_t *name = json_array_get(array, 1);
+    if (!json_is_string(name))
+        reader_expected(r, "program", i, what, name);
+    return json_string_value(name);
+}
+
+/* ["compute", "op", [forms of inputs], [forms of outputs]] */
+static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *instr)
+{
+    const char *name = named(r, i, array, "an op's name");
+    if (!name)
+        return false;
+    instr->op = reader_op(r, name);
+    if (instr->op == GRAPH_NONE)
+        return reader_fail(r, "program", i, "unknown op '%s'", name);
+    const Op *op = graph_get_op(r->graph, instr->op);
+    return read_forms(r, i, json_array_get(array, 2), op->n_in, instr->form) &&
+           read_forms(r, i, json_array_get(array, 3), op->n_out, instr->form + op->n_in);
+}
+
+/* ["load", "tensor", to] or ["all_reduce", "tensor", from, to] */
+static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *instr)
+{
+    const char *name = named(r, i, array, "a tensor's name");
+    if (!name)
+        return false;
+    instr->tensor = graph_find(r->graph, name);
+    if (instr->tensor == GRAPH_NONE)
+        return reader_fail(r, "program", i, "unknown tensor '%s'", name);
+    json_t *forms =
+        instr->kind == INSTR_LOAD
+            ? json_pack("[O?]", json_array_get(array, 2))
+            : json_pack("[O?, O?]", json_array_get(array, 2), json_array_get(array, 3));
+    Form form[2] = {0};
+    bool ok = read_forms(r, i, forms, (uint32_t)json_array_size(forms), form);
+    json_decref(forms);
+    instr->from = instr->kind == INSTR_LOAD ? 0 : form[0];
+    instr->to = instr->kind == INSTR_LOAD ? form[0] : form[1];
+    return ok;
+}
+
+/* One key of the optional last item. */
+static bool read_place(const char *key, const json_t *value, Instr *instr)
+{
+    const bool whole = g_strcmp0(json_string_value(value), PLAN_WHOLE) == 0;
+    const bool flag = json_is_true(value);
+    uint64_t number = PROGRAM_WHOLE;
+    if (!whole && !flag && !reader_integer_value(value, UINT16_MAX - 1, &number))
+        return false;
+    if (strcmp(key, "microbatch") == 0)
+        instr->microbatch = (uint16_t)number;
+    else if (strcmp(key, "across") == 0)
+        instr->across = instr->kind == INSTR_COLLECTIVE && flag;
+    else if (whole)
+        return false;
+    else if (strcmp(key, "group") == 0)
+        instr->group = (uint16_t)number;
+    else if (strcmp(key, "stream") == 0 && number <= UINT8_MAX)
+        instr->stream = (uint8_t)number;
+    else if (strcmp(key, "to_group") == 0 && instr->kind == INSTR_TRANSFER)
+        instr->to_group = (uint16_t)number;
+    else
+        return false;
+    return strcmp(key, "across") == 0 ? instr->across : !flag;
+}
+
+/* The optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
+static bool read_placement(const Reader *r, size_t i, json_t *object, Instr *instr)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (!read_place(key, value, instr))
+            return reader_expected(r, "program", i,
+                                   "{\"group\", \"microbatch\", \"stream\"} at the end",
+                                   object);
+    }
+    return true;
+}
+
+static bool read_kind(const Reader *r, size_t i, const json_t *value, Instr *instr)
+{
+    const char *name = json_string_value(value);
+    if (!name)
+        return reader_expected(r, "program", i, "an instruction's name", value);
+    if (strcmp(name, "load") == 0)
+        instr->kind = INSTR_LOAD;
+    else if (strcmp(name, "compute") == 0)
+        instr->kind = INSTR_COMPUTE;
+    else if (strcmp(name, "transfer") == 0)
+        instr->kind = INSTR_TRANSFER;
+    else {
+        instr->kind = INSTR_COLLECTIVE;
+        instr->collective = collective_from_name(name);
+        if (instr->collective == COLLECTIVES)
+            return reader_fail(r, "program", i,
+                               "expected load, compute or a collective, got '%s'", name);
+    }
+    instr->stream = plan_json_stream(instr->kind, instr->collective);
+    return true;
+}
+
+static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *instr)
+{
+    if (!json_is_array(array))
+        return reader_expected(r, "program", i, "an array", array);
+    if (!read_kind(r, i, json_array_get(array, 0), instr))
+        return false;
+    size_t n = instr->kind == INSTR_LOAD ? 3 : 4; /* items before the placement */
+    json_t *placement = json_array_get(array, n);
+    if (json_array_size(array) < n || json_array_size(array) > n + 1 ||
+        (placement && !json_is_object(placement)))
+        return reader_fail(r, "program", i, "expected %zu items, got %zu", n,
+                           json_array_size(array));
+    return (instr->kind == INSTR_COMPUTE ? read_compute(r, i, array, instr)
+                                         : read_moved(r, i, array, instr)) &&
+           (!placement || read_placement(r, i, placement, instr));
+}
+
+/* --- groups --- */
+
+static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t n,
+                         GArray *devices)
+{
+    if (!json_is_array(ids) || json_array_size(ids) == 0 || json_array_size(ids) != n)
+        return reader_expected(r, "groups", g, "replicas of equally many devices", ids);
+    for (uint32_t p = 0; p < n; p++) {
+        uint64_t id;
+        if (!reader_integer_value(json_array_get(ids, p), r->plan->n_devices - 1, &id))
+            return reader_expected(r, "groups", g, "the number of a device",
+                                   json_array_get(ids, p));
+        const uint32_t device = (uint32_t)id;
+        g_array_append_val(devices, device);
+    }
+    return true;
+}
+
+static bool read_group(const Reader *r, size_t g, const json_t *replicas)
+{
+    const uint32_t n_replicas = (uint32_t)json_array_size(replicas);
+    const uint32_t n = (uint32_t)json_array_size(json_array_get(replicas, 0));
+    g_autoptr(GArray) devices = g_array_new(false, false, sizeof(uint32_t));
+    if (n_replicas == 0)
+        return reader_expected(r, "groups", g, "a list of replicas", replicas);
+    for (uint32_t i = 0; i < n_replicas; i++)
+        if (!read_replica(r, g, json_array_get(replicas, i), n, devices))
+            return false;
+    program_add_group(r->plan->program, n_replicas, n,
+                      (const uint32_t *)(const void *)devices->data);
+    return true;
+}
+
+bool reader_groups(const Reader *r)
+{
+    Program *program = r->plan->program = program_new();
+    uint64_t n = 1;
+    if (json_object_get(r->root, "microbatches") &&
+        !reader_integer(r, "microbatches", PROGRAM_WHOLE - 1, &n))
+        return false;
+    program->n_microbatches = (uint32_t)n;
+    json_t *groups = json_object_get(r->root, "groups");
+    if (!groups)
+        return true;
+    if (json_array_size(groups) == 0 || json_array_size(groups) >= UINT16_MAX)
+        return reader_expected(r, "groups", READER_WHOLE, "a list of groups", groups);
+    for (size_t g = 0; g < json_array_size(groups); g++)
+        if (!read_group(r, g, json_array_get(groups, g)))
+            return false;
+    return true;
+}
+
+/* --- the program --- */
+
+bool reader_program(const Reader *r)
+{
+    json_t *array;
+    if (!reader_array(r, "program", &array))
+        return false;
+    size_t n = json_array_size(array);
+    Program *program = r->plan->program;
+    program->instr = g_new0(Instr, n);
+    program->capacity = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
+        if (!read_instr(r, i, json_array_get(array, i), &program->instr[program->n++]))
+            return false;
+    GError *wrong = NULL;
+    if (program_check(program, r->graph, &wrong))
+        return true;
+    reader_fail(r, "program", READER_WHOLE, "%s", wrong->message);
+    g_error_free(wrong);
+    return false;
+}

@@ -1,0 +1,93 @@
+#include "data/plan/reader.h"
+
+#include "data/text/error.h"
+
+#include <math.h>
+#include <string.h>
+
+bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *item =
+        i == READER_WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", i);
+    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", r->file, key, item,
+                       reason);
+}
+
+bool reader_expected(const Reader *r, const char *key, size_t i, const char *what,
+                     const json_t *value)
+{
+    enum { SHOWN = 60, DIGITS = 6 };
+    char *dump =
+        value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    reader_fail(r, key, i, "expected %s, got %.*s%s", what, SHOWN,
+                dump ? dump : "nothing", dump && strlen(dump) > SHOWN ? "..." : "");
+    free(dump);
+    return false;
+}
+
+/* --- scalars --- */
+
+bool reader_integer_value(const json_t *value, uint64_t max, uint64_t *result)
+{
+    if (json_is_integer(value)) {
+        *result = (uint64_t)json_integer_value(value);
+        return json_integer_value(value) >= 0 && *result <= max;
+    }
+    /* Above what JSON integers hold, and only there, it is a string. */
+    return max > INT64_MAX && json_is_string(value) &&
+           g_ascii_string_to_unsigned(json_string_value(value), 10,
+                                      (uint64_t)INT64_MAX + 1, max, result, NULL);
+}
+
+bool reader_integer(const Reader *r, const char *key, uint64_t max, uint64_t *result)
+{
+    const json_t *value = json_object_get(r->root, key);
+    if (reader_integer_value(value, max, result))
+        return true;
+    g_autofree char *what =
+        g_strdup_printf("an integer from 0 to %" G_GUINT64_FORMAT, max);
+    return reader_expected(r, key, READER_WHOLE, what, value);
+}
+
+bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
+                    double *result)
+{
+    const json_t *value = json_object_get(r->root, key);
+    *result = json_is_null(value) ? INFINITY : json_number_value(value);
+    if (json_is_number(value) ? *result >= 0 : json_is_null(value) && may_be_infinite)
+        return true;
+    return reader_expected(r, key, READER_WHOLE,
+                           may_be_infinite ? "seconds, or null for infinity" : "seconds",
+                           value);
+}
+
+bool reader_bool(const Reader *r, const char *key, bool *result)
+{
+    const json_t *value = json_object_get(r->root, key);
+    *result = json_is_true(value);
+    return json_is_boolean(value) ||
+           reader_expected(r, key, READER_WHOLE, "true or false", value);
+}
+
+bool reader_text(const Reader *r, const char *key, char **result)
+{
+    const json_t *value = json_object_get(r->root, key);
+    *result = g_strdup(json_string_value(value));
+    return *result || reader_expected(r, key, READER_WHOLE, "a string", value);
+}
+
+bool reader_array(const Reader *r, const char *key, json_t **array)
+{
+    *array = json_object_get(r->root, key);
+    return json_is_array(*array) ||
+           reader_expected(r, key, READER_WHOLE, "an array", *array);
+}
+
+OpId reader_op(const Reader *r, const char *name)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name)) - 1;
+}

@@ -1,0 +1,53 @@
+/* What the parts of the plan reader share (private to data). Functions that return false have set
+ * the error: KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
+#ifndef KILTER_DATA_PLAN_READER_H
+#define KILTER_DATA_PLAN_READER_H
+
+#include "data/plan/plan.h"
+
+#include <jansson.h>
+
+typedef struct {
+    const char *file;
+    json_t *root;
+    const Graph *graph;
+    GHashTable *op; /* op name -> id + 1 */
+    Plan *plan;
+    GError **error;
+} Reader;
+
+/* --- messages about item `i` of the value of `key`, or the value itself --- */
+
+#define READER_WHOLE SIZE_MAX
+
+bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+bool reader_expected(const Reader *r, const char *key, size_t i, const char *what,
+                     const json_t *value);
+
+/* --- values --- */
+
+/* Whether `value` is an integer from 0 to `max`. Above what JSON integers hold, and only there, it
+ * is a string. */
+bool reader_integer_value(const json_t *value, uint64_t max, uint64_t *result);
+
+/* The value of a key of the root. */
+bool reader_integer(const Reader *r, const char *key, uint64_t max, uint64_t *result);
+bool reader_bool(const Reader *r, const char *key, bool *result);
+bool reader_text(const Reader *r, const char *key, char **result);
+bool reader_array(const Reader *r, const char *key, json_t **array);
+/* Not negative; null stands for infinity where that may be. */
+bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
+                    double *result);
+
+/* Op of that name, or GRAPH_NONE. */
+OpId reader_op(const Reader *r, const char *name);
+
+/* --- parts --- */
+
+/* Makes plan->program, of its groups and microbatches; then reads and checks it
+ * (data/plan/read_program.c). */
+bool reader_groups(const Reader *r);
+bool reader_program(const Reader *r);
+
+#endif

@@ -1,0 +1,34 @@
+#include "data/plan/plan.h"
+
+#include <math.h>
+
+/* Errors of rounding closer than this are equal. */
+#define TIE 1e-9
+
+/* How much |count - exact| grows when `step` units are added. */
+static double growth(double exact, uint32_t count, int step)
+{
+    return fabs((double)count + step - exact) - fabs((double)count - exact);
+}
+
+void split_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32_t *count)
+{
+    int64_t missing = units;
+    for (uint32_t j = 0; j < n_devices; j++) {
+        count[j] = (uint32_t)floor(ratio[j] * units + 0.5 + TIE);
+        missing -= count[j];
+    }
+    while (missing != 0) {
+        int step = missing > 0 ? 1 : -1;
+        double least = INFINITY;
+        for (uint32_t j = 0; j < n_devices; j++)
+            if (step > 0 || count[j] > 0)
+                least = fmin(least, growth(ratio[j] * units, count[j], step));
+        for (uint32_t j = 0; j < n_devices && missing != 0; j++)
+            if ((step > 0 || count[j] > 0) &&
+                growth(ratio[j] * units, count[j], step) <= least + TIE) {
+                count[j] = (uint32_t)((int64_t)count[j] + step);
+                missing -= step;
+            }
+    }
+}

@@ -1,0 +1,180 @@
+#include "data/program/batch.h"
+
+#include "data/text/error.h"
+
+enum { UNKNOWN = FORM_MAX }; /* of an input that nothing has used yet */
+
+/* --- forms --- */
+
+/* Whether the rule takes the inputs as they are; of unknown ones it may take any. With `summed`,
+ * partial sums count as summed. */
+static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
+{
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Form have = form[op->in[i]];
+        if (rule->loop >= 0 && rule->form[i] == FORM_REDUCE)
+            return false;
+        if (have == UNKNOWN || have == rule->form[i])
+            continue;
+        if (!(summed && have == FORM_REDUCE && rule->form[i] == FORM_IDENTITY))
+            return false;
+    }
+    return true;
+}
+
+/* The rule under which an op runs; false if there is none. */
+static bool find_rule(const Graph *graph, OpId id, const Form *form, Rule *found)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule rule[OP_MAX_RULES];
+    const uint32_t n = op_rules(graph, id, rule);
+    for (int summed = 0; summed <= 1; summed++)
+        for (uint32_t r = 0; r < n; r++)
+            if (fits(op, &rule[r], form, summed) && !(summed && rule[r].loop >= 0)) {
+                *found = rule[r];
+                return true;
+            }
+    return false;
+}
+
+static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **error)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule rule;
+    if (!find_rule(graph, id, batch->form, &rule))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the batch cannot be cut: op %s does not run on parts of it",
+                           op->name);
+    batch->loop[id] = rule.loop;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (batch->form[op->in[i]] == UNKNOWN)
+            batch->form[op->in[i]] = rule.form[i];
+    for (uint32_t o = 0; o < op->n_out; o++)
+        batch->form[op->out[o]] = rule.form[op->n_in + o];
+    return true;
+}
+
+/* Forms of what nothing produces. */
+static void init_forms(BatchForms *batch, const Graph *graph)
+{
+    bool first = true;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        batch->form[t] = tensor->role == ROLE_INPUT ? UNKNOWN : FORM_IDENTITY;
+        if (tensor->role != ROLE_INPUT || tensor->rank == 0 || !first)
+            continue;
+        batch->form[t] = form_gather(0);
+        batch->units = tensor->units[0];
+        first = false;
+    }
+}
+
+/* All parts are cut from the same pieces. */
+static bool check_units(const BatchForms *batch, const Graph *graph, GError **error)
+{
+    if (batch->units < 2)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the batch cannot be cut: dim 0 of the first input is whole");
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        if (form_is_gather(batch->form[t]) &&
+            tensor->units[form_dim(batch->form[t])] != batch->units)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "the batch cannot be cut: it has %u pieces, but %u in %s",
+                               batch->units, tensor->units[form_dim(batch->form[t])],
+                               tensor->name);
+    }
+    return true;
+}
+
+BatchForms *batch_forms_new(const Graph *graph, GError **error)
+{
+    g_autoptr(BatchForms) batch = g_new0(BatchForms, 1);
+    batch->form = g_new(Form, graph_n_tensors(graph) + 1);
+    batch->loop = g_new(int8_t, graph_n_ops(graph) + 1);
+    init_forms(batch, graph);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (!run_op(batch, graph, id, error))
+            return NULL;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (batch->form[t] == UNKNOWN)
+            batch->form[t] = FORM_IDENTITY;
+    return check_units(batch, graph, error) ? g_steal_pointer(&batch) : NULL;
+}
+
+void batch_forms_free(BatchForms *batch)
+{
+    if (!batch)
+        return;
+    g_free(batch->form);
+    g_free(batch->loop);
+    g_free(batch);
+}
+
+/* --- instances --- */
+
+static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorId tensor)
+{
+    if (group >= n_groups || tensor >= instances->n_tensors)
+        return;
+    uint32_t *first = &instances->first[(size_t)group * instances->n_tensors + tensor];
+    if (*first != GRAPH_NONE)
+        return;
+    *first = instances->n_places;
+    instances->n_places +=
+        instances_has_parts(instances, tensor) ? instances->n_microbatches : 1;
+}
+
+static void see_instr(Instances *instances, const Graph *graph, uint32_t n_groups,
+                      const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE) {
+        see(instances, n_groups, instr->group, instr->tensor);
+        if (instr->kind == INSTR_TRANSFER)
+            see(instances, n_groups, instr->to_group, instr->tensor);
+        return;
+    }
+    if (instr->op >= graph_n_ops(graph))
+        return;
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        see(instances, n_groups, instr->group, op->in[i]);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        see(instances, n_groups, instr->group, op->out[o]);
+}
+
+Instances *instances_new(const Program *program, const Graph *graph,
+                         const BatchForms *batch)
+{
+    const uint32_t n_groups = MAX(1, program->n_groups);
+    Instances *instances = g_new0(Instances, 1);
+    instances->n_tensors = graph_n_tensors(graph);
+    instances->n_microbatches = program->n_microbatches;
+    instances->batch = batch;
+    const size_t n = (size_t)n_groups * instances->n_tensors;
+    instances->first = g_new(uint32_t, n);
+    for (size_t i = 0; i < n; i++)
+        instances->first[i] = GRAPH_NONE;
+    for (uint32_t i = 0; i < program->n; i++)
+        see_instr(instances, graph, n_groups, &program->instr[i]);
+    return instances;
+}
+
+void instances_free(Instances *instances)
+{
+    if (!instances)
+        return;
+    g_free(instances->first);
+    g_free(instances);
+}
+
+uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
+                         TensorId tensor)
+{
+    const uint32_t first =
+        instances->first[(size_t)group * instances->n_tensors + tensor];
+    if (first == GRAPH_NONE || !instances_has_parts(instances, tensor) ||
+        instances->n_microbatches == 1)
+        return first;
+    return first + microbatch;
+}

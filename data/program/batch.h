@@ -1,0 +1,55 @@
+/* The batch as an outer axis: what cutting it, in microbatches and over replicas, makes of each
+ * tensor.
+ *
+ * It follows from the op table by the rules that shardings follow from (data/graph/rule.h), with
+ * the parts of the batch in the place of the devices. Dim 0 of the first input is the batch; the
+ * other inputs follow from the ops that use them first; parameters and optimizer states are in
+ * Identity form. A tensor that is used by an op with no rule for its partial sums (an update) has
+ * to be summed before. */
+#ifndef KILTER_DATA_PROGRAM_BATCH_H
+#define KILTER_DATA_PROGRAM_BATCH_H
+
+#include "data/program/program.h"
+
+typedef struct {
+    uint32_t units; /* equal pieces that the batch can be cut in */
+    Form *form;     /* [tensor]: as its maker leaves it. Gather(d): dim d is the batch */
+    int8_t *
+        loop; /* [op]: the loop that is the batch; -1: the op runs once, not on parts of it */
+} BatchForms;
+
+/* KILTER_ERROR_INPUT names the op that cannot run on parts of a batch. */
+BatchForms *batch_forms_new(const Graph *graph, GError **error);
+void batch_forms_free(BatchForms *batch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
+
+/* --- numbers for the instances of a program --- */
+
+/* A *place* is a (group, microbatch, tensor) that the program refers to; with FORM_MAX forms each,
+ * an instance is place * FORM_MAX + form. */
+typedef struct {
+    uint32_t n_places, n_tensors, n_microbatches;
+    const BatchForms *batch; /* NULL: the batch is not cut */
+    /* [group * n_tensors + tensor]: place of its microbatch 0, or GRAPH_NONE */
+    uint32_t *first;
+} Instances;
+
+/* `batch` must outlive the instances. Instructions with groups or ids that do not exist are passed
+ * over. */
+Instances *instances_new(const Program *program, const Graph *graph,
+                         const BatchForms *batch);
+void instances_free(Instances *instances);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Instances, instances_free)
+
+/* Whether the tensor has an instance a microbatch, rather than one of PROGRAM_WHOLE. */
+static inline bool instances_has_parts(const Instances *instances, TensorId tensor)
+{
+    return instances->batch && form_is_gather(instances->batch->form[tensor]);
+}
+
+/* The place of an instance, whatever `microbatch` if the tensor has no parts; GRAPH_NONE if the
+ * program has none. */
+uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
+                         TensorId tensor);
+
+#endif

@@ -1,0 +1,470 @@
+/* The program checker: walks a program once and believes nothing. It knows the rules that follow
+ * from the op table and the conversions that collectives make, and nothing of how planners search. */
+#include "data/program/batch.h"
+
+#include "data/text/error.h"
+
+#include <stdarg.h>
+
+typedef struct {
+    const Program *program;
+    const Graph *graph;
+    uint32_t n_groups;
+    const BatchForms *batch; /* NULL: the batch is not cut */
+    const Instances *instances;
+    uint32_t at;      /* instruction being checked */
+    uint8_t *held;    /* [place]: bit f: the group holds it in form f, */
+    uint8_t *partial; /* [place]: and it is partial over the replicas */
+    /* [place * FORM_MAX + form]: microbatches that have added to a sum */
+    uint32_t *added;
+    Form *rest;   /* [group * n_tensors + tensor]: form it was loaded in */
+    bool *loaded; /* likewise */
+    bool *ran;    /* [op * n_microbatches + microbatch] */
+    GError **error;
+} Check;
+
+G_STATIC_ASSERT(FORM_MAX <= 8);
+
+static const Instr *current(const Check *check)
+{
+    return &check->program->instr[check->at];
+}
+
+/* "instruction 12 (text): reason" */
+static bool wrong(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static bool wrong(const Check *check, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *reason = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *text = instr_text(current(check), check->graph);
+    return kilter_fail(check->error, KILTER_ERROR_FAILED, "instruction %u (%s): %s",
+                       check->at, text, reason);
+}
+
+static const char *tensor_name(const Check *check, TensorId tensor)
+{
+    return graph_tensor(check->graph, tensor)->name;
+}
+
+static bool check_tensor(const Check *check, TensorId tensor)
+{
+    if (tensor < graph_n_tensors(check->graph))
+        return true;
+    return wrong(check, "the graph has %u tensors", graph_n_tensors(check->graph));
+}
+
+/* The tensor can be in that form: a sharded dim exists and can be cut. */
+static bool check_form(const Check *check, TensorId id, Form form)
+{
+    const Tensor *tensor = graph_tensor(check->graph, id);
+    if (form >= FORM_MAX)
+        return wrong(check, "%s: unknown form %u", tensor->name, form);
+    if (!form_is_gather(form))
+        return true;
+    if (form_dim(form) >= tensor->rank)
+        return wrong(check, "%s has %u dims, none is dim %u", tensor->name, tensor->rank,
+                     form_dim(form));
+    if (tensor->units[form_dim(form)] < 2)
+        return wrong(check, "dim %u of %s cannot be sharded", form_dim(form),
+                     tensor->name);
+    return true;
+}
+
+static bool has_replicas(const Check *check, uint32_t group)
+{
+    return group < check->program->n_groups &&
+           check->program->group[group].n_replicas > 1;
+}
+
+/* Whether the tensor is a sum over the batch that the group adds up. */
+static bool is_sum(const Check *check, TensorId tensor)
+{
+    return check->batch && check->batch->form[tensor] == FORM_REDUCE;
+}
+
+static uint32_t place(const Check *check, uint32_t group, TensorId tensor)
+{
+    return instances_place(check->instances, group, current(check)->microbatch, tensor);
+}
+
+static bool check_held(const Check *check, TensorId tensor, Form form)
+{
+    char text[FORM_TEXT];
+    if (check->held[place(check, current(check)->group, tensor)] >> form & 1u)
+        return true;
+    return wrong(check, "%s|%s was not made before", tensor_name(check, tensor),
+                 form_text(form, text));
+}
+
+static bool is_partial(const Check *check, TensorId tensor, Form form)
+{
+    return check->partial[place(check, current(check)->group, tensor)] >> form & 1u;
+}
+
+static void make_at(Check *check, uint32_t where, Form form, bool partial)
+{
+    const uint8_t bit = (uint8_t)(1u << form);
+    check->held[where] |= bit;
+    check->partial[where] =
+        (uint8_t)(partial ? check->partial[where] | bit : check->partial[where] & ~bit);
+}
+
+static void make(Check *check, TensorId tensor, Form form, bool partial)
+{
+    make_at(check, place(check, current(check)->group, tensor), form, partial);
+}
+
+/* What the instruction is about has parts of microbatches, or is whole. */
+static bool check_microbatch(const Check *check, bool has_parts)
+{
+    const uint32_t n = check->program->n_microbatches;
+    const uint16_t microbatch = current(check)->microbatch;
+    if (n == 1)
+        return microbatch == 0 || microbatch == PROGRAM_WHOLE ||
+               wrong(check, "the program has 1 microbatch, got microbatch %u",
+                     microbatch);
+    if (has_parts)
+        return microbatch < n ||
+               wrong(check, "expected a microbatch from 0 to %u", n - 1);
+    return microbatch == PROGRAM_WHOLE ||
+           wrong(check, "expected the whole batch, got microbatch %u", microbatch);
+}
+
+static bool check_group(const Check *check, uint16_t group)
+{
+    return group < check->n_groups ||
+           wrong(check, "the program has %u group%s, got group %u", check->n_groups,
+                 check->n_groups == 1 ? "" : "s", group);
+}
+
+static bool check_load(Check *check)
+{
+    const Instr *instr = current(check);
+    if (!check_tensor(check, instr->tensor) ||
+        !check_form(check, instr->tensor, instr->to) || !check_microbatch(check, false))
+        return false;
+    if (graph_tensor(check->graph, instr->tensor)->producer != GRAPH_NONE)
+        return wrong(check, "only inputs, parameters and optimizer states are loaded");
+    if (instr->to == FORM_REDUCE)
+        return wrong(check, "nothing lies at rest as partial sums");
+    const size_t at =
+        (size_t)instr->group * graph_n_tensors(check->graph) + instr->tensor;
+    if (check->loaded[at])
+        return wrong(check, "%s is loaded twice", tensor_name(check, instr->tensor));
+    check->loaded[at] = true;
+    check->rest[at] = instr->to;
+    const uint32_t first =
+        instances_place(check->instances, instr->group, 0, instr->tensor);
+    const uint32_t n = instances_has_parts(check->instances, instr->tensor)
+                           ? check->program->n_microbatches
+                           : 1;
+    for (uint32_t i = 0; i < n; i++)
+        make_at(check, first + i, instr->to, false);
+    return true;
+}
+
+/* An op that is not cut with the batch has a rule for inputs that are partial over the replicas;
+ * *partial gets whether its outputs are. */
+static bool check_partial(const Check *check, const Op *op, bool *partial)
+{
+    const Instr *instr = current(check);
+    Rule rule[OP_MAX_RULES];
+    const uint32_t n = op_rules(check->graph, instr->op, rule);
+    for (uint32_t r = 0; r < n; r++) {
+        bool fits = rule[r].loop < 0;
+        for (uint32_t i = 0; fits && i < op->n_in; i++)
+            fits = rule[r].form[i] == (is_partial(check, op->in[i], instr->form[i])
+                                           ? FORM_REDUCE
+                                           : FORM_IDENTITY);
+        if (!fits)
+            continue;
+        *partial = rule[r].form[op->n_in] == FORM_REDUCE;
+        return true;
+    }
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (is_partial(check, op->in[i], instr->form[i]))
+            return wrong(check, "%s is partial over the replicas",
+                         tensor_name(check, op->in[i]));
+    return wrong(check, "it does not run on the whole batch");
+}
+
+/* A microbatch adds to the sums that the op makes. */
+static bool add_sums(Check *check, const Op *op, bool again)
+{
+    const Instr *instr = current(check);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const Form form = instr->form[op->n_in + o];
+        if (!is_sum(check, op->out[o])) {
+            make(check, op->out[o], form, false);
+            continue;
+        }
+        if (again)
+            return wrong(check, "%s has this microbatch already",
+                         tensor_name(check, op->out[o]));
+        const size_t where = place(check, instr->group, op->out[o]);
+        if (++check->added[where * FORM_MAX + form] == check->program->n_microbatches)
+            make(check, op->out[o], form, has_replicas(check, instr->group));
+    }
+    return true;
+}
+
+static bool check_operands(const Check *check, const Op *op)
+{
+    const Instr *instr = current(check);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (!check_form(check, op->in[i], instr->form[i]) ||
+            !check_held(check, op->in[i], instr->form[i]))
+            return false;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (!check_form(check, op->out[o], instr->form[op->n_in + o]))
+            return false;
+    Rule rule;
+    return op_rule_find(check->graph, instr->op, instr->form, &rule) ||
+           wrong(check, "not a rule of %s", op->name);
+}
+
+static bool check_compute(Check *check)
+{
+    const Instr *instr = current(check);
+    if (instr->op >= graph_n_ops(check->graph))
+        return wrong(check, "the graph has %u ops", graph_n_ops(check->graph));
+    const Op *op = graph_get_op(check->graph, instr->op);
+    const bool cut = check->batch && check->batch->loop[instr->op] >= 0;
+    if (!check_microbatch(check, cut) || !check_operands(check, op))
+        return false;
+    bool partial = false;
+    if (check->batch && !cut && !check_partial(check, op, &partial))
+        return false;
+    for (uint32_t i = 0; cut && i < op->n_in; i++)
+        if (is_partial(check, op->in[i], instr->form[i]))
+            return wrong(check, "%s is partial over the replicas",
+                         tensor_name(check, op->in[i]));
+    const uint32_t n = check->program->n_microbatches;
+    bool *ran =
+        &check->ran[(size_t)instr->op * n + (cut && n > 1 ? instr->microbatch : 0)];
+    const bool again = *ran;
+    *ran = true;
+    if (cut)
+        return add_sums(check, op, again);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        make(check, op->out[o], instr->form[op->n_in + o], partial);
+    return true;
+}
+
+/* An all-reduce over the replicas. */
+static bool check_across(Check *check)
+{
+    const Instr *instr = current(check);
+    if (instr->collective != COLLECTIVE_ALL_REDUCE || instr->from != instr->to)
+        return wrong(check, "expected an all_reduce that keeps the form");
+    if (!check_held(check, instr->tensor, instr->from))
+        return false;
+    if (!is_partial(check, instr->tensor, instr->from))
+        return wrong(check, "%s is not partial over the replicas",
+                     tensor_name(check, instr->tensor));
+    make(check, instr->tensor, instr->to, false);
+    return true;
+}
+
+static bool check_moved(const Check *check)
+{
+    const Instr *instr = current(check);
+    return check_tensor(check, instr->tensor) &&
+           check_form(check, instr->tensor, instr->from) &&
+           check_form(check, instr->tensor, instr->to) &&
+           check_microbatch(check, check->batch &&
+                                       form_is_gather(check->batch->form[instr->tensor]));
+}
+
+static bool check_collective(Check *check)
+{
+    const Instr *instr = current(check);
+    if (!check_moved(check))
+        return false;
+    if (instr->across)
+        return check_across(check);
+    if (!collective_converts(instr->collective, instr->from, instr->to))
+        return wrong(check, "no such conversion");
+    if (!check_held(check, instr->tensor, instr->from))
+        return false;
+    make(check, instr->tensor, instr->to, is_partial(check, instr->tensor, instr->from));
+    return true;
+}
+
+static bool check_transfer(Check *check)
+{
+    const Instr *instr = current(check);
+    if (check->n_groups == 1)
+        return wrong(check, "a program of one group has no transfers");
+    if (!check_moved(check) || !check_group(check, instr->to_group))
+        return false;
+    if (instr->to_group == instr->group)
+        return wrong(check, "expected another group");
+    const DeviceGroup *from = &check->program->group[instr->group];
+    const DeviceGroup *to = &check->program->group[instr->to_group];
+    if ((instr->from == FORM_REDUCE) != (instr->to == FORM_REDUCE))
+        return wrong(check, "partial sums stay partial sums");
+    if (instr->from == FORM_REDUCE && from->n_devices != to->n_devices)
+        return wrong(check, "partial sums of %u devices cannot go to %u", from->n_devices,
+                     to->n_devices);
+    if (!check_held(check, instr->tensor, instr->from))
+        return false;
+    const bool partial = is_partial(check, instr->tensor, instr->from);
+    if (partial && from->n_replicas != to->n_replicas)
+        return wrong(check, "what is partial over %u replicas cannot go to %u",
+                     from->n_replicas, to->n_replicas);
+    make_at(check, place(check, instr->to_group, instr->tensor), instr->to, partial);
+    return true;
+}
+
+static bool check_instr(Check *check)
+{
+    const Instr *instr = current(check);
+    if (!check_group(check, instr->group))
+        return false;
+    if (instr->stream > 1)
+        return wrong(check, "expected stream 0 or 1, got %u", instr->stream);
+    switch (instr->kind) {
+    case INSTR_LOAD:
+        return check_load(check);
+    case INSTR_COMPUTE:
+        return check_compute(check);
+    case INSTR_COLLECTIVE:
+        return check_collective(check);
+    case INSTR_TRANSFER:
+        return check_transfer(check);
+    }
+    return wrong(check, "unknown kind of instruction");
+}
+
+static bool check_ran(const Check *check)
+{
+    const uint32_t n = check->program->n_microbatches;
+    for (OpId id = 0; id < graph_n_ops(check->graph); id++) {
+        const bool cut = check->batch && check->batch->loop[id] >= 0;
+        for (uint32_t m = 0; m < (cut ? n : 1); m++) {
+            if (check->ran[(size_t)id * n + m])
+                continue;
+            g_autofree char *part =
+                n > 1 && cut ? g_strdup_printf(" on microbatch %u", m) : g_strdup("");
+            return kilter_fail(check->error, KILTER_ERROR_FAILED,
+                               "the program is not complete: op %s never runs%s",
+                               graph_get_op(check->graph, id)->name, part);
+        }
+    }
+    return true;
+}
+
+static bool check_loss(const Check *check)
+{
+    const TensorId loss = graph_loss(check->graph);
+    for (uint32_t g = 0; loss != GRAPH_NONE && g < check->n_groups; g++) {
+        const uint32_t where = instances_place(check->instances, g, 0, loss);
+        if (where != GRAPH_NONE &&
+            check->held[where] & (1u << FORM_IDENTITY | 1u << FORM_REDUCE))
+            return true;
+    }
+    return loss == GRAPH_NONE ||
+           kilter_fail(check->error, KILTER_ERROR_FAILED,
+                       "the program is not complete: expected "
+                       "%s|identity or %s|reduce",
+                       tensor_name(check, loss), tensor_name(check, loss));
+}
+
+/* What a group has loaded is updated where it lies. */
+static bool check_updated(const Check *check, uint32_t group, TensorId old)
+{
+    const size_t at = (size_t)group * graph_n_tensors(check->graph) + old;
+    const TensorId next = graph_updated(check->graph, old);
+    if (next == GRAPH_NONE || (check->n_groups > 1 && !check->loaded[at]))
+        return true;
+    const uint32_t where = instances_place(check->instances, group, 0, next);
+    const uint32_t bit = 1u << check->rest[at];
+    if (where != GRAPH_NONE && (check->held[where] & ~check->partial[where] & bit))
+        return true;
+    char text[FORM_TEXT];
+    return kilter_fail(check->error, KILTER_ERROR_FAILED,
+                       "the program is not complete: expected %s|%s, the form in which "
+                       "%s rests",
+                       tensor_name(check, next), form_text(check->rest[at], text),
+                       tensor_name(check, old));
+}
+
+/* Every op ran, the loss is there, and what the update writes lies where its old value lay. */
+static bool check_complete(const Check *check)
+{
+    if (!check_ran(check) || !check_loss(check))
+        return false;
+    for (uint32_t g = 0; g < check->n_groups; g++)
+        for (TensorId t = 0; t < graph_n_tensors(check->graph); t++)
+            if (!check_updated(check, g, t))
+                return false;
+    return true;
+}
+
+/* Groups have devices, each once. */
+static bool check_groups(const Program *program, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        const size_t n = (size_t)group->n_replicas * group->n_devices;
+        g_hash_table_remove_all(seen);
+        for (size_t i = 0; i < n; i++)
+            if (!g_hash_table_add(seen, GUINT_TO_POINTER(group->device[i])))
+                return kilter_fail(error, KILTER_ERROR_FAILED,
+                                   "group %u has device %u twice", g, group->device[i]);
+        if (n == 0)
+            return kilter_fail(error, KILTER_ERROR_FAILED, "group %u has no devices", g);
+    }
+    return true;
+}
+
+static bool check_cut(const Program *program, const BatchForms *batch, GError **error)
+{
+    if (program->n_microbatches >= 1 && program->n_microbatches < PROGRAM_WHOLE &&
+        (!batch || batch->units % program->n_microbatches == 0))
+        return true;
+    return kilter_fail(error, KILTER_ERROR_FAILED,
+                       "%u pieces of the batch cannot be cut in %u equal microbatches",
+                       batch ? batch->units : 1, program->n_microbatches);
+}
+
+bool program_check(const Program *program, const Graph *graph, GError **error)
+{
+    g_autoptr(BatchForms) batch = NULL;
+    if (!check_groups(program, error))
+        return false;
+    if (program_cuts_batch(program) && !(batch = batch_forms_new(graph, error)))
+        return false;
+    if (!check_cut(program, batch, error))
+        return false;
+    g_autoptr(Instances) instances = instances_new(program, graph, batch);
+    const uint32_t n_groups = MAX(1, program->n_groups), n = instances->n_places;
+    const size_t at_rest = (size_t)n_groups * graph_n_tensors(graph);
+    g_autofree uint8_t *held = g_new0(uint8_t, n);
+    g_autofree uint8_t *partial = g_new0(uint8_t, n);
+    g_autofree uint32_t *added = g_new0(uint32_t, (size_t)n * FORM_MAX);
+    g_autofree Form *rest = g_new0(Form, at_rest);
+    g_autofree bool *loaded = g_new0(bool, at_rest);
+    g_autofree bool *ran =
+        g_new0(bool, (size_t)graph_n_ops(graph) * program->n_microbatches);
+    Check check = {.program = program,
+                   .graph = graph,
+                   .n_groups = n_groups,
+                   .batch = batch,
+                   .instances = instances,
+                   .held = held,
+                   .partial = partial,
+                   .added = added,
+                   .rest = rest,
+                   .loaded = loaded,
+                   .ran = ran,
+                   .error = error};
+    for (check.at = 0; check.at < program->n; check.at++)
+        if (!check_instr(&check))
+            return false;
+    return check_complete(&check);
+}

@@ -1,0 +1,50 @@
+#include "data/program/program.h"
+
+#include <string.h>
+
+static const char *const NAME[COLLECTIVES] = {
+#define X(id, name) [COLLECTIVE_##id] = name,
+    COLLECTIVE_TABLE(X)
+#undef X
+};
+
+const char *collective_name(Collective kind)
+{
+    g_return_val_if_fail(kind < COLLECTIVES, NULL);
+    return NAME[kind];
+}
+
+Collective collective_from_name(const char *name)
+{
+    Collective kind = 0;
+    while (kind < COLLECTIVES && strcmp(NAME[kind], name) != 0)
+        kind++;
+    return kind;
+}
+
+bool collective_converts(Collective kind, Form from, Form to)
+{
+    if (from >= FORM_MAX || to >= FORM_MAX)
+        return false;
+    switch (kind) {
+    case COLLECTIVE_ALL_REDUCE:
+        return from == FORM_REDUCE && to == FORM_IDENTITY;
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_GROUPED_ALL_GATHER:
+        return form_is_gather(from) && to == FORM_IDENTITY;
+    case COLLECTIVE_REDUCE_SCATTER:
+    case COLLECTIVE_GROUPED_REDUCE_SCATTER:
+        return from == FORM_REDUCE && form_is_gather(to);
+    case COLLECTIVE_ALL_TO_ALL:
+        return form_is_gather(from) && form_is_gather(to) && from != to;
+    case COLLECTIVE_SLICE:
+        return from == FORM_IDENTITY && form_is_gather(to);
+    case COLLECTIVE_KEEP:
+        return from == FORM_IDENTITY && to == FORM_REDUCE;
+    case COLLECTIVE_PAD:
+        return form_is_gather(from) && to == FORM_REDUCE;
+    case COLLECTIVES:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,205 @@
+#include "data/program/cut.h"
+
+#include "data/text/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- which splits cut an instance --- */
+
+PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
+                 uint32_t group, uint32_t segment, TensorId tensor, Form form)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+    const Form outer = batch ? batch->form[tensor] : FORM_IDENTITY;
+    PlanCut cut = {.has_parts = form_is_gather(outer),
+                   .is_cut = form_is_gather(form) && form != outer};
+    cut.to_device = cut.has_parts && form == outer;
+    if (cut.has_parts)
+        cut.batch = (Split){.segment = segment,
+                            .units = batch->units / program->n_microbatches,
+                            .group = (uint16_t)group,
+                            .batch = true};
+    if (cut.is_cut)
+        cut.inner = (Split){.segment = segment,
+                            .units = t->units[form_dim(form)],
+                            .group = (uint16_t)group};
+    return cut;
+}
+
+/* Most splits are those of the last instructions; those that were met last stand last. */
+static void add_split(GArray *splits, const Split *split)
+{
+    enum { LATEST = 16 };
+    Split *end = &g_array_index(splits, Split, splits->len);
+    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++)
+        if (plan_compare_splits(&end[-(int)i], split) == 0) {
+            end[-(int)i] = end[-1];
+            end[-1] = *split;
+            return;
+        }
+    g_array_append_vals(splits, split, 1);
+}
+
+static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batch,
+                    uint32_t group, uint32_t segment, TensorId tensor, Form form,
+                    GArray *splits)
+{
+    const PlanCut cut =
+        plan_cut(plan->program, graph, batch, group, segment, tensor, form);
+    if (cut.has_parts)
+        add_split(splits, &cut.batch);
+    if (cut.is_cut)
+        add_split(splits, &cut.inner);
+}
+
+void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
+                       const uint16_t *instance_segment, const Instr *instr,
+                       GArray *splits)
+{
+    if (instr->kind != INSTR_COMPUTE) {
+        const uint16_t *segment = &instance_segment[(size_t)instr->tensor * FORM_MAX];
+        const uint16_t to_group =
+            instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
+        if (instr->kind != INSTR_LOAD)
+            add_cut(plan, graph, batch, instr->group, segment[instr->from], instr->tensor,
+                    instr->from, splits);
+        add_cut(plan, graph, batch, to_group, segment[instr->to], instr->tensor,
+                instr->to, splits);
+        return;
+    }
+    const Op *op = graph_get_op(graph, instr->op);
+    const uint16_t segment = plan->segment ? plan->segment[instr->op] : 0;
+    for (uint32_t f = 0; f < op->n_in + op->n_out; f++) {
+        const TensorId tensor = f < op->n_in ? op->in[f] : op->out[f - op->n_in];
+        add_cut(plan, graph, batch, instr->group, segment, tensor, instr->form[f],
+                splits);
+        /* where the tensor is kept, if that is cut by another segment */
+        const uint16_t kept =
+            instance_segment[(size_t)tensor * FORM_MAX + instr->form[f]];
+        if (kept != segment)
+            add_cut(plan, graph, batch, instr->group, kept, tensor, instr->form[f],
+                    splits);
+    }
+}
+
+GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch)
+{
+    GArray *splits = g_array_new(false, false, sizeof(Split));
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    for (uint32_t i = 0; i < plan->program->n; i++)
+        plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i], splits);
+    g_array_sort(splits, plan_compare_splits);
+    Split *split = (Split *)(void *)splits->data;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < splits->len; i++)
+        if (kept == 0 || plan_compare_splits(&split[kept - 1], &split[i]) != 0)
+            split[kept++] = split[i];
+    g_array_set_size(splits, kept);
+    return splits;
+}
+
+/* --- rounding --- */
+
+static double sum(const double *value, uint32_t n)
+{
+    double total = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += value[i];
+    return total;
+}
+
+/* Scales to sum 1; nothing at all becomes equal parts. */
+static void normalise(double *value, uint32_t n)
+{
+    const double total = sum(value, n);
+    for (uint32_t i = 0; i < n; i++)
+        value[i] = total > 0 ? value[i] / total : 1.0 / n;
+}
+
+double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
+                          double *replica)
+{
+    const uint32_t n = group->n_devices;
+    const double *row = &plan->ratio[(size_t)split->segment * plan->n_devices];
+    double *share = g_new0(double, (size_t)group->n_replicas *n);
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
+        double *own = &share[split->batch ? (size_t)r * n : 0];
+        replica[r] = 0;
+        for (uint32_t p = 0; p < n; p++) {
+            own[p] += row[group->device[(size_t)r * n + p]];
+            replica[r] += row[group->device[(size_t)r * n + p]];
+        }
+    }
+    normalise(replica, group->n_replicas);
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
+        if (split->batch || r == 0)
+            normalise(&share[(size_t)r * n], n);
+        else
+            memcpy(&share[(size_t)r * n], share, n * sizeof *share);
+    }
+    return share;
+}
+
+static void round_split(const Plan *plan, const DeviceGroup *group, Split *split)
+{
+    const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
+    g_autofree double *replica = g_new(double, n_replicas);
+    g_autofree double *ratio = plan_group_shares(plan, group, split, replica);
+    g_autofree uint32_t *units = g_new(uint32_t, n_replicas);
+    if (split->batch)
+        split_round(replica, n_replicas, split->units, units);
+    split->count = g_new0(uint32_t, (size_t)n_replicas * n);
+    for (uint32_t r = 0; r < n_replicas; r++)
+        split_round(&ratio[(size_t)r * n], n, split->batch ? units[r] : split->units,
+                    &split->count[(size_t)r * n]);
+}
+
+bool plan_check_groups(const Plan *plan, GError **error)
+{
+    const Program *program = plan->program;
+    if (!program_check_devices(program, plan->n_devices, error))
+        return false;
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        if (program->group[g].n_replicas > 1 && plan->n_segments > 1)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "group %u has %u replicas: expected 1 segment, got %u", g,
+                               program->group[g].n_replicas, plan->n_segments);
+    return true;
+}
+
+GArray *plan_rounded_splits(const Plan *plan, const Graph *graph, const BatchForms *batch)
+{
+    uint32_t n_groups;
+    DeviceGroup *group = program_groups(plan->program, plan->n_devices, &n_groups);
+    GArray *splits = plan_needed_splits(plan, graph, batch);
+    for (uint32_t i = 0; i < splits->len; i++) {
+        Split *split = &g_array_index(splits, Split, i);
+        const DeviceGroup *of = &group[split->group];
+        const Split *known = plan_find_split(plan, split);
+        if (known)
+            split->count =
+                g_memdup2(known->count,
+                          (size_t)of->n_replicas * of->n_devices * sizeof *known->count);
+        else
+            round_split(plan, of, split);
+    }
+    program_groups_free(group, n_groups);
+    return splits;
+}
+
+bool plan_round(Plan *plan, const Graph *graph, GError **error)
+{
+    g_autoptr(BatchForms) batch = NULL;
+    if (!plan_check_groups(plan, error) ||
+        (program_cuts_batch(plan->program) && !(batch = batch_forms_new(graph, error))))
+        return false;
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+    GArray *splits = plan_rounded_splits(plan, graph, batch);
+    plan->n_splits = splits->len;
+    plan->split = (Split *)(void *)g_array_free(splits, false);
+    return true;
+}

@@ -1,0 +1,12 @@
+/* Which splits a program needs (private to data). */
+#ifndef KILTER_DATA_PROGRAM_CUT_H
+#define KILTER_DATA_PROGRAM_CUT_H
+
+#include "data/plan/plan.h"
+
+/* The splits of one instruction, appended to an array of Split. */
+void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
+                       const uint16_t *instance_segment, const Instr *instr,
+                       GArray *splits);
+
+#endif

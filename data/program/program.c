@@ -1,0 +1,214 @@
+#include "data/program/program.h"
+
+#include "data/text/error.h"
+
+enum { FIRST_CAPACITY = 64 };
+
+Program *program_new(void)
+{
+    Program *program = g_new0(Program, 1);
+    program->n_microbatches = 1;
+    return program;
+}
+
+Program *program_copy(const Program *program)
+{
+    Program *copy = program_new();
+    copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
+    copy->n = copy->capacity = program->n;
+    copy->n_microbatches = program->n_microbatches;
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        program_add_group(copy, program->group[g].n_replicas, program->group[g].n_devices,
+                          program->group[g].device);
+    return copy;
+}
+
+void program_free(Program *program)
+{
+    if (!program)
+        return;
+    g_free(program->instr);
+    program_groups_free(program->group, program->n_groups);
+    g_free(program);
+}
+
+/* --- groups --- */
+
+uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
+                           const uint32_t *device)
+{
+    g_assert(program->n_groups < UINT16_MAX);
+    program->group = g_renew(DeviceGroup, program->group, program->n_groups + 1);
+    program->group[program->n_groups] =
+        (DeviceGroup){n_replicas, n_devices,
+                      g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device)};
+    return (uint16_t)program->n_groups++;
+}
+
+static DeviceGroup all_devices(uint32_t n_devices)
+{
+    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices)};
+    for (uint32_t j = 0; j < n_devices; j++)
+        group.device[j] = j;
+    return group;
+}
+
+DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t *n)
+{
+    *n = MAX(1, program->n_groups);
+    DeviceGroup *group = g_new(DeviceGroup, *n);
+    if (program->n_groups == 0)
+        group[0] = all_devices(n_devices);
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *from = &program->group[g];
+        group[g] = *from;
+        group[g].device =
+            g_memdup2(from->device,
+                      (size_t)from->n_replicas * from->n_devices * sizeof *from->device);
+    }
+    return group;
+}
+
+void program_groups_free(DeviceGroup *group, uint32_t n)
+{
+    for (uint32_t g = 0; g < n; g++)
+        g_free(group[g].device);
+    g_free(group);
+}
+
+bool program_cuts_batch(const Program *program)
+{
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        if (program->group[g].n_replicas > 1)
+            return true;
+    return program->n_microbatches > 1;
+}
+
+bool program_is_spmd(const Program *program)
+{
+    return program->n_groups == 0 && program->n_microbatches == 1;
+}
+
+bool program_check_devices(const Program *program, uint32_t n_devices, GError **error)
+{
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        for (size_t i = 0; i < (size_t)group->n_replicas * group->n_devices; i++)
+            if (group->device[i] >= n_devices)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "group %u has device %u, there are %u devices", g,
+                                   group->device[i], n_devices);
+    }
+    return true;
+}
+
+/* --- instructions --- */
+
+void program_append(Program *program, Instr instr)
+{
+    if (program->n == program->capacity) {
+        program->capacity = program->capacity ? 2 * program->capacity : FIRST_CAPACITY;
+        program->instr = g_renew(Instr, program->instr, program->capacity);
+    }
+    program->instr[program->n++] = instr;
+}
+
+void program_load(Program *program, TensorId tensor, Form form)
+{
+    program_append(program, (Instr){.kind = INSTR_LOAD, .tensor = tensor, .to = form});
+}
+
+void program_compute(Program *program, OpId op, const Form *form, uint32_t n_operands)
+{
+    g_assert(n_operands <= OP_MAX_OPERANDS);
+    Instr instr = {.kind = INSTR_COMPUTE, .op = op};
+    for (uint32_t i = 0; i < n_operands; i++)
+        instr.form[i] = form[i];
+    program_append(program, instr);
+}
+
+void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
+                        Form to)
+{
+    program_append(program, (Instr){.kind = INSTR_COLLECTIVE,
+                                    .stream = kind < (Collective)COLLECTIVES_PRICED,
+                                    .collective = kind,
+                                    .tensor = tensor,
+                                    .from = from,
+                                    .to = to});
+}
+
+/* --- text --- */
+
+static void append_instance(GString *text, const Graph *graph, TensorId tensor, Form form)
+{
+    char buffer[FORM_TEXT];
+    if (tensor < graph_n_tensors(graph))
+        g_string_append(text, graph_tensor(graph, tensor)->name);
+    else
+        g_string_append_printf(text, "tensor #%u", tensor);
+    g_string_append_printf(text, "|%s", form_text(form, buffer));
+}
+
+static void append_operands(GString *text, const Graph *graph, const TensorId *tensor,
+                            const Form *form, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (i)
+            g_string_append(text, ", ");
+        append_instance(text, graph, tensor[i], form[i]);
+    }
+}
+
+static void append_compute(GString *text, const Instr *instr, const Graph *graph)
+{
+    if (instr->op >= graph_n_ops(graph)) {
+        g_string_append_printf(text, "op #%u", instr->op);
+        return;
+    }
+    const Op *op = graph_get_op(graph, instr->op);
+    append_operands(text, graph, op->out, instr->form + op->n_in, op->n_out);
+    g_string_append_printf(text, " <- %s(", op_kind_name(op->kind));
+    append_operands(text, graph, op->in, instr->form, op->n_in);
+    g_string_append_c(text, ')');
+}
+
+static void append_place(GString *text, const Instr *instr)
+{
+    const bool transfer = instr->kind == INSTR_TRANSFER;
+    if (!transfer && !instr->group && !instr->microbatch)
+        return;
+    g_string_append_printf(text, " [group %u", instr->group);
+    if (transfer)
+        g_string_append_printf(text, " to %u", instr->to_group);
+    if (instr->microbatch != PROGRAM_WHOLE)
+        g_string_append_printf(text, ", microbatch %u", instr->microbatch);
+    g_string_append_c(text, ']');
+}
+
+char *instr_text(const Instr *instr, const Graph *graph)
+{
+    g_autoptr(GString) text = g_string_new("");
+    const char *via = instr->kind == INSTR_TRANSFER ? "transfer"
+                      : instr->collective < COLLECTIVES
+                          ? collective_name(instr->collective)
+                          : "unknown";
+    switch (instr->kind) {
+    case INSTR_COMPUTE:
+        append_compute(text, instr, graph);
+        break;
+    case INSTR_LOAD:
+        append_instance(text, graph, instr->tensor, instr->to);
+        g_string_append(text, " <- load");
+        break;
+    case INSTR_COLLECTIVE:
+    case INSTR_TRANSFER:
+        append_instance(text, graph, instr->tensor, instr->to);
+        g_string_append_printf(text, " <- %s%s(", via, instr->across ? " across" : "");
+        append_instance(text, graph, instr->tensor, instr->from);
+        g_string_append_c(text, ')');
+        break;
+    }
+    append_place(text, instr);
+    return g_strdup(text->str);
+}

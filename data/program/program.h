@@ -1,0 +1,125 @@
+/* The program: a sequence of instructions that the devices run (HAP Sec. 4.1).
+ *
+ * An instruction is an op of the graph run under a rule, a collective (or free local) conversion of
+ * one tensor from one form to another, or a transfer between groups. Inputs, parameters and
+ * optimizer states enter by LOAD instructions in the form in which they lie at rest.
+ *
+ * A tensor may be held in several forms at once. An *instance* is a (group, microbatch, tensor,
+ * form); an instruction makes instances and uses instances made before it. A program is complete
+ * when it holds the loss in Reduce or Identity form and, for every parameter and optimizer state,
+ * its next value in the form it was loaded in, in every group that loaded it.
+ *
+ * Stages (HAP Fig. 6): consecutive priced collectives open a stage; the computations up to the next
+ * priced collective belong to it.
+ *
+ * Groups, replicas, microbatches. An instruction runs on one device group: n_replicas x n_devices
+ * devices. Forms are over the devices of one replica; an instruction runs on all replicas at once,
+ * each on its part of the batch. A pipeline stage is a group, its data parallelism the replicas,
+ * its tensor parallelism the devices of each. A program that names no groups has one, of all
+ * devices, with one replica: an SPMD program.
+ *
+ * The batch is cut outermost: first in `n_microbatches` equal parts, each of them over the replicas
+ * by their share, the sum of their devices' ratios. What that makes of each tensor follows from the
+ * op table (data/program/batch.h):
+ *
+ *   Gather     every (microbatch, replica) has its part: an instance a microbatch
+ *   Identity   the same for all of them: one instance, of microbatch PROGRAM_WHOLE
+ *   Reduce     a sum over the batch (gradients of parameters, the loss): the op that makes it adds to one buffer,
+ *              microbatch after microbatch. When it has run for all of them, the instance of PROGRAM_WHOLE is there:
+ *              partial over the replicas if there are several, until an all-reduce `across` them
+ *
+ * So an op that works on the batch runs once a microbatch, any other one once, as PROGRAM_WHOLE;
+ * loads are PROGRAM_WHOLE and give the parts of all microbatches. Without microbatches, 0 and
+ * PROGRAM_WHOLE are the same. An op may be computed again, for the same microbatch too, unless it
+ * adds to a sum; the new instance replaces the old.
+ *
+ * A transfer brings an instance of `group` in form `from` to `to_group` in form `to`:
+ *
+ *   Identity, Gather(a) -> Identity, Gather(b)   every device gets the part that it needs
+ *   Reduce -> Reduce                             device to device of replicas of equally many
+ *
+ * A part of the batch goes from whoever has it to whoever needs it, however many replicas there
+ * are; what is partial over the replicas goes from replica to replica, and there must be as many;
+ * what all replicas have, to any number. */
+#ifndef KILTER_DATA_PROGRAM_H
+#define KILTER_DATA_PROGRAM_H
+
+#include "data/cluster/cluster.h"
+#include "data/graph/rule.h"
+
+typedef enum { INSTR_LOAD, INSTR_COMPUTE, INSTR_COLLECTIVE, INSTR_TRANSFER } InstrKind;
+
+#define PROGRAM_WHOLE UINT16_MAX /* as a microbatch: all of them */
+
+typedef struct {
+    InstrKind kind;
+    uint16_t group;      /* device group it runs on; 0 is all devices in SPMD programs */
+    uint16_t to_group;   /* TRANSFER */
+    uint16_t microbatch; /* or PROGRAM_WHOLE */
+    uint8_t stream;      /* 0 computation, 1 communication */
+    /* COLLECTIVE: an all-reduce over the replicas at each position; from == to, the form it is held
+     * in */
+    bool across;
+    Collective collective;      /* COLLECTIVE */
+    OpId op;                    /* COMPUTE */
+    TensorId tensor;            /* LOAD, COLLECTIVE, TRANSFER */
+    Form from, to;              /* COLLECTIVE, TRANSFER; LOAD: to */
+    Form form[OP_MAX_OPERANDS]; /* COMPUTE: of inputs, then outputs */
+} Instr;
+
+typedef struct {
+    uint32_t n_replicas, n_devices; /* n_devices: of each replica */
+    uint32_t *device;               /* [replica * n_devices + position], all different */
+} DeviceGroup;
+
+typedef struct {
+    uint32_t n;
+    uint32_t capacity;
+    Instr *instr;
+    uint32_t n_microbatches; /* 1: the batch is not cut in time */
+    uint32_t n_groups;       /* 0: one, all devices as one replica */
+    DeviceGroup *group;
+} Program;
+
+Program *program_new(void);
+Program *program_copy(const Program *program);
+void program_free(Program *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
+
+/* Adds a group (the ids are copied); returns its number. */
+uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
+                           const uint32_t *device);
+
+/* Groups of a program for n_devices devices, at least one, each with its devices; *n gets how many. */
+DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t *n);
+void program_groups_free(DeviceGroup *group, uint32_t n);
+
+/* Whether the batch is cut: there are microbatches, or a group has several replicas. */
+bool program_cuts_batch(const Program *program);
+/* Whether it is the program of one group without replicas and microbatches that names no devices. */
+bool program_is_spmd(const Program *program);
+
+/* Whether the devices of all groups are below n_devices; KILTER_ERROR_INPUT. */
+bool program_check_devices(const Program *program, uint32_t n_devices, GError **error);
+
+void program_append(Program *program, Instr instr);
+/* On group 0, microbatch 0. */
+void program_load(Program *program, TensorId tensor, Form form);
+void program_compute(Program *program, OpId op, const Form *form, uint32_t n_operands);
+void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
+                        Form to);
+
+/* Whether `kind` turns `from` into `to` for some dims. */
+bool collective_converts(Collective kind, Form from, Form to);
+
+/* Checks the whole program against the graph's rules: every used instance was made before, every
+ * computation is a rule of its op, every conversion is one, sharded dims can be sharded, and the
+ * program is complete: each op runs, on every microbatch. KILTER_ERROR_FAILED names the first
+ * instruction that is wrong. Shares no code with the searches. */
+bool program_check(const Program *program, const Graph *graph, GError **error);
+
+/* One instruction as text, "y|gather(0) <- linear(x|gather(0), w|identity)", followed by where, "
+ * [group 1, microbatch 2]", if that is not the first of both. Caller frees. */
+char *instr_text(const Instr *instr, const Graph *graph);
+
+#endif
