@@ -454,6 +454,17 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
     return high == 0 || alternate(a, start, memory_s, history, error);
 }
 
+/* Programs that fit where the fastest one, of `time_s`, does not: those whose memory is limited, or,
+ * where none of them is an improvement once rounded, charged for. */
+static bool spend_memory(Alternation *a, const double *proportional, const double *even,
+                         double time_s, GError **error)
+{
+    double before_s = fits(a) ? a->best->iteration_time_s : INFINITY;
+    return ration(a, proportional, error) && ration(a, even, error) &&
+           ((fits(a) && a->best->iteration_time_s < before_s) ||
+            save_memory(a, proportional, time_s, error));
+}
+
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these
  * ratios and at its best. */
 static bool hopeless(Alternation *a, const Known *known, const double *ratio)
@@ -526,8 +537,7 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
                (misfit_s == 0 || (rounding && fits(&a)) ||
-                (ration(&a, proportional, error) && ration(&a, even, error) &&
-                 (fits(&a) || save_memory(&a, proportional, misfit_s, error))));
+                spend_memory(&a, proportional, even, misfit_s, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",
