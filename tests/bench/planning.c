@@ -56,6 +56,9 @@ static void bench_planner(Job *job)
     bench_run(name, plan, job);
     for (uint32_t i = 0; i < sim_fidelity_count(); i++) {
         job->fidelity = sim_fidelity(i)->name;
+        if (!strcmp(job->fidelity, "analytic") &&
+            strcmp(plan_fidelity(job->plan), "analytic"))
+            continue; /* the formula does not know microbatches */
         g_autofree char *line = g_strdup_printf("%s simulate %s %s", job->model,
                                                 job->planner->name, job->fidelity);
         bench_run(line, simulate, job);
