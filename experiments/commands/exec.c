@@ -374,7 +374,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
             "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
             "cuda "
             "on GPUs, all of a node's in one process;\nmpirun starts a process a node.",
-        .example = "kilter exec plan.json --backend mpi --repeats 20\n  kilter exec "
+        .example = "kilter exec plan.json --shrink --repeats 20\n  kilter exec "
                    "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
         .entries = entries,
     };

@@ -385,7 +385,7 @@ static bool consider_all(Alternation *a, const GPtrArray *programs, const double
  * among these are those that save it in some. */
 static bool ration(Alternation *a, const double *start, GError **error)
 {
-    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 3000 };
+    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800 };
     static const double guess = 4;
     double tolerance = 0.008; /* finer in every round */
     uint32_t n = a->view->n_devices;
