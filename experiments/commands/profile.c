@@ -238,8 +238,8 @@ bool cmd_profile(int argc, char **argv, GError **error)
                    "machine's CPUs (or on GPUs) that all work at the same\ntime. Prints "
                    "the FLOP/s and bytes/s that each kind of op reaches, beside the best "
                    "of a device.",
-        .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 vit:layers=1 "
-                   "--ranks 2 -o measured.csv",
+        .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 --ranks 2 "
+                   "-o measured.csv",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
