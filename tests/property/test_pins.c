@@ -109,7 +109,7 @@ static const double shared = 1.05;
 
 static void check_bound(const Case *c, SynthSpace *space, double time_s)
 {
-    SynthBound bound;
+    g_auto(SynthBound) bound = {0};
     g_autoptr(GError) error = NULL;
     const SynthBox box = {.lo = c->ratio, .hi = c->ratio, .upper_s = INFINITY};
     synth_bound(space, c->view, &box, &bound, &error);
