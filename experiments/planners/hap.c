@@ -385,7 +385,7 @@ static bool consider_all(Alternation *a, const GPtrArray *programs, const double
  * among these are those that save it in some. */
 static bool ration(Alternation *a, const double *start, GError **error)
 {
-    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800 };
+    enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800, LABELS_TO_CERTIFY = 3000 };
     static const double guess = 4;
     double tolerance = 0.008; /* finer in every round */
     uint32_t n = a->view->n_devices;
@@ -405,7 +405,7 @@ static bool ration(Alternation *a, const double *start, GError **error)
             return false;
         box.memory_s = memory_s;
         box.rationed = true;
-        box.labels = LABELS;
+        box.labels = a->options->certify > 0 ? LABELS_TO_CERTIFY : LABELS;
         box.tolerance = tolerance;
         tolerance /= 2;
         box.n_programs = PROGRAMS;
