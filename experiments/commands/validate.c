@@ -133,8 +133,7 @@ bool cmd_validate(int argc, char **argv, GError **error)
             "plan, "
             "measured_s and, optional,\npredicted_s, group, slowdown; or the rows that "
             "kilter exec --db stored.",
-        .example = "kilter exec plan.json --db results.db && kilter validate results.db "
-                   "--plot out",
+        .example = "kilter validate results.db --plot out",
         .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
