@@ -168,7 +168,7 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
         const bool pays_latency = sim_step_next(&step, build->graph, instr);
         if (instr->kind == INSTR_COMPUTE)
             add_compute(build, stage[i], instr);
-        else if (instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective))
+        else if (sim_is_priced_collective(instr))
             add_collective(build, stage[i], inner[i], instr, pays_latency);
     }
 }

@@ -18,7 +18,7 @@ bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
         step->bucket_open = false;
         return true;
     }
-    if (instr->kind != INSTR_COLLECTIVE || !sim_is_priced(instr->collective))
+    if (!sim_is_priced_collective(instr))
         return true;
 
     if (step->computed)

@@ -22,6 +22,11 @@ static inline bool sim_is_priced(Collective kind)
     return kind < COLLECTIVE_SLICE;
 }
 
+static inline bool sim_is_priced_collective(const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
+}
+
 /* sim_work_op on a part of the batch, where `form` says which operands have parts
  * (data/program/batch.h; NULL: none has, `part` is not used). */
 void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,

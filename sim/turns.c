@@ -14,8 +14,7 @@ uint32_t *sim_turns(const Program *program)
         const Instr *instr = &program->instr[i];
         const bool compute = instr->kind == INSTR_COMPUTE;
         if (computed && (compute ? instr->microbatch != microbatch
-                                 : instr->kind == INSTR_COLLECTIVE &&
-                                       sim_is_priced(instr->collective))) {
+                                 : sim_is_priced_collective(instr))) {
             now++;
             computed = false;
         }
@@ -47,11 +46,6 @@ typedef struct {
     /* [instr]: of a collective its place; of a computation the last one that it waits for */
     uint32_t *place;
 } Walk;
-
-static bool is_collective(const Instr *instr)
-{
-    return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
-}
 
 /* Whether machines communicate inside for the collective. */
 static bool has_inner(const Walk *w, const Instr *instr)
@@ -96,7 +90,7 @@ static void find_places(Walk *w)
         const uint32_t n_used = sim_instr_uses(w->graph, w->instances, instr, used);
         const uint32_t n_made = sim_instr_makes(w->graph, w->instances, instr, made);
         Maker now = {w->turn[i], 0};
-        if (is_collective(instr)) {
+        if (sim_is_priced_collective(instr)) {
             w->place[i] = ++collectives;
             now.place = has_inner(w, instr) ? AFTER_INNER : collectives;
         } else if (instr->kind == INSTR_COMPUTE) {
@@ -127,7 +121,7 @@ static uint32_t take_collectives(const Walk *w, uint32_t first, uint32_t end,
     uint32_t n = 0;
 
     for (uint32_t i = first; i < end; i++)
-        if (is_collective(&w->program->instr[i]) && w->place[i] > from &&
+        if (sim_is_priced_collective(&w->program->instr[i]) && w->place[i] > from &&
             w->place[i] <= to) {
             of[i] = stage;
             n++;

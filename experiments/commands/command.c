@@ -110,6 +110,24 @@ bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
     return true;
 }
 
+bool command_setting(const char *planner, const char *granularity, const char *cluster,
+                     char **slowdown, CommandSetting *setting, GError **error)
+{
+    *setting = (CommandSetting){.planner = planner_find(planner ? planner : "hap", error),
+                                .granularity = GRANULARITY_MACHINE};
+    if (!setting->planner ||
+        (granularity && !granularity_find(granularity, &setting->granularity, error)))
+        return false;
+    setting->cluster = cluster_load(cluster, error);
+    return setting->cluster &&
+           command_stretch(setting->cluster, setting->granularity, slowdown, error);
+}
+
+void command_setting_clear(CommandSetting *setting)
+{
+    g_clear_pointer(&setting->cluster, cluster_free);
+}
+
 bool command_check_output(const char *file, GError **error)
 {
     g_autofree char *folder = g_path_get_dirname(file);

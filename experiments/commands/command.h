@@ -89,6 +89,19 @@ void command_print_json(json_t *value);
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
                      GError **error);
 
+/* What a command that plans is given in words: --planner (NULL: hap), --granularity (NULL: machine),
+ * the cluster and its --slowdown. */
+typedef struct {
+    const Planner *planner;
+    Granularity granularity;
+    Cluster *cluster; /* stretched */
+} CommandSetting;
+
+bool command_setting(const char *planner, const char *granularity, const char *cluster,
+                     char **slowdown, CommandSetting *setting, GError **error);
+void command_setting_clear(CommandSetting *setting);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
+
 /* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if
  * not. */
 bool command_check_output(const char *file, GError **error);

@@ -23,18 +23,13 @@ static bool read_file(ExecPlan *source, const char *file, const CommandOptions *
 static bool plan_model(ExecPlan *source, const char *model, const char *cluster_name,
                        char **slowdown, const CommandOptions *options, GError **error)
 {
-    Granularity granularity = GRANULARITY_MACHINE;
-    const Planner *planner =
-        planner_find(source->planner ? source->planner : "hap", error);
-    if (!planner || (source->granularity &&
-                     !granularity_find(source->granularity, &granularity, error)))
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(source->planner, source->granularity, cluster_name, slowdown,
+                         &setting, error))
         return false;
-    g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster || !command_stretch(cluster, granularity, slowdown, error))
-        return false;
-    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
-    source->plan = planner_plan(planner, model, cluster_name, view, &options->planner,
-                                &source->graph, error);
+    g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
+    source->plan = planner_plan(setting.planner, model, cluster_name, view,
+                                &options->planner, &source->graph, error);
     return source->plan != NULL;
 }
 

@@ -77,18 +77,14 @@ static bool take_options(const Own *own, PlannerOptions *options, GError **error
 static bool make_plan(const char *model, const char *cluster_name, const Own *own,
                       const CommandOptions *options, GError **error)
 {
-    Granularity granularity = GRANULARITY_MACHINE;
-    const Planner *planner = planner_find(own->planner ? own->planner : "hap", error);
-    if (!planner ||
-        (own->granularity && !granularity_find(own->granularity, &granularity, error)) ||
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(own->planner, own->granularity, cluster_name, own->slowdown,
+                         &setting, error) ||
         (own->output && !command_check_output(own->output, error)))
         return false;
-    g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster || !command_stretch(cluster, granularity, own->slowdown, error))
-        return false;
     g_autoptr(Configuration) configuration =
-        configuration_new(model, cluster_name, cluster, granularity, planner, NULL,
-                          &options->planner, error);
+        configuration_new(model, cluster_name, setting.cluster, setting.granularity,
+                          setting.planner, NULL, &options->planner, error);
     g_auto(Evaluation) evaluation = {0};
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
            report(&evaluation, own, options, error);

@@ -1,11 +1,9 @@
 /* Plans with device groups, replicas, microbatches and transfers on four real ranks: run by mpirun
  * (see tests/CMakeLists.txt). Each rank is in some groups only, so what one sends another one has
  * to expect. */
-#include <unistd.h>
-
 #include "exec/exec.h"
 #include "experiments/planner.h"
-#include "tests/test.h"
+#include "tests/support/ranks.h"
 
 enum { TIME_LIMIT_S = 100, RANKS = 4 };
 
@@ -97,19 +95,9 @@ static void test_repeats(void **state)
 
 int main(void)
 {
-    alarm(TIME_LIMIT_S);
-    uint32_t n_ranks, rank;
-    g_autoptr(GError) error = NULL;
-    if (!exec_mpi_start(&n_ranks, &rank, &error)) {
-        print_error("%s\n", error->message);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans_are_right),
         cmocka_unit_test(test_repeats),
     };
-    const int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    if (failures == 0)
-        exec_mpi_stop();
-    return failures;
+    RUN_ON_RANKS(tests, TIME_LIMIT_S);
 }

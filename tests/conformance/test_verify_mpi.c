@@ -1,9 +1,7 @@
 /* Plans of every planner, shrunk, on four real ranks: run by mpirun (see tests/CMakeLists.txt). */
-#include <unistd.h>
-
 #include "exec/exec.h"
 #include "experiments/planner.h"
-#include "tests/test.h"
+#include "tests/support/ranks.h"
 
 enum { TIME_LIMIT_S = 600, MACHINES = 4 };
 
@@ -53,16 +51,6 @@ static void test_plans_of_planners(void **state)
 
 int main(void)
 {
-    alarm(TIME_LIMIT_S);
-    uint32_t n_ranks, rank;
-    g_autoptr(GError) error = NULL;
-    if (!exec_mpi_start(&n_ranks, &rank, &error)) {
-        print_error("%s\n", error->message);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans_of_planners)};
-    const int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    if (failures == 0)
-        exec_mpi_stop();
-    return failures;
+    RUN_ON_RANKS(tests, TIME_LIMIT_S);
 }

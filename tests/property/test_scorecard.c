@@ -51,6 +51,19 @@ static GArray *make_trials(void)
     return list;
 }
 
+/* Trials with costs to start from. */
+static TrialSet make_set(void)
+{
+    return (TrialSet){.name = (char *)"set",
+                      .trial = make_trials(),
+                      .rate = 3e12,
+                      .bandwidth = 2e10,
+                      .inner = 8e9,
+                      .outer = 2e9,
+                      .latency_s = 3e-6,
+                      .launch_s = 3e-6};
+}
+
 /* The set's starting values are wrong by factors; times are those of other values, made by a set
  * that starts there. */
 static void test_recovers(void **state)
@@ -65,14 +78,7 @@ static void test_recovers(void **state)
                       .outer = 1e9,
                       .latency_s = 2e-6,
                       .launch_s = 2e-6};
-    TrialSet set = {.name = (char *)"set",
-                    .trial = make_trials(),
-                    .rate = 3e12,
-                    .bandwidth = 2e10,
-                    .inner = 8e9,
-                    .outer = 2e9,
-                    .latency_s = 3e-6,
-                    .launch_s = 3e-6};
+    TrialSet set = make_set();
     g_autoptr(GError) error = NULL;
     g_auto(Score) made = {0}, score = {0};
     score_evaluate(&truth, &options, &made, &error);
@@ -113,14 +119,7 @@ static uint64_t query(Store *store, const char *sql)
 static void test_record(void **state)
 {
     (void)state;
-    TrialSet set = {.name = (char *)"set",
-                    .trial = make_trials(),
-                    .rate = 3e12,
-                    .bandwidth = 2e10,
-                    .inner = 8e9,
-                    .outer = 2e9,
-                    .latency_s = 3e-6,
-                    .launch_s = 3e-6};
+    TrialSet set = make_set();
     g_array_index(set.trial, Trial, 1).memory_bytes = 1;
     g_autoptr(GError) error = NULL;
     g_auto(Score) score = {0};
@@ -155,14 +154,7 @@ static void test_record(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    TrialSet set = {.name = (char *)"set",
-                    .trial = make_trials(),
-                    .rate = 3e12,
-                    .bandwidth = 2e10,
-                    .inner = 8e9,
-                    .outer = 2e9,
-                    .latency_s = 3e-6,
-                    .launch_s = 3e-6};
+    TrialSet set = make_set();
     g_array_index(set.trial, Trial, 0).dp = 3;
     g_autoptr(GError) error = NULL;
     g_auto(Score) score = {0};
