@@ -14,7 +14,7 @@ static const struct {
     {"seq", 9, 0, 9},      {"ffn", 2, 3, 19},          {"vocab", 3, 4, 23},
     {"heads", 1, 1, 5},    {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
     {"bottom", 2, 0, 2},   {"windows", 2, 0, 2},       {"group", 2, 0, 2},
-    {"upsample", 2, 0, 2}, {"latent", 3, 0, 3},
+    {"upsample", 2, 0, 2}, {"latent", 3, 0, 3},        {"moe_group", 2, 0, 2},
 };
 
 /* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave
@@ -51,10 +51,11 @@ static uint64_t small_size(const char *key, uint32_t n_devices, GRand *random)
     return 0;
 }
 
-/* Sizes whose product is a width: they do not vary, or it grows large. */
+/* Sizes that others are multiples of: they do not vary, or those grow large. */
 static bool multiplies(const char *key)
 {
-    return strcmp(key, "windows") == 0 || strcmp(key, "group") == 0;
+    return strcmp(key, "windows") == 0 || strcmp(key, "group") == 0 ||
+           strcmp(key, "moe_group") == 0;
 }
 
 static void append_pair(GString *text, const char *key, uint64_t value)
@@ -80,6 +81,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
     const uint64_t heads = MIN(small_size("heads", n_devices, random), old_heads);
     const uint64_t patch = MIN(small_size("patch", n_devices, NULL), old_patch);
     const uint64_t head_size = vary(random, HEAD_SIZE), edge = vary(random, PATCHES);
+    const uint64_t group = MIN(small_size("moe_group", n_devices, NULL),
+                               MAX(1, value_of(pairs, "moe_group")));
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_len(text, canonical, colon + 1 - canonical);
     for (uint32_t i = 0; pairs[i]; i++) {
@@ -105,7 +108,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
         else if (number && strcmp(key, "global_batch") == 0)
             append_pair(
                 text, key,
-                MIN(round_up(small_size(key, n_devices, random), n_microbatches), value));
+                MIN(round_up(small_size(key, n_devices, random), n_microbatches * group),
+                    value));
         else if (number && small_size(key, n_devices, NULL) > 0)
             append_pair(
                 text, key,

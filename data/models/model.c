@@ -37,9 +37,10 @@ typedef struct {
 #define ENCODER                                                                   \
     SIZE("layers", 8), SIZE("hidden", 768), SIZE("heads", 12), SIZE("ffn", 3072), \
         DROPOUT(0.1)
-#define EXPERTS                            \
-    {"experts", 0, 0, 1e6, true, NULL, 0}, \
-        {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0}, SIZE("moe_every", 2)
+#define EXPERTS                                                                     \
+    {"experts", 0, 0, 1e6, true, NULL, 0},                                          \
+        {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0}, SIZE("moe_every", 2), \
+        SIZE("moe_group", 1)
 #define IMAGE SIZE("image", 32), SIZE("patch", 4), SIZE("classes", 10)
 #define TEXT  SIZE("seq", 128), SIZE("vocab", 33280)
 
@@ -65,31 +66,31 @@ static const ModelEntry entry[] = {
      0},
     {{"bert-moe", "Lepikhin et al. 2020 (GShard); HAP Table 1 (WikiText-2)"},
      model_bert_sgmoe,
-     model_transformer_check,
+     model_bert_moe_check,
      {BATCH(32), ENCODER, TEXT, EXPERTS},
      NULL,
      2},
     {{"bert-sgmoe", "Shazeer et al. 2017 (top-2 gating); HiDup Table 1 (WikiText-103)"},
      model_bert_sgmoe,
-     model_transformer_check,
+     model_bert_moe_check,
      {BATCH(32), ENCODER, TEXT, EXPERTS},
      NULL,
      1},
     {{"bert-switch", "Fedus et al. 2021 (top-1 gating); HiDup Table 1 (WikiText-103)"},
      model_bert_switch,
-     model_transformer_check,
+     model_bert_moe_check,
      {BATCH(32), ENCODER, TEXT, EXPERTS},
      NULL,
      1},
     {{"vit-sgmoe", "Shazeer et al. 2017 (top-2 gating); HiDup Table 1 (CIFAR-10)"},
      model_vit_sgmoe,
-     model_vit_check,
+     model_vit_moe_check,
      {BATCH(32), ENCODER, IMAGE, EXPERTS},
      NULL,
      2},
     {{"vit-switch", "Fedus et al. 2021 (top-1 gating); HiDup Table 1 (CIFAR-10)"},
      model_vit_switch,
-     model_vit_check,
+     model_vit_moe_check,
      {BATCH(32), ENCODER, IMAGE, EXPERTS},
      NULL,
      2},

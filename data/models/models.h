@@ -48,6 +48,8 @@ void model_synthetic_times(Graph *graph, const ModelParams *params);
 const char *model_vgg19_check(const ModelParams *params);
 const char *model_vit_check(const ModelParams *params);
 const char *model_transformer_check(const ModelParams *params);
+const char *model_vit_moe_check(const ModelParams *params);
+const char *model_bert_moe_check(const ModelParams *params);
 const char *model_synthetic_check(const ModelParams *params);
 const char *model_transgan_check(const ModelParams *params);
 

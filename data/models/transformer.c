@@ -83,16 +83,32 @@ TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
     return transformer_residual(layer, "ffn", x, y);
 }
 
-/* Slots an expert has for one sequence of `seq` tokens: top-2 routing sends two copies of each
- * (GShard Sec. 2.2). */
-static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t seq)
+/* Slots an expert has for one group of tokens: top-2 routing sends two copies of each (GShard Sec.
+ * 2.2). */
+static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t tokens)
 {
     const double copies = gate == OP_GATE_TOP2 ? 2 : 1;
-    double slots = model_param(params, "capacity_factor") * copies * seq /
+    double slots = model_param(params, "capacity_factor") * copies * tokens /
                    model_size(params, "experts");
     return (uint32_t)fmax(1, ceil(slots - 1e-9));
 }
 
+/* The tokens of `batch` sequences or groups as those of `groups`. */
+static TensorId regroup(const TransformerLayer *layer, const char *part, TensorId x,
+                        uint32_t groups)
+{
+    const Tensor in = *graph_tensor(layer->graph, x);
+    g_autofree char *name = named(layer, part);
+    g_autofree char *extents =
+        g_strdup_printf("b=%u,T=%u,D=%u", groups,
+                        (uint32_t)((uint64_t)in.dim[0] * in.dim[1] / groups), in.dim[2]);
+    return in.dim[0] == groups
+               ? x
+               : graph_op(layer->graph, OP_RESHAPE, name, (OpAttr){0}, 1, &x, extents);
+}
+
+/* Tokens are routed in groups of `moe_group` sequences, which share the experts' slots: GShard's
+ * groups (Sec. 2.2). DeepSpeed has one of all tokens of a GPU. */
 static TensorId mixture_of_experts(const TransformerLayer *layer,
                                    const ModelParams *params, OpKind gate_kind,
                                    TensorId x)
@@ -100,6 +116,8 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, ffn = layer->ffn;
     uint32_t experts = model_size(params, "experts");
+    const uint32_t batch = graph_tensor(graph, x)->dim[0];
+    x = regroup(layer, "moe.group", x, batch / model_size(params, "moe_group"));
     g_autofree char *gate = named(layer, "moe.gate");
     g_autofree char *routing = named(layer, "moe.routing");
     g_autofree char *dispatch = named(layer, "moe.dispatch");
@@ -122,8 +140,9 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
     y = model_unary(graph, OP_RELU, relu, y);
     w = graph_parameter(graph, down_weight, 3, (uint32_t[]){experts, ffn, hidden});
     y = graph_op(graph, OP_EXPERT, down, (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
-    return graph_op(graph, OP_MOE_COMBINE, combine, (OpAttr){0}, 2,
-                    (TensorId[]){y, weights}, NULL);
+    y = graph_op(graph, OP_MOE_COMBINE, combine, (OpAttr){0}, 2, (TensorId[]){y, weights},
+                 NULL);
+    return regroup(layer, "moe.ungroup", y, batch);
 }
 
 /* Encoder layers; with a gate every `moe_every`-th has experts in place of the feed-forward
@@ -252,6 +271,23 @@ const char *model_transformer_check(const ModelParams *params)
     return model_size(params, "hidden") % model_size(params, "heads")
                ? "heads must divide hidden"
                : NULL;
+}
+
+static bool groups_fit(const ModelParams *params)
+{
+    return model_size(params, "global_batch") % model_size(params, "moe_group") == 0;
+}
+
+static const char GROUPS[] = "moe_group must divide the batch of all GPUs";
+
+const char *model_bert_moe_check(const ModelParams *params)
+{
+    return groups_fit(params) ? model_transformer_check(params) : GROUPS;
+}
+
+const char *model_vit_moe_check(const ModelParams *params)
+{
+    return groups_fit(params) ? model_vit_check(params) : GROUPS;
 }
 
 const char *model_vit_check(const ModelParams *params)

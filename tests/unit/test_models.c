@@ -91,6 +91,32 @@ static void test_transgan_windows(void **state)
     assert_int_equal(x->units[0], 64); /* a sample's windows stay together */
 }
 
+/* DeepSpeed's routing: a GPU's 4 sequences of 8 tokens share 1.25 x 32 / 2 slots of each of 2
+ * experts, so that what one of them can get is of the same size, and finding its slot 4 times it. */
+static void test_routing_groups(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    static const char SPEC[] =
+        "bert-switch:layers=2,hidden=4,heads=2,ffn=6,vocab=5,seq=8,"
+        "experts=2,global_batch=8,moe_group=";
+    for (uint32_t size = 1; size <= 4; size *= 4) {
+        g_autofree char *spec = g_strdup_printf("%s%u", SPEC, size);
+        g_autoptr(Graph) graph = model_build(spec, 2, NULL, &error);
+        assert_no_error(error);
+        const Tensor *slots =
+            graph_tensor(graph, graph_find(graph, "layers.1.moe.dispatch"));
+        assert_int_equal(slots->dim[0], 8 / size);
+        assert_int_equal(slots->dim[2], 5 * size);
+        assert_int_equal(slots->units[0], 8 / size);
+        assert_int_equal(graph_tensor(graph, graph_find(graph, "layers.1.norm2"))->dim[0],
+                         8);
+    }
+    g_autofree char *odd = g_strdup_printf("%s3", SPEC);
+    assert_null(model_build(odd, 2, NULL, &error));
+    assert_non_null(strstr(error->message, "moe_group must divide the batch"));
+}
+
 static void test_weak_scaling(void **state)
 {
     (void)state;
@@ -156,10 +182,11 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_1),    cmocka_unit_test(test_hidup_table_1),
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_weak_scaling),
-        cmocka_unit_test(test_amp_models), cmocka_unit_test(test_transgan_windows),
-        cmocka_unit_test(test_units),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_table_1),          cmocka_unit_test(test_hidup_table_1),
+        cmocka_unit_test(test_layers),           cmocka_unit_test(test_routing_groups),
+        cmocka_unit_test(test_weak_scaling),     cmocka_unit_test(test_amp_models),
+        cmocka_unit_test(test_transgan_windows), cmocka_unit_test(test_units),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
