@@ -11,10 +11,12 @@ typedef struct {
     const ClusterView *view;
     const PlannerOptions *options;
     AmpOptions search;
+    uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
     Program *best; /* NULL: none yet */
     double best_s;
-    bool fits; /* whether `best` does */
+    bool fits;    /* whether `best` does */
+    bool is_last; /* whether `best` was tried last: it is in the plan */
 } Trials;
 
 static AmpOptions search_options(const PlannerOptions *options)
@@ -31,7 +33,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .mbs = amp->mbs};
 }
 
-static GArray *find_candidates(const Trials *t, AmpMethod method, GError **error)
+static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 {
     const char *file = t->options->amp.profile;
     g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
@@ -40,7 +42,8 @@ static GArray *find_candidates(const Trials *t, AmpMethod method, GError **error
     g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->view, error);
     g_autoptr(AmpModel) model =
         cluster ? synth_amp_model(t->graph, t->view, profile, error) : NULL;
-    return model ? synth_amp_search(model, cluster, &t->search, method, error) : NULL;
+    return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
+                 : NULL;
 }
 
 /* Equal shares: every device of a replica, and every replica, has as much. */
@@ -61,6 +64,7 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     const bool better =
         !t->best || (t->plan->feasible && !t->fits) ||
         (t->plan->feasible == t->fits && t->plan->iteration_time_s < t->best_s);
+    t->is_last = better;
     if (better) {
         program_free(t->best);
         t->best = g_steal_pointer(&program);
@@ -74,10 +78,15 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
     const AmpPlanOptions *amp = &t->options->amp;
-    if (amp->rank > candidates->len)
+    if (amp->rank > t->n_most)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'rank': expected one of %u candidates, got %u",
-                           candidates->len, amp->rank);
+                           "option 'rank': expected one of %u strategies, got %u",
+                           t->n_most, amp->rank);
+    if (amp->rank > candidates->len)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "option 'rank': of %u strategies %u are proposed and fit "
+                           "the memory, got %u",
+                           t->n_most, candidates->len, amp->rank);
     if (amp->rank)
         return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
                              error);
@@ -98,8 +107,8 @@ static bool make(AmpMethod method, const Graph *graph, const ClusterView *view,
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    const bool done =
-        candidates && run_trials(&t, candidates, error) && put_program(&t, t.best, error);
+    const bool done = candidates && run_trials(&t, candidates, error) &&
+                      (t.is_last || put_program(&t, t.best, error));
     program_free(t.best);
     return done;
 }

@@ -175,9 +175,11 @@ typedef enum {
 } AmpMethod;
 
 /* AmpCandidates that fit, cheapest first (random ones as they are drawn); free with g_array_unref.
- * KILTER_ERROR_INPUT as synth_amp_check for degrees that the options fix; KILTER_ERROR_INFEASIBLE
- * if no strategy fits. */
+ * *n_most (NULL: not asked for) gets how many there could be at most, whatever the memory is: one a
+ * choice of degrees and micro-batch size, or all that are to be drawn. KILTER_ERROR_INPUT as
+ * synth_amp_check for degrees that the options fix; KILTER_ERROR_INFEASIBLE if no strategy fits. */
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
-                         const AmpOptions *options, AmpMethod method, GError **error);
+                         const AmpOptions *options, AmpMethod method, uint32_t *n_most,
+                         GError **error);
 
 #endif

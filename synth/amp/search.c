@@ -252,13 +252,16 @@ static int by_cost(gconstpointer a, gconstpointer b)
 }
 
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
-                         const AmpOptions *options, AmpMethod method, GError **error)
+                         const AmpOptions *options, AmpMethod method, uint32_t *n_most,
+                         GError **error)
 {
     g_autoptr(GArray) choices = g_array_new(FALSE, FALSE, sizeof(AmpChoice)),
                       candidates = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
     const AmpSearch search = {model, cluster, options, choices};
     g_array_set_clear_func(candidates, clear_candidate);
     add_choices(&search);
+    if (n_most)
+        *n_most = method == AMP_RANDOM ? MAX(options->draws, 1) : choices->len;
     if (choices->len == 0) {
         explain_none(&search, error);
         return NULL;

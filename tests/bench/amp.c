@@ -16,8 +16,8 @@ static void run(void *data)
 {
     Job *job = data;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) found =
-        synth_amp_search(job->model, job->cluster, &job->options, job->method, &error);
+    g_autoptr(GArray) found = synth_amp_search(job->model, job->cluster, &job->options,
+                                               job->method, NULL, &error);
     if (!found)
         g_error("%s", error->message);
     job->found = found->len;

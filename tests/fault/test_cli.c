@@ -184,6 +184,10 @@ static void test_plan_that_cannot_fit(void **state)
     program_refuses(box, plan, 3, "device ");
     program_refuses(box, "plan " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
                     "no plan fits, proved");
+    program_refuses(box,
+                    "plan transgan amp-het-model --granularity gpu --planner megatron "
+                    "--set rank=20",
+                    3, "fit the memory, got 20");
     program_refuses(box, simulate, 3, "bytes");
 }
 

@@ -183,7 +183,7 @@ static void test_published_predictions(void **state)
         setup->cluster = load_cluster(EXPERIMENTS[i].cluster);
         setup->model = read_model(&EXPERIMENTS[i], profile, setup->index);
         check.found = synth_amp_search(setup->model, setup->cluster, &check.options,
-                                       AMP_SEARCH, &error);
+                                       AMP_SEARCH, NULL, &error);
         assert_no_error(error);
         test_rows(terms, check_row, &check);
         assert_int_equal(check.rows, check.found->len);

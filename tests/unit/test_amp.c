@@ -39,7 +39,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_free)
 static GArray *search(const Setup *s, const AmpOptions *options, AmpMethod method)
 {
     GError *error = NULL;
-    GArray *found = synth_amp_search(s->model, s->devices, options, method, &error);
+    GArray *found = synth_amp_search(s->model, s->devices, options, method, NULL, &error);
     assert_no_error(error);
     for (guint i = 1; i < found->len && method != AMP_RANDOM; i++)
         assert_at_most(g_array_index(found, AmpCandidate, i - 1).cost.total_s,
@@ -144,7 +144,7 @@ static void test_memory(void **state)
     for (uint32_t d = 0; d < s.devices->n_devices; d++)
         s.devices->memory[d] = 1e6;
     GError *error = NULL;
-    assert_null(synth_amp_search(s.model, s.devices, &options, AMP_SEARCH, &error));
+    assert_null(synth_amp_search(s.model, s.devices, &options, AMP_SEARCH, NULL, &error));
     assert_error(error, KILTER_ERROR_INFEASIBLE, "fits the memory");
     g_error_free(error);
 }
@@ -152,7 +152,8 @@ static void test_memory(void **state)
 static void refused(const Setup *s, AmpOptions options, const char *message)
 {
     g_autoptr(GError) error = NULL;
-    assert_null(synth_amp_search(s->model, s->devices, &options, AMP_SEARCH, &error));
+    assert_null(
+        synth_amp_search(s->model, s->devices, &options, AMP_SEARCH, NULL, &error));
     assert_error(error, KILTER_ERROR_INPUT, message);
 }
 
