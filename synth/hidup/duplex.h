@@ -43,8 +43,10 @@ typedef const DuplexConversion DuplexConversions[FORM_MAX][FORM_MAX];
 
 /* How the time of the two microbatches is put together. */
 typedef enum {
-    DUPLEX_OVERLAPPED,  /* Eq. 5 forward and backward */
-    DUPLEX_SERIAL_BACK, /* Eq. 5 forward; the backward computes and communicates in turn, as in HiDup's artifact */
+    DUPLEX_OVERLAPPED, /* Eq. 5 forward and backward */
+    /* Eq. 5 forward; the backward computes and communicates in turn. HiDup's artifact counts so, less
+     * what the second microbatch computes backward in the last stage. */
+    DUPLEX_SERIAL_BACK,
 } DuplexCost;
 
 typedef struct {

@@ -46,8 +46,7 @@ int main(void)
     g_autofree char *file =
         g_build_filename(shared ? shared : KILTER_HOME "/../shared",
                          "reference/hidup/graphs/g_Rmoe_4_24_exp.txt", NULL);
-    const ArtifactProfile profile = {7429968322 / 2.,  7537901123 / 2., 4421821530 / 2.,
-                                     25451035500 / 2., 4139214925014,   4};
+    const ArtifactProfile profile = artifact_nvlink(4139214925014);
     g_autoptr(Artifact) artifact = artifact_read(file, &profile);
     if (artifact)
         bench_run("published graph, 24 layers", run_artifact, artifact);

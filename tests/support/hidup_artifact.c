@@ -16,6 +16,17 @@ struct Artifact {
     GArray *work;     /* double, of each node of the file */
 };
 
+ArtifactProfile artifact_nvlink(double rate)
+{
+    return (ArtifactProfile){.all_gather = 7586351942,
+                             .reduce_scatter = 7900003407,
+                             .all_reduce = 4681009156,
+                             .all_to_all = 21875592969,
+                             .latency_s = 1e-4,
+                             .rate = rate,
+                             .n_devices = 4};
+}
+
 static Form read_form(const char *text)
 {
     if (g_str_has_prefix(text, "gather_"))
@@ -29,8 +40,10 @@ static Form read_form(const char *text)
 static DuplexConversion convert(const ArtifactProfile *p, double bytes, Form from,
                                 Form to)
 {
-    const double gather = bytes / p->all_gather, scatter = bytes / p->reduce_scatter,
-                 reduce = bytes / p->all_reduce, exchange = bytes / p->all_to_all;
+    const double gather = p->latency_s + bytes / p->all_gather,
+                 scatter = p->latency_s + bytes / p->reduce_scatter,
+                 reduce = p->latency_s + bytes / p->all_reduce,
+                 exchange = p->latency_s + bytes / p->all_to_all;
     const bool cut = form_is_gather(from), cuts = form_is_gather(to);
     if (cut && cuts)
         return (DuplexConversion){true, true, exchange, exchange};
@@ -43,9 +56,15 @@ static DuplexConversion convert(const ArtifactProfile *p, double bytes, Form fro
     return (DuplexConversion){.can = from == FORM_IDENTITY && cuts};
 }
 
+/* Of a replicated parameter's gradient. */
+static double sync_s(const ArtifactProfile *p, double bytes)
+{
+    return convert(p, bytes, FORM_REDUCE, FORM_IDENTITY).forward_s;
+}
+
 static double forward_s(const Artifact *a, double work, bool divided)
 {
-    return work / 2 / a->profile.rate / (divided ? a->profile.n_devices : 1);
+    return work / a->profile.rate / (divided ? a->profile.n_devices : 1);
 }
 
 /* --- the graph --- */
@@ -101,7 +120,7 @@ static void add_choices(const Artifact *a, DuplexNode *node, const Line *line,
                     convert(&a->profile, whole[w], form_gather(0), FORM_IDENTITY);
                 one.gather_s[m] += cut >> w & 1u ? gather.forward_s : 0;
                 one.sync_s[m] +=
-                    cut >> w & 1u ? gather.back_s : whole[w] / a->profile.all_reduce;
+                    cut >> w & 1u ? gather.back_s : sync_s(&a->profile, whole[w]);
             }
         duplex_add_choice(node, 1, &one);
     }
@@ -143,8 +162,7 @@ static void add_conversions(Artifact *a)
         for (Form from = 0; from < FORM_MAX; from++)
             for (Form to = 0; to < FORM_MAX; to++)
                 if (from != to)
-                    conversion[from][to] =
-                        convert(&a->profile, a->bytes[t] / 2, from, to);
+                    conversion[from][to] = convert(&a->profile, a->bytes[t], from, to);
         p->conversion[a->number[t]] = (DuplexConversions *)(void *)conversion;
     }
 }
@@ -236,20 +254,39 @@ static char *lower_form(const char *text)
 }
 
 typedef struct {
-    double forward_comm_s, forward_s, back_comm_s, back_s;
+    double forward_comm_s, back_comm_s, forward_s;
 } Stage;
+
+static Stage *open_stage(GArray *stages)
+{
+    g_array_set_size(stages, stages->len + 1);
+    return &g_array_index(stages, Stage, stages->len - 1);
+}
+
+static ArtifactCost cost_of(const Artifact *a, const GArray *stages)
+{
+    double s = 0, before_s = 0;
+    for (uint32_t i = 0; i < stages->len; i++) {
+        const Stage *at = &g_array_index(stages, Stage, i);
+        const double c = at->forward_s, f = at->forward_comm_s, b = at->back_comm_s;
+        s += fmax(before_s, f) + fmax(c, f);
+        s += a->problem.cost == DUPLEX_SERIAL_BACK
+                 ? 2 * before_s + b + 2 * c + b
+                 : fmax(2 * before_s, b) + fmax(2 * c, b);
+        before_s = c;
+    }
+    return (ArtifactCost){s + before_s, 2 * before_s};
+}
 
 static void add_communication(const Artifact *a, Stage *stage, char **word)
 {
     const uint32_t tensor = (uint32_t)atoi(word[1]);
     g_autofree char *from = lower_form(word[6]), *to = lower_form(word[8]);
-    const bool parameter = a->source[tensor] == SOURCE_PARAMETER;
-    const double bytes = a->bytes[tensor] / (parameter ? 1 : 2);
     DuplexConversion one = {0};
     if (strcmp(from, "replicate") == 0)
-        one.back_s = bytes / a->profile.all_reduce;
+        one.back_s = sync_s(&a->profile, a->bytes[tensor]);
     else if (a->source[tensor] != SOURCE_DATA)
-        one = convert(&a->profile, bytes, read_form(from), read_form(to));
+        one = convert(&a->profile, a->bytes[tensor], read_form(from), read_form(to));
     stage->forward_comm_s += one.forward_s;
     stage->back_comm_s += one.back_s;
 }
@@ -257,59 +294,31 @@ static void add_communication(const Artifact *a, Stage *stage, char **word)
 static void add_computation(const Artifact *a, Stage *stage, char *row)
 {
     const uint32_t node = (uint32_t)atoi(row + strlen("Node "));
-    char *end = strstr(row, "->");
-    if (end)
-        *end = 0;
     const bool divided = strstr(row, "Gather(") != NULL;
-    const double s = forward_s(a, g_array_index(a->work, double, node), divided);
-    stage->forward_s += s;
-    stage->back_s += 2 * s;
+    stage->forward_s += forward_s(a, g_array_index(a->work, double, node), divided);
 }
 
-static double strategy_time(const Artifact *a, const GArray *stages)
-{
-    const uint32_t n = stages->len;
-    g_autofree SimDuplexStage *stage = g_new0(SimDuplexStage, 2 * n + 1);
-    double serial_s = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const Stage *s = &g_array_index(stages, Stage, i);
-        stage[i] = (SimDuplexStage){{s->forward_comm_s, s->forward_comm_s},
-                                    {s->forward_s, s->forward_s}};
-        serial_s += 2 * (s->back_comm_s + s->back_s);
-    }
-    if (a->problem.cost == DUPLEX_SERIAL_BACK)
-        return sim_duplex_time(n, stage) + serial_s;
-    for (uint32_t i = n; i-- > 0;) {
-        const Stage *s = &g_array_index(stages, Stage, i);
-        SimDuplexStage *turn = &stage[2 * n - 2 - i];
-        for (uint32_t m = 0; m < 2; m++) {
-            turn[0].comp_s[m] += s->back_s;
-            turn[1].comm_s[m] = s->back_comm_s;
-        }
-    }
-    return sim_duplex_time(2 * n, stage);
-}
-
-double artifact_strategy_s(const Artifact *a, const char *file)
+bool artifact_strategy(const Artifact *a, const char *file, ArtifactCost *cost)
 {
     g_autofree char *text = NULL;
     if (!g_file_get_contents(file, &text, NULL, NULL))
-        return NAN;
+        return false;
     g_auto(GStrv) row = g_strsplit(text, "\n", -1);
     g_autoptr(GArray) stages = g_array_new(FALSE, TRUE, sizeof(Stage));
+    Stage *stage = NULL;
     for (uint32_t i = 0; row[i]; i++) {
         if (g_str_has_prefix(row[i], "===")) {
-            g_array_set_size(stages, stages->len + 1);
+            stage = open_stage(stages);
             continue;
         }
-        if (stages->len == 0)
-            return NAN;
-        Stage *stage = &g_array_index(stages, Stage, stages->len - 1);
+        if (!stage)
+            return false;
         g_auto(GStrv) word = g_strsplit(row[i], " ", -1);
-        if (strcmp(word[0] ? word[0] : "", "Tensor") == 0 && g_strv_length(word) == 9)
+        if (g_str_has_prefix(row[i], "Tensor ") && g_strv_length(word) == 9)
             add_communication(a, stage, word);
         else if (g_str_has_prefix(row[i], "Node "))
             add_computation(a, stage, row[i]);
     }
-    return strategy_time(a, stages);
+    *cost = cost_of(a, stages);
+    return true;
 }

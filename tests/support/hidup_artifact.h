@@ -1,11 +1,20 @@
 /* Graphs and strategies that HiDup's published searcher read and wrote (../shared/reference/hidup),
- * for tests and benches.
+ * and its costs, for tests and benches.
  *
  * A graph names nodes with their signatures: forms of inputs and outputs. Nodes that compute become
  * the chain; what they read besides is data, free in any form, or parameters, each of which rests
- * replicated or cut. As in the artifact both microbatches gather and synchronize parameters.
- * Prices: the forward's work is in the file, the backward has twice that; a microbatch is half the
- * batch; a collective takes its bytes divided by its bandwidth. */
+ * replicated or cut. Both microbatches gather and synchronize parameters.
+ *
+ * Prices, those of the artifact: each microbatch counts as the whole batch; a collective takes a
+ * latency and its bytes divided by its bandwidth; the forward's work is in the file, the backward
+ * has twice that. Its stages open where a tensor changes its form, be it for nothing. With
+ * communication f forward and b backward and forward computation c its cost sums over stages
+ *
+ *     max(c_(i-1), f_i) + max(c_i, f_i) +
+ *         by its code:  2 c_(i-1) + b_i + 2 c_i + b_i
+ *         by Eq. 5:     max(2 c_(i-1), b_i) + max(2 c_i, b_i)
+ *
+ * and adds c of the last stage, but not what the second microbatch computes backward there. */
 #ifndef KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 #define KILTER_TESTS_SUPPORT_HIDUP_ARTIFACT_H
 
@@ -15,9 +24,12 @@ typedef struct Artifact Artifact;
 
 /* Bytes a second of each collective, and work a second of a device. */
 typedef struct {
-    double all_gather, reduce_scatter, all_reduce, all_to_all, rate;
+    double all_gather, reduce_scatter, all_reduce, all_to_all, latency_s, rate;
     uint32_t n_devices;
 } ArtifactProfile;
+
+/* With which it wrote its results: "NVLink (g11)" in its exp/config.py. */
+ArtifactProfile artifact_nvlink(double rate);
 
 /* NULL if the file is not one. */
 Artifact *artifact_read(const char *file, const ArtifactProfile *profile);
@@ -27,7 +39,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Artifact, artifact_free)
 const DuplexProblem *artifact_problem(const Artifact *artifact);
 void artifact_set_cost(Artifact *artifact, DuplexCost cost);
 
-/* Time of a published strategy under the artifact's cost; NAN if the file is not one of the graph. */
-double artifact_strategy_s(const Artifact *artifact, const char *file);
+/* Seconds: the artifact's cost, and what it leaves out. */
+typedef struct {
+    double cost_s, left_out_s;
+} ArtifactCost;
+
+/* Of a strategy that it published, DUPLEX_SERIAL_BACK by its code, else by Eq. 5; false if the file
+ * is not one of the graph. */
+bool artifact_strategy(const Artifact *artifact, const char *file, ArtifactCost *cost);
 
 #endif
