@@ -30,6 +30,7 @@
 #include "data/store/store.h"
 #include "data/text/csv.h"
 #include "data/text/error.h"
+#include "data/text/options.h"
 #include "data/text/path.h"
 #include "data/text/units.h"
 #include "data/text/yaml.h"

@@ -49,10 +49,9 @@ static void add_type(GString *out, const DeviceType *type)
     g_autofree char *rate = units_exact(type->rate, QUANTITY_RATE);
     g_autofree char *memory = units_exact((double)type->memory_bytes, QUANTITY_BYTES);
     g_string_append_printf(out, "    rate: %s\n    memory: %s\n", rate, memory);
-    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    g_autofree char *slowdown = number_exact(type->slowdown);
     if (type->slowdown > 1)
-        g_string_append_printf(out, "    slowdown: %s\n",
-                               g_ascii_dtostr(number, sizeof number, type->slowdown));
+        g_string_append_printf(out, "    slowdown: %s\n", slowdown);
     if (type->launch_s > 0) {
         g_autofree char *launch = units_exact(type->launch_s, QUANTITY_TIME);
         g_string_append_printf(out, "    launch: %s\n", launch);

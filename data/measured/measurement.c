@@ -5,6 +5,7 @@
 #include "data/measured/nccl_tests.h"
 #include "data/text/csv.h"
 #include "data/text/error.h"
+#include "data/text/units.h"
 
 static void clear(void *measurement)
 {
@@ -129,13 +130,7 @@ bool measurements_read(const char *file, GArray *list, GError **error)
 
 static void add_number(GString *out, double value)
 {
-    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    for (int digits = 6; digits <= 17; digits++) {
-        g_snprintf(format, sizeof format, "%%.%dg", digits);
-        g_ascii_formatd(text, sizeof text, format, value);
-        if (g_ascii_strtod(text, NULL) == value)
-            break;
-    }
+    g_autofree char *text = number_exact(value);
     g_string_append_printf(out, ",%s", text);
 }
 

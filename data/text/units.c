@@ -139,6 +139,18 @@ char *units_format(double value, Quantity quantity)
     return g_strdup_printf("%.*f %s", digits, shown, *name);
 }
 
+char *number_exact(double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+    for (int digits = 6; digits <= 17; digits++) {
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof text, format, value);
+        if (g_ascii_strtod(text, NULL) == value)
+            break;
+    }
+    return g_strdup(text);
+}
+
 /* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact. */
 static char *exact_in(double value, const Unit *unit, Quantity quantity)
 {

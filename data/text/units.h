@@ -23,4 +23,7 @@ char *units_format(double value, Quantity quantity);
  * Caller frees. */
 char *units_exact(double value, Quantity quantity);
 
+/* The number without a unit, as g_ascii_strtod reads it again, to the bit. Caller frees. */
+char *number_exact(double value);
+
 #endif

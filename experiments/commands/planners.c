@@ -30,10 +30,10 @@ bool cmd_planners(int argc, char **argv, GError **error)
         return true;
     }
     json_decref(list);
-    g_auto(GStrv) pairs = planner_options_list(&options.planner);
-    for (char **pair = pairs; !options.quiet && pair[0] && pair[1]; pair += 2)
-        printf("%s%s=%s%s", pair == pairs ? "options: " : "", pair[0], pair[1],
-               pair[2] ? ", " : "\n");
+    g_autoptr(GString) help = g_string_new("");
+    planner_options_help(help);
+    if (!options.quiet)
+        printf("\nOptions (--set KEY=VALUE) and their defaults:%s\n\n", help->str);
     for (uint32_t i = 0; !options.quiet && i < amp_option_count(); i++) {
         g_autofree char *text = amp_option_text(i);
         printf("%s%s\n", i == 0 ? "of pipelines: " : "              ", text);

@@ -136,7 +136,7 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
     bool plans = own->planner || own->granularity || options->pin || options->pins;
     for (char **pair = options->set; pair && *pair; pair++) {
         g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
-        plans = plans || !sim_options_has(key);
+        plans = plans || !options_find(&sim_option_table, key);
     }
     return !plans ||
            kilter_fail(error, KILTER_ERROR_INPUT,
@@ -187,11 +187,7 @@ static char *summary(void)
     GString *text =
         g_string_new("Simulates one iteration of a plan, read from a file or made on the "
                      "spot.\n\nOptions of the flow fidelity (--set KEY=VALUE):");
-    for (uint32_t i = 0; i < sim_option_count(); i++) {
-        const SimOptionInfo *info = sim_option_info(i);
-        g_string_append_printf(text, "\n  %-14s%-11s%s", info->key,
-                               *info->value ? info->value : "-", info->help);
-    }
+    options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
 }
 

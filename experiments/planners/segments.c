@@ -17,7 +17,7 @@ static bool check_entry(const char *entry, GError **error)
     uint64_t number;
     return (equals && equals > entry && is_count(equals + 1, G_MAXUINT16 - 1, &number)) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
-                       "option 'segments': expected OP=NUMBER with an op's name or a "
+                       "expected OP=NUMBER with an op's name or a "
                        "pattern and a number from 0 to %d, got '%s'",
                        G_MAXUINT16 - 1, entry);
 }
@@ -52,7 +52,7 @@ bool segments_parse(const char *text, const char **segments, GError **error)
     }
     if (!strchr(text, '=') && !g_file_get_contents(text, &content, NULL, NULL))
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'segments': expected none, layers, ops, metis:K, "
+                           "expected none, layers, ops, metis:K, "
                            "OP=NUMBER or a file of such lines, got '%s'",
                            text);
     g_autofree char *entries = canonical(content ? content : text, error);

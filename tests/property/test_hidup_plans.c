@@ -227,7 +227,7 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "expected planner hidup");
     g_clear_error(&error);
     assert_false(planner_options_set(&options, "communication", "-2", &error));
-    assert_error(error, KILTER_ERROR_INPUT, "a part from -1");
+    assert_error(error, KILTER_ERROR_INPUT, "a number from -1 to 100");
     close_place(&place);
 }
 

@@ -82,6 +82,34 @@ static void test_options_of_a_planner(void **state)
     assert_string_equal(experiment_at(experiment, 1)->planner->name, "hap");
 }
 
+/* The enumerators stand in the order of the words. */
+static void test_choices(void **state)
+{
+    (void)state;
+    PlannerOptions options;
+    planner_options_init(&options);
+    const struct {
+        const char *option;
+        const uint32_t *member;
+        uint32_t value;
+    } CASE[] = {{"ratios=own", &options.ratios, RATIOS_OWN},
+                {"ratios=even", &options.ratios, RATIOS_EVEN},
+                {"ratios=proportional", &options.ratios, RATIOS_PROPORTIONAL},
+                {"ratios=best", &options.ratios, RATIOS_BEST},
+                {"collectives=both", &options.collectives, EXCHANGES_BOTH},
+                {"collectives=padded", &options.collectives, EXCHANGES_PADDED},
+                {"collectives=grouped", &options.collectives, EXCHANGES_GROUPED},
+                {"search=reference", &options.search, SEARCH_REFERENCE},
+                {"duplex=own", &options.duplex, DUPLEX_OWN},
+                {"duplex=off", &options.duplex, DUPLEX_OFF},
+                {"duplex=on", &options.duplex, DUPLEX_ON},
+                {"backward=serial", &options.backward, BACKWARD_SERIAL}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        assert_true(option_assign(&options, CASE[i].option, NULL));
+        assert_int_equal(*CASE[i].member, CASE[i].value);
+    }
+}
+
 static Plan *plan_with(const char *planner, const char *option, const char *second)
 {
     g_autoptr(Cluster) cluster = cluster_load("hap-8", NULL);
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_grid_is_the_product),
         cmocka_unit_test(test_defaults_and_changes),
         cmocka_unit_test(test_options_of_a_planner),
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_pinned_plans),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_claims),

@@ -1,0 +1,77 @@
+/* What planners may be told: `--set key=value` and the `set:` of an experiment file. */
+#ifndef KILTER_EXPERIMENTS_PLANNER_OPTIONS_H
+#define KILTER_EXPERIMENTS_PLANNER_OPTIONS_H
+
+#include "data/data.h"
+#include "experiments/planners/amp_options.h"
+#include "sim/sim.h"
+#include "synth/synth.h"
+
+/* Of planning; all of them are part of every configuration.
+ *    type    member            key            default     help */
+#define PLANNER_OPTION_TABLE(X)                                                            \
+    X(CHOICE, ratios, "ratios", "own",                                                     \
+      "own|even|proportional|best: the planner's, by number of GPUs, by speed, or what "   \
+      "is best for its program (hap, hidup: together with it)")                            \
+    X(CHOICE, collectives, "collectives", "both",                                          \
+      "both|padded|grouped: how uneven shards are gathered and reduce-scattered")          \
+    X(CHOICE, search, "search", "exact",                                                   \
+      "exact|reference: of hap; reference: HAP's own (Fig. 10), without memory and "       \
+      "baselines")                                                                         \
+    X(BYTES, bucket_bytes, "bucket", "0",                                                  \
+      "up to which size gradients are all-reduced together; 0: one by one")                \
+    X(COUNT(0, 100000000), beam, "beam", "500", "of hap's search; 0: none, it is exact")   \
+    X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                       \
+      "of search and ratios in turn (hap, hidup)")                                         \
+    X(NUMBER(0, 1), certify, "certify", "0",                                               \
+      "gap to a lower bound that is good enough; 0: take the bound that is had at once")   \
+    X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                       \
+      "seconds for search and certificate together; 0: as many as it takes")
+
+/* Of some planners; part of a configuration where they are not at their defaults. */
+#define SPECIAL_OPTION_TABLE(X)                                                            \
+    X(CHOICE, duplex, "duplex", "own",                                                     \
+      "own|off|on: whether two microbatches take turns; own: in hidup's plans")            \
+    X(CHOICE, backward, "backward", "overlapped",                                          \
+      "overlapped|serial: what hidup's search believes of it; serial: as its artifact")    \
+    X(NUMBER(0, 1), noise, "noise", "0",                                                   \
+      "part by which hidup's estimates are off, at random by the seed")                    \
+    X(NUMBER(-1, 100), communication, "communication", "0",                                \
+      "part by which hidup believes communication longer; -1: free")                       \
+    X(PARSED(read_pins), pins, "pin", "",                                                  \
+      "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
+    X(PARSED(segments_parse), segments, "segments", "none",                                \
+      "of hap: none, layers, ops, metis:K or FILE: ops that may have their own ratios")
+
+enum { RATIOS_OWN, RATIOS_EVEN, RATIOS_PROPORTIONAL, RATIOS_BEST };
+enum { EXCHANGES_BOTH, EXCHANGES_PADDED, EXCHANGES_GROUPED }; /* HAP Sec. 2.5.1 */
+enum { SEARCH_EXACT, SEARCH_REFERENCE };
+enum { DUPLEX_OWN, DUPLEX_OFF, DUPLEX_ON }; /* HiDup Sec. 3 */
+enum { BACKWARD_OVERLAPPED, BACKWARD_SERIAL }; /* overlapped: HiDup Eq. 5 */
+
+typedef struct {
+    PLANNER_OPTION_TABLE(OPTION_MEMBER)
+    SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
+    uint64_t seed;
+    AmpPlanOptions amp; /* of the planners of pipelines */
+    SimOptions sim;     /* of the simulation of the plan; plans do not depend on it */
+    /* Set by planner_plan(): when the budget ends (g_get_monotonic_time; 0: never), the pins for
+     * its graph, and the programs that keep them. */
+    gint64 deadline_us;
+    const SynthPins *held;
+    SynthSpace *space;
+} PlannerOptions;
+
+void planner_options_init(PlannerOptions *options);
+/* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
+bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
+                         GError **error);
+
+/* The options as `key`, `value` pairs for the effective configuration. Free with g_strfreev. */
+char **planner_options_list(const PlannerOptions *options);
+
+/* Appends a line an option: key, default, help; those of pipelines and of the simulation are not
+ * among them. */
+void planner_options_help(GString *text);
+
+#endif
