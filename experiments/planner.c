@@ -79,15 +79,6 @@ static SynthPins *pins_for(const PlannerOptions *options, const Graph *graph,
     return synth_pins_new(graph, options->pins ? options->pins : "", error);
 }
 
-/* Whether an option of pipelines is not at its default. */
-static bool asks_for_pipelines(const PlannerOptions *options)
-{
-    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
-    amp_options_list(&options->amp, list);
-    g_auto(GStrv) pairs = g_strv_builder_end(list);
-    return *pairs != NULL;
-}
-
 /* Options that cannot be had together, or not of this planner. */
 static bool check_options(const Planner *method, const PlannerOptions *options,
                           GError **error)
@@ -121,7 +112,7 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
         {method->single &&
              (options->ratios == RATIOS_PROPORTIONAL || options->ratios == RATIOS_BEST),
          "ratios", "own or even, which is the same for the planners of pipelines"},
-        {!method->single && asks_for_pipelines(options),
+        {!method->single && planner_options_of_pipelines(options),
          "pp, dp, tmp, mbs, schedule, ...",
          "one of the planners amp, amp-sa, megatron, amp-random"},
     };

@@ -29,35 +29,35 @@ static bool read_pins_file(const char *file, const char **kept, GError **error)
     return false;
 }
 
-static const Option planner_row[] = {
 #define X(...) OPTION_ROW(PlannerOptions, __VA_ARGS__)
-    PLANNER_OPTION_TABLE(X)};
-static const Option special_row[] = {SPECIAL_OPTION_TABLE(X)
+static const Option planner_row[] = {PLANNER_OPTION_TABLE(X)};
+static const Option special_row[] = {SPECIAL_OPTION_TABLE(X)};
 #undef X
-};
+#define X(...) OPTION_ROW(AmpPlanOptions, __VA_ARGS__)
+static const Option amp_row[] = {AMP_OPTION_TABLE(X)};
+#undef X
 
 static const OptionTable planner_table = {planner_row, G_N_ELEMENTS(planner_row)};
 static const OptionTable special_table = {special_row, G_N_ELEMENTS(special_row)};
+static const OptionTable amp_table = {amp_row, G_N_ELEMENTS(amp_row)};
+
+/* The tables, and where in PlannerOptions each has its struct. */
+static const struct {
+    const OptionTable *table;
+    size_t offset;
+    bool listed; /* also where they are at their defaults */
+} part[] = {{&planner_table, 0, true},
+            {&special_table, 0, false},
+            {&amp_table, offsetof(PlannerOptions, amp), false},
+            {&sim_option_table, offsetof(PlannerOptions, sim), false}};
 
 void planner_options_init(PlannerOptions *options)
 {
     *options = (PlannerOptions){.seed = 1};
     options_init(&planner_table, options);
     options_init(&special_table, options);
-    amp_options_init(&options->amp);
+    options_init(&amp_table, &options->amp);
     sim_options_init(&options->sim);
-}
-
-static bool refuse_key(const char *key, GError **error)
-{
-    g_autoptr(GString) known = g_string_new("pins");
-    options_keys(&planner_table, known);
-    options_keys(&special_table, known);
-    for (uint32_t i = 0; i < amp_option_count(); i++)
-        g_string_append_printf(known, ", %s", amp_option_key(i));
-    options_keys(&sim_option_table, known);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown option '%s', expected one of %s", key, known->str);
 }
 
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
@@ -65,45 +65,47 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 {
     if (strcmp(key, "pins") == 0)
         return read_pins_file(value, &options->pins, error);
-    if (amp_options_has(key))
-        return amp_options_set(&options->amp, key, value, error);
-    const struct {
-        const OptionTable *table;
-        void *options;
-    } part[] = {{&planner_table, options},
-                {&special_table, options},
-                {&sim_option_table, &options->sim}};
+    g_autoptr(GString) known = g_string_new("pins");
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const Option *option = options_find(part[i].table, key);
         if (option)
-            return option_set(option, part[i].options, value, error);
+            return option_set(option, (char *)options + part[i].offset, value, error);
+        options_keys(part[i].table, known);
     }
-    return refuse_key(key, error);
-}
-
-static void add_pairs(const OptionTable *table, const void *options, bool all,
-                      GStrvBuilder *list)
-{
-    for (uint32_t i = 0; i < table->n; i++) {
-        const Option *option = &table->row[i];
-        g_autofree char *value = option_get(option, options);
-        if (all || !option_is_default(option, options))
-            g_strv_builder_add_many(list, option->key, value, NULL);
-    }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "unknown option '%s', expected one of %s", key, known->str);
 }
 
 char **planner_options_list(const PlannerOptions *options)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
-    add_pairs(&planner_table, options, true, list);
-    add_pairs(&special_table, options, false, list);
-    amp_options_list(&options->amp, list);
-    add_pairs(&sim_option_table, &options->sim, false, list);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const void *own = (const char *)options + part[i].offset;
+        for (uint32_t j = 0; j < part[i].table->n; j++) {
+            const Option *option = &part[i].table->row[j];
+            g_autofree char *value = option_get(option, own);
+            if (part[i].listed || !option_is_default(option, own))
+                g_strv_builder_add_many(list, option->key, value, NULL);
+        }
+    }
     return g_strv_builder_end(list);
 }
 
-void planner_options_help(GString *text)
+bool planner_options_of_pipelines(const PlannerOptions *options)
 {
+    for (uint32_t i = 0; i < amp_table.n; i++)
+        if (!option_is_default(&amp_table.row[i], &options->amp))
+            return true;
+    return false;
+}
+
+char *planner_options_help(void)
+{
+    GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
     options_help(&planner_table, text);
     options_help(&special_table, text);
+    g_string_append(text, "\n\nOf the planners of pipelines:");
+    options_help(&amp_table, text);
+    g_string_append(text, "\n\nOf the simulation: see kilter simulate --help");
+    return g_string_free(text, FALSE);
 }

@@ -3,7 +3,6 @@
 #define KILTER_EXPERIMENTS_PLANNER_OPTIONS_H
 
 #include "data/data.h"
-#include "experiments/planners/amp_options.h"
 #include "sim/sim.h"
 #include "synth/synth.h"
 
@@ -31,9 +30,9 @@
 /* Of some planners; part of a configuration where they are not at their defaults. */
 #define SPECIAL_OPTION_TABLE(X)                                                            \
     X(CHOICE, duplex, "duplex", "own",                                                     \
-      "own|off|on: whether two microbatches take turns; own: in hidup's plans")            \
+      "own|off|on: whether two microbatches take turns; own: in hidup's plans only")       \
     X(CHOICE, backward, "backward", "overlapped",                                          \
-      "overlapped|serial: what hidup's search believes of it; serial: as its artifact")    \
+      "overlapped|serial: how the backward runs, to hidup's search; serial: its artifact's") \
     X(NUMBER(0, 1), noise, "noise", "0",                                                   \
       "part by which hidup's estimates are off, at random by the seed")                    \
     X(NUMBER(-1, 100), communication, "communication", "0",                                \
@@ -42,6 +41,33 @@
       "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
     X(PARSED(segments_parse), segments, "segments", "none",                                \
       "of hap: none, layers, ops, metis:K or FILE: ops that may have their own ratios")
+
+/* Of the planners of pipelines (amp, amp-sa, megatron, amp-random); likewise. */
+#define AMP_OPTION_TABLE(X)                                                                \
+    X(COUNT(0, 1000000), pp, "pp", "0", "pipeline stages; 0: any number")                  \
+    X(COUNT(0, 1000000), dp, "dp", "0", "replicas; 0: any number")                         \
+    X(COUNT(0, 1000000), tmp, "tmp", "0", "devices that share each layer; 0: any number")  \
+    X(COUNT(0, 1000000), mbs, "mbs", "0", "samples of a micro-batch; 0: any number")       \
+    X(CHOICE, schedule, "schedule", "1f1b",                                                \
+      "gpipe|1f1b|interleaved: of the micro-batches")                                      \
+    X(COUNT(0, 1000000), chunks, "chunks", "2", "stages of each device when interleaved")  \
+    X(CHOICE, cost, "cost", "detailed",                                                    \
+      "detailed|faithful: how AMP's cost model is read")                                   \
+    X(CHOICE, balance, "balance", "layers",                                                \
+      "layers|parameters: what megatron cuts evenly")                                      \
+    X(TEXT, profile, "profile", "",                                                        \
+      "file of measured layer times; without: FLOPs over rates")                           \
+    X(COUNT(0, 1000000), trials, "trials", "5",                                            \
+      "candidates of least predicted time that are simulated")                             \
+    X(COUNT(0, 1000000), rank, "rank", "0",                                                \
+      "the n-th candidate by predicted time, or at random; 0: by trials")
+
+typedef struct {
+    AMP_OPTION_TABLE(OPTION_MEMBER)
+} AmpPlanOptions;
+
+enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
+enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };
 
 enum { RATIOS_OWN, RATIOS_EVEN, RATIOS_PROPORTIONAL, RATIOS_BEST };
 enum { EXCHANGES_BOTH, EXCHANGES_PADDED, EXCHANGES_GROUPED }; /* HAP Sec. 2.5.1 */
@@ -53,8 +79,8 @@ typedef struct {
     PLANNER_OPTION_TABLE(OPTION_MEMBER)
     SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
     uint64_t seed;
-    AmpPlanOptions amp; /* of the planners of pipelines */
-    SimOptions sim;     /* of the simulation of the plan; plans do not depend on it */
+    AmpPlanOptions amp;
+    SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
     /* Set by planner_plan(): when the budget ends (g_get_monotonic_time; 0: never), the pins for
      * its graph, and the programs that keep them. */
     gint64 deadline_us;
@@ -70,8 +96,10 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 /* The options as `key`, `value` pairs for the effective configuration. Free with g_strfreev. */
 char **planner_options_list(const PlannerOptions *options);
 
-/* Appends a line an option: key, default, help; those of pipelines and of the simulation are not
- * among them. */
-void planner_options_help(GString *text);
+/* Whether an option of the planners of pipelines is not at its default. */
+bool planner_options_of_pipelines(const PlannerOptions *options);
+
+/* What can be set and what it means, without the options of the simulation. Caller frees. */
+char *planner_options_help(void);
 
 #endif

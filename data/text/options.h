@@ -1,5 +1,5 @@
-/* Options that people set as KEY=VALUE, a table of them a struct. The table is a macro with a row an
- * option; from it come the struct's members, their defaults, how they are read and written, and help:
+/* Options that people set as KEY=VALUE, a table of them a struct. The table is a macro with a row
+ * an option; from it come the struct's members, their defaults, reader, writer and help:
  *
  *     #define NOISE_OPTION_TABLE(X)                                              \
  *         X(CHOICE, law, "law", "normal", "normal|gamma: distribution of times") \

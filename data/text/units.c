@@ -155,7 +155,7 @@ char *number_exact(double value)
 static char *exact_in(double value, const Unit *unit, Quantity quantity)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    for (int digits = 1; digits <= 17; digits++) {
+    for (int digits = 6; digits <= 17; digits++) { /* fewer: 1e+01 for 10 */
         double again;
         g_snprintf(format, sizeof format, "%%.%dg", digits);
         g_ascii_formatd(number, sizeof number, format, value / unit->times * unit->per);

@@ -8,8 +8,7 @@ bool cmd_planners(int argc, char **argv, GError **error)
         .name = "planners",
         .arguments = "",
         .summary = "Lists the planners and where they come from, then the options that "
-                   "--set takes "
-                   "and their defaults.",
+                   "--set takes.",
         .example = "kilter planners",
     };
     g_auto(CommandOptions) options = {0};
@@ -30,13 +29,8 @@ bool cmd_planners(int argc, char **argv, GError **error)
         return true;
     }
     json_decref(list);
-    g_autoptr(GString) help = g_string_new("");
-    planner_options_help(help);
+    g_autofree char *help = planner_options_help();
     if (!options.quiet)
-        printf("\nOptions (--set KEY=VALUE) and their defaults:%s\n\n", help->str);
-    for (uint32_t i = 0; !options.quiet && i < amp_option_count(); i++) {
-        g_autofree char *text = amp_option_text(i);
-        printf("%s%s\n", i == 0 ? "of pipelines: " : "              ", text);
-    }
+        printf("\n%s\n", help);
     return true;
 }

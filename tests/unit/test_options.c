@@ -69,7 +69,7 @@ static void test_set_and_get(void **state)
                 {"jitter", "0.1", "0.1"},
                 {"bucket", "0", "0"},
                 {"bucket", "25 MiB", "25 MiB"},
-                {"bucket", "1500B", "1.5 kB"},
+                {"bucket", "1.5kB", "1500 B"},
                 {"restart", "0.0100s", "10 ms"},
                 {"note", "of all", "of all"},
                 {"word", "together", "together"},
