@@ -24,6 +24,7 @@ static double near_normal(uint64_t hash)
 typedef struct {
     uint32_t vocabulary; /* of the indices it holds; 0: it holds numbers */
     bool squared;        /* a second moment */
+    bool master;         /* the copy of a parameter that is updated */
 } Reading;
 
 static Reading reading_of(const Graph *graph, TensorId id)
@@ -48,7 +49,10 @@ static Reading reading_of(const Graph *graph, TensorId id)
                 logp = graph_tensor(graph, op->out[0]);
             if (logp)
                 reading.vocabulary = logp->dim[logp->rank - 1];
-            reading.squared |= op->kind == OP_ADAM && i == 3;
+            reading.squared |=
+                (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) && i == 3;
+            reading.master |= (op->kind == OP_ADAM_MASTER && i == 4) ||
+                              (op->kind == OP_SGD_MASTER && i == 2);
         }
     }
     return reading;
@@ -57,6 +61,9 @@ static Reading reading_of(const Graph *graph, TensorId id)
 ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
 {
     const Tensor *tensor = graph_tensor(graph, id);
+    const Reading reading = reading_of(graph, id);
+    if (reading.master && tensor->of != GRAPH_NONE)
+        return exec_value_new(graph, tensor->of, seed);
     ExecTensor value = exec_tensor_new(tensor->rank, tensor->dim);
     const uint64_t n = tensor_elements(tensor), stream = mix(seed ^ mix(id));
     if (graph_loss(graph) != GRAPH_NONE &&
@@ -64,7 +71,6 @@ ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
         value.data[0] = 1;
         return value;
     }
-    const Reading reading = reading_of(graph, id);
     const bool weight = tensor->role == ROLE_PARAMETER && tensor->rank > 1;
     const double scale = weight && n > 0 ? sqrt(2.0 * tensor->dim[0] / (double)n) : 1;
     for (uint64_t i = 0; i < n; i++) {

@@ -277,10 +277,12 @@ static bool *needed_tensors(const Graph *graph)
 static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
 {
     const Tensor parameter = *graph_tensor(graph, p);
-    const char *state_name[] = {"m", "v"};
-    uint32_t n_states = optimizer == OPTIMIZER_ADAM ? 2 : 0;
+    const bool adam = optimizer == OPTIMIZER_ADAM, half = parameter.dtype == DTYPE_F16;
+    const char *const state_name[] = {"m", "v", "master"};
+    const uint32_t first = adam ? 0 : 2, n_states = (half ? 3 : 2) - first;
     g_autofree char *name = g_strdup_printf("%s.update", parameter.name);
-    OpSpec spec = {.kind = optimizer == OPTIMIZER_ADAM ? OP_ADAM : OP_SGD,
+    OpSpec spec = {.kind = adam ? (half ? OP_ADAM_MASTER : OP_ADAM)
+                                : (half ? OP_SGD_MASTER : OP_SGD),
                    .name = name,
                    .pass = PASS_UPDATE,
                    .of = GRAPH_NONE,
@@ -289,10 +291,10 @@ static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
                    .role = ROLE_UPDATED,
                    .out_of = {p}};
     for (uint32_t s = 0; s < n_states; s++) {
-        g_autofree char *state = g_strdup_printf("%s.%s", parameter.name, state_name[s]);
-        spec.in[2 + s] = spec.out_of[1 + s] =
-            graph_add_tensor(graph, state, ROLE_OPTIMIZER, parameter.dtype,
-                             parameter.rank, parameter.dim, p);
+        g_autofree char *state =
+            g_strdup_printf("%s.%s", parameter.name, state_name[first + s]);
+        spec.in[2 + s] = spec.out_of[1 + s] = graph_add_tensor(
+            graph, state, ROLE_OPTIMIZER, DTYPE_F32, parameter.rank, parameter.dim, p);
     }
     char *out_name[OP_MAX_OUT] = {0};
     for (uint32_t o = 0; o < 1 + n_states; o++)

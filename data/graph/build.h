@@ -23,6 +23,7 @@ struct Graph {
     OpClasses *classes;
     GArray *op_class; /* OpClass * of each op */
     TensorId loss;
+    Precision precision;
     bool timed;
     bool sealed;
 };

@@ -40,6 +40,67 @@ void graph_free(Graph *graph)
     g_free(graph);
 }
 
+/* --- precision --- */
+
+static const struct {
+    const char *name;
+    DType compute, gradient;
+} precision_row[PRECISIONS] = {
+#define X(id, name, compute, gradient) {name, DTYPE_##compute, DTYPE_##gradient},
+    PRECISION_TABLE(X)
+#undef X
+};
+
+const char *precision_name(Precision precision)
+{
+    return precision_row[precision].name;
+}
+
+Precision precision_from_name(const char *name)
+{
+    Precision precision = 0;
+    while (precision < PRECISIONS && strcmp(precision_row[precision].name, name) != 0)
+        precision++;
+    return precision;
+}
+
+DType precision_gradient(Precision precision)
+{
+    return precision_row[precision].gradient;
+}
+
+void graph_set_precision(Graph *graph, Precision precision)
+{
+    g_assert(graph->tensors->len == 0);
+    graph->precision = precision;
+}
+
+Precision graph_precision(const Graph *graph)
+{
+    return graph->precision;
+}
+
+static DType compute_dtype(const Graph *graph)
+{
+    return precision_row[graph->precision].compute;
+}
+
+/* Of an op's output: a gradient is what it is the gradient of, but for parameters. */
+static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t output)
+{
+    const TensorId of = spec->out_of[output];
+    if (of == GRAPH_NONE)
+        return spec->kind == OP_LOG_SOFTMAX || spec->kind == OP_NLL_SUM
+                   ? DTYPE_F32
+                   : compute_dtype(graph);
+    const Tensor *tensor = graph_tensor(graph, of);
+    return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
+               ? precision_gradient(graph->precision)
+               : tensor->dtype;
+}
+
+/* --- building --- */
+
 TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype,
                           uint32_t rank, const uint32_t *dim, TensorId of)
 {
@@ -72,7 +133,7 @@ TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim)
 {
-    return graph_add_tensor(graph, name, ROLE_PARAMETER, DTYPE_F32, rank, dim,
+    return graph_add_tensor(graph, name, ROLE_PARAMETER, compute_dtype(graph), rank, dim,
                             GRAPH_NONE);
 }
 
@@ -116,8 +177,8 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
                                 : o == 0          ? g_strdup(spec->name)
                                          : g_strdup_printf("%s.%u", spec->name, o);
         op.out[o] =
-            graph_add_tensor(graph, name, spec->role, DTYPE_F32, class->out[o].rank,
-                             class->out[o].dim, spec->out_of[o]);
+            graph_add_tensor(graph, name, spec->role, output_dtype(graph, spec, o),
+                             class->out[o].rank, class->out[o].dim, spec->out_of[o]);
         g_array_index(graph->tensors, Tensor, op.out[o]).producer = id;
     }
     g_array_append_val(graph->ops, op);
@@ -331,7 +392,9 @@ uint64_t tensor_elements(const Tensor *tensor)
 
 uint32_t dtype_bytes(DType dtype)
 {
-    return dtype == DTYPE_F32 ? 4 : 8;
+    static const uint32_t bytes[DTYPES] = {
+        [DTYPE_F16] = 2, [DTYPE_F32] = 4, [DTYPE_F64] = 8, [DTYPE_I64] = 8};
+    return bytes[dtype];
 }
 
 uint64_t tensor_bytes(const Tensor *tensor)

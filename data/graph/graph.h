@@ -27,7 +27,29 @@ typedef uint32_t OpId;
 
 enum { TENSOR_MAX_RANK = 5 };
 
-typedef enum { DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
+/* F16: either format of two bytes, fp16 or bf16. */
+typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
+
+/* Where a model computes in half precision, its parameters, activations and their gradients are
+ * F16. What the loss is made of (log-softmax and after it) and the optimizer's states are F32, one of
+ * them a copy of the parameter that the update works on (Micikevicius et al. 2018). With Adam a
+ * parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of
+ * parameters are F32, as Megatron-LM accumulates them. */
+#define PRECISION_TABLE(X)        \
+    X(SINGLE, "single", F32, F32) \
+    X(MIXED, "mixed", F16, F16)   \
+    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F32)
+
+typedef enum {
+#define X(id, name, compute, gradient) PRECISION_##id,
+    PRECISION_TABLE(X)
+#undef X
+        PRECISIONS
+} Precision;
+
+const char *precision_name(Precision precision);
+Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
+DType precision_gradient(Precision precision);   /* of parameters */
 
 typedef enum {
     ROLE_INPUT,      /* data, labels and constants: read, never differentiated */
@@ -76,7 +98,12 @@ Graph *graph_new(const char *name);
 void graph_free(Graph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
 
+Precision graph_precision(const Graph *graph);
+
 /* --- building: programming errors (shapes that do not fit an op's signature) abort --- */
+
+/* Before the first tensor; a new graph is PRECISION_SINGLE. */
+void graph_set_precision(Graph *graph, Precision precision);
 
 TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
                      const uint32_t *dim);

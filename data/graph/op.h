@@ -35,7 +35,8 @@
 /*    id                name               signature                              linear  flops
  * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its second
  * output are the softmax probabilities, saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
- * e experts, c capacity slots, d model width. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
+ * e experts, c capacity slots, d model width. Updates: parameter, gradient, optimizer states; *_MASTER: the last state is the
+ * float32 copy that is updated, and the parameter is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
 #define OP_TABLE(X)                                                                                \
     X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
     X(LINEAR_DX,        "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")             \
@@ -95,7 +96,9 @@
     X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
     X(NLL_SUM_DX,       "nll_sum_dx",      ",*->*v",                              "0",    "1*")               \
     X(ADAM,             "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")              \
-    X(SGD,              "sgd",             "*,*->*",                              "-",    "2*")
+    X(ADAM_MASTER,      "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")              \
+    X(SGD,              "sgd",             "*,*->*",                              "-",    "2*")               \
+    X(SGD_MASTER,       "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
 
 typedef enum {
 #define X(id, name, signature, linear, flops) OP_##id,
@@ -104,7 +107,7 @@ typedef enum {
     OP_KINDS
 } OpKind;
 
-enum { OP_MAX_IN = 4, OP_MAX_OUT = 3, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
+enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
 
 /* Constants of one op; each kind reads its own and leaves the others 0. */
 typedef struct {

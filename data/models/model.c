@@ -138,7 +138,8 @@ char *model_parameters_text(uint32_t index)
     for (const ModelParam *param = entry[index].param; param->key; param++)
         g_string_append_printf(text, "%s=%.10g%s ", param->key, param->value,
                                param->unit ? param->unit : "");
-    return g_strdup_printf("%soptimizer=adam", text->str);
+    return g_strdup_printf("%soptimizer=adam precision=%s", text->str,
+                           precision_name(PRECISION_SINGLE));
 }
 
 double model_param(const ModelParams *params, const char *key)
@@ -201,6 +202,20 @@ static bool set_optimizer(const char *spec, const char *value, ModelParams *para
     return true;
 }
 
+static bool set_precision(const char *spec, const char *value, ModelParams *params,
+                          GError **error)
+{
+    params->precision = precision_from_name(value);
+    if (params->precision < PRECISIONS)
+        return true;
+    g_autoptr(GString) known = g_string_new("");
+    for (Precision p = 0; p < PRECISIONS; p++)
+        g_string_append_printf(known, "%s%s", p ? ", " : "", precision_name(p));
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': precision: expected one of %s, got '%s'", spec,
+                       known->str, value);
+}
+
 /* A number or quantity in the parameter's range. */
 static bool read_value(const char *spec, const char *value, const ModelParam *param,
                        double *number, GError **error)
@@ -231,6 +246,8 @@ static bool set_param(const char *spec, const char *key, const char *value,
 {
     if (strcmp(key, "optimizer") == 0)
         return set_optimizer(spec, value, params, error);
+    if (strcmp(key, "precision") == 0)
+        return set_precision(spec, value, params, error);
     g_autoptr(GString) known = g_string_new("");
     for (uint32_t i = 0; i < params->n; i++) {
         ModelParam *param = &params->param[i];
@@ -239,7 +256,8 @@ static bool set_param(const char *spec, const char *key, const char *value,
             return read_value(spec, value, param, &param->value, error);
     }
     return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': unknown parameter '%s', expected one of %soptimizer",
+                       "model '%s': unknown parameter '%s', expected one of %soptimizer, "
+                       "precision",
                        spec, key, known->str);
 }
 
@@ -299,8 +317,9 @@ static char *canonical_spec(const char *name, const ModelParams *params)
         g_string_append_printf(text, "%c%s=%.10g%s", i ? ',' : ':', params->param[i].key,
                                params->param[i].value,
                                params->param[i].unit ? params->param[i].unit : "");
-    return g_strdup_printf("%s,optimizer=%s", text->str,
-                           params->optimizer == OPTIMIZER_SGD ? "sgd" : "adam");
+    return g_strdup_printf("%s,optimizer=%s,precision=%s", text->str,
+                           params->optimizer == OPTIMIZER_SGD ? "sgd" : "adam",
+                           precision_name(params->precision));
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
@@ -325,6 +344,7 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
         return NULL;
     }
     Graph *graph = graph_new(name);
+    graph_set_precision(graph, params.precision);
     graph_differentiate(graph, model->build(graph, &params), params.optimizer);
     if (model->finish)
         model->finish(graph, &params);

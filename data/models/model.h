@@ -2,7 +2,7 @@
  * "vit:layers=24,batch=64".
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
- * `global_batch` is given; `experts` is 2 x gpus unless given. */
+ * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
 #ifndef KILTER_DATA_MODELS_MODEL_H
 #define KILTER_DATA_MODELS_MODEL_H
 

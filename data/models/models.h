@@ -21,6 +21,7 @@ typedef struct {
     ModelParam param[MODEL_MAX_PARAMS];
     uint32_t n;
     Optimizer optimizer;
+    Precision precision;
 } ModelParams;
 
 /* Value of a key that the model has. */

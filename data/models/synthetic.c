@@ -6,11 +6,16 @@
  * smallest layer that data parallelism treats like any other. */
 #include "data/models/models.h"
 
+static double gradient_elements(const ModelParams *params)
+{
+    return model_param(params, "gradient") /
+           dtype_bytes(precision_gradient(params->precision));
+}
+
 TensorId model_synthetic(Graph *graph, const ModelParams *params)
 {
     const uint32_t batch = model_size(params, "global_batch");
-    const uint32_t elements =
-        (uint32_t)(model_param(params, "gradient") / dtype_bytes(DTYPE_F32));
+    const uint32_t elements = (uint32_t)gradient_elements(params);
     TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){batch, elements});
     TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
@@ -39,8 +44,8 @@ void model_synthetic_times(Graph *graph, const ModelParams *params)
 
 const char *model_synthetic_check(const ModelParams *params)
 {
-    const double bytes = model_param(params, "gradient");
-    if (bytes / dtype_bytes(DTYPE_F32) != (uint32_t)(bytes / dtype_bytes(DTYPE_F32)))
-        return "gradient: expected a multiple of 4 B";
-    return NULL;
+    const double elements = gradient_elements(params);
+    return elements == (uint32_t)elements ? NULL
+                                          : "gradient: expected a multiple of 4 B, or of "
+                                            "2 B in half precision";
 }

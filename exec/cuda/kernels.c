@@ -59,7 +59,9 @@ static const CudaKernel KERNELS[OP_KINDS] = {
     [OP_NLL_SUM] = cuda_nll_sum,
     [OP_NLL_SUM_DX] = cuda_nll_sum_dx,
     [OP_ADAM] = cuda_adam,
+    [OP_ADAM_MASTER] = cuda_adam_master,
     [OP_SGD] = cuda_sgd,
+    [OP_SGD_MASTER] = cuda_sgd_master,
 };
 
 CudaKernel cuda_kernel_of(OpKind kind)

@@ -42,7 +42,9 @@ void cuda_dropout(const CudaCall *call);
 void cuda_add(const CudaCall *call);
 void cuda_copy(const CudaCall *call);
 void cuda_adam(const CudaCall *call);
+void cuda_adam_master(const CudaCall *call);
 void cuda_sgd(const CudaCall *call);
+void cuda_sgd_master(const CudaCall *call);
 
 /* norm.cu */
 void cuda_layer_norm(const CudaCall *call);

@@ -92,29 +92,55 @@ template <typename T> static void copy(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_copy, copy)
 
-template <typename T> static void adam(const CudaCall *call)
+// What is updated lies in input `from`, and goes to outputs 0 and `copy`.
+template <typename T>
+static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy)
 {
-    const T *p = in<T>(call, 0), *g = in<T>(call, 1);
+    const T *p = in<T>(call, from), *g = in<T>(call, 1);
     const T *m = in<T>(call, 2), *v = in<T>(call, 3);
     T *p1 = out<T>(call, 0), *m1 = out<T>(call, 1), *v1 = out<T>(call, 2);
+    T *p2 = out<T>(call, copy);
     const T unbias1 = T(1 / (1 - pow(ADAM_BETA1, ADAM_STEP)));
     const T unbias2 = T(1 / (1 - pow(ADAM_BETA2, ADAM_STEP)));
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             m1[i] = T(ADAM_BETA1) * m[i] + T(1 - ADAM_BETA1) * g[i];
             v1[i] = T(ADAM_BETA2) * v[i] + T(1 - ADAM_BETA2) * g[i] * g[i];
-            p1[i] = p[i] - T(LEARNING_RATE) * m1[i] * unbias1 /
-                               (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON));
+            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * m1[i] * unbias1 /
+                                       (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON));
         });
+}
+
+template <typename T> static void adam(const CudaCall *call)
+{
+    adam_from<T>(call, 0, 0);
 }
 CUDA_KERNEL(cuda_adam, adam)
 
-template <typename T> static void sgd(const CudaCall *call)
+template <typename T> static void adam_master(const CudaCall *call)
 {
-    const T *p = in<T>(call, 0), *g = in<T>(call, 1);
-    T *p1 = out<T>(call, 0);
+    adam_from<T>(call, 4, 3);
+}
+CUDA_KERNEL(cuda_adam_master, adam_master)
+
+template <typename T>
+static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)
+{
+    const T *p = in<T>(call, from), *g = in<T>(call, 1);
+    T *p1 = out<T>(call, 0), *p2 = out<T>(call, copy);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { p1[i] = p[i] - T(LEARNING_RATE) * g[i]; });
+        BODY(uint64_t i) { p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * g[i]; });
+}
+
+template <typename T> static void sgd(const CudaCall *call)
+{
+    sgd_from<T>(call, 0, 0);
 }
 CUDA_KERNEL(cuda_sgd, sgd)
+
+template <typename T> static void sgd_master(const CudaCall *call)
+{
+    sgd_from<T>(call, 2, 1);
+}
+CUDA_KERNEL(cuda_sgd_master, sgd_master)

@@ -59,7 +59,9 @@ static const Kernel KERNELS[OP_KINDS] = {
     [OP_NLL_SUM] = kernel_nll_sum,
     [OP_NLL_SUM_DX] = kernel_nll_sum_dx,
     [OP_ADAM] = kernel_adam,
+    [OP_ADAM_MASTER] = kernel_adam_master,
     [OP_SGD] = kernel_sgd,
+    [OP_SGD_MASTER] = kernel_sgd_master,
 };
 
 Kernel kernel_of(OpKind kind)

@@ -89,6 +89,8 @@ void kernel_avg_pool2d_dx(const KernelCall *call);
 
 /* kernels_update.c */
 void kernel_adam(const KernelCall *call);
+void kernel_adam_master(const KernelCall *call);
 void kernel_sgd(const KernelCall *call);
+void kernel_sgd_master(const KernelCall *call);
 
 #endif

@@ -1,12 +1,19 @@
 #include <math.h>
+#include <string.h>
 
 #include "exec/kernels/kernels.h"
 
-/* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter,
- * gradient, first and second moment. Out: the next parameter and moments. */
-void kernel_adam(const KernelCall *call)
+/* Exec's numbers have one precision: the next master copy and the next parameter are equal. */
+static void copy_next(const KernelCall *call, uint32_t to)
 {
-    const double *p = call->in[0].data, *g = call->in[1].data;
+    memcpy(call->out[to].data, call->out[0].data,
+           exec_tensor_elements(&call->out[0]) * sizeof(double));
+}
+
+/* The next value of p, which is the parameter or its master copy. */
+static void adam(const KernelCall *call, const double *p)
+{
+    const double *g = call->in[1].data;
     const double *m = call->in[2].data, *v = call->in[3].data;
     const double unbias1 = 1 / (1 - pow(ADAM_BETA1, ADAM_STEP));
     const double unbias2 = 1 / (1 - pow(ADAM_BETA2, ADAM_STEP));
@@ -21,11 +28,37 @@ void kernel_adam(const KernelCall *call)
     }
 }
 
-/* In: parameter, gradient. Out: the next parameter. */
-void kernel_sgd(const KernelCall *call)
+/* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter,
+ * gradient, first and second moment. Out: the next parameter and moments. */
+void kernel_adam(const KernelCall *call)
 {
-    const double *p = call->in[0].data, *g = call->in[1].data;
+    adam(call, call->in[0].data);
+}
+
+/* The same with a master copy as the last input and output. */
+void kernel_adam_master(const KernelCall *call)
+{
+    adam(call, call->in[4].data);
+    copy_next(call, 3);
+}
+
+static void sgd(const KernelCall *call, const double *p)
+{
+    const double *g = call->in[1].data;
     const uint64_t n = exec_tensor_elements(&call->in[0]);
     for (uint64_t i = 0; i < n; i++)
         call->out[0].data[i] = p[i] - LEARNING_RATE * g[i];
+}
+
+/* In: parameter, gradient. Out: the next parameter. */
+void kernel_sgd(const KernelCall *call)
+{
+    sgd(call, call->in[0].data);
+}
+
+/* The same with a master copy as the last input and output. */
+void kernel_sgd_master(const KernelCall *call)
+{
+    sgd(call, call->in[2].data);
+    copy_next(call, 1);
 }

@@ -316,6 +316,7 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     double factor;
     const bool starts = is_mpi(own) && !exec_is_rank();
     if (!exec_plan_obtain(&own->source, argc, argv, own->slowdown, options, error) ||
+        !exec_plan_check_precision(own->source.graph, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
     for (char **text = own->slowdown; text && *text; text++)

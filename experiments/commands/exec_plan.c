@@ -39,3 +39,14 @@ bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
     return argc == 2 ? read_file(source, argv[1], options, error)
                      : plan_model(source, argv[1], argv[2], slowdown, options, error);
 }
+
+bool exec_plan_check_precision(const Graph *graph, GError **error)
+{
+    const Precision precision = graph_precision(graph);
+    return precision == PRECISION_SINGLE ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "model '%s': precision=%s: what is timed runs in float32 or float64; "
+               "time it with precision=single",
+               graph_name(graph), precision_name(precision));
+}

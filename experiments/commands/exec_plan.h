@@ -32,4 +32,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecPlan, exec_plan_clear)
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
                       const CommandOptions *options, GError **error);
 
+/* Refuses to time a model in half precision, which no backend computes in. */
+bool exec_plan_check_precision(const Graph *graph, GError **error);
+
 #endif

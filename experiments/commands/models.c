@@ -22,7 +22,13 @@ bool cmd_models(int argc, char **argv, GError **error)
         .summary =
             "Lists the built-in models: parameters and ops of the training graph at the "
             "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "
-            "takes\n(global_batch and experts at 0 follow the cluster).",
+            "takes\n(global_batch and experts at 0 follow the cluster; "
+            "optimizer=adam|sgd; "
+            "precision=single|mixed|\nmixed-fp32-grads: mixed is two bytes for "
+            "parameters, "
+            "activations and gradients, float32 for optimizer\nstates and a master copy, "
+            "16 bytes a parameter with Adam; 18 with float32 gradients as in "
+            "Megatron-LM).",
         .example = "kilter models --json",
     };
     g_auto(CommandOptions) options = {0};

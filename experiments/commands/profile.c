@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/exec_launch.h"
+#include "experiments/commands/exec_plan.h"
 #include "experiments/commands/profile_report.h"
 
 typedef struct {
@@ -185,7 +186,7 @@ static bool start_ranks(const Own *own, int argc, char **argv,
                            own->ranks, exec_cuda_gpus());
     for (int i = 1; i < argc; i++) {
         g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
-        if (!graph)
+        if (!graph || !exec_plan_check_precision(graph, error))
             return false;
     }
     if (!command_check_output(own->output, error))

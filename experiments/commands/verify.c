@@ -107,9 +107,10 @@ static void print_verdict(const Own *own, const char *small, int shapes,
     printf("%s on %s with %s: %s\n", plan->model, plan->cluster, plan->planner,
            verdict->right ? "right" : "WRONG");
     printf("  shrunk to    %s%s\n", small, shapes > 1 ? " (worst of several)" : "");
-    printf("  compared     %u tensors on %u devices (%s): the loss, gradients of "
-           "parameters, what the update writes\n",
-           verdict->n_tensors, plan->n_devices, backend_name(own));
+    printf(
+        "  compared     %u tensors on %u devices (%s, float64): the loss, gradients of "
+        "parameters, what the update writes\n",
+        verdict->n_tensors, plan->n_devices, backend_name(own));
     printf("  error        %.2g of %s on device %u, allowed %.2g\n", verdict->error,
            verdict->where, verdict->rank, EXEC_TOLERANCE);
 }
@@ -209,7 +210,9 @@ bool cmd_verify(int argc, char **argv, GError **error)
             "Proves a plan by running it: on a small model of the same structure the "
             "devices' loss, gradients,\nupdated parameters and optimizer states must be "
             "those of a single device. Of a lone MODEL, every\nsharding rule is proved "
-            "the same way.\nExit status 1, naming the first wrong tensor, if the plan is "
+            "the same way. All arithmetic is float64, also where the model has "
+            "precision=mixed.\nExit status 1, naming the first wrong tensor, if the plan "
+            "is "
             "wrong.",
         .example = "kilter verify bert-moe hap-8 --planner deepspeed\n  kilter verify "
                    "--theory vit",

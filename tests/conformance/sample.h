@@ -181,6 +181,9 @@ static const char *const SAMPLE_MODELS[] = {
     "vit-switch:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,image=8,patch=4,classes="
     "5,experts=4",
     "gpt2:global_batch=3,layers=2,hidden=8,heads=2,ffn=12,seq=4,vocab=11",
+    "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,precision=mixed",
+    "vit:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5,"
+    "optimizer=sgd,precision=mixed-fp32-grads",
     "transgan:global_batch=3,layers=1,bottom=2,channels=4,heads=2,windows=2,group=3,"
     "upsample=2",
 };

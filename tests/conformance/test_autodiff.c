@@ -125,6 +125,7 @@ static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *t
 {
     GRand *random = g_rand_new_with_seed(seed);
     g_autoptr(Graph) graph = graph_new(op_kind_name(kind));
+    graph_set_precision(graph, (Precision)(seed / 2 % PRECISIONS));
     const OpId id = sample_op(graph, kind, 2, true, random);
     TensorId loss = graph_get_op(graph, id)->out[0];
     if (kind != OP_NLL_SUM)
@@ -192,7 +193,7 @@ static void check_updates(const Graph *graph, const ExecTensor *value)
         for (uint64_t i = 0; i < exec_tensor_elements(&value[t]); i++) {
             const double g = value[graph_gradient(graph, t)].data[i];
             double step = g;
-            if (op->kind == OP_ADAM) {
+            if (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) {
                 const double m = beta1 * value[op->in[2]].data[i] + (1 - beta1) * g;
                 const double v = beta2 * value[op->in[3]].data[i] + (1 - beta2) * g * g;
                 assert_close(value[graph_updated(graph, op->in[2])].data[i], m, 1e-12);

@@ -8,9 +8,12 @@
 static void test_plans_of_planners(void **state)
 {
     (void)state;
-    static const char *const models[] = {"vgg19", "vit:layers=2", "bert-base:layers=2",
+    static const char *const models[] = {"vgg19",
+                                         "vit:layers=2",
+                                         "bert-base:layers=2",
                                          "bert-moe:layers=2",
-                                         "bert-switch:layers=2,moe_group=4"};
+                                         "bert-switch:layers=2,moe_group=4",
+                                         "gpt2:layers=2,precision=mixed"};
     static const char *const planners[] = {"hap",       "dp-ev",  "dp-cp",
                                            "deepspeed", "gshard", "tensor-parallel"};
     g_autoptr(GError) error = NULL;

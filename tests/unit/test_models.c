@@ -154,6 +154,69 @@ static void test_units(void **state)
     assert_int_equal(fc->units[0], 4096);
 }
 
+/* Bytes of a parameter, its gradient and its optimizer states, by parameter. */
+static double bytes_per_parameter(const char *spec)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 1, NULL, &error);
+    assert_no_error(error);
+    double bytes = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        if (tensor->role == ROLE_PARAMETER)
+            bytes += (double)tensor_bytes(tensor) +
+                     (double)tensor_bytes(graph_tensor(graph, graph_gradient(graph, t)));
+        else if (tensor->role == ROLE_OPTIMIZER)
+            bytes += (double)tensor_bytes(tensor);
+    }
+    return bytes / (double)graph_parameter_count(graph);
+}
+
+/* 16 of Adam in mixed precision (Rajbhandari et al. 2020, Sec. 3.1), 18 with float32 gradients. */
+static void test_bytes_per_parameter(void **state)
+{
+    (void)state;
+    assert_true(bytes_per_parameter("gpt2:layers=1") == 4 + 4 + 4 + 4);
+    assert_true(bytes_per_parameter("gpt2:layers=1,optimizer=sgd") == 4 + 4);
+    assert_true(bytes_per_parameter("gpt2:layers=1,precision=mixed") ==
+                2 + 2 + 4 + 4 + 4);
+    assert_true(bytes_per_parameter("gpt2:layers=1,precision=mixed-fp32-grads") ==
+                2 + 4 + 4 + 4 + 4);
+    assert_true(bytes_per_parameter("vgg19:precision=mixed,optimizer=sgd") == 2 + 2 + 4);
+    assert_true(bytes_per_parameter("bert-moe:layers=2,precision=mixed") == 16);
+}
+
+static DType dtype_of(const Graph *graph, const char *tensor)
+{
+    const TensorId id = graph_find(graph, tensor);
+    assert_int_not_equal(id, GRAPH_NONE);
+    return graph_tensor(graph, id)->dtype;
+}
+
+/* Half but for what the loss is made of, and for what is not a number. */
+static void test_mixed_precision(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph =
+        model_build("gpt2:layers=1,precision=mixed-fp32-grads", 1, &canonical, &error);
+    assert_no_error(error);
+    assert_true(g_str_has_suffix(canonical, ",precision=mixed-fp32-grads"));
+    assert_int_equal(dtype_of(graph, "ids"), DTYPE_I64);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.gelu"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.gelu.grad"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.up.weight"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.up.weight.next"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.up.weight.grad"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "layers.0.ffn.up.weight.master.next"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "decoder"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "decoder.grad"), DTYPE_F16);
+    assert_int_equal(dtype_of(graph, "log_softmax"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "log_softmax.grad"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "loss"), DTYPE_F32);
+}
+
 static void refused(const char *spec, const char *message)
 {
     g_autoptr(GError) error = NULL;
@@ -177,16 +240,26 @@ static void test_refusals(void **state)
     refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
     refused("vit:optimizer=lion", "expected adam or sgd");
+    refused("vit:precision=fp8",
+            "model 'vit:precision=fp8': precision: expected one of single, mixed, "
+            "mixed-fp32-grads, got 'fp8'");
+    refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_1),          cmocka_unit_test(test_hidup_table_1),
-        cmocka_unit_test(test_layers),           cmocka_unit_test(test_routing_groups),
-        cmocka_unit_test(test_weak_scaling),     cmocka_unit_test(test_amp_models),
-        cmocka_unit_test(test_transgan_windows), cmocka_unit_test(test_units),
+        cmocka_unit_test(test_table_1),
+        cmocka_unit_test(test_hidup_table_1),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_routing_groups),
+        cmocka_unit_test(test_weak_scaling),
+        cmocka_unit_test(test_amp_models),
+        cmocka_unit_test(test_transgan_windows),
+        cmocka_unit_test(test_units),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bytes_per_parameter),
+        cmocka_unit_test(test_mixed_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,9 @@ static const Row ROWS[] = {
     {OP_NLL_SUM_DX, ";2,3", "v=11", 2 * 3, '*', 0, 2 * 3},
     /* moments 3 + 4, corrections 2, root, division, subtraction 3 */
     {OP_ADAM, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
+    {OP_ADAM_MASTER, "2,3;2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
     {OP_SGD, "2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
+    {OP_SGD_MASTER, "2,3;2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
 };
 
 /* A graph with this one op. */
