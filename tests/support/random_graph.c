@@ -233,7 +233,7 @@ Graph *random_graph(GRand *rand, uint32_t max_blocks)
     const uint32_t blocks = (uint32_t)g_rand_int_range(rand, 1, (gint32)max_blocks + 1);
     const bool images = g_rand_int_range(rand, 0, 5) == 0;
 
-    graph_set_precision(b.graph, (Precision)(b.hidden % PRECISIONS));
+    graph_set_precision(b.graph, (Precision)(b.batch % PRECISIONS));
     graph_layer(b.graph, "first");
     const TensorId logits =
         images ? convolutions(&b, MIN(blocks, 3)) : tokens(&b, blocks);
