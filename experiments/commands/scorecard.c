@@ -43,8 +43,11 @@ static void print_score(const TrialSet *set, const Score *score)
 
 static void print_parameters(const TrialSet *set, const Score *score)
 {
-    printf("  %s\n  calibration: MAPE %.1f %%;", set->description,
-           100 * score->calibration.mape);
+    printf("  %s\n", set->description);
+    if (score->n_fitted)
+        printf("  calibration: MAPE %.1f %%;", 100 * score->calibration.mape);
+    else
+        printf("  not fitted:");
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
         printf("%s %s %.3g %s", p ? "," : "", score_parameter_text(p),
                score->parameter[p], score_parameter_unit(p));
@@ -75,9 +78,10 @@ static json_t *score_json(const TrialSet *set, const Score *score)
         const Trial *trial = &g_array_index(set->trial, Trial, i);
         json_array_append_new(
             trials,
-            json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "model", trial->model,
-                      "split", trial->calibration ? "calibration" : "test", "pp",
-                      (int)trial->pp, "dp", (int)trial->dp, "tmp", (int)trial->tmp, "mbs",
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "model",
+                      trial->model, "planner", trial->planner, "split",
+                      trial->calibration ? "calibration" : "test", "pp", (int)trial->pp,
+                      "dp", (int)trial->dp, "tmp", (int)trial->tmp, "mbs",
                       (int)trial->mbs, "measured_s", real_or_null(trial->measured_s),
                       "predicted_s", real_or_null(score->predicted_s[i])));
     }

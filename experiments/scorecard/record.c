@@ -6,13 +6,18 @@
 
 static json_t *trial_json(const Trial *t)
 {
-    return json_pack(
+    json_t *json = json_pack(
         "{s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s}", "model",
         t->model, "device", t->device, "memory_bytes", json_number(t->memory_bytes),
         "overhead_s", json_number(t->overhead_s), "processors", (int)t->processors,
         "gpus", (int)t->gpus, "machines", (int)t->machines, "pp", (int)t->pp, "dp",
         (int)t->dp, "tmp", (int)t->tmp, "mbs", (int)t->mbs, "chunks", (int)t->chunks,
         "recompute", (int)t->recompute, "cuts", t->cuts);
+    if (*t->planner)
+        json_object_update_new(json, json_pack("{s:s, s:s, s:o}", "planner", t->planner,
+                                               "options", t->options, "slowdown",
+                                               json_number(t->slowdown)));
+    return json;
 }
 
 static json_t *costs_json(const Score *score)
@@ -28,7 +33,7 @@ static char *config_of(const TrialSet *set, const Trial *trial, const Score *sco
 {
     return json_canonical(json_pack("{s:s, s:o, s:o, s:s, s:s}", "data_set", set->name,
                                     "trial", trial_json(trial), "costs",
-                                    costs_json(score), "fidelity", SCORE_FIDELITY,
+                                    costs_json(score), "fidelity", score_fidelity(trial),
                                     "version", KILTER_VERSION));
 }
 
@@ -56,8 +61,8 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
         .config = config,
         .model = t->model,
         .cluster = cluster,
-        .planner = "amp",
-        .fidelity = SCORE_FIDELITY,
+        .planner = *t->planner ? t->planner : "amp",
+        .fidelity = score_fidelity(t),
         .granularity = granularity_name(GRANULARITY_GPU),
         .gpus = t->machines * t->gpus,
         .status = fits ? "ok" : "oom",

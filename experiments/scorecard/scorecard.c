@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "experiments/planners/make.h"
+#include "experiments/scorecard/trial_plan.h"
 #include "synth/synth.h"
 
 const char *score_parameter_text(ScoreParameter parameter)
@@ -34,12 +35,18 @@ void score_clear(Score *score)
     g_clear_pointer(&score->peak_bytes, g_free);
 }
 
+const char *score_fidelity(const Trial *trial)
+{
+    return *trial->planner ? "flow" : "stage";
+}
+
 /* --- a trial as a plan --- */
 
 typedef struct {
     const Trial *trial;
     Graph *graph;
     Plan *plan;
+    SimOptions options;
 } Prepared;
 
 static void prepared_clear(Prepared *prepared)
@@ -75,6 +82,7 @@ static DeviceType device_type(const Trial *trial, const double *parameter)
                        .rate = parameter[SCORE_RATE],
                        .memory_bytes = (uint64_t)trial->memory_bytes,
                        .source = g_strdup("fitted"),
+                       .slowdown = fmax(trial->slowdown, 1), /* NAN: none */
                        .launch_s = parameter[SCORE_LAUNCH],
                        .op = g_new(OpCost, OP_KINDS)};
     for (uint32_t k = 0; k < OP_KINDS; k++)
@@ -157,8 +165,15 @@ static bool prepare(const Trial *trial, const double *parameter, Prepared *prepa
                     GError **error)
 {
     *prepared = (Prepared){.trial = trial};
+    sim_options_init(&prepared->options);
+    prepared->options.host = SIM_HOST_WAITS;
     g_autoptr(Cluster) cluster = cluster_of(trial, parameter);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    if (*trial->planner) {
+        prepared->plan =
+            trial_plan(trial, view, &prepared->graph, &prepared->options, error);
+        return prepared->plan != NULL;
+    }
     prepared->graph = model_build(trial->model, view->n_devices, NULL, error);
     Program *program =
         prepared->graph ? program_of(trial, prepared->graph, view, error) : NULL;
@@ -174,14 +189,13 @@ static bool prepare(const Trial *trial, const double *parameter, Prepared *prepa
 static bool predict(const Prepared *prepared, const double *parameter, double *time_s,
                     double *peak_bytes, GError **error)
 {
-    SimOptions options;
-    sim_options_init(&options);
-    options.host = SIM_HOST_WAITS;
+    SimOptions options = prepared->options;
     options.time_only = !peak_bytes;
     g_autoptr(Cluster) cluster = cluster_of(prepared->trial, parameter);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_autoptr(SimReport) report = sim_evaluate_with(prepared->plan, prepared->graph, view,
-                                                    SCORE_FIDELITY, &options, error);
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(prepared->plan, prepared->graph, view,
+                          score_fidelity(prepared->trial), &options, error);
     if (!report)
         return false;
     *time_s = report->iteration_time_s;
@@ -396,8 +410,7 @@ static bool calibrate_trials(const TrialSet *set, const ScoreOptions *options,
 {
     g_autoptr(GArray) index = choose(set, true, true, options->max_fitted);
     if (index->len == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: no calibration trials",
-                           set->name);
+        return true;
     const uint32_t n = index->len;
     g_autofree double *measured = measured_times(set, index);
     g_autofree Prepared *prepared = g_new0(Prepared, n);
@@ -519,16 +532,29 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
     return true;
 }
 
+static bool is_fitted(const TrialSet *set)
+{
+    for (uint32_t i = 0; i < set->trial->len; i++)
+        if (g_array_index(set->trial, Trial, i).calibration)
+            return true;
+    return false;
+}
+
 /* Effective rates are some way below the data sheet's. Attention that is not fused writes and reads
  * its scores, masked scores, probabilities and dropped probabilities: about four times what an op
- * does with its operands. */
+ * does with its operands. A set that is not fitted has measured both. */
 static void score_start(const TrialSet *set, Score *score)
 {
+    const bool fitted = is_fitted(set);
     const double start[SCORE_N_PARAMETERS] = {
-        [SCORE_LAUNCH] = set->launch_s,         [SCORE_RATE] = set->rate / 2,
-        [SCORE_BANDWIDTH] = set->bandwidth,     [SCORE_ATTENTION] = set->bandwidth / 4,
-        [SCORE_INNER_LATENCY] = set->latency_s, [SCORE_INNER_BANDWIDTH] = set->inner,
-        [SCORE_OUTER_LATENCY] = set->latency_s, [SCORE_OUTER_BANDWIDTH] = set->outer};
+        [SCORE_LAUNCH] = set->launch_s,
+        [SCORE_RATE] = fitted ? set->rate / 2 : set->rate,
+        [SCORE_BANDWIDTH] = set->bandwidth,
+        [SCORE_ATTENTION] = fitted ? set->bandwidth / 4 : set->attention,
+        [SCORE_INNER_LATENCY] = set->latency_s,
+        [SCORE_INNER_BANDWIDTH] = set->inner,
+        [SCORE_OUTER_LATENCY] = set->latency_s,
+        [SCORE_OUTER_BANDWIDTH] = set->outer};
     *score = (Score){.predicted_s = g_new(double, set->trial->len + 1),
                      .peak_bytes = g_new0(double, set->trial->len + 1)};
     for (uint32_t i = 0; i < set->trial->len; i++)

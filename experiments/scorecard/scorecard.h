@@ -1,22 +1,24 @@
 /* The scorecard: the simulator held against iterations that others measured
  * (experiments/scorecard/trials.h).
  *
- * A trial's strategy becomes a program like AMP's (synth_amp_program), which the `stage` fidelity
- * evaluates on a cluster of its devices, where hosts wait for what they receive (as those of
+ * A trial's strategy becomes a program like AMP's (synth_amp_program), or that of the planner that
+ * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices, where hosts wait for what they receive (as those of
  * Megatron-LM and DeepSpeed do). What the cluster costs is fitted to the calibration trials' times:
  * an op takes overhead + FLOPs / rate + bytes / bandwidth and its launch, attention has a bandwidth
  * of its own (not fused, it goes through its scores several times), a message latency + bytes /
  * bandwidth inside of machines and between them: eight numbers, by least squares of log(predicted /
  * measured), outliers weighing less, and held near the devices' data sheet where the trials say
  * little. The overhead and the wave (data/cluster/cluster.h), tiles of
- * 128 x 128 on all processors, are given. The test trials are predicted with them. */
+ * 128 x 128 on all processors, are given. The test trials are predicted with them. A set without
+ * calibration trials is predicted with the costs that it gives. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_H
 
 #include "experiments/calibration/statistics.h"
 #include "experiments/scorecard/trials.h"
 
-#define SCORE_FIDELITY "stage"
+/* What predicts it: `stage`, or of a plan by one of the planners, some of which overlap, `flow`. */
+const char *score_fidelity(const Trial *trial);
 
 /* id, text, unit of what is fitted */
 #define SCORE_PARAMETERS(X)                            \

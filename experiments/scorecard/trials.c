@@ -21,6 +21,8 @@ static void trial_clear(void *data)
     g_free(trial->model);
     g_free(trial->device);
     g_free(trial->cuts);
+    g_free(trial->planner);
+    g_free(trial->options);
 }
 
 void trials_free(TrialSet *set)
@@ -129,7 +131,7 @@ static bool load_all(sqlite3 *db, const char *folder, const char *query, GError 
 
 /* --- the query's rows --- */
 
-/* The column of that name, or -1 and an error. */
+/* The column of that name, or -1 and, if it is asked for, an error. */
 static int column_of(sqlite3_stmt *row, const char *name, GError **error)
 {
     for (int i = 0; i < sqlite3_column_count(row); i++)
@@ -139,17 +141,19 @@ static int column_of(sqlite3_stmt *row, const char *name, GError **error)
     return -1;
 }
 
+/* "" for NULL, or where there is no such column. */
 static char *text_of(sqlite3_stmt *row, const char *name)
 {
-    const char *text = (const char *)sqlite3_column_text(row, column_of(row, name, NULL));
+    const int column = column_of(row, name, NULL);
+    const char *text = column < 0 ? NULL : (const char *)sqlite3_column_text(row, column);
     return g_strdup(text ? text : "");
 }
 
-/* NAN for NULL. */
+/* NAN likewise. */
 static double number_of(sqlite3_stmt *row, const char *name)
 {
     const int column = column_of(row, name, NULL);
-    return sqlite3_column_type(row, column) == SQLITE_NULL
+    return column < 0 || sqlite3_column_type(row, column) == SQLITE_NULL
                ? NAN
                : sqlite3_column_double(row, column);
 }
@@ -180,11 +184,14 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
                          .model = text_of(row, "model"),
                          .device = text_of(row, "device"),
                          .cuts = text_of(row, "cuts"),
+                         .planner = text_of(row, "planner"),
+                         .options = text_of(row, "options"),
                          .calibration = strcmp(split, "calibration") == 0,
                          .recompute = count_of(row, "recompute") > 0,
                          .failed = count_of(row, "failed") > 0,
                          .memory_bytes = number_of(row, "memory_gib") * GIB,
                          .overhead_s = number_of(row, "overhead_s"),
+                         .slowdown = number_of(row, "slowdown"),
                          .processors = count_of(row, "processors"),
                          .gpus = count_of(row, "gpus"),
                          .machines = count_of(row, "machines"),
@@ -198,6 +205,7 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
     g_array_append_val(set->trial, trial);
     set->rate = number_of(row, "rate");
     set->bandwidth = number_of(row, "bandwidth");
+    set->attention = number_of(row, "attention");
     set->inner = number_of(row, "inner");
     set->outer = number_of(row, "outer");
     set->latency_s = number_of(row, "latency_s");

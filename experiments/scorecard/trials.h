@@ -12,13 +12,18 @@
  *     pp, dp, tmp, mbs      degrees and samples of a micro-batch (synth/amp/amp.h)
  *     chunks, recompute     stages of each device; 1 if activations are computed again
  *     cuts          first layer of the stages after the first one, as '9 15 21'; '' for equally many
+ *     planner, options      instead of these five lines: one of kilter planners and its options, as
+ *                   'bucket=25MiB,duplex=on'; may be left out
  *     measured_s, measured_gib      NULL where the trial failed, or was not measured
  *     failed        1 if it ended for want of memory
  *
  *     overhead_s    of an op on the device
+ *     slowdown      of computation beside communication (data/cluster/cluster.h); may be left out: none
  *
  * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in
- * bytes/s, latency_s (of links) and launch_s (of an op), which are the same in all rows. */
+ * bytes/s, latency_s (of links) and launch_s (of an op), which are the same in all rows. Where no
+ * row is of the split 'calibration', they are not a data sheet's but what was measured otherwise,
+ * and stay as they are; `attention` then is the bandwidth of memory for attention. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 #define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 
@@ -28,8 +33,9 @@
 
 typedef struct {
     char *contest, *model, *device, *cuts;
+    char *planner, *options; /* "": a strategy of these degrees */
     bool calibration, recompute, failed;
-    double memory_bytes, overhead_s;
+    double memory_bytes, overhead_s, slowdown;
     uint32_t processors, gpus, machines, pp, dp, tmp, mbs, chunks;
     double measured_s, measured_bytes; /* NAN: not measured */
 } Trial;
@@ -37,7 +43,7 @@ typedef struct {
 typedef struct {
     char *name, *description;
     GArray *trial; /* Trial */
-    double rate, bandwidth, inner, outer, latency_s, launch_s;
+    double rate, bandwidth, attention, inner, outer, latency_s, launch_s;
 } TrialSet;
 
 /* Names of the data sets that are there; free with g_strfreev. */

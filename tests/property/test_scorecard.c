@@ -14,6 +14,8 @@ static Trial trial(uint32_t layers, uint32_t pp, uint32_t dp, uint32_t tmp,
                                             layers),
                    .device = g_strdup("D"),
                    .cuts = g_strdup(""),
+                   .planner = g_strdup(""),
+                   .options = g_strdup(""),
                    .calibration = calibration,
                    .memory_bytes = 1e12,
                    .processors = 1,
@@ -33,6 +35,8 @@ static void trial_clear(void *data)
     g_free(t->model);
     g_free(t->device);
     g_free(t->cuts);
+    g_free(t->planner);
+    g_free(t->options);
 }
 
 static GArray *make_trials(void)
@@ -151,6 +155,112 @@ static void test_record(void **state)
     g_array_unref(set.trial);
 }
 
+/* Two trials of planners, of a set that gives its costs. */
+static TrialSet make_planned(void)
+{
+    static const char *const planner[] = {"ddp", "gshard"};
+    TrialSet set = make_set();
+    g_array_set_size(set.trial, 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++) {
+        Trial t = trial(2, 0, 0, 0, false);
+        g_free(t.model);
+        g_free(t.planner);
+        t.model =
+            g_strdup("bert-switch:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=128,"
+                     "experts=4,global_batch=16");
+        g_free(t.options);
+        t.planner = g_strdup(planner[i]);
+        t.options = g_strdup("bucket=1kB,first_bucket=1kB");
+        t.measured_s = 1;
+        g_array_append_val(set.trial, t);
+    }
+    set.attention = 2e10;
+    return set;
+}
+
+/* Nothing is fitted: the costs are the set's; time goes with them. */
+static void test_planners(void **state)
+{
+    (void)state;
+    const ScoreOptions options = {.threads = 1};
+    TrialSet set = make_planned();
+    g_autoptr(GError) error = NULL;
+    g_auto(Score) score = {0}, slower = {0}, twice = {0};
+    score_trials(&set, &options, &score, &error);
+    assert_no_error(error);
+    assert_int_equal(score.n_fitted, 0);
+    assert_int_equal(score.test.n, 2);
+    assert_true(score.parameter[SCORE_RATE] == set.rate &&
+                score.parameter[SCORE_ATTENTION] == set.attention);
+    assert_true(score.predicted_s[0] > 0 && score.predicted_s[1] > 0);
+    assert_string_equal(score_fidelity(&g_array_index(set.trial, Trial, 0)), "flow");
+    for (uint32_t i = 0; i < 2; i++)
+        g_array_index(set.trial, Trial, i).slowdown = 1.5;
+    score_trials(&set, &options, &slower, &error);
+    assert_no_error(error);
+    assert_true(slower.predicted_s[0] > score.predicted_s[0]); /* it overlaps */
+    set.rate /= 2;
+    set.bandwidth /= 2;
+    set.attention /= 2;
+    set.inner /= 2;
+    set.outer /= 2;
+    set.latency_s *= 2;
+    set.launch_s *= 2;
+    score_trials(&set, &options, &twice, &error);
+    assert_no_error(error);
+    assert_close(twice.predicted_s[0], 2 * slower.predicted_s[0], 1e-9);
+    g_array_unref(set.trial);
+}
+
+static void refuses(const char *planner, const char *options, const char *expected)
+{
+    TrialSet set = make_planned();
+    Trial *t = &g_array_index(set.trial, Trial, 0);
+    g_autoptr(GError) error = NULL;
+    g_auto(Score) score = {0};
+    g_free(t->planner);
+    g_free(t->options);
+    t->planner = g_strdup(planner);
+    t->options = g_strdup(options);
+    assert_false(score_trials(&set, &(ScoreOptions){.threads = 1}, &score, &error));
+    if (!strstr(error->message, expected))
+        fail_msg("'%s' does not say '%s'", error->message, expected);
+    g_array_unref(set.trial);
+}
+
+static void test_planner_refusals(void **state)
+{
+    (void)state;
+    refuses("dpd", "", "ddp");
+    refuses("ddp", "bucket", "expected key=value, got 'bucket'");
+    refuses("ddp", "bucket=1MB,size=3", "size");
+}
+
+/* HiDup's traces: kernels alone say how long iterations take. FastMoE's waits for the GPU that the most
+ * tokens are sent to, which nothing here knows. */
+static void test_traces(void **state)
+{
+    (void)state;
+    const char *folder = test_shared("measured");
+    if (!folder)
+        skip();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TrialSet) set = trials_read("hidup-traces", folder, &error);
+    assert_no_error(error);
+    g_auto(Score) score = {0};
+    score_trials(set, &(ScoreOptions){.threads = 1}, &score, &error);
+    assert_no_error(error);
+    assert_int_equal(score.test.n, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const Trial *t = &g_array_index(set->trial, Trial, i);
+        const double error_s = score.predicted_s[i] - t->measured_s;
+        if (strcmp(t->planner, "fastmoe") == 0)
+            assert_true(error_s < 0);
+        else
+            assert_at_most(fabs(error_s), 0.08 * t->measured_s);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -166,9 +276,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recovers),
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_recovers),         cmocka_unit_test(test_record),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_planner_refusals), cmocka_unit_test(test_traces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
