@@ -5,11 +5,15 @@ bar AS (
         model IN ('bert-sgmoe', 'bert-switch', 'vit-sgmoe', 'vit-switch') GROUP BY model, cluster, planner),
 hidup AS (SELECT * FROM bar WHERE planner = 'hidup' AND status = 'ok'),
 rival AS (
-    SELECT model, cluster, planner AS rival, min(iteration_time_s) AS rival_s, communication_s AS rival_comm_s
+    SELECT model, cluster, planner AS rival, min(iteration_time_s) AS rival_s
     FROM bar WHERE planner IN ('fastmoe', 'deepspeed') AND status = 'ok' GROUP BY model, cluster),
+hides AS (
+    SELECT model, cluster, sum(json_extract(device.value, '$.hidden_s')) / gpus AS hidden_s,
+           sum(json_extract(device.value, '$.communication_s')) / gpus AS bare_s
+    FROM hidup, json_each(detail, '$.devices') AS device GROUP BY model, cluster),
 versus AS (SELECT *, rival_s / iteration_time_s AS faster FROM hidup JOIN rival USING (model, cluster)),
 told AS (SELECT printf('%s %s %.2f over %s', model, cluster, faster, rival) AS one, * FROM versus)
 SELECT 'largest', max(faster), 'at ' || one || ', in all: ' || (SELECT group_concat(one, ', ') FROM told),
-       printf('the best rival communicates %.2f s; two halves of the batch cost no more than all of it here, and communication beside it does not slow computation (Sec. 6.5, 6.6)',
-              rival_comm_s)
-FROM told HAVING count(*) > 0;
+       printf('HiDup hides %.2f s of %.2f s of its communication there; in the paper 0.06 of 0.15 s at 100 Gb/s and 0.08 of 0.44 s at 30 Gb/s (Table 4)',
+              hidden_s, hidden_s + bare_s)
+FROM told JOIN hides USING (model, cluster) HAVING count(*) > 0;
