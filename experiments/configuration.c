@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/json_values.h"
+#include "experiments/planners/complete.h"
 
 static json_t *link_json(const LinkCost *link)
 {

@@ -1,10 +1,10 @@
 #include "experiments/planner.h"
 
-#include "balance/balance.h"
+#include <string.h>
+
+#include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/segments.h"
-
-#include <string.h>
 
 static const Planner planner[] = {
     {"hap", "best program and ratios by alternating search and linear program",
@@ -66,11 +66,6 @@ const Planner *planner_find(const char *name, GError **error)
     kilter_fail(error, KILTER_ERROR_INPUT, "unknown planner '%s', expected one of %s",
                 name, known->str);
     return NULL;
-}
-
-bool planner_is_late(const PlannerOptions *options)
-{
-    return options->deadline_us > 0 && g_get_monotonic_time() >= options->deadline_us;
 }
 
 static SynthPins *pins_for(const PlannerOptions *options, const Graph *graph,
@@ -136,96 +131,6 @@ bool planner_check(const Planner *method, const PlannerOptions *options,
     return pins != NULL;
 }
 
-/* --- from a program and ratios to a plan --- */
-
-void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
-                       uint32_t n_segments)
-{
-    gsize n = (gsize)n_segments * plan->n_devices;
-    g_free(plan->ratio);
-    plan->n_segments = n_segments;
-    plan->ratio = g_memdup2(ratio, n * sizeof *ratio);
-    memcpy(plan->segment, segment, plan->n_ops * sizeof *segment);
-}
-
-void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
-              const double *ratio)
-{
-    program_free(plan->program);
-    g_free(plan->ratio);
-    g_free(plan->segment);
-    plan->program = program;
-    plan->n_devices = view->n_devices;
-    plan->n_segments = 1;
-    plan->ratio = g_memdup2(ratio, view->n_devices * sizeof *ratio);
-    plan->n_ops = graph_n_ops(graph);
-    plan->segment = g_new0(uint16_t, plan->n_ops);
-}
-
-static void take_report(Plan *plan, const SimReport *report)
-{
-    plan->iteration_time_s = report->iteration_time_s;
-    plan->stages = report->n_stages;
-    plan->feasible = report->feasible;
-    g_free(plan->memory_bytes);
-    plan->memory_bytes =
-        g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
-}
-
-static void drop_splits(Plan *plan)
-{
-    for (uint32_t i = 0; i < plan->n_splits; i++)
-        g_free(plan->split[i].count);
-    g_clear_pointer(&plan->split, g_free);
-    plan->n_splits = 0;
-}
-
-/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at
- * the plan's ratios. */
-static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterView *view,
-                                GError **error)
-{
-    if (program_is_spmd(plan->program)) {
-        g_autoptr(SimLinear) linear =
-            sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
-        g_autofree double *share = sim_shares(linear, view, plan->ratio);
-        plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
-        return true;
-    }
-    drop_splits(plan);
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", error);
-    if (report)
-        plan->fractional_time_s = report->iteration_time_s;
-    return report != NULL;
-}
-
-const char *plan_fidelity(const Plan *plan)
-{
-    return program_is_spmd(plan->program) ? "analytic" : "stage";
-}
-
-bool plan_complete(Plan *plan, const Graph *graph, const ClusterView *view,
-                   GError **error)
-{
-    if (!complete_fractional(plan, graph, view, error) || !plan_round(plan, graph, error))
-        return false;
-    g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
-    if (!report)
-        return false;
-    take_report(plan, report);
-    return true;
-}
-
-bool plan_is_better(const Plan *a, const Plan *b)
-{
-    if (!b || a->feasible != b->feasible)
-        return !b || a->feasible;
-    if (a->iteration_time_s == b->iteration_time_s)
-        return a->optimal && !b->optimal;
-    return a->iteration_time_s < b->iteration_time_s;
-}
-
 /* The cluster as planners see it under the options: collectives that they may not use cost more
  * than any plan. */
 static ClusterView narrowed(const ClusterView *view, uint32_t collectives)
@@ -250,63 +155,87 @@ static bool is_doubled(const Planner *method, const PlannerOptions *options)
     return options->duplex == DUPLEX_ON && method->make != plan_make_hidup;
 }
 
+/* Ratios that were the best ones for one microbatch are found again for two. */
+static bool double_and_balance(const Planner *method, const Planning *planning,
+                               Plan *plan, GError **error)
+{
+    const uint32_t ratios = planning->options->ratios;
+    const bool best =
+        ratios == RATIOS_BEST || (ratios == RATIOS_OWN && method->make == plan_make_hap);
+    plan->optimal = false;
+    return plan_double(plan, planning, error) &&
+           (!best || (plan_complete(plan, planning, error) &&
+                      plan_balance(plan, planning, error)));
+}
+
 /* A single box is cheap enough for every plan of the search; more of them, and other planners'
  * plans, are asked for. */
-static bool certify(const Planner *method, Plan *plan, const Graph *graph,
-                    const ClusterView *view, const PlannerOptions *options,
+static bool certify(const Planner *method, const Planning *planning, Plan *plan,
                     GError **error)
 {
-    if (options->certify > 0)
-        return plan_certify(plan, graph, view, options, error);
-    return method->make != plan_make_hap || is_doubled(method, options) ||
-           plan_bound(plan, graph, view, options, error);
+    if (planning->options->certify > 0)
+        return plan_certify(plan, planning, error);
+    return method->make != plan_make_hap || is_doubled(method, planning->options) ||
+           plan_bound(plan, planning, error);
 }
 
-/* Ratios that were the best ones for one microbatch are found again for two. */
-static bool double_and_balance(const Planner *method, Plan *plan, const Graph *graph,
-                               const ClusterView *view, const PlannerOptions *options,
-                               GError **error)
+/* view: the whole cluster, which evaluates what was made with the planning's. */
+static bool make_plan(const Planner *method, const Planning *planning,
+                      const ClusterView *view, Plan *plan, GError **error)
 {
-    const bool best = options->ratios == RATIOS_BEST ||
-                      (options->ratios == RATIOS_OWN && method->make == plan_make_hap);
-    plan->optimal = false;
-    return plan_double(plan, graph, error) &&
-           (!best || (plan_complete(plan, graph, view, error) &&
-                      plan_balance(plan, graph, view, error)));
+    const bool doubled = is_doubled(method, planning->options);
+    Planning whole = *planning;
+    whole.view = view;
+    return method->make(planning, plan, error) &&
+           (!doubled || double_and_balance(method, planning, plan, error)) &&
+           plan_complete(plan, &whole, error) &&
+           program_check(plan->program, planning->graph, error) &&
+           certify(method, planning, plan, error) &&
+           (plan->feasible || !planner_searches(method) || doubled ||
+            plan_disprove(plan, planning, error));
 }
 
-Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
-                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
-                   GError **error)
+/* A plan of nothing yet: what it is of. */
+static Plan *blank_plan(const Planner *method, const char *cluster_name,
+                        const ClusterView *view, const PlannerOptions *options)
 {
-    g_autoptr(Plan) plan = plan_new();
-    g_autoptr(Graph) built =
-        model_build(model, cluster_gpus(view->cluster), &plan->model, error);
-    if (!built || !planner_check(method, options, built, error))
-        return NULL;
-    g_autoptr(SynthPins) pins = pins_for(options, built, error);
+    Plan *plan = plan_new();
     plan->cluster = g_strdup(cluster_name);
     plan->granularity = view->granularity;
     plan->planner = g_strdup(method->name);
     plan->seed = options->seed;
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = options->bucket_bytes;
+    return plan;
+}
+
+static gint64 deadline_of(const PlannerOptions *options)
+{
+    return options->budget_s > 0
+               ? g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC)
+               : 0;
+}
+
+Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
+                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
+                   GError **error)
+{
+    g_autoptr(Plan) plan = blank_plan(method, cluster_name, view, options);
+    g_autoptr(Graph) built =
+        model_build(model, cluster_gpus(view->cluster), &plan->model, error);
+    if (!built || !planner_check(method, options, built, error))
+        return NULL;
+    g_autoptr(SynthPins) pins = pins_for(options, built, error);
+    const SynthPins *kept = options->pins ? pins : NULL;
+    g_autoptr(SynthSpace) space = synth_space_new(built, kept);
     const ClusterView seen = narrowed(view, options->collectives);
-    PlannerOptions given = *options;
-    given.held = options->pins ? pins : NULL;
-    g_autoptr(SynthSpace) space = synth_space_new(built, given.held);
-    given.space = space;
-    if (options->budget_s > 0)
-        given.deadline_us =
-            g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC);
-    if (!method->make(built, &seen, &given, plan, error) ||
-        (is_doubled(method, options) &&
-         !double_and_balance(method, plan, built, &seen, options, error)) ||
-        !plan_complete(plan, built, view, error) ||
-        !program_check(plan->program, built, error) ||
-        !certify(method, plan, built, &seen, &given, error) ||
-        (!plan->feasible && planner_searches(method) && !is_doubled(method, options) &&
-         !plan_disprove(plan, &seen, &given, error)))
+    const Planning planning = {.graph = built,
+                               .view = &seen,
+                               .options = options,
+                               .pins = kept,
+                               .space = space,
+                               .deadline_us = deadline_of(options)};
+    if (!make_plan(method, &planning, view, plan, error))
         return NULL;
     if (graph)
         *graph = g_steal_pointer(&built);

@@ -5,6 +5,8 @@
 #include "data/data.h"
 #include "experiments/planner_options.h"
 
+typedef struct Planning Planning; /* experiments/planners/planning.h */
+
 typedef struct Planner Planner;
 struct Planner {
     const char *name;
@@ -13,8 +15,7 @@ struct Planner {
     bool single;        /* plans single GPUs: granularity gpu only */
     /* Fills program, ratios, search/balance times, bound; planner_plan() rounds, evaluates and
      * completes the plan. */
-    bool (*make)(const Graph *graph, const ClusterView *view,
-                 const PlannerOptions *options, Plan *plan, GError **error);
+    bool (*make)(const Planning *planning, Plan *plan, GError **error);
 };
 
 uint32_t planner_count(void);
@@ -28,10 +29,6 @@ const Planner *planner_find(const char *name,
  * option, or the pin. */
 bool planner_check(const Planner *planner, const PlannerOptions *options,
                    const Graph *graph, GError **error);
-
-/* How plan_complete() evaluates: by the formula, or, what it does not know (groups, microbatches),
- * by `stage`. */
-const char *plan_fidelity(const Plan *plan);
 
 /* Builds the graph, runs the planner, rounds, evaluates (analytic) and checks memory. A plan that
  * does not fit has feasible == false; it is not an error here. *graph, if not NULL, gets the graph. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiments/planners/segments.h"
+#include "synth/synth.h"
 
 /* Adds pins to those that are there. */
 static bool read_pins(const char *text, const char **kept, GError **error)

@@ -4,7 +4,6 @@
 
 #include "data/data.h"
 #include "sim/sim.h"
-#include "synth/synth.h"
 
 /* Of planning; all of them are part of every configuration.
  *    type    member            key            default     help */
@@ -81,11 +80,6 @@ typedef struct {
     uint64_t seed;
     AmpPlanOptions amp;
     SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
-    /* Set by planner_plan(): when the budget ends (g_get_monotonic_time; 0: never), the pins for
-     * its graph, and the programs that keep them. */
-    gint64 deadline_us;
-    const SynthPins *held;
-    SynthSpace *space;
 } PlannerOptions;
 
 void planner_options_init(PlannerOptions *options);

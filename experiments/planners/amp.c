@@ -3,13 +3,12 @@
  *
  * The search orders candidates by predicted time; of the first ones the program is made and
  * simulated, and the fastest that fits is the plan. That is the paper's last step, which runs them. */
+#include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
-#include "synth/synth.h"
+#include "experiments/planners/ratios.h"
 
 typedef struct {
-    const Graph *graph;
-    const ClusterView *view;
-    const PlannerOptions *options;
+    const Planning *planning;
     AmpOptions search;
     uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
@@ -35,13 +34,14 @@ static AmpOptions search_options(const PlannerOptions *options)
 
 static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 {
-    const char *file = t->options->amp.profile;
+    const char *file = t->planning->options->amp.profile;
     g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
     if (*file && !profile)
         return NULL;
-    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->view, error);
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->planning->view, error);
     g_autoptr(AmpModel) model =
-        cluster ? synth_amp_model(t->graph, t->view, profile, error) : NULL;
+        cluster ? synth_amp_model(t->planning->graph, t->planning->view, profile, error)
+                : NULL;
     return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
                  : NULL;
 }
@@ -49,16 +49,16 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 /* Equal shares: every device of a replica, and every replica, has as much. */
 static bool put_program(const Trials *t, const Program *program, GError **error)
 {
-    g_autofree double *even = ratios_even(t->view);
-    plan_set(t->plan, t->graph, t->view, program_copy(program), even);
-    return plan_complete(t->plan, t->graph, t->view, error);
+    g_autofree double *even = ratios_even(t->planning->view);
+    plan_set(t->plan, t->planning->graph, t->planning->view, program_copy(program), even);
+    return plan_complete(t->plan, t->planning, error);
 }
 
 /* Simulates a candidate; it is the best one if it fits and is faster, or if it is the first. */
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
-    g_autoptr(Program) program =
-        synth_amp_program(t->graph, t->view, &t->search, &candidate->strategy, error);
+    g_autoptr(Program) program = synth_amp_program(
+        t->planning->graph, t->planning->view, &t->search, &candidate->strategy, error);
     if (!program || !put_program(t, program, error))
         return false;
     const bool better =
@@ -77,7 +77,7 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
 /* The first `trials` candidates, and more until one fits; or the one of the rank asked for. */
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
-    const AmpPlanOptions *amp = &t->options->amp;
+    const AmpPlanOptions *amp = &t->planning->options->amp;
     if (amp->rank > t->n_most)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "option 'rank': expected one of %u strategies, got %u",
@@ -96,14 +96,10 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
     return true;
 }
 
-static bool make(AmpMethod method, const Graph *graph, const ClusterView *view,
-                 const PlannerOptions *options, Plan *plan, GError **error)
+static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError **error)
 {
-    Trials t = {.graph = graph,
-                .view = view,
-                .options = options,
-                .search = search_options(options),
-                .plan = plan};
+    Trials t = {
+        .planning = planning, .search = search_options(planning->options), .plan = plan};
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
@@ -113,28 +109,24 @@ static bool make(AmpMethod method, const Graph *graph, const ClusterView *view,
     return done;
 }
 
-bool plan_make_amp(const Graph *graph, const ClusterView *view,
-                   const PlannerOptions *options, Plan *plan, GError **error)
+bool plan_make_amp(const Planning *planning, Plan *plan, GError **error)
 {
-    return make(AMP_SEARCH, graph, view, options, plan, error);
+    return make(AMP_SEARCH, planning, plan, error);
 }
 
-bool plan_make_amp_annealed(const Graph *graph, const ClusterView *view,
-                            const PlannerOptions *options, Plan *plan, GError **error)
+bool plan_make_amp_annealed(const Planning *planning, Plan *plan, GError **error)
 {
-    return make(AMP_ANNEAL, graph, view, options, plan, error);
+    return make(AMP_ANNEAL, planning, plan, error);
 }
 
-bool plan_make_megatron(const Graph *graph, const ClusterView *view,
-                        const PlannerOptions *options, Plan *plan, GError **error)
+bool plan_make_megatron(const Planning *planning, Plan *plan, GError **error)
 {
-    const bool parameters = options->amp.balance == AMP_BALANCE_PARAMETERS;
-    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, graph, view,
-                options, plan, error);
+    const bool parameters = planning->options->amp.balance == AMP_BALANCE_PARAMETERS;
+    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, planning,
+                plan, error);
 }
 
-bool plan_make_amp_random(const Graph *graph, const ClusterView *view,
-                          const PlannerOptions *options, Plan *plan, GError **error)
+bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error)
 {
-    return make(AMP_RANDOM, graph, view, options, plan, error);
+    return make(AMP_RANDOM, planning, plan, error);
 }

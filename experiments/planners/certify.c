@@ -18,8 +18,8 @@
  *
  * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
  * where memory does not matter, now and then hap starts from the middle of the least box. */
+#include "experiments/planners/make.h"
 #include "experiments/planners/ration.h"
-#include "synth/synth.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,9 +33,8 @@ typedef struct {
 } Box;
 
 typedef struct {
-    const Graph *graph;
+    const Planning *planning;
     const ClusterView *view;
-    const PlannerOptions *options;
     Plan *plan;
     double upper_s; /* of the plan, before rounding */
     /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
@@ -98,7 +97,7 @@ static double *spread(const Certifier *c, const double *kind)
 static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
-    double gap = c->options->certify;
+    double gap = c->planning->options->certify;
     double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
     return rounded_s <= c->upper_s / (1 + gap / 2) ? rounded_s
                                                    : c->upper_s / (1 + gap) * rounding;
@@ -117,9 +116,9 @@ static bool bound_box(const Certifier *c, Box *box, GError **error)
     SynthBox ratios = {.lo = lo,
                        .hi = hi,
                        .upper_s = c->upper_s,
-                       .deadline_us = c->options->deadline_us};
+                       .deadline_us = c->planning->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     return true;
@@ -142,7 +141,7 @@ static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
     for (uint32_t k = 0; k < c->n_kinds; k++)
         middle[k] /= sum;
     g_autofree double *ratio = spread(c, middle);
-    if (!plan_improve(c->plan, c->graph, c->view, c->options, ratio, programs, error))
+    if (!plan_improve(c->plan, c->planning, ratio, programs, error))
         return false;
     c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
     return true;
@@ -199,7 +198,7 @@ static bool ration(Certifier *c, Box *box, bool look, GError **error)
 {
     static const double narrow = 0.06; /* a smaller box has hardly a better bound */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
-    if (is_closed(c, box->bound_s) || planner_is_late(c->options))
+    if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
         return true;
     g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
     g_autofree double *charge = charge_box(c, box);
@@ -209,11 +208,11 @@ static bool ration(Certifier *c, Box *box, bool look, GError **error)
                        .memory_s = charge,
                        .rationed = true,
                        .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
-                       .tolerance = c->options->certify,
+                       .tolerance = c->planning->options->certify,
                        .n_programs = look ? PROGRAMS : 0,
-                       .deadline_us = c->options->deadline_us};
+                       .deadline_us = c->planning->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->options->space, c->view, &ratios, &bound, error))
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     memcpy(box->bytes, bound.bytes, sizeof box->bytes);
@@ -271,9 +270,9 @@ static bool close_gap(Certifier *c, GError **error)
         uint32_t least = least_box(c);
         const Box *box = &g_array_index(c->boxes, Box, least);
         double bound_s = box->bound_s;
-        c->plan->certificate = is_closed(c, bound_s)         ? CERTIFICATE_REACHED
-                               : planner_is_late(c->options) ? CERTIFICATE_BUDGET
-                               : c->options->segments        ? CERTIFICATE_SEGMENTS
+        c->plan->certificate = is_closed(c, bound_s)            ? CERTIFICATE_REACHED
+                               : planning_is_late(c->planning)  ? CERTIFICATE_BUDGET
+                               : c->planning->options->segments ? CERTIFICATE_SEGMENTS
                                : c->memory_s && is_narrow(c, box, point)
                                    ? CERTIFICATE_MEMORY
                                : n + 2 > MAX_BOXES ? CERTIFICATE_BOXES
@@ -289,13 +288,11 @@ static bool close_gap(Certifier *c, GError **error)
 }
 
 /* NULL, with the reason in plan->certificate, where nothing is proved. */
-static Certifier *certifier_new(Plan *plan, const Graph *graph, const ClusterView *view,
-                                const PlannerOptions *options)
+static Certifier *certifier_new(Plan *plan, const Planning *planning)
 {
     g_autofree Certifier *c = g_new0(Certifier, 1);
-    c->graph = graph;
-    c->view = view;
-    c->options = options;
+    c->planning = planning;
+    c->view = planning->view;
     c->plan = plan;
     c->upper_s = plan->fractional_time_s;
     bool kinds = find_kinds(c);
@@ -322,9 +319,9 @@ static bool find_multipliers(Certifier *c, GError **error)
     SynthBox here = {.lo = c->plan->ratio,
                      .hi = c->plan->ratio,
                      .upper_s = c->upper_s,
-                     .deadline_us = c->options->deadline_us};
+                     .deadline_us = c->planning->deadline_us};
     double sum = 0;
-    if (!ration_multipliers(c->options->space, c->view, &here, memory_s, error))
+    if (!ration_multipliers(c->planning->space, c->view, &here, memory_s, error))
         return false;
     for (uint32_t i = 0; i < n; i++)
         sum += memory_s[i];
@@ -348,10 +345,9 @@ static bool add_all(Certifier *c, bool memory, GError **error)
     return true;
 }
 
-bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
-                const PlannerOptions *options, GError **error)
+bool plan_bound(Plan *plan, const Planning *planning, GError **error)
 {
-    Certifier *c = certifier_new(plan, graph, view, options);
+    Certifier *c = certifier_new(plan, planning);
     plan->certificate = CERTIFICATE_NONE; /* none was asked for */
     if (!c)
         return true;
@@ -362,17 +358,16 @@ bool plan_bound(Plan *plan, const Graph *graph, const ClusterView *view,
     return done;
 }
 
-bool plan_certify(Plan *plan, const Graph *graph, const ClusterView *view,
-                  const PlannerOptions *options, GError **error)
+bool plan_certify(Plan *plan, const Planning *planning, GError **error)
 {
-    Certifier *c = certifier_new(plan, graph, view, options);
+    Certifier *c = certifier_new(plan, planning);
     if (!c)
         return true;
     bool done = add_all(c, true, error) && close_gap(c, error);
     if (done)
         plan->lower_bound_s = least_bound(c);
     if (done && plan->certificate == CERTIFICATE_REACHED &&
-        plan->iteration_time_s > plan->lower_bound_s * (1 + options->certify))
+        plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
         plan->certificate = CERTIFICATE_ROUNDING;
     certifier_free(c);
     return done;

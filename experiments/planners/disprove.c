@@ -2,7 +2,7 @@
  * some devices have to hold together, found by the search with memory as all that costs anything,
  * are more than they have. */
 #include "experiments/planners/make.h"
-#include "synth/synth.h"
+#include "experiments/planners/ratios.h"
 
 typedef struct {
     uint32_t first, n; /* a device of the group, how many there are */
@@ -31,12 +31,13 @@ static bool alike(const Device *a, const Device *b)
     return a->type == b->type && a->gpus == b->gpus;
 }
 
-/* The devices like `first`, or all of them: what they lack at a point at least. */
-static bool find_lack(const ClusterView *view, const PlannerOptions *options, bool all,
+/* The devices like `first`, or all of them: what they lack at a point at least. view: the timeless
+ * one. */
+static bool find_lack(const Planning *planning, const ClusterView *view, bool all,
                       Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
-    g_autofree double *pinned = ratios_pinned(view, options->ratios);
+    g_autofree double *pinned = ratios_pinned(view, planning->options->ratios);
     g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
                       *weight = g_new0(double, SYNTH_POINTS *n);
     double memory = 0;
@@ -56,9 +57,9 @@ static bool find_lack(const ClusterView *view, const PlannerOptions *options, bo
                     .hi = hi,
                     .upper_s = ENOUGH * memory,
                     .memory_s = weight,
-                    .deadline_us = options->deadline_us};
+                    .deadline_us = planning->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(options->space, view, &box, &bound, error))
+    if (!synth_bound(planning->space, view, &box, &bound, error))
         return false;
     lack->missing = bound.bound_s / lack->n;
     return true;
@@ -79,9 +80,9 @@ static char *describe(const ClusterView *view, const Lack *lack)
                            lack->point == SYNTH_POINT_FORWARD ? "forward" : "backward");
 }
 
-bool plan_disprove(Plan *plan, const ClusterView *view, const PlannerOptions *options,
-                   GError **error)
+bool plan_disprove(Plan *plan, const Planning *planning, GError **error)
 {
+    const ClusterView *view = planning->view;
     g_autofree Device *device = g_new(Device, view->n_devices);
     ClusterView free_view = timeless(view, device);
     Lack worst = {0};
@@ -91,7 +92,7 @@ bool plan_disprove(Plan *plan, const ClusterView *view, const PlannerOptions *op
             known |= alike(&view->device[i], &view->device[j]);
         for (SynthPoint point = 0; !known && point < SYNTH_POINTS; point++) {
             Lack lack = {.first = all ? 0 : j, .point = point};
-            if (!find_lack(&free_view, options, all, &lack, error))
+            if (!find_lack(planning, &free_view, all, &lack, error))
                 return false;
             if (lack.missing > worst.missing)
                 worst = lack;

@@ -16,14 +16,15 @@
  * Where the option `ratios` pins the ratios, what is left is the best program for them. With
  * search=reference programs are those of HAP's own search alone, which knows no memory. With pins
  * all programs keep them. */
-#include "balance/balance.h"
-#include "experiments/planners/make.h"
-#include "experiments/planners/ration.h"
-#include "experiments/planners/segments.h"
-#include "synth/synth.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "balance/balance.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/ration.h"
+#include "experiments/planners/ratios.h"
+#include "experiments/planners/segments.h"
 
 /* Ratios that a program was considered with, and whether the plan fits. */
 typedef struct {
@@ -42,7 +43,8 @@ typedef struct {
 } Known;
 
 typedef struct {
-    const Graph *graph;
+    const Planning *planning;
+    const Graph *graph; /* the planning's, like view and options */
     const ClusterView *view;
     const PlannerOptions *options;
     GPtrArray *known;  /* Known: rounds and baselines meet the same again */
@@ -83,12 +85,12 @@ static void known_free(gpointer data)
     g_free(known);
 }
 
-static Alternation alternation_new(const Graph *graph, const ClusterView *view,
-                                   const PlannerOptions *options)
+static Alternation alternation_new(const Planning *planning)
 {
-    return (Alternation){.graph = graph,
-                         .view = view,
-                         .options = options,
+    return (Alternation){.planning = planning,
+                         .graph = planning->graph,
+                         .view = planning->view,
+                         .options = planning->options,
                          .known = g_ptr_array_new_with_free_func(known_free)};
 }
 
@@ -182,7 +184,7 @@ static bool consider_segments(Alternation *a, const Program *program,
     candidate->bucket_bytes = a->options->bucket_bytes;
     plan_set(candidate, a->graph, a->view, program_copy(program), common);
     plan_set_segments(candidate, ratio, segment, n_segments);
-    if (!plan_complete(candidate, a->graph, a->view, error))
+    if (!plan_complete(candidate, a->planning, error))
         return false;
     take(a, g_steal_pointer(&candidate));
     return true;
@@ -298,11 +300,11 @@ static bool round_of(Alternation *a, double *ratio, const double *memory_s,
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
                             .memory_s = memory_s,
-                            .deadline_us = a->options->deadline_us};
+                            .deadline_us = a->planning->deadline_us};
     SynthResult result;
     if (a->options->search == SEARCH_REFERENCE
             ? !synth_reference(a->graph, a->view, ratio, &result, error)
-            : !synth_search(a->options->space, a->view, ratio, &options, &result, error))
+            : !synth_search(a->planning->space, a->view, ratio, &options, &result, error))
         return false;
     g_autoptr(Program) program = result.program;
     a->search_s += result.search_s;
@@ -326,7 +328,7 @@ static bool alternate(Alternation *a, const double *start, const double *memory_
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
-                             !planner_is_late(a->options);
+                             !planning_is_late(a->planning);
          round++) {
         bool feasible;
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
@@ -369,7 +371,7 @@ static bool consider_all(Alternation *a, const GPtrArray *programs, const double
                          GError **error)
 {
     uint32_t n = a->view->n_devices;
-    for (uint32_t i = 0; i < programs->len && !planner_is_late(a->options); i++) {
+    for (uint32_t i = 0; i < programs->len && !planning_is_late(a->planning); i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         Known *known = know(a, programs->pdata[i]);
         bool feasible = false;
@@ -391,17 +393,17 @@ static bool ration(Alternation *a, const double *start, GError **error)
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
-    for (uint32_t round = 0; round < ROUNDS && !planner_is_late(a->options); round++) {
+    for (uint32_t round = 0; round < ROUNDS && !planning_is_late(a->planning); round++) {
         double before_s = fits(a) ? a->best->iteration_time_s : INFINITY;
         SynthBox box = {.lo = ratio,
                         .hi = ratio,
                         .upper_s = fits(a) ? a->best->iteration_time_s
                                            : guess * a->best->iteration_time_s,
-                        .deadline_us = a->options->deadline_us};
+                        .deadline_us = a->planning->deadline_us};
         g_auto(SynthBound) bound = {0};
         gint64 begin = g_get_monotonic_time();
         if (round == 0 &&
-            !ration_multipliers(a->options->space, a->view, &box, memory_s, error))
+            !ration_multipliers(a->planning->space, a->view, &box, memory_s, error))
             return false;
         box.memory_s = memory_s;
         box.rationed = true;
@@ -409,7 +411,7 @@ static bool ration(Alternation *a, const double *start, GError **error)
         box.tolerance = tolerance;
         tolerance /= 2;
         box.n_programs = PROGRAMS;
-        bool done = synth_bound(a->options->space, a->view, &box, &bound, error);
+        bool done = synth_bound(a->planning->space, a->view, &box, &bound, error);
         a->search_s += (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
         if (!done || !consider_all(a, bound.programs, ratio, error))
             return false;
@@ -432,7 +434,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
         capacity += (double)a->view->device[j].memory_bytes;
     double charge = time_s / capacity / 32;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
-                         !planner_is_late(a->options);
+                         !planning_is_late(a->planning);
          i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
         g_autofree double *memory_s = even_charge(a->view, charge);
@@ -447,7 +449,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
             i = RAISES;
         charge = high > 0 ? (low + high) / 2 : 4 * charge;
     }
-    if (high == 0 && !planner_is_late(a->options))
+    if (high == 0 && !planning_is_late(a->planning))
         return fits(a) || spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
@@ -488,7 +490,7 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
         if (!synth_baseline(a->graph, a->view, ratio, baseline, &result, NULL))
             continue;
         g_autoptr(Program) program = result.program;
-        if (!synth_pins_hold(a->options->held, a->graph, program))
+        if (!synth_pins_hold(a->planning->pins, a->graph, program))
             continue;
         Known *known = know(a, program);
         if (hopeless(a, known, ratio))
@@ -511,13 +513,15 @@ static void give(Alternation *a, Plan *plan)
     plan->optimal = a->best->optimal;
 }
 
-bool plan_make_hap(const Graph *graph, const ClusterView *view,
-                   const PlannerOptions *options, Plan *plan, GError **error)
+bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
 {
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->view;
+    const PlannerOptions *options = planning->options;
     g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
     if (!segments_make(options->segments, graph, segment, error))
         return false;
-    Alternation a = alternation_new(graph, view, options);
+    Alternation a = alternation_new(planning);
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
                       *pinned = ratios_pinned(view, options->ratios);
@@ -548,20 +552,20 @@ bool plan_make_hap(const Graph *graph, const ClusterView *view,
     return done;
 }
 
-bool plan_improve(Plan *plan, const Graph *graph, const ClusterView *view,
-                  const PlannerOptions *options, const double *start,
+bool plan_improve(Plan *plan, const Planning *planning, const double *start,
                   const GPtrArray *programs, GError **error)
 {
+    const PlannerOptions *options = planning->options;
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
     if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
         return true;
-    Alternation a = alternation_new(graph, view, options);
+    Alternation a = alternation_new(planning);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool done = programs ? consider_all(&a, programs, start, error)
                          : alternate(&a, start, NULL, history, error);
     if (done && a.best && plan_is_better(a.best, plan)) {
         give(&a, plan);
-        done = plan_complete(plan, graph, view, error);
+        done = plan_complete(plan, planning, error);
     }
     alternation_end(&a, plan);
     return done;

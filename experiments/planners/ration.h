@@ -3,7 +3,7 @@
 #ifndef KILTER_EXPERIMENTS_PLANNERS_RATION_H
 #define KILTER_EXPERIMENTS_PLANNERS_RATION_H
 
-#include "experiments/planners/make.h"
+#include "synth/synth.h"
 
 /* About the best Lagrangian multipliers of memory at ratios `at` (lo and hi of the box; upper_s and
  * deadline_us count), alike for all devices. memory_s: as in SynthOptions, out; all 0 where memory

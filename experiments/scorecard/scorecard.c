@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/planners/make.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/ratios.h"
 #include "experiments/scorecard/trial_plan.h"
 #include "synth/synth.h"
 

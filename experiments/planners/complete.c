@@ -1,0 +1,131 @@
+#include "experiments/planners/complete.h"
+
+#include <string.h>
+
+#include "balance/balance.h"
+
+void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
+                       uint32_t n_segments)
+{
+    gsize n = (gsize)n_segments * plan->n_devices;
+    g_free(plan->ratio);
+    plan->n_segments = n_segments;
+    plan->ratio = g_memdup2(ratio, n * sizeof *ratio);
+    memcpy(plan->segment, segment, plan->n_ops * sizeof *segment);
+}
+
+void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
+              const double *ratio)
+{
+    program_free(plan->program);
+    g_free(plan->ratio);
+    g_free(plan->segment);
+    plan->program = program;
+    plan->n_devices = view->n_devices;
+    plan->n_segments = 1;
+    plan->ratio = g_memdup2(ratio, plan->n_devices * sizeof *ratio);
+    plan->n_ops = graph_n_ops(graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+}
+
+static void take_report(Plan *plan, const SimReport *report)
+{
+    plan->iteration_time_s = report->iteration_time_s;
+    plan->stages = report->n_stages;
+    plan->feasible = report->feasible;
+    g_free(plan->memory_bytes);
+    plan->memory_bytes =
+        g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
+}
+
+static void drop_splits(Plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+}
+
+/* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at
+ * the plan's ratios. */
+static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterView *view,
+                                GError **error)
+{
+    if (program_is_spmd(plan->program)) {
+        g_autoptr(SimLinear) linear =
+            sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+        g_autofree double *share = sim_shares(linear, view, plan->ratio);
+        plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
+        return true;
+    }
+    drop_splits(plan);
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", error);
+    if (report)
+        plan->fractional_time_s = report->iteration_time_s;
+    return report != NULL;
+}
+
+const char *plan_fidelity(const Plan *plan)
+{
+    return program_is_spmd(plan->program) ? "analytic" : "stage";
+}
+
+bool plan_complete(Plan *plan, const Planning *planning, GError **error)
+{
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->view;
+    if (!complete_fractional(plan, graph, view, error) || !plan_round(plan, graph, error))
+        return false;
+    g_autoptr(SimReport) report =
+        sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
+    if (!report)
+        return false;
+    take_report(plan, report);
+    return true;
+}
+
+bool plan_is_better(const Plan *a, const Plan *b)
+{
+    if (!b || a->feasible != b->feasible)
+        return !b || a->feasible;
+    if (a->iteration_time_s == b->iteration_time_s)
+        return a->optimal && !b->optimal;
+    return a->iteration_time_s < b->iteration_time_s;
+}
+
+bool plan_double(Plan *plan, const Planning *planning, GError **error)
+{
+    Program *doubled = synth_duplex(plan->program, planning->graph, error);
+    if (!doubled)
+        return false;
+    program_free(plan->program);
+    plan->program = doubled;
+    return true;
+}
+
+bool plan_balance(Plan *plan, const Planning *planning, GError **error)
+{
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->view;
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(plan->program, graph, linear, plan->segment);
+    g_autofree double *ratio = g_new(double, (gsize)plan->n_segments * view->n_devices);
+    g_autoptr(Plan) candidate = plan_new();
+    BalanceReport report;
+    const gint64 start = g_get_monotonic_time();
+    if (!balance_ratios(linear, memory, view, plan->n_segments, ratio, &report, NULL) &&
+        !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report, error))
+        return false;
+    plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    candidate->bucket_bytes = plan->bucket_bytes;
+    plan_set(candidate, graph, view, program_copy(plan->program), ratio);
+    plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);
+    if (!plan_complete(candidate, planning, error))
+        return false;
+    if (!plan_is_better(candidate, plan))
+        return true;
+    plan->optimal = false;
+    plan_set_segments(plan, ratio, candidate->segment, plan->n_segments);
+    return plan_complete(plan, planning, error);
+}
