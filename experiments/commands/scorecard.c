@@ -54,6 +54,28 @@ static void print_parameters(const TrialSet *set, const Score *score)
     puts("");
 }
 
+/* Plans by planners, beside what was measured of them. */
+static void print_trials(const TrialSet *set, const Score *score)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        const Trial *trial = &g_array_index(set->trial, Trial, i);
+        if (!*trial->planner || !isfinite(score->predicted_s[i]))
+            continue;
+        if (first)
+            printf("  %-10s  %8s  %8s  %8s  %8s  %8s  %8s\n", "planner", "time",
+                   "measured", "comm", "measured", "hidden", "measured");
+        first = false;
+        printf("  %-10s", trial->planner);
+        const double time_s[] = {score->predicted_s[i],     trial->measured_s,
+                                 score->detail[i].comm_s,   trial->measured_comm_s,
+                                 score->detail[i].hidden_s, trial->measured_hidden_s};
+        for (uint32_t k = 0; k < G_N_ELEMENTS(time_s); k++)
+            print_number(time_s[k], 1e3, " ms");
+        puts("");
+    }
+}
+
 /* NAN is null. */
 static json_t *real_or_null(double value)
 {
@@ -78,12 +100,16 @@ static json_t *score_json(const TrialSet *set, const Score *score)
         const Trial *trial = &g_array_index(set->trial, Trial, i);
         json_array_append_new(
             trials,
-            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "model",
-                      trial->model, "planner", trial->planner, "split",
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+                      "model", trial->model, "planner", trial->planner, "split",
                       trial->calibration ? "calibration" : "test", "pp", (int)trial->pp,
                       "dp", (int)trial->dp, "tmp", (int)trial->tmp, "mbs",
                       (int)trial->mbs, "measured_s", real_or_null(trial->measured_s),
-                      "predicted_s", real_or_null(score->predicted_s[i])));
+                      "predicted_s", real_or_null(score->predicted_s[i]),
+                      "measured_comm_s", real_or_null(trial->measured_comm_s), "comm_s",
+                      real_or_null(score->detail[i].comm_s), "measured_hidden_s",
+                      real_or_null(trial->measured_hidden_s), "hidden_s",
+                      real_or_null(score->detail[i].hidden_s)));
     }
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "data_set",
                      set->name, "description", set->description, "calibration",
@@ -110,8 +136,10 @@ static bool score_one(const char *name, const ScorecardRun *run,
         json_array_append_new(list, score_json(set, &score));
     } else if (!options->quiet) {
         print_score(set, &score);
-        if (options->verbose)
+        if (options->verbose) {
             print_parameters(set, &score);
+            print_trials(set, &score);
+        }
     }
     return true;
 }

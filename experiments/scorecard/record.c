@@ -49,7 +49,7 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
                        GError **error)
 {
     const Trial *t = &g_array_index(set->trial, Trial, i);
-    const bool fits = score->peak_bytes[i] <= t->memory_bytes;
+    const bool fits = score->detail[i].peak_bytes <= t->memory_bytes;
     g_autofree char *config = config_of(set, t, score), *detail = detail_of(t);
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
     g_autofree char *experiment = g_strdup_printf("scorecard:%s", set->name);
@@ -72,7 +72,7 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
         .lower_bound_s = NAN,
         .gap = NAN,
         .stages = t->pp * t->chunks,
-        .peak_memory_bytes = (uint64_t)score->peak_bytes[i],
+        .peak_memory_bytes = (uint64_t)score->detail[i].peak_bytes,
         .communication_s = NAN,
         .computation_s = NAN,
         .search_time_s = NAN,

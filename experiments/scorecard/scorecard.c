@@ -33,7 +33,7 @@ const char *score_parameter_unit(ScoreParameter parameter)
 void score_clear(Score *score)
 {
     g_clear_pointer(&score->predicted_s, g_free);
-    g_clear_pointer(&score->peak_bytes, g_free);
+    g_clear_pointer(&score->detail, g_free);
 }
 
 const char *score_fidelity(const Trial *trial)
@@ -186,12 +186,24 @@ static bool prepare(const Trial *trial, const double *parameter, Prepared *prepa
     return true;
 }
 
-/* peak_bytes: of the largest device; NULL: not asked for. */
+static ScoreDetail detail_of(const SimReport *report)
+{
+    ScoreDetail detail = {0};
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        detail.peak_bytes = fmax(detail.peak_bytes, (double)report->memory_bytes[j]);
+        detail.comm_s +=
+            (report->comm_busy_s[j] + report->hidden_s[j]) / report->n_devices;
+        detail.hidden_s += report->hidden_s[j] / report->n_devices;
+    }
+    return detail;
+}
+
+/* detail: NULL if it is not asked for. */
 static bool predict(const Prepared *prepared, const double *parameter, double *time_s,
-                    double *peak_bytes, GError **error)
+                    ScoreDetail *detail, GError **error)
 {
     SimOptions options = prepared->options;
-    options.time_only = !peak_bytes;
+    options.time_only = !detail;
     g_autoptr(Cluster) cluster = cluster_of(prepared->trial, parameter);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     g_autoptr(SimReport) report =
@@ -200,10 +212,8 @@ static bool predict(const Prepared *prepared, const double *parameter, double *t
     if (!report)
         return false;
     *time_s = report->iteration_time_s;
-    if (peak_bytes)
-        *peak_bytes = 0;
-    for (uint32_t j = 0; peak_bytes && j < report->n_devices; j++)
-        *peak_bytes = fmax(*peak_bytes, (double)report->memory_bytes[j]);
+    if (detail)
+        *detail = detail_of(report);
     return true;
 }
 
@@ -215,8 +225,8 @@ typedef struct {
     uint32_t n;
     Prepared *prepared; /* [n]: as they are, or NULL: made and freed one by one */
     const double *parameter;
-    double *time_s;     /* [n] */
-    double *peak_bytes; /* [n], or NULL */
+    double *time_s;      /* [n] */
+    ScoreDetail *detail; /* [n], or NULL */
     gint next;
     GMutex lock;
     GError *error; /* the first */
@@ -226,12 +236,11 @@ static bool work_one(Work *work, uint32_t i, GError **error)
 {
     if (work->prepared)
         return predict(&work->prepared[i], work->parameter, &work->time_s[i],
-                       work->peak_bytes ? &work->peak_bytes[i] : NULL, error);
+                       work->detail ? &work->detail[i] : NULL, error);
     g_auto(Prepared) prepared = {0};
     return prepare(&g_array_index(work->set->trial, Trial, work->index[i]),
                    work->parameter, &prepared, error) &&
-           predict(&prepared, work->parameter, &work->time_s[i], &work->peak_bytes[i],
-                   error);
+           predict(&prepared, work->parameter, &work->time_s[i], &work->detail[i], error);
 }
 
 static gpointer work_thread(gpointer data)
@@ -424,16 +433,16 @@ static bool calibrate_trials(const TrialSet *set, const ScoreOptions *options,
         good =
             prepare(&g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i)),
                     score->parameter, &prepared[i], error);
-    g_autofree double *peak_bytes = g_new0(double, n);
+    g_autofree ScoreDetail *detail = g_new0(ScoreDetail, n);
     good = good && solve_best(&fit, score, error);
     fit.work.parameter = score->parameter;
-    fit.work.peak_bytes = peak_bytes;
+    fit.work.detail = detail;
     good = good && work_run(&fit.work, options->threads, error);
     score->n_fitted = n;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t t = g_array_index(index, uint32_t, i);
         score->predicted_s[t] = fit.work.time_s[i];
-        score->peak_bytes[t] = peak_bytes[i];
+        score->detail[t] = detail[i];
         prepared_clear(&prepared[i]);
     }
     g_free(fit.work.time_s);
@@ -475,7 +484,7 @@ static double mean_regret(const TrialSet *set, const GArray *index, const double
 
 /* Agreement of the peaks that were measured. */
 static Agreement judge_memory(const TrialSet *set, const GArray *index,
-                              const double *peak_bytes)
+                              const ScoreDetail *detail)
 {
     g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
                       measured = g_array_new(false, false, sizeof(double));
@@ -484,7 +493,7 @@ static Agreement judge_memory(const TrialSet *set, const GArray *index,
             &g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i));
         if (!isfinite(trial->measured_bytes))
             continue;
-        g_array_append_val(predicted, peak_bytes[i]);
+        g_array_append_val(predicted, detail[i].peak_bytes);
         g_array_append_val(measured, trial->measured_bytes);
     }
     return statistics_agreement((double *)predicted->data, (double *)measured->data,
@@ -501,9 +510,9 @@ static void judge(const TrialSet *set, const GArray *index, const Work *work,
         const Trial *trial = &g_array_index(set->trial, Trial, t);
         score->predicted_s[t] = work->time_s[i];
         score->n_memory++;
-        score->peak_bytes[t] = work->peak_bytes[i];
+        score->detail[t] = work->detail[i];
         score->n_memory_right +=
-            (work->peak_bytes[i] <= trial->memory_bytes) != trial->failed;
+            (work->detail[i].peak_bytes <= trial->memory_bytes) != trial->failed;
         if (!isfinite(trial->measured_s))
             continue;
         g_array_append_val(predicted, work->time_s[i]);
@@ -512,7 +521,7 @@ static void judge(const TrialSet *set, const GArray *index, const Work *work,
     score->test = statistics_agreement((double *)predicted->data,
                                        (double *)measured->data, measured->len);
     score->regret = mean_regret(set, index, work->time_s);
-    score->memory = judge_memory(set, index, work->peak_bytes);
+    score->memory = judge_memory(set, index, work->detail);
 }
 
 /* Predicts the trials of `index` with the score's parameters and judges them. */
@@ -520,13 +529,13 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
                            const ScoreOptions *options, Score *score, GError **error)
 {
     g_autofree double *time_s = g_new0(double, index->len + 1);
-    g_autofree double *peak_bytes = g_new0(double, index->len + 1);
+    g_autofree ScoreDetail *detail = g_new0(ScoreDetail, index->len + 1);
     Work work = {.set = set,
                  .index = (const uint32_t *)(void *)index->data,
                  .n = index->len,
                  .parameter = score->parameter,
                  .time_s = time_s,
-                 .peak_bytes = peak_bytes};
+                 .detail = detail};
     if (!work_run(&work, options->threads, error))
         return false;
     judge(set, index, &work, score);
@@ -557,7 +566,7 @@ static void score_start(const TrialSet *set, Score *score)
         [SCORE_OUTER_LATENCY] = set->latency_s,
         [SCORE_OUTER_BANDWIDTH] = set->outer};
     *score = (Score){.predicted_s = g_new(double, set->trial->len + 1),
-                     .peak_bytes = g_new0(double, set->trial->len + 1)};
+                     .detail = g_new0(ScoreDetail, set->trial->len + 1)};
     for (uint32_t i = 0; i < set->trial->len; i++)
         score->predicted_s[i] = NAN;
     memcpy(score->parameter, start, sizeof start);

@@ -41,6 +41,13 @@ typedef enum {
 const char *score_parameter_text(ScoreParameter parameter);
 const char *score_parameter_unit(ScoreParameter parameter);
 
+/* More of what was predicted of a trial. */
+typedef struct {
+    double peak_bytes; /* of one device, the largest */
+    double comm_s;     /* in which a device communicates, on average over devices, */
+    double hidden_s;   /* part of it in which it computes as well */
+} ScoreDetail;
+
 typedef struct {
     double parameter[SCORE_N_PARAMETERS];
     uint32_t n_fitted;           /* calibration trials that were fitted to */
@@ -51,7 +58,7 @@ typedef struct {
     Agreement memory;   /* of the test trials' peaks that were measured */
     /* [trial], of the test and what was fitted to; NAN where it was not predicted */
     double *predicted_s;
-    double *peak_bytes; /* [trial], likewise: of one device, the largest */
+    ScoreDetail *detail; /* [trial], where the time is not NAN */
 } Score;
 
 typedef struct {

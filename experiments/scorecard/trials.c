@@ -201,6 +201,8 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
                          .mbs = count_of(row, "mbs"),
                          .chunks = count_of(row, "chunks"),
                          .measured_s = number_of(row, "measured_s"),
+                         .measured_comm_s = number_of(row, "measured_comm_s"),
+                         .measured_hidden_s = number_of(row, "measured_hidden_s"),
                          .measured_bytes = number_of(row, "measured_gib") * GIB};
     g_array_append_val(set->trial, trial);
     set->rate = number_of(row, "rate");

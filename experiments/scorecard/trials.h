@@ -15,6 +15,8 @@
  *     planner, options      instead of these five lines: one of kilter planners and its options, as
  *                   'bucket=25MiB,duplex=on'; may be left out
  *     measured_s, measured_gib      NULL where the trial failed, or was not measured
+ *     measured_comm_s, measured_hidden_s    in which a device communicates, and part of it in which it
+ *                   computes as well; NULL, or left out: not measured
  *     failed        1 if it ended for want of memory
  *
  *     overhead_s    of an op on the device
@@ -37,7 +39,8 @@ typedef struct {
     bool calibration, recompute, failed;
     double memory_bytes, overhead_s, slowdown;
     uint32_t processors, gpus, machines, pp, dp, tmp, mbs, chunks;
-    double measured_s, measured_bytes; /* NAN: not measured */
+    double measured_s, measured_bytes, measured_comm_s,
+        measured_hidden_s; /* NAN: not measured */
 } Trial;
 
 typedef struct {

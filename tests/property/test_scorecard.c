@@ -254,6 +254,11 @@ static void test_traces(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         const Trial *t = &g_array_index(set->trial, Trial, i);
         const double error_s = score.predicted_s[i] - t->measured_s;
+        const bool overlaps = t->measured_hidden_s > 0;
+        assert_true(overlaps == (score.detail[i].hidden_s > 0));
+        assert_at_most(score.detail[i].hidden_s, score.detail[i].comm_s);
+        assert_at_most(score.detail[i].comm_s,
+                       t->measured_comm_s); /* no rank comes late */
         if (strcmp(t->planner, "fastmoe") == 0)
             assert_true(error_s < 0);
         else
