@@ -148,6 +148,14 @@ static void add_number(json_t *object, const char *key, double value)
         object, key, json_real(json_number_value(json_object_get(object, key)) + value));
 }
 
+/* Of the tensor: all of it, or a microbatch's part. */
+static double collective_bytes(const Explain *e, const Instr *instr)
+{
+    const double bytes = (double)tensor_bytes(graph_tensor(e->graph, instr->tensor));
+    const uint32_t n = e->plan->program->n_microbatches;
+    return instr->microbatch == PROGRAM_WHOLE || n < 2 ? bytes : bytes / n;
+}
+
 static void add_collectives(Explain *e)
 {
     const Program *program = e->plan->program;
@@ -157,16 +165,15 @@ static void add_collectives(Explain *e)
             (int)instr->collective >= COLLECTIVES_PRICED)
             continue;
         char from[FORM_TEXT], to[FORM_TEXT];
-        const Tensor *tensor = graph_tensor(e->graph, instr->tensor);
+        const double bytes = collective_bytes(e, instr);
         g_autofree char *what =
             g_strdup_printf("%s %s -> %s", collective_name(instr->collective),
                             form_text(instr->from, from), form_text(instr->to, to));
         json_t *entry = entry_of(e->collectives, "collective", what);
-        add_tensor(e, entry, tensor->name);
-        add_number(entry, "bytes", (double)tensor_bytes(tensor));
+        add_tensor(e, entry, graph_tensor(e->graph, instr->tensor)->name);
+        add_number(entry, "bytes", bytes);
         add_number(entry, "seconds",
-                   sim_collective_s(e->view, instr->collective,
-                                    (double)tensor_bytes(tensor),
+                   sim_collective_s(e->view, instr->collective, bytes,
                                     largest_share(e, instr->tensor, instr->from),
                                     largest_share(e, instr->tensor, instr->to)));
     }

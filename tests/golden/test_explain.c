@@ -84,6 +84,34 @@ static void test_searched(void **state)
     json_decref(explanation);
 }
 
+/* Bytes of all collectives of all layers. */
+static double bytes_of(const json_t *explanation)
+{
+    size_t i, k;
+    const json_t *layer, *collective;
+    double bytes = 0;
+    json_array_foreach(json_object_get(explanation, "layers"), i, layer)
+        json_array_foreach(json_object_get(layer, "collectives"), k, collective) bytes +=
+        json_number_value(json_object_get(collective, "bytes"));
+    return bytes;
+}
+
+/* Each of two microbatches communicates its half. */
+static void test_doubled(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    const char *plan =
+        "plan bert-sgmoe:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=512 "
+        "hidup-2x8 -p fastmoe --granularity gpu --explain --json";
+    g_autofree char *twice = g_strdup_printf("%s --set duplex=on", plan);
+    json_t *whole = explanation_of(box, plan), *doubled = explanation_of(box, twice);
+    assert_true(bytes_of(whole) > 0);
+    assert_close(bytes_of(doubled), bytes_of(whole), 1e-12);
+    json_decref(whole);
+    json_decref(doubled);
+}
+
 /* --- programs written by hand --- */
 
 enum { BATCH = 16, IN = 8, OUT = 24 };
@@ -160,9 +188,8 @@ static void test_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_searched),
+        cmocka_unit_test(test_text),     cmocka_unit_test(test_json),
+        cmocka_unit_test(test_searched), cmocka_unit_test(test_doubled),
         cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
