@@ -18,14 +18,17 @@
  *     M_bc = sum_p ([b = c] D_pb v_pb^2 - D_pb v_pb D_pc v_pc / S_p [p a piece])
  *
  * so that an iteration is O(pieces classes^2 + classes^3). It starts where all but the
- * limits hold, and steps keep what holds: sum (y w) + sum (x z) is then the duality gap. */
+ * limits hold, and steps keep what holds: sum (y w) + sum (x z) is then the duality gap.
+ *
+ * Turns are not for it: their rows hold a largest share beside the ratio. Cutting planes take 16 ms
+ * for the 455 stages of BERT-SGMoE's 24 layers on GPUs of 64 speeds, 0.5 ms on 4 (tests/bench). */
 #ifndef KILTER_BALANCE_INTERIOR_H
 #define KILTER_BALANCE_INTERIOR_H
 
 #include "balance/cuts.h"
 
 /* Reads and sets what balance_cuts does, without an Lp. false, and nothing set: more than
- * one segment, or the gap did not close (limits that cannot hold, rounding). */
+ * one segment, turns, or the gap did not close (limits that cannot hold, rounding). */
 bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts);
 
 #endif
