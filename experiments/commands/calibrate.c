@@ -262,9 +262,7 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
     if (!own.output)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --output FILE for the cluster");
-    if (own.ranks < 0 || own.ranks > 65536)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--ranks: expected a number from 1 to 65536");
-    return command_check_output(own.output, error) &&
+    return command_check_range("--ranks", own.ranks, 0, 65536, error) &&
+           command_check_output(own.output, error) &&
            run(&own, argc, argv, &options, error);
 }

@@ -92,6 +92,23 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
     return finish_options(options, error);
 }
 
+bool command_check_range(const char *option, int value, int least, int most,
+                         GError **error)
+{
+    return (value >= least && value <= most) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %d to %d, got %d", option,
+                       least, most, value);
+}
+
+bool command_check_choice(const char *option, const char *value,
+                          const char *const *choices, GError **error)
+{
+    g_autofree char *known = g_strjoinv(", ", (char **)choices);
+    return g_strv_contains(choices, value) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'",
+                       option, known, value);
+}
+
 void command_print_json(json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2));

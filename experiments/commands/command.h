@@ -74,6 +74,12 @@ typedef struct {
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error);
 
+/* Whether what an option was given is within bounds, or one of the words. KILTER_ERROR_INPUT. */
+bool command_check_range(const char *option, int value, int least, int most,
+                         GError **error);
+bool command_check_choice(const char *option, const char *value,
+                          const char *const *choices, GError **error);
+
 /* Prints one JSON value to stdout and releases it. */
 void command_print_json(json_t *value);
 

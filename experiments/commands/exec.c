@@ -17,7 +17,8 @@ typedef struct {
     char *backend, *dtype;
     char *db, *command; /* store for what is measured, and the line that asked for it */
     char **slowdown;
-    int ranks, warm_up, repeats, timeout_s;
+    int ranks;
+    ExecTiming timing;
     gboolean shrink, check;
 } Own;
 
@@ -61,22 +62,6 @@ static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
     return result;
 }
 
-static bool check_range(const char *name, int value, int low, int high, GError **error)
-{
-    return (value >= low && value <= high) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %d to %d, got %d", name,
-                       low, high, value);
-}
-
-static bool check_choice(const char *name, const char *value, const char *const *choices,
-                         GError **error)
-{
-    g_autofree char *known = g_strjoinv(", ", (char **)choices);
-    return g_strv_contains(choices, value) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'",
-                       name, known, value);
-}
-
 static bool check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("mpi");
@@ -84,11 +69,9 @@ static bool check_options(Own *own, GError **error)
                              *const dtypes[] = {"float32", "float64", NULL};
     const bool reference = strcmp(own->backend, "reference") == 0;
     own->dtype = own->dtype ? own->dtype : g_strdup(reference ? "float64" : "float32");
-    if (!check_choice("--backend", own->backend, backends, error) ||
-        !check_choice("--dtype", own->dtype, dtypes, error) ||
-        !check_range("--warm-up", own->warm_up, 0, 1000000, error) ||
-        !check_range("--repeats", own->repeats, 1, 1000000, error) ||
-        !check_range("--timeout", own->timeout_s, 1, 1000000, error))
+    if (!command_check_choice("--backend", own->backend, backends, error) ||
+        !command_check_choice("--dtype", own->dtype, dtypes, error) ||
+        !exec_timing_check(&own->timing, error))
         return false;
     if (reference && is_single(own))
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -145,7 +128,7 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
                                  .backend = own->backend,
                                  .dtype = own->dtype,
                                  .slowdown = own->slowdown,
-                                 .warm_up = (uint32_t)own->warm_up,
+                                 .warm_up = (uint32_t)own->timing.warm_up,
                                  .seed = options->planner.seed};
     bool kept = false;
     exec_report_predict(&report);
@@ -175,8 +158,8 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
     exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
     g_auto(ExecMeasurement) measurement = {0};
     if (!exec_measure(backend, replay, own->source.plan, own->source.graph,
-                      (uint32_t)own->warm_up, (uint32_t)own->repeats, &measurement,
-                      error))
+                      (uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats,
+                      &measurement, error))
         return false;
     return backend->first > 0 || report(own, &measurement, options, error);
 }
@@ -250,7 +233,7 @@ static char **rank_arguments(const Own *own, const char *file,
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     g_autofree char *dtype = g_strdup_printf("--dtype=%s", own->dtype);
     g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, NULL);
-    exec_rank_options(list, options, own->warm_up, own->repeats, own->timeout_s);
+    exec_rank_options(list, options, &own->timing);
     if (own->check)
         g_strv_builder_add(list, "--check");
     if (own->shrink)
@@ -284,7 +267,7 @@ static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
     bool good = file && g_file_set_contents(file, text, -1, &trouble);
     if (good) {
         g_auto(GStrv) arguments = rank_arguments(own, file, options);
-        good = exec_launch(n_ranks, (uint32_t)own->timeout_s,
+        good = exec_launch(n_ranks, (uint32_t)own->timing.timeout_s,
                            (const char *const *)arguments, error);
     } else {
         kilter_fail(error, KILTER_ERROR_FAILED, "cannot pass the plan to the ranks: %s",
@@ -326,18 +309,18 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     if (starts)
         return start_ranks(own, options, error);
     if (is_mpi(own))
-        return exec_as_rank((uint32_t)own->timeout_s, false, measure_as_rank, &work,
-                            error);
-    if (is_cuda(own))
-        return exec_as_rank((uint32_t)own->timeout_s, !exec_is_rank(), measure_on_gpus,
+        return exec_as_rank((uint32_t)own->timing.timeout_s, false, measure_as_rank,
                             &work, error);
+    if (is_cuda(own))
+        return exec_as_rank((uint32_t)own->timing.timeout_s, !exec_is_rank(),
+                            measure_on_gpus, &work, error);
     g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
     return check_memory(own, error) && measure(own, backend, options, error);
 }
 
 bool cmd_exec(int argc, char **argv, GError **error)
 {
-    g_auto(Own) own = {.warm_up = 2, .repeats = 10, .timeout_s = 600};
+    g_auto(Own) own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
          "Where to run: mpi (default), cuda or reference", "NAME"},
@@ -345,10 +328,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
          "How many ranks to start (default and only choice: the plan's devices)", "N"},
         {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
          "float32 (default of mpi and cuda) or float64", "TYPE"},
-        {"warm-up", 0, 0, G_OPTION_ARG_INT, &own.warm_up,
-         "Iterations before the clock starts (default 2)", "N"},
-        {"repeats", 0, 0, G_OPTION_ARG_INT, &own.repeats,
-         "Iterations that are timed (default 10)", "N"},
+        EXEC_TIMING_ENTRIES(own.timing, "Iterations", "600"),
         {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.slowdown,
          "Stretch a rank's computation by a factor of its own time; may be repeated",
          "RANK=FACTOR"},
@@ -356,8 +336,6 @@ bool cmd_exec(int argc, char **argv, GError **error)
          "Run the small model of kilter verify", NULL},
         {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,
          "Verify the plan on these ranks first", NULL},
-        {"timeout", 0, 0, G_OPTION_ARG_INT, &own.timeout_s,
-         "Give up after that many seconds (default 600)", "S"},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.db,
          "Add the measurement, beside the prediction, to this results file", "FILE"},
         {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,

@@ -103,14 +103,22 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
 
 /* --- on the ranks --- */
 
-void exec_rank_options(GStrvBuilder *list, const CommandOptions *options, int warm_up,
-                       int repeats, int timeout_s)
+bool exec_timing_check(const ExecTiming *timing, GError **error)
+{
+    enum { MOST = 1000000 };
+    return command_check_range("--warm-up", timing->warm_up, 0, MOST, error) &&
+           command_check_range("--repeats", timing->repeats, 1, MOST, error) &&
+           command_check_range("--timeout", timing->timeout_s, 1, MOST, error);
+}
+
+void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,
+                       const ExecTiming *timing)
 {
     g_autofree char *seed =
         g_strdup_printf("--seed=%" G_GUINT64_FORMAT, options->planner.seed);
-    g_autofree char *warm_ups = g_strdup_printf("--warm-up=%d", warm_up);
-    g_autofree char *runs = g_strdup_printf("--repeats=%d", repeats);
-    g_autofree char *timeout = g_strdup_printf("--timeout=%d", timeout_s);
+    g_autofree char *warm_ups = g_strdup_printf("--warm-up=%d", timing->warm_up);
+    g_autofree char *runs = g_strdup_printf("--repeats=%d", timing->repeats);
+    g_autofree char *timeout = g_strdup_printf("--timeout=%d", timing->timeout_s);
     g_strv_builder_add_many(list, seed, warm_ups, runs, timeout, NULL);
     if (options->json)
         g_strv_builder_add(list, "--json");

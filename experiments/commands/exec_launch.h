@@ -15,9 +15,28 @@ bool exec_is_first_rank(void);
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  GError **error);
 
+/* How often both commands run what they time, and when they give up. */
+typedef struct {
+    int warm_up, repeats, timeout_s;
+} ExecTiming;
+
+/* Its options, which set a struct that has the defaults; `runs`: what is counted, `s`: the default
+ * timeout, in words. */
+/* clang-format off */
+#define EXEC_TIMING_ENTRIES(timing, runs, s)                                                \
+    {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up,                                  \
+     runs " before the clock starts (default 2)", "N"},                                     \
+    {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats,                                  \
+     runs " that are timed (default 10)", "N"},                                             \
+    {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s,                                \
+     "Give up after that many seconds (default " s ")", "S"}
+/* clang-format on */
+
+bool exec_timing_check(const ExecTiming *timing, GError **error);
+
 /* The options that both commands pass on to their ranks. */
-void exec_rank_options(GStrvBuilder *list, const CommandOptions *options, int warm_up,
-                       int repeats, int timeout_s);
+void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,
+                       const ExecTiming *timing);
 
 /* Which rank this process is, of how many. */
 typedef struct {

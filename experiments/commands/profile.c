@@ -10,7 +10,8 @@
 
 typedef struct {
     char *backend, *output, *device, *largest;
-    int ranks, warm_up, repeats, timeout_s;
+    int ranks;
+    ExecTiming timing;
     double largest_bytes;
 } Own;
 
@@ -38,17 +39,14 @@ static bool check_options(Own *own, GError **error)
 {
     own->backend = own->backend ? own->backend : g_strdup("cpu");
     own->device = own->device ? own->device : g_strdup(own->backend);
-    if (strcmp(own->backend, "cpu") != 0 && !is_cuda(own))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--backend: expected cpu or cuda, got '%s'", own->backend);
+    static const char *const backends[] = {"cpu", "cuda", NULL};
+    if (!command_check_choice("--backend", own->backend, backends, error) ||
+        !command_check_range("--ranks", own->ranks, 1, 1024, error) ||
+        !exec_timing_check(&own->timing, error))
+        return false;
     if (!own->output)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --output FILE for the measurements");
-    if (own->ranks < 1 || own->ranks > 1024 || own->warm_up < 0 || own->repeats < 1 ||
-        own->repeats > 100000 || own->timeout_s < 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected --ranks from 1 to 1024, --warm-up from 0, --repeats "
-                           "from 1 to 100000, --timeout from 1");
     if (strpbrk(own->device, ",#\r\n") || !*own->device)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--device: expected a name without commas, got '%s'",
@@ -156,8 +154,9 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
     if (!backend)
         return false;
     g_autoptr(GArray) list = measurements_new();
-    const ExecProfile profile = {own->device, (uint32_t)own->warm_up,
-                                 (uint32_t)own->repeats, work->options->planner.seed};
+    const ExecProfile profile = {own->device, (uint32_t)own->timing.warm_up,
+                                 (uint32_t)own->timing.repeats,
+                                 work->options->planner.seed};
     ExecLimits limits;
     if (!exec_limits(backend, &profile, &limits, error))
         return false;
@@ -198,18 +197,16 @@ static bool start_ranks(const Own *own, int argc, char **argv,
     g_autofree char *largest = g_strdup_printf("--largest=%.0f B", own->largest_bytes);
     g_strv_builder_add_many(list, "--output", own->output, "--backend", own->backend,
                             "--device", own->device, ranks, largest, NULL);
-    exec_rank_options(list, options, own->warm_up, own->repeats, own->timeout_s);
+    exec_rank_options(list, options, &own->timing);
     g_auto(GStrv) arguments = g_strv_builder_end(list);
-    return exec_launch((uint32_t)own->ranks, (uint32_t)own->timeout_s,
+    return exec_launch((uint32_t)own->ranks, (uint32_t)own->timing.timeout_s,
                        (const char *const *)arguments, error);
 }
 
 bool cmd_profile(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {.ranks = 2,
-                       .warm_up = 2,
-                       .repeats = 10,
-                       .timeout_s = 3600,
+                       .timing = {.warm_up = 2, .repeats = 10, .timeout_s = 3600},
                        .largest_bytes = 0x1p24};
     const GOptionEntry entries[] = {
         {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
@@ -222,12 +219,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
          "What to call the type of the ranks' devices (default: the backend)", "NAME"},
         {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,
          "Largest tensor of the collectives (default 16 MiB)", "BYTES"},
-        {"warm-up", 0, 0, G_OPTION_ARG_INT, &own.warm_up,
-         "Runs before the clock starts (default 2)", "N"},
-        {"repeats", 0, 0, G_OPTION_ARG_INT, &own.repeats,
-         "Runs that are timed (default 10)", "N"},
-        {"timeout", 0, 0, G_OPTION_ARG_INT, &own.timeout_s,
-         "Give up after that many seconds (default 3600)", "S"},
+        EXEC_TIMING_ENTRIES(own.timing, "Runs", "3600"),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "profile",
@@ -248,7 +240,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
                 check_options(&own, error);
     Work work = {&own, argc - 1, argv + 1, &options};
     if (good)
-        good = exec_is_rank() ? exec_as_rank((uint32_t)own.timeout_s, false,
+        good = exec_is_rank() ? exec_as_rank((uint32_t)own.timing.timeout_s, false,
                                              profile_as_rank, &work, error)
                               : start_ranks(&own, argc, argv, &options, error);
     return exec_rank_ends(good);

@@ -227,10 +227,9 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
-    if (own.samples < 0 || own.jobs < 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--samples and --jobs: expected a number from 0");
-    if (!fidelity || (own.trace && !command_check_output(own.trace, error)))
+    if (!fidelity || !command_check_range("--samples", own.samples, 0, G_MAXINT, error) ||
+        !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
+        (own.trace && !command_check_output(own.trace, error)))
         return false;
     return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)
                      : simulate_model(argv[1], argv[2], &own, fidelity, &options, error);

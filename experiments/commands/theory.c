@@ -102,9 +102,8 @@ bool cmd_theory(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (gpus < 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--gpus: expected at least 1, got %d", gpus);
+    if (!command_check_range("--gpus", gpus, 1, G_MAXINT, error))
+        return false;
     g_autofree char *model = NULL;
     g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)gpus, &model, error);
     if (!graph)
