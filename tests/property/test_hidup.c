@@ -74,6 +74,51 @@ static void test_models(void **state)
     }
 }
 
+static double believed_s(const Graph *graph, const ClusterView *view,
+                         double communication)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree double *ratio = even(view);
+    const SynthHidupOptions options = {.communication = communication};
+    SynthResult result;
+    assert_true(synth_hidup(graph, view, ratio, &options, &result, &error));
+    assert_no_error(error);
+    const double time_s = result.time_s;
+    synth_result_clear(&result);
+    return time_s;
+}
+
+static void slow(LinkCost *link, double factor)
+{
+    link->latency_s *= factor;
+    link->bandwidth /= factor;
+}
+
+/* To believe that communication takes longer is to search for a cluster where it does. */
+static void test_communication(void **state)
+{
+    (void)state;
+    static const double more[] = {-0.5, 1, 7};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(more); i++) {
+        Cluster *right, *slower;
+        ClusterView *view = open_view("hidup-2x4-10", &right);
+        cluster_view_free(open_view("hidup-2x4-10", &slower));
+        for (uint32_t k = 0; k < COLLECTIVES_PRICED; k++)
+            slow(&slower->collective[k], 1 + more[i]);
+        for (uint32_t m = 0; m < slower->n_machines; m++)
+            slow(&slower->machine[m].inner, 1 + more[i]);
+        ClusterView *slow_view = cluster_view(slower, GRANULARITY_GPU);
+        g_autoptr(Graph) graph = model_build("bert-sgmoe:layers=2", 8, NULL, NULL);
+        assert_close(believed_s(graph, view, more[i]), believed_s(graph, slow_view, 0),
+                     1e-9);
+        assert_true(believed_s(graph, view, more[i]) != believed_s(graph, view, 0));
+        cluster_view_free(view);
+        cluster_view_free(slow_view);
+        cluster_free(right);
+        cluster_free(slower);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -95,6 +140,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_models),
+                                       cmocka_unit_test(test_communication),
                                        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
