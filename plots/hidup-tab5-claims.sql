@@ -11,7 +11,7 @@ mean AS (
     FROM bar, right GROUP BY noise, communication),
 claim (claim, noise, communication, reason) AS (
     VALUES ('random-20', 0.2, 0, 'the search leans on differences that are smaller than the noise'),
-           ('random-50', 0.5, 0, 'each op and each communication is off for itself, and programs that look alike cost alike here: none found is far from the best'),
+           ('random-50', 0.5, 0, 'programs that look alike cost alike here: none found is far from the best'),
            ('more-20', 0, 0.2, 'the search changes the program where communication seems longer'),
            ('more-50', 0, 0.5, 'the search changes the program where communication seems longer'),
            ('less-20', 0, -0.2, 'the search changes the program where communication seems shorter'),

@@ -184,7 +184,7 @@ typedef struct {
         memory_s; /* seconds charged for every byte that a GPU keeps of parameters, gradients and optimizer states, summed
                         over devices; 0: memory is free */
     double
-        noise; /* each op's and each communication's time is off by up to this part of it, at random by `seed` */
+        noise; /* each op's time, each kind of collective's and the devices' speed are off by up to this part, at random by `seed` */
     double
         communication; /* all communication takes this part of its time more, -1 to any number */
     bool serial_back; /* the backward does not overlap, as HiDup's artifact believes */

@@ -14,8 +14,8 @@
 typedef struct {
     Pricer half, whole; /* of one microbatch, and of what is done once for both */
     SynthHidupOptions options;
-    double *op_factor,
-        *tensor_factor; /* [op], [tensor]: of computations, and of communications; by the options */
+    ClusterView believed; /* what the options say of communication */
+    double *op_factor;    /* [op]: of computations */
     ReferenceTheory *theory;
     DuplexProblem problem;
     GArray *placed; /* Placed, by DuplexChoice.id */
@@ -104,10 +104,8 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         g_assert(found);
         const Times work = price_rule(&h->whole, update, &rule);
         times_add(&h->whole, &choice->update, &work);
-        choice->gather_s[0] +=
-            h->tensor_factor[parameter] * conversion_s(&h->whole, parameter, rest, read);
-        choice->sync_s[1] += h->tensor_factor[parameter] *
-                             conversion_s(&h->whole, graph_gradient(graph, parameter),
+        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
+        choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
                                           reference_adjoint(read), rest);
         charge(h, parameter, read, rest, choice);
     }
@@ -193,7 +191,6 @@ static void find_conversions(const Hidup *h, TensorId tensor,
 {
     const Graph *graph = h->half.graph;
     const TensorId gradient = graph_gradient(graph, tensor);
-    const double factor = h->tensor_factor[tensor];
     for (Form from = 0; from < FORM_MAX; from++)
         for (Form to = 0; to < FORM_MAX; to++) {
             FormSet held = (FormSet)(1u << from), back = 0;
@@ -212,9 +209,8 @@ static void find_conversions(const Hidup *h, TensorId tensor,
             conversion[from][to] = (DuplexConversion){
                 .can = true,
                 .opens = step.closes || back_step.closes,
-                .forward_s = factor * (step.comm_s + times_max(&h->half, &step.inner)),
-                .back_s =
-                    factor * (back_step.comm_s + times_max(&h->half, &back_step.inner))};
+                .forward_s = step.comm_s + times_max(&h->half, &step.inner),
+                .back_s = back_step.comm_s + times_max(&h->half, &back_step.inner)};
         }
 }
 
@@ -248,29 +244,50 @@ static Program *program_of(const Hidup *h, const DuplexSolution *solution, GErro
     return reference_emit(h->theory, h->problem.n_nodes, chosen, rest, error);
 }
 
-/* What the estimates are multiplied by. */
-static void draw_factors(Hidup *h, const Graph *graph)
+/* --- what the search believes --- */
+
+static double draw(const Hidup *h, GRand *random)
 {
-    const SynthHidupOptions *o = &h->options;
-    g_autoptr(GRand) random = g_rand_new_with_seed((guint32)o->seed);
+    return 1 + h->options.noise * g_rand_double_range(random, -1, 1);
+}
+
+static void stretch(LinkCost *line, double factor)
+{
+    line->latency_s *= factor;
+    line->bandwidth /= factor;
+}
+
+static void believe(Hidup *h, const Graph *graph, const ClusterView *view)
+{
+    g_autoptr(GRand) random = g_rand_new_with_seed((guint32)h->options.seed);
+    const double longer = 1 + h->options.communication;
+    h->believed = *view;
+    h->believed.device = g_memdup2(view->device, view->n_devices * sizeof *view->device);
+    for (uint32_t k = 0; k < COLLECTIVES_PRICED; k++) {
+        const double factor = longer * draw(h, random);
+        stretch(&h->believed.collective[k], factor);
+        CollectivePieces *pieces = &h->believed.pieces[k];
+        pieces->piece = g_memdup2(pieces->piece, pieces->n * sizeof *pieces->piece);
+        for (uint32_t i = 0; i < pieces->n; i++)
+            stretch(&pieces->piece[i].line, factor);
+    }
+    const double inner = longer * draw(h, random), devices = draw(h, random);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        stretch(&h->believed.device[j].inner, inner);
     h->op_factor = g_new(double, graph_n_ops(graph));
-    h->tensor_factor = g_new(double, graph_n_tensors(graph));
     for (OpId op = 0; op < graph_n_ops(graph); op++)
-        h->op_factor[op] = 1 + o->noise * g_rand_double_range(random, -1, 1);
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        h->tensor_factor[t] =
-            (1 + o->communication) * (1 + o->noise * g_rand_double_range(random, -1, 1));
+        h->op_factor[op] = devices * draw(h, random);
 }
 
 static bool hidup_init(Hidup *h, const Graph *graph, const ClusterView *view,
                        const double *ratio, const SynthHidupOptions *options,
                        GError **error)
 {
-    pricer_init(&h->half, graph, view, ratio, NULL);
-    h->half.part = 0.5;
-    pricer_init(&h->whole, graph, view, ratio, NULL);
     h->options = options ? *options : (SynthHidupOptions){0};
-    draw_factors(h, graph);
+    believe(h, graph, view);
+    pricer_init(&h->half, graph, &h->believed, ratio, NULL);
+    h->half.part = 0.5;
+    pricer_init(&h->whole, graph, &h->believed, ratio, NULL);
     h->placed = g_array_new(FALSE, FALSE, sizeof(Placed));
     h->theory = reference_theory_new(&h->whole, error);
     if (!h->theory)
@@ -299,10 +316,12 @@ static void hidup_clear(Hidup *h)
     g_free(h->problem.conversion);
     g_array_unref(h->placed);
     g_free(h->op_factor);
-    g_free(h->tensor_factor);
     reference_theory_free(h->theory);
     pricer_clear(&h->half);
     pricer_clear(&h->whole);
+    for (uint32_t k = 0; k < COLLECTIVES_PRICED; k++)
+        g_free(h->believed.pieces[k].piece);
+    g_free(h->believed.device);
 }
 
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,

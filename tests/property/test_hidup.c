@@ -94,7 +94,17 @@ static void slow(LinkCost *link, double factor)
     link->bandwidth /= factor;
 }
 
-/* To believe that communication takes longer is to search for a cluster where it does. */
+/* Prices collectives by pieces, as their lines do. */
+static void cut_in_pieces(ClusterView *view, CollectivePiece *piece)
+{
+    for (uint32_t k = 0; k < COLLECTIVES_PRICED; k++) {
+        piece[k] = (CollectivePiece){INFINITY, view->collective[k]};
+        view->pieces[k] = (CollectivePieces){.n = 1, .piece = &piece[k]};
+    }
+}
+
+/* To believe that communication takes longer is to search for a cluster where it does; the cluster
+ * itself stays. */
 static void test_communication(void **state)
 {
     (void)state;
@@ -112,6 +122,12 @@ static void test_communication(void **state)
         assert_close(believed_s(graph, view, more[i]), believed_s(graph, slow_view, 0),
                      1e-9);
         assert_true(believed_s(graph, view, more[i]) != believed_s(graph, view, 0));
+        CollectivePiece piece[COLLECTIVES_PRICED];
+        cut_in_pieces(view, piece);
+        for (uint32_t again = 0; again < 2; again++)
+            assert_close(believed_s(graph, view, more[i]),
+                         believed_s(graph, slow_view, 0), 1e-9);
+        memset(view->pieces, 0, sizeof view->pieces);
         cluster_view_free(view);
         cluster_view_free(slow_view);
         cluster_free(right);
