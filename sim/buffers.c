@@ -22,6 +22,8 @@ typedef struct {
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
     uint32_t *load_end; /* [cell]: the same of what is loaded */
     uint32_t *buffer;   /* [cell]: where the instance is now */
+    uint32_t *kept_end; /* [instr]: last use of what it keeps for the backward; 0: none */
+    uint32_t *kept;     /* [place]: where what is kept beside the instance is now */
     GArray *buffers;
     GArray *uses;
 } Liveness;
@@ -125,6 +127,39 @@ static void find_ends(Liveness *l)
         for (uint32_t k = 0; k < n_used; k++) {
             uint32_t *of = &last[sim_instance_cell(&used[k])];
             *of = MAX(*of, i);
+        }
+    }
+}
+
+/* --- what ops keep for their backward beside tensors --- */
+
+/* The place of the output beside which the instruction's op, or the one that it differentiates,
+ * keeps something; GRAPH_NONE if it keeps nothing. */
+static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
+{
+    if (instr->kind != INSTR_COMPUTE)
+        return GRAPH_NONE;
+    const OpId forward = graph_get_op(l->graph, instr->op)->of;
+    return graph_op_kept_bytes(l->graph, forward, of) == 0
+               ? GRAPH_NONE
+               : instances_place(l->instances, instr->group, instr->microbatch, *of);
+}
+
+/* From the forward to the last backward op before the forward is computed again. */
+static void find_kept(Liveness *l)
+{
+    g_autofree uint32_t *last = g_new0(uint32_t, l->instances->n_places);
+
+    for (uint32_t i = l->program->n; i-- > 0;) {
+        TensorId of;
+        const uint32_t place = kept_place(l, &l->program->instr[i], &of);
+        if (place == GRAPH_NONE)
+            continue;
+        if (graph_get_op(l->graph, l->program->instr[i].op)->pass == PASS_FORWARD) {
+            l->kept_end[i] = last[place];
+            last[place] = 0;
+        } else if (last[place] == 0) {
+            last[place] = i;
         }
     }
 }
@@ -245,6 +280,15 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, Instance made)
                                            : NO_BUFFER;
 }
 
+/* Whether what is made is accumulated in place: gradients of parameters that are F32 where the
+ * model computes in half precision. */
+static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor)
+{
+    return graph_precision(l->graph) == PRECISION_MIXED_F32_GRADIENTS &&
+           l->program->instr[i].kind == INSTR_COMPUTE && tensor->role == ROLE_GRADIENT &&
+           sim_is_held(l->graph, tensor);
+}
+
 /* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
 static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
 {
@@ -272,20 +316,47 @@ static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
         .busy_until = end,
         .at_rest = l->program->instr[i].kind == INSTR_LOAD &&
                    (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER),
+        .stands = is_accumulated(l, i, tensor),
         .held = sim_is_held(l->graph, tensor),
         .group = made.group,
         .tensor = made.tensor,
         .form = made.form,
+        .element_bytes = dtype_bytes(tensor->dtype),
     };
     g_array_append_val(l->buffers, buffer);
     l->buffer[sim_instance_cell(&made)] = l->buffers->len - 1;
 }
 
-static void add_use(Liveness *l, uint32_t i, Instance instance)
+static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
 {
-    const Use use = {l->buffer[sim_instance_cell(&instance)], i};
+    const Use use = {buffer, i};
 
     g_array_append_val(l->uses, use);
+}
+
+/* What a forward op keeps, as large as its output in the output's form. */
+static void place_kept(Liveness *l, uint32_t i)
+{
+    const Instr *instr = &l->program->instr[i];
+    TensorId of;
+    const uint32_t place = kept_place(l, instr, &of);
+
+    if (place == GRAPH_NONE)
+        return;
+    const Op *op = graph_get_op(l->graph, instr->op);
+    if (l->kept_end[i] > 0) {
+        const SimBuffer buffer = {.birth = i,
+                                  .busy_until = l->kept_end[i],
+                                  .group = instr->group,
+                                  .tensor = of,
+                                  .form = instr->form[op->n_in + op->n_out - 1],
+                                  .element_bytes =
+                                      graph_op_kept_bytes(l->graph, instr->op, &of)};
+        g_array_append_val(l->buffers, buffer);
+        l->kept[place] = l->buffers->len - 1;
+    }
+    if (l->kept_end[i] > 0 || op->pass == PASS_BACKWARD)
+        add_use(l, i, l->kept[place]);
 }
 
 static void place_instr(Liveness *l, uint32_t i)
@@ -297,7 +368,7 @@ static void place_instr(Liveness *l, uint32_t i)
     const uint32_t n_parts = sim_instr_parts(l->instances, instr);
 
     for (uint32_t k = 0; k < n_used; k++)
-        add_use(l, i, used[k]);
+        add_use(l, i, l->buffer[sim_instance_cell(&used[k])]);
     for (uint32_t k = 0; k < n_made; k++)
         for (uint32_t part = 0; part < n_parts; part++, made[k].place++) {
             if (!l->again[i])
@@ -305,8 +376,9 @@ static void place_instr(Liveness *l, uint32_t i)
                       instr->kind == INSTR_LOAD ? l->load_end[sim_instance_cell(&made[k])]
                                                 : l->end[i * OP_MAX_OUT + k],
                       made[k]);
-            add_use(l, i, made[k]);
+            add_use(l, i, l->buffer[sim_instance_cell(&made[k])]);
         }
+    place_kept(l, i);
 }
 
 /* --- all of them --- */
@@ -346,12 +418,15 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
     l.load_end = g_new0(uint32_t, n_cells);
     l.buffer = g_new(uint32_t, n_cells);
+    l.kept_end = g_new0(uint32_t, program->n);
+    l.kept = g_new0(uint32_t, instances->n_places);
     l.buffers = g_array_new(false, false, sizeof(SimBuffer));
     l.uses = g_array_new(false, false, sizeof(Use));
     for (size_t i = 0; i < n_cells; i++)
         l.buffer[i] = NO_BUFFER;
     find_sums(&l);
     find_ends(&l);
+    find_kept(&l);
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
     SimBuffers *buffers = collect(&l);
@@ -360,6 +435,8 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     g_free(l.end);
     g_free(l.load_end);
     g_free(l.buffer);
+    g_free(l.kept_end);
+    g_free(l.kept);
     g_array_unref(l.buffers);
     g_array_unref(l.uses);
     return buffers;
@@ -376,12 +453,27 @@ void sim_buffers_free(SimBuffers *buffers)
 
 /* --- bytes on a device --- */
 
+double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer)
+{
+    return (double)(tensor_elements(graph_tensor(graph, buffer->tensor)) *
+                    buffer->element_bytes);
+}
+
+uint32_t sim_buffer_first(const SimBuffer *buffer)
+{
+    return buffer->at_rest || buffer->stands ? 0 : buffer->birth;
+}
+
+uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
+{
+    return buffer->at_rest || buffer->stands ? program->n - 1 : buffer->busy_until;
+}
+
 double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 {
-    const Tensor *tensor = graph_tensor(sim->graph, buffer->tensor);
     const uint32_t device = sim->parts->group[buffer->group].device[i];
 
-    return (double)tensor_bytes(tensor) *
+    return sim_buffer_whole_bytes(sim->graph, buffer) *
            sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
            (buffer->held ? 1 : sim->view->device[device].gpus);
 }
@@ -414,8 +506,8 @@ double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t 
         if (place[buffer->group] == SIM_NOT_THERE)
             continue;
         const double bytes = sim_buffer_bytes(sim, buffer, place[buffer->group]);
-        change[buffer->at_rest ? 0 : buffer->birth] += bytes;
-        change[buffer->at_rest ? n : buffer->busy_until + 1] -= bytes;
+        change[sim_buffer_first(buffer)] += bytes;
+        change[sim_buffer_last(sim->plan->program, buffer) + 1] -= bytes;
     }
     *instr = 0;
     for (uint32_t i = 0; i < n; i++) {

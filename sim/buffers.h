@@ -11,10 +11,13 @@ typedef struct {
     uint32_t busy_until;
     bool at_rest; /* a parameter or optimizer state: alive all the time */
     bool stays;   /* the next iteration starts from it: alive to the end */
-    bool held;    /* every GPU of a machine has all of it */
+    bool
+        stands; /* it lies there before its first value and after the last: alive all the time */
+    bool held; /* every GPU of a machine has all of it */
     uint16_t group;
-    TensorId tensor; /* whose part in that form is as large, */
+    TensorId tensor; /* whose part in that form has as many elements, */
     Form form;
+    uint32_t element_bytes;
     uint32_t first, n; /* in SimBuffers.use */
 } SimBuffer;
 
@@ -23,6 +26,13 @@ typedef struct {
     SimBuffer *buffer;
     uint32_t *use; /* instructions that make or read a value in it, in program order */
 } SimBuffers;
+
+/* Its bytes where nothing is cut. */
+double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer);
+
+/* The instructions between which it is alive, both included, in program order. */
+uint32_t sim_buffer_first(const SimBuffer *buffer);
+uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer);
 
 SimBuffers *sim_buffers(const Program *program, const Graph *graph,
                         const Instances *instances, const uint16_t *segment);

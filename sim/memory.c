@@ -24,18 +24,17 @@ static double *live_bytes(const Points *l)
 
     for (uint32_t b = 0; b < l->buffers->n; b++) {
         const SimBuffer *buffer = &l->buffers->buffer[b];
-        const double bytes =
-            (double)tensor_bytes(graph_tensor(l->graph, buffer->tensor)) /
-            (instances_has_parts(l->instances, buffer->tensor)
-                 ? l->program->n_microbatches
-                 : 1);
+        const double bytes = sim_buffer_whole_bytes(l->graph, buffer) /
+                             (instances_has_parts(l->instances, buffer->tensor)
+                                  ? l->program->n_microbatches
+                                  : 1);
         const uint32_t split =
             sim_split_of_form(l->linear->split, l->linear->n_splits, l->graph,
                               l->instance_segment, buffer->tensor, buffer->form);
         const uint32_t column =
             (buffer->held ? 0 : half) + (split == SPLIT_NONE ? 0 : 1 + split);
-        const uint32_t first = buffer->at_rest ? 0 : buffer->birth;
-        const uint32_t last = buffer->at_rest ? n - 1 : buffer->busy_until;
+        const uint32_t first = sim_buffer_first(buffer);
+        const uint32_t last = sim_buffer_last(l->program, buffer);
         row[(size_t)first * width + column] += bytes;
         row[(size_t)(last + 1) * width + column] -= bytes;
     }

@@ -76,6 +76,11 @@
  *   - a parameter or optimizer state lies at rest: it lives through the whole iteration;
  *   - an updated value takes the buffer of the old value in its form once that is used no
  *     more; what the next iteration starts from lives to the end;
+ *   - what an op keeps for its backward beside tensors, masks of dropout among it
+ *     (graph_op_kept_bytes), lives from its computation to the backward's last op, in the
+ *     output's form;
+ *   - float32 gradients of half-precision parameters are accumulated where they are (Megatron-LM's
+ *     main gradients): what a computation makes of them has its buffer all the time;
  *   - the output of a view (op_kind_is_view) shares its input's buffer, and a slice of a
  *     value at rest is a view of it;
  *   - all-reduce and keep work in place when their input dies there. So does an

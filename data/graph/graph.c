@@ -417,6 +417,18 @@ void graph_op_space(const Graph *graph, OpId id, OpSpace *space)
     *space = graph_op_class(graph, id)->space;
 }
 
+uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of)
+{
+    enum { MASK_BYTES = 1 };
+    const Op *op = graph_get_op(graph, id);
+    if (op->pass != PASS_FORWARD || op->attr.rate == 0)
+        return 0;
+    *of = op->out[op->n_out - 1];
+    return op->kind == OP_DROPOUT
+               ? MASK_BYTES
+               : MASK_BYTES + dtype_bytes(graph_tensor(graph, *of)->dtype);
+}
+
 double graph_op_flops(const Graph *graph, OpId id)
 {
     const OpClass *class = graph_op_class(graph, id);

@@ -188,6 +188,11 @@ void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
 /* Equal for ops of equal kind, shapes and units; dense. */
 uint32_t graph_op_class_index(const Graph *graph, OpId id);
 
+/* What forward op `id` keeps for its backward beside tensors: that many bytes for each element of
+ * its output *of; 0: nothing. Dropout keeps a mask, a byte an element; attention with dropout the
+ * mask and the probabilities that it left. */
+uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);
+
 /* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
 double graph_op_flops(const Graph *graph, OpId id);
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);

@@ -34,7 +34,7 @@
 
 /*    id                name               signature                              linear  flops
  * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its second
- * output are the softmax probabilities, saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
+ * output are the softmax probabilities (before dropout, which the FLOPs leave out), saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
  * e experts, c capacity slots, d model width. Updates: parameter, gradient, optimizer states; *_MASTER: the last state is the
  * float32 copy that is updated, and the parameter is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
 #define OP_TABLE(X)                                                                                \
@@ -113,8 +113,8 @@ enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT }
 typedef struct {
     uint32_t stride, padding; /* conv2d, max_pool2d: stride; conv2d: padding on each side */
     uint32_t window;          /* max_pool2d: window edge */
-    uint32_t seed;            /* dropout: stream of the mask, a function of it and the global element index */
-    double rate;              /* dropout: probability of zero */
+    uint32_t seed;            /* dropout, attention: stream of the mask, a function of it and the global element index */
+    double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
     bool causal;              /* attention: a query sees no later key */
 } OpAttr;
 

@@ -66,12 +66,16 @@ typedef struct {
 
 /* x [batch, seq, hidden] in and out. */
 TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
-TensorId transformer_attention(const TransformerLayer *layer, TensorId x);
-TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x);
+/* dropout: of the probabilities, */
+TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout);
+/* and after the activation. */
+TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
+                                  double dropout);
 /* x + dropout(y) */
 TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
                               TensorId y);
-/* A pre-norm layer: x += attention(norm(x)), x += feed_forward(norm(x)). */
+/* A pre-norm layer: x += attention(norm(x)), x += feed_forward(norm(x)), with dropout of the
+ * probabilities and of what is added, as in GPT-2 and Megatron-LM. */
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x);
 
 /* log-softmax of logits [..., classes] and the sum of the negative log likelihoods of `labels`. */

@@ -38,7 +38,7 @@ static TensorId residual(const TransformerLayer *layer, const char *part,
     return transformer_norm(layer, norm, transformer_residual(layer, part, x, y));
 }
 
-TensorId transformer_attention(const TransformerLayer *layer, TensorId x)
+TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout)
 {
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
@@ -56,30 +56,33 @@ TensorId transformer_attention(const TransformerLayer *layer, TensorId x)
     TensorId y =
         graph_op(graph, OP_QKV, qkv, (OpAttr){0}, 3, (TensorId[]){x, w, b}, NULL);
     g_autofree char *extents = g_strdup_printf("K=%u", seq);
-    y = graph_op(graph, OP_ATTENTION, attention, (OpAttr){.causal = layer->causal}, 1, &y,
-                 extents);
+    const OpAttr attr = {
+        .causal = layer->causal, .rate = dropout, .seed = graph_n_ops(graph)};
+    y = graph_op(graph, OP_ATTENTION, attention, attr, 1, &y, extents);
     w = graph_parameter(graph, out_weight, 3, (uint32_t[]){hidden, heads, size});
     b = graph_parameter(graph, out_bias, 1, &hidden);
     return graph_op(graph, OP_OUT_PROJ, out, (OpAttr){0}, 3, (TensorId[]){y, w, b}, NULL);
 }
 
-TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x)
+TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
+                                  double dropout)
 {
     g_autofree char *up = named(layer, "ffn.up");
     g_autofree char *gelu = named(layer, "ffn.gelu");
-    g_autofree char *dropout = named(layer, "ffn.gelu.dropout");
+    g_autofree char *dropped = named(layer, "ffn.gelu.dropout");
     g_autofree char *down = named(layer, "ffn.down");
     x = model_linear(layer->graph, up, x, layer->ffn, true);
     x = model_unary(layer->graph, OP_GELU, gelu, x);
-    x = model_dropout(layer->graph, dropout, x, layer->dropout);
+    x = model_dropout(layer->graph, dropped, x, dropout);
     return model_linear(layer->graph, down, x, layer->hidden, true);
 }
 
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
 {
-    TensorId y = transformer_attention(layer, transformer_norm(layer, "norm1", x));
+    TensorId y =
+        transformer_attention(layer, transformer_norm(layer, "norm1", x), layer->dropout);
     x = transformer_residual(layer, "attention", x, y);
-    y = transformer_feed_forward(layer, transformer_norm(layer, "norm2", x));
+    y = transformer_feed_forward(layer, transformer_norm(layer, "norm2", x), 0);
     return transformer_residual(layer, "ffn", x, y);
 }
 
@@ -159,12 +162,14 @@ static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpK
                                         .ffn = model_size(params, "ffn"),
                                         .dropout = model_param(params, "dropout")};
         graph_layer(graph, name);
-        x = residual(&layer, "attention", "norm1", x, transformer_attention(&layer, x));
+        x = residual(&layer, "attention", "norm1", x,
+                     transformer_attention(&layer, x, 0));
         if (moe_every && i % moe_every == moe_every - 1)
             x = residual(&layer, "moe", "norm2", x,
                          mixture_of_experts(&layer, params, gate, x));
         else
-            x = residual(&layer, "ffn", "norm2", x, transformer_feed_forward(&layer, x));
+            x = residual(&layer, "ffn", "norm2", x,
+                         transformer_feed_forward(&layer, x, layer.dropout));
     }
     return x;
 }

@@ -3,14 +3,24 @@
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
+#include "exec/kernels/mask.h"
 
 struct Shape {
     uint64_t batch, seq, heads, size;
+    MaskRows mask;
 };
 
-static Shape shape_of(const ExecShard *qkv)
+// `qkv`: its place among the op's inputs.
+static Shape shape_of(const CudaCall *call, uint32_t qkv)
 {
-    return {qkv->dim[0], qkv->dim[1], qkv->dim[3], qkv->dim[4]};
+    const ExecShard *x = &call->in[qkv];
+    const uint32_t all_heads = graph_tensor(call->graph, call->op->in[qkv])->dim[3];
+    return {x->dim[0],
+            x->dim[1],
+            x->dim[3],
+            x->dim[4],
+            {call->op->attr.rate, call->op->attr.seed, x->dim[3], x->offset[0],
+             x->offset[3], all_heads, x->dim[1]}};
 }
 
 // Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t, h, D].
@@ -65,9 +75,32 @@ static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
         });
 }
 
+// to = from times dropout's factors, of all rows of P; `from` itself where there is no dropout.
+template <typename T>
+static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
+{
+    const MaskRows mask = n.mask;
+    const uint64_t seq = n.seq;
+    if (mask.rate == 0)
+        return from;
+    each(
+        queue, n.batch * n.heads * seq * seq, BODY(uint64_t i) {
+            to[i] = from[i] * T(mask_factor(&mask, i / seq, i % seq));
+        });
+    return to;
+}
+
+// Room for a matrix like P, where there is dropout.
+template <typename T> static T *room(CudaQueue *queue, const Shape &n)
+{
+    return n.mask.rate == 0
+               ? NULL
+               : (T *)cuda_queue_allocate(queue, n.batch * n.heads * n.seq * n.seq);
+}
+
 template <typename T> static void attention(const CudaCall *call)
 {
-    const Shape n = shape_of(&call->in[0]);
+    const Shape n = shape_of(call, 0);
     const T *qkv = in<T>(call, 0);
     T *y = out<T>(call, 0), *p = out<T>(call, 1);
     const double scale = 1 / sqrt((double)n.size);
@@ -75,24 +108,31 @@ template <typename T> static void attention(const CudaCall *call)
         multiply(call->queue, n, n.seq, n.seq, n.size, scale, part(n, qkv, b, 0, false),
                  part(n, qkv, b, 1, true), square(n, p, b, false));
     softmax_rows(call->queue, p, n.batch * n.heads * n.seq, n.seq, call->op->attr.causal);
+    T *scratch = room<T>(call->queue, n);
+    const T *dropped = drop(call->queue, n, p, scratch);
     for (uint64_t b = 0; b < n.batch; b++)
-        multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, p, b, false),
+        multiply(call->queue, n, n.seq, n.size, n.seq, 1, square(n, dropped, b, false),
                  part(n, qkv, b, 2, false), heads(n, y, b));
+    if (scratch)
+        cuda_queue_release(call->queue, scratch);
 }
 CUDA_KERNEL(cuda_attention, attention)
 
-// dP = dy V', in place dS = P (dP - sum P dP), dQ = scale dS K, dK = scale dS' Q, dV = P' dy.
+// dP = f dy V', in place dS = P (dP - sum P dP), dQ = scale dS K, dK = scale dS' Q, dV = (f P)' dy.
 template <typename T> static void attention_dx(const CudaCall *call)
 {
-    const Shape n = shape_of(&call->in[1]);
+    const Shape n = shape_of(call, 1);
     const T *dy = in<T>(call, 0), *qkv = in<T>(call, 1), *p = in<T>(call, 2);
     T *dqkv = out<T>(call, 0);
     const double scale = 1 / sqrt((double)n.size);
     const uint64_t seq = n.seq, n_rows = n.batch * n.heads * n.seq;
     T *ds = (T *)cuda_queue_allocate(call->queue, n_rows * seq);
+    T *scratch = room<T>(call->queue, n);
+    const T *dropped = drop(call->queue, n, p, scratch);
     for (uint64_t b = 0; b < n.batch; b++)
         multiply(call->queue, n, seq, seq, n.size, 1, heads(n, dy, b),
                  part(n, qkv, b, 2, true), square(n, ds, b, false));
+    drop(call->queue, n, ds, ds);
     rows(
         call->queue, n_rows, BODY(uint64_t r, Lane lane) {
             T mean = 0;
@@ -107,9 +147,11 @@ template <typename T> static void attention_dx(const CudaCall *call)
                  part(n, qkv, b, 1, false), part(n, dqkv, b, 0, false));
         multiply(call->queue, n, seq, n.size, seq, scale, square(n, ds, b, true),
                  part(n, qkv, b, 0, false), part(n, dqkv, b, 1, false));
-        multiply(call->queue, n, seq, n.size, seq, 1, square(n, p, b, true),
+        multiply(call->queue, n, seq, n.size, seq, 1, square(n, dropped, b, true),
                  heads(n, dy, b), part(n, dqkv, b, 2, false));
     }
+    if (scratch)
+        cuda_queue_release(call->queue, scratch);
     cuda_queue_release(call->queue, ds);
 }
 CUDA_KERNEL(cuda_attention_dx, attention_dx)

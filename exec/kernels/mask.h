@@ -38,4 +38,24 @@ EXEC_INLINE uint64_t mask_index(uint32_t rank, const uint32_t *dim,
     return index;
 }
 
+/* A square matrix of `size` rows for each head of each sample: attention's probabilities. A shard has
+ * some of the samples and `heads` of `all_heads` heads. */
+typedef struct {
+    double rate;
+    uint64_t seed, heads, first_sample, first_head, all_heads, size;
+} MaskRows;
+
+/* What dropout multiplies element `column` of row `row`, counted in the shard, by. */
+EXEC_INLINE double mask_factor(const MaskRows *m, uint64_t row, uint64_t column)
+{
+    if (m->rate == 0)
+        return 1;
+    const uint64_t matrix = row / m->size;
+    const uint64_t sample = matrix / m->heads + m->first_sample,
+                   head = matrix % m->heads + m->first_head;
+    const uint64_t whole = (sample * m->all_heads + head) * m->size + row % m->size;
+    return mask_uniform(m->seed, whole * m->size + column) >= m->rate ? 1 / (1 - m->rate)
+                                                                      : 0;
+}
+
 #endif

@@ -152,12 +152,13 @@ static int compare(const void *a, const void *b)
 static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
                        GArray *changes)
 {
-    const Change birth = {buffer->at_rest ? 0 : r->when[buffer->birth].start_s,
-                          buffer->at_rest ? 0 : buffer->birth, false, bytes};
+    const bool always = buffer->at_rest || buffer->stands;
+    const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
+                          sim_buffer_first(buffer), false, bytes};
     Change death = {0, 0, true, -bytes};
 
     g_array_append_val(changes, birth);
-    if (buffer->at_rest || buffer->stays)
+    if (always || buffer->stays)
         return;
     for (uint32_t u = buffer->first; u < buffer->first + buffer->n; u++) {
         const uint32_t instr = r->buffers->use[u];

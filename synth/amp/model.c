@@ -183,14 +183,29 @@ static bool is_made_forward(const Graph *graph, TensorId tensor)
     return producer != GRAPH_NONE && graph_get_op(graph, producer)->pass == PASS_FORWARD;
 }
 
+/* What a forward op keeps beside tensors. */
+static void read_beside(Reading *r, const Instr *instr)
+{
+    const Op *op = graph_get_op(r->graph, instr->op);
+    TensorId of;
+    const uint32_t bytes = graph_op_kept_bytes(r->graph, instr->op, &of);
+    if (bytes > 0)
+        add_form(r->model, r->model->activation, op->layer,
+                 instr->form[op->n_in + op->n_out - 1],
+                 (double)(tensor_elements(graph_tensor(r->graph, of)) * bytes) /
+                     r->batch);
+}
+
 /* What backward ops read of the forward is kept, in each form in which they read it. */
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
     for (uint32_t k = 0; k < r->program->n; k++) {
         const Instr *instr = &r->program->instr[k];
-        if (instr->kind != INSTR_COMPUTE ||
-            graph_get_op(r->graph, instr->op)->pass != PASS_BACKWARD)
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        read_beside(r, instr);
+        if (graph_get_op(r->graph, instr->op)->pass != PASS_BACKWARD)
             continue;
         const Op *op = graph_get_op(r->graph, instr->op);
         for (uint32_t i = 0; i < op->n_in; i++) {

@@ -58,7 +58,10 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
         e['H'] *= 2;
         break;
     case OP_ATTENTION:
+    case OP_ATTENTION_DX:
         s->attr.causal = g_rand_boolean(random);
+        s->attr.rate = s->attr.causal ? 0.4 : 0;
+        s->attr.seed = e['Q'];
         e['T'] = 3;
         e['K'] = e['Q'];
         break;
@@ -67,10 +70,6 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
     case OP_QKV_DW:
     case OP_QKV_DB:
         e['T'] = 3;
-        break;
-    case OP_ATTENTION_DX:
-        e['T'] = 3;
-        e['K'] = e['Q'];
         break;
     case OP_LAYER_NORM_DW:
         e['W'] = e['h'];
