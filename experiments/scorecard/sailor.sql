@@ -13,8 +13,8 @@ WITH plan AS (
 SELECT
     CASE model WHEN 'OPT-350' THEN 'calibration' ELSE 'test' END AS split,
     model || ', batch ' || gbs || ', ' || N_nodes || ' machines' AS contest,
-    CASE model WHEN 'OPT-350' THEN 'gpt2:layers=24,hidden=1024,ffn=4096,heads=16,vocab=50272'
-               ELSE 'gpt2:layers=32,hidden=2560,ffn=10240,heads=20,vocab=50257' END
+    CASE model WHEN 'OPT-350' THEN 'gpt2:precision=mixed,layers=24,hidden=1024,ffn=4096,heads=16,vocab=50272'
+               ELSE 'gpt2:precision=mixed,layers=32,hidden=2560,ffn=10240,heads=20,vocab=50257' END
         || ',dropout=0.1,seq=2048,global_batch=' || gbs AS model,
     'GH200' AS device, 94 AS memory_gib, 132 AS processors, 4 AS gpus, pp * dp AS machines,
     pp, dp, 4 AS tmp, mbs, 1 AS chunks, 0 AS recompute,
