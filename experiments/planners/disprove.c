@@ -37,7 +37,7 @@ static bool find_lack(const Planning *planning, const ClusterView *view, bool al
                       Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
-    g_autofree double *pinned = ratios_pinned(view, planning->options->ratios);
+    g_autofree double *pinned = ratios_pinned(planning->view, planning->options->ratios);
     g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
                       *weight = g_new0(double, SYNTH_POINTS *n);
     double memory = 0;

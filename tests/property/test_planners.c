@@ -112,6 +112,39 @@ static void test_memory_pressure(void **state)
     assert_true(3 * least < least_replicated);
 }
 
+/* The plan of a batch on devices of which the first is far faster, its ratios pinned. */
+static Plan *plan_at(const char *ratios, uint64_t memory_bytes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "ratios", ratios, &error));
+    view->device[0].rate *= 100;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        view->device[j].memory_bytes = memory_bytes;
+    Plan *plan = planner_plan(planner_find("hap", NULL),
+                              "vit:layers=1,hidden=64,heads=4,ffn=128,batch=64", "hap-8",
+                              view, &options, NULL, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* A proof that nothing fits is about the ratios that are pinned: where even shares fit, those of
+ * the fast device in proportion to its speed do not. */
+static void test_proof_at_pinned_ratios(void **state)
+{
+    (void)state;
+    static const uint64_t memory_bytes = UINT64_C(32) << 20;
+    g_autoptr(Plan) even = plan_at("even", memory_bytes);
+    g_autoptr(Plan) proportional = plan_at("proportional", memory_bytes);
+    assert_true(even->feasible);
+    assert_false(proportional->feasible);
+    assert_non_null(proportional->misfit);
+}
+
 /* Time of the plan at ratios that the option pins, infinite if it does not fit. */
 static double planned_s(const char *planner, const char *search, const char *ratios,
                         const char *model, const char *name, const ClusterView *view)
@@ -210,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
-        cmocka_unit_test(test_memory_pressure)};
+        cmocka_unit_test(test_memory_pressure),
+        cmocka_unit_test(test_proof_at_pinned_ratios)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
