@@ -373,11 +373,11 @@ static double find_longest(const DuplexProblem *p)
     double forward_s = 0, back_s = 0, joined_s = 0;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const DuplexNode *node = &p->node[i];
-        double gather_s = 0, sync_s = 0, there_s = 0, again_s = 0;
+        double gather_s = 0, sync_s[2] = {0}, there_s = 0, again_s = 0; /* [joins] */
         for (uint32_t c = 0; c < node->choices->len; c++) {
             const DuplexChoice *choice = &g_array_index(node->choices, DuplexChoice, c);
             gather_s = fmax(gather_s, fmax(choice->gather_s[0], choice->gather_s[1]));
-            sync_s = fmax(sync_s, choice->sync_s[0]);
+            sync_s[choice->joins] = fmax(sync_s[choice->joins], choice->sync_s[0]);
         }
         for (uint32_t k = 0; k < node->n_in; k++) {
             double there = 0, again = 0;
@@ -392,8 +392,8 @@ static double find_longest(const DuplexProblem *p)
             again_s += again;
         }
         forward_s = fmax(forward_s, there_s + gather_s);
-        back_s = fmax(back_s, again_s);
-        joined_s += sync_s;
+        back_s = fmax(back_s, again_s + sync_s[false]);
+        joined_s += sync_s[true];
     }
     return fmax(forward_s, back_s + joined_s);
 }

@@ -4,7 +4,7 @@
 
 #include "synth/hidup/duplex.h"
 
-enum { RUNS = 400, MAX_NODES = 6, FORMS = 3, MAX_STAGES = MAX_NODES + 1 };
+enum { RUNS = 800, MAX_NODES = 6, FORMS = 3, MAX_STAGES = MAX_NODES + 1 };
 
 typedef struct {
     DuplexProblem p;
@@ -37,10 +37,10 @@ static void random_choices(Chain *chain, DuplexNode *node, GRand *random)
         for (uint32_t k = 0; k < node->n_in; k++)
             choice.in[k] = (Form)g_rand_int_range(random, 0, FORMS);
         choice.out[0] = (Form)g_rand_int_range(random, 0, FORMS);
-        if (g_rand_boolean(random))
-            choice.gather_s[0] = draw(random);
-        if (g_rand_boolean(random))
-            choice.sync_s[1] = draw(random);
+        for (uint32_t m = 0; m < 2; m++) {
+            choice.gather_s[m] = g_rand_boolean(random) ? draw(random) : 0;
+            choice.sync_s[m] = g_rand_boolean(random) ? draw(random) : 0;
+        }
         choice.joins = g_rand_boolean(random);
         duplex_add_choice(node, chain->p.n_classes, &choice);
     }
@@ -132,8 +132,10 @@ static bool write_down(const Chain *chain, const uint32_t *which, Written *w)
         DuplexConversion all;
         if (!convert(chain, node, choice, form, &all))
             return false;
-        w->n_forward += all.forward_s > 0 || choice->gather_s[0] > 0;
-        w->n_back += all.back_s > 0 || (choice->sync_s[1] > 0 && !choice->joins);
+        const double gather_s = choice->gather_s[0] + choice->gather_s[1],
+                     sync_s = choice->sync_s[0] + choice->sync_s[1];
+        w->n_forward += all.forward_s > 0 || gather_s > 0;
+        w->n_back += all.back_s > 0 || (sync_s > 0 && !choice->joins);
         for (uint32_t m = 0; m < 2; m++) {
             w->c[w->n_forward - 1][m] += all.forward_s + choice->gather_s[m];
             w->d[w->n_back - 1][m] += all.back_s + choice->sync_s[m];
