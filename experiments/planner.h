@@ -1,4 +1,11 @@
-/* Planners: methods that make a plan, behind one interface (AMP, HiDup, TAG join as further rows). */
+/* Planners: methods that make a plan, behind one interface.
+ *
+ *     model, cluster, options  --planner_plan-->  Plan   program and ratios, rounded, evaluated, checked, bounded
+ *
+ * A planner is a row of the table in experiments/planner.c: name, description, paper, and a function
+ * make() that gets what it plans with (experiments/planners/planning.h) and fills the plan's program
+ * and ratios (experiments/planners/complete.h has the tools). Options are rows of tables as well
+ * (experiments/planner_options.h). */
 #ifndef KILTER_EXPERIMENTS_PLANNER_H
 #define KILTER_EXPERIMENTS_PLANNER_H
 

@@ -1,4 +1,4 @@
-/* Time of one collective: the table of sim/sim.h (design Sec. 5, HAP Sec. 3.2). */
+/* Time of one collective: the table of sim/sim.h (HAP Sec. 3.2). */
 #include <math.h>
 
 #include "sim/step.h"

@@ -9,7 +9,7 @@
  *                    where launching takes no time
  *         flow       discrete events, streams whose order and dependencies decide
  *
- * The cost model (design Sec. 5). For stages i and devices j,
+ * The cost model (HAP Sec. 3.2). For stages i and devices j,
  *
  *     t = sum_i ( comm_i + max_j comp_ij )                                             (1)
  *     comp_ij = (R_i + sum_k S_ik B_kj) / rate_j + inner_ij                            (2)

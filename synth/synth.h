@@ -47,7 +47,7 @@ typedef enum {
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 
-/* --- pins: forms that a user asks for (design Sec. 6) --- */
+/* --- pins: forms that a user asks for --- */
 
 /* A pin is TENSOR=FORM or TENSOR=MADE->READ, with a tensor's name or a pattern (* any text, ? any
  * letter), and forms identity, reduce, gather(DIM), or * for any. TENSOR=FORM is short for

@@ -38,9 +38,9 @@ static char *machine_counts(const Cluster *cluster)
 static void print_text(const char *name, const Cluster *cluster)
 {
     g_autofree char *counts = machine_counts(cluster);
-    printf("%-14s %3u GPUs; machines: %s\n", name, cluster_gpus(cluster), counts);
+    printf("%-15s %3u GPUs; machines: %s\n", name, cluster_gpus(cluster), counts);
     if (cluster->description && *cluster->description)
-        printf("%-14s %s\n", "", cluster->description);
+        printf("%-15s %s\n", "", cluster->description);
 }
 
 bool cmd_clusters(int argc, char **argv, GError **error)

@@ -59,7 +59,9 @@ static GOptionContext *make_context(const CommandSyntax *syntax, CommandOptions 
         {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
          "Seed of everything random", "N"},
         {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
-         "Set a planner's option; may be repeated", "KEY=VALUE"},
+         "Set an option of the planner or the simulation (see kilter planners); may be "
+         "repeated",
+         "KEY=VALUE"},
         {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
          NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},

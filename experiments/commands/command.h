@@ -112,8 +112,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
  * not. */
 bool command_check_output(const char *file, GError **error);
 
-/* The keys that every plan and simulation carries (design Sec. 10), and the human-readable form of
- * the same. */
+/* The keys that every plan and simulation carries, and the human-readable form of the same. */
 json_t *command_evaluation_json(const Evaluation *evaluation);
 void command_print_evaluation(const Evaluation *evaluation, bool verbose);
 /* The same keys and, if it has a timeline, where each device's time goes and (on demand) the

@@ -11,7 +11,7 @@ static void print_text(const ModelInfo *info, uint32_t index, const Graph *graph
     printf("%-12s %8.1f Mi parameters, %u ops; %s\n", info->name,
            (double)graph_parameter_count(graph) / (1 << 20), graph_n_ops(graph),
            info->source);
-    printf("%-12s   %s\n", "", keys);
+    printf("%-15s %s\n", "", keys);
 }
 
 bool cmd_models(int argc, char **argv, GError **error)

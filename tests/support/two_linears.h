@@ -1,4 +1,4 @@
-/* The case of design Sec. 6 in which one number a state is not enough, but for the bandwidth. */
+/* A case in which one number a state is not enough for the search, at the right bandwidth. */
 #ifndef KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 #define KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 
