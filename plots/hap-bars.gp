@@ -1,7 +1,8 @@
 # Grouped bars of HAP's comparisons: one panel a model, one group a number of GPUs, one bar a planner.
 # Called by a figure's own script with the arguments data, output, terminal, title and, if groups are not numbers of GPUs, what they
 # are and what bars measure.
-# Columns of the data: panel, panel's title, group, GPUs, planner's seat, its name, its slot, slots, status, seconds.
+# Columns of the data: panel, panel's title, group, GPUs, planner's seat, its name, its slot, slots, status, seconds. The spaces in
+# names are no-break ones (U+00A0).
 set terminal @ARG3 size 1200,860 font "DejaVu Sans,13" background rgb "white"
 set output ARG2
 set datafile separator tab

@@ -1,6 +1,6 @@
 -- HiDup, Fig. 12: one row a bar, in the columns of hap-bars.gp; what bars measure are numbers of MoE layers.
 WITH
-kind (seat, key, name) AS (VALUES (0, '$.gates.whole', 'on-every-GPU'), (1, '$.gates.cut', 'divided')),
+kind (seat, key, name) AS (VALUES (0, '$.gates.whole', 'on every GPU'), (1, '$.gates.cut', 'divided')),
 bar AS (
     SELECT *, CAST(substr(cluster, 11) AS INTEGER) AS place, max(rowid)
     FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster IN ('hidup-2x4-10', 'hidup-2x4-30', 'hidup-2x4-100') AND model = 'bert-sgmoe' AND planner = 'hidup'

@@ -4,7 +4,7 @@ WITH
 seat (seat, planner, name) AS (
     VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 place (place, cluster, label) AS (
-    VALUES (0, 'hidup-1x4', '4-GPUs'), (1, 'hidup-2x4-100', '2x4-at-100-Gb/s'), (2, 'hidup-2x4-30', '2x4-at-30-Gb/s')),
+    VALUES (0, 'hidup-1x4', '4 GPUs'), (1, 'hidup-2x4-100', '2x4 at 100 Gb/s'), (2, 'hidup-2x4-30', '2x4 at 30 Gb/s')),
 bar AS (
     SELECT *, sum(json_extract(device.value, '$.hidden_s')) AS hidden_s,
            sum(json_extract(device.value, '$.hidden_s') + json_extract(device.value, '$.communication_s')) AS all_comm_s,
