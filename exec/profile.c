@@ -111,17 +111,20 @@ static Measurement describe_op(const ExecProfile *profile, const ExecReplay *rep
     const Op *op = graph_get_op(graph, id);
     g_autoptr(GString) shape = g_string_new(NULL);
     Measurement m = {.op = op->kind, .collective = COLLECTIVES, .ranks = n_ranks};
+    double part[OP_MAX_OPERANDS];
     m.share = 1.0 / n_ranks;
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
         const TensorId tensor = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
         const Tensor *t = graph_tensor(graph, tensor);
         const ExecShard *shard = exec_replay_shards(replay, 0, 0, tensor, rule->form[i]);
-        const double elements = (double)exec_shard_elements(&shard[r]);
-        m.bytes += elements * dtype_bytes(t->dtype);
+        part[i] = (double)exec_shard_elements(&shard[r]) / (double)tensor_elements(t);
         if (form_is_gather(rule->form[i]))
-            m.share = elements / (double)tensor_elements(t);
+            m.share = part[i];
         add_dims(shape, &shard[r]);
     }
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+        m.bytes +=
+            part[op_cut_with(op, rule->form, i)] * (double)graph_op_bytes(graph, id, i);
     m.flops = rule->flops_replicated + rule->flops_sharded * m.share;
     m.device = g_strdup(profile->device);
     m.shape = g_strdup(shape->str);

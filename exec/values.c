@@ -23,9 +23,19 @@ static double near_normal(uint64_t hash)
 /* How a tensor's consumers read it. */
 typedef struct {
     uint32_t vocabulary; /* of the indices it holds; 0: it holds numbers */
-    bool squared;        /* a second moment */
+    bool squared;        /* a second moment or a sum of exponentials */
     bool master;         /* the copy of a parameter that is updated */
 } Reading;
+
+static uint32_t vocabulary_of(const Graph *graph, OpId id)
+{
+    OpSpace space;
+    graph_op_space(graph, id, &space);
+    for (uint32_t l = 0; l < space.n_loops; l++)
+        if (space.loop[l].letter == 'v')
+            return space.loop[l].extent;
+    g_assert_not_reached();
+}
 
 static Reading reading_of(const Graph *graph, TensorId id)
 {
@@ -35,22 +45,11 @@ static Reading reading_of(const Graph *graph, TensorId id)
         for (uint32_t i = 0; i < op->n_in; i++) {
             if (op->in[i] != id)
                 continue;
-            const Tensor *table = NULL;
-            if (op->kind == OP_EMBEDDING && i == 0)
-                table = graph_tensor(graph, op->in[1]);
-            else if (op->kind == OP_EMBEDDING_DW && i == 1)
-                table = graph_tensor(graph, op->out[0]);
-            if (table)
-                reading.vocabulary = table->dim[0];
-            const Tensor *logp = NULL;
-            if (op->kind == OP_NLL_SUM && i == 1)
-                logp = graph_tensor(graph, op->in[0]);
-            else if (op->kind == OP_NLL_SUM_DX && i == 1)
-                logp = graph_tensor(graph, op->out[0]);
-            if (logp)
-                reading.vocabulary = logp->dim[logp->rank - 1];
+            if (i == op_kind_index(op->kind))
+                reading.vocabulary = vocabulary_of(graph, o);
             reading.squared |=
-                (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) && i == 3;
+                ((op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) && i == 3) ||
+                (op->kind == OP_LOG_SUM_EXP && i == 0);
             reading.master |= (op->kind == OP_ADAM_MASTER && i == 4) ||
                               (op->kind == OP_SGD_MASTER && i == 2);
         }

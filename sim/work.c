@@ -23,16 +23,20 @@ static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
 }
 
 /* Bytes of the op's operands in their forms, of those that `batch` gives parts only a part. */
-static void operand_bytes(const Graph *graph, const Op *op, const Rule *rule,
+static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
                           const Form *batch, double part, double *whole, double *sharded)
 {
+    const Op *op = graph_get_op(graph, id);
+    Form cut[OP_MAX_OPERANDS] = {0};
+    for (uint32_t i = 0; batch && i < op->n_in + op->n_out; i++)
+        cut[i] = batch[i < op->n_in ? op->in[i] : op->out[i - op->n_in]];
     *whole = *sharded = 0;
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
-        const TensorId id = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
-        const bool has_parts = batch && form_is_gather(batch[id]);
-        const double bytes =
-            (double)tensor_bytes(graph_tensor(graph, id)) * (has_parts ? part : 1);
-        *(form_is_gather(rule->form[i]) ? sharded : whole) += bytes;
+        const bool has_parts = form_is_gather(cut[op_cut_with(op, cut, i)]);
+        const bool is_sharded =
+            form_is_gather(rule->form[op_cut_with(op, rule->form, i)]);
+        *(is_sharded ? sharded : whole) +=
+            (double)graph_op_bytes(graph, id, i) * (has_parts ? part : 1);
     }
 }
 
@@ -58,12 +62,13 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
 }
 
 /* What each fitted device type takes. */
-static void fit_work(const Graph *graph, const ClusterView *view, const Op *op,
+static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {
+    const Op *op = graph_get_op(graph, id);
     double whole, sharded;
 
-    operand_bytes(graph, op, rule, batch, part, &whole, &sharded);
+    operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = &type->op[op->kind];
@@ -98,7 +103,7 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
         *work = (SimWork){.flops = rule->flops_replicated * all,
                           .flops_sharded = rule->flops_sharded * all};
         if (view->n_fitted > 0)
-            fit_work(graph, view, o, rule, batch, part, work);
+            fit_work(graph, view, op, rule, batch, part, work);
     }
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);

@@ -151,7 +151,8 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
  * consumers; a tensor is communicated at most once, inputs and parameters never; redundant
  * properties go. Conversions are those of Fig. 9, padded or grouped (Sec. 2.5.1), not the free
  * local ones. As in the published artifact each op is computed once; programs that were expanded
- * prune like those that wait.
+ * prune like those that wait. A conversion is charged with its adjoint even if none of its readers
+ * adds to the gradient.
  *
  * time_s is that of the emitted program. `states` are the sets of computed ops that were met,
  * `labels` the programs kept. KILTER_ERROR_FAILED if a parameter has several consumers or no

@@ -134,6 +134,24 @@ static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
     contribute(b, 2, dgamma + 1);
 }
 
+/* The op that makes a tensor, if it is of that kind. */
+static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
+{
+    const OpId producer = graph_tensor(graph, tensor)->producer;
+    const Op *op = producer == GRAPH_NONE ? NULL : graph_get_op(graph, producer);
+    return op && op->kind == kind ? op : NULL;
+}
+
+/* Whether x[2] is the log-sum-exp of the logits x[0], shifted by those of the labels x[1]. */
+static bool normalises(const Graph *graph, const TensorId *x)
+{
+    const Op *log = made_by(graph, x[2], OP_LOG_SUM_EXP);
+    const Op *sum = log ? made_by(graph, log->in[0], OP_SUM_EXP) : NULL;
+    const Op *shift = log ? made_by(graph, log->in[1], OP_LABEL_LOGIT) : NULL;
+    return sum && shift && sum->in[0] == x[0] && sum->in[1] == log->in[1] &&
+           shift->in[0] == x[0] && shift->in[1] == x[1];
+}
+
 /* Gradients of one op; x: its inputs, dy: the gradient of its first output. */
 static void differentiate_op(Backward *b)
 {
@@ -252,6 +270,10 @@ static void differentiate_op(Backward *b)
     case OP_NLL_SUM:
         extents = extents_text("v=%u", d[x0.rank - 1]);
         CHAIN(0, OP_NLL_SUM_DX, "dx", extents, dy, x[1]);
+        break;
+    case OP_CROSS_ENTROPY: /* x[2] is made of x[0]: dx is the gradient through both */
+        g_assert(normalises(b->graph, x));
+        CHAIN(0, OP_CROSS_ENTROPY_DX, "dx", NULL, dy, x[0], x[1], x[2]);
         break;
     default:
         g_assert_not_reached(); /* a forward kind without a gradient */

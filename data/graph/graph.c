@@ -85,14 +85,18 @@ static DType compute_dtype(const Graph *graph)
     return precision_row[graph->precision].compute;
 }
 
+static bool is_of_loss(OpKind kind)
+{
+    return kind == OP_LOG_SOFTMAX || kind == OP_NLL_SUM || kind == OP_LABEL_LOGIT ||
+           kind == OP_SUM_EXP || kind == OP_LOG_SUM_EXP || kind == OP_CROSS_ENTROPY;
+}
+
 /* Of an op's output: a gradient is what it is the gradient of, but for parameters. */
 static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t output)
 {
     const TensorId of = spec->out_of[output];
     if (of == GRAPH_NONE)
-        return spec->kind == OP_LOG_SOFTMAX || spec->kind == OP_NLL_SUM
-                   ? DTYPE_F32
-                   : compute_dtype(graph);
+        return is_of_loss(spec->kind) ? DTYPE_F32 : compute_dtype(graph);
     const Tensor *tensor = graph_tensor(graph, of);
     return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
                ? precision_gradient(graph->precision)
@@ -198,7 +202,9 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
                    .of = GRAPH_NONE,
                    .n_in = n_in,
                    .extents = extents,
-                   .role = kind == OP_NLL_SUM ? ROLE_LOSS : ROLE_ACTIVATION,
+                   .role = kind == OP_NLL_SUM || kind == OP_CROSS_ENTROPY
+                               ? ROLE_LOSS
+                               : ROLE_ACTIVATION,
                    .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
     memcpy(spec.in, in, n_in * sizeof *in);
     return graph_get_op(graph, graph_append(graph, &spec))->out[0];
@@ -439,4 +445,18 @@ double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
 {
     const OpClass *class = graph_op_class(graph, id);
     return space_flops(class->kind, &class->space, (int)loop);
+}
+
+uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
+{
+    const Op *op = graph_get_op(graph, id);
+    const OpSpace *space = &graph_op_class(graph, id)->space;
+    const Tensor *tensor = graph_tensor(
+        graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
+    uint64_t elements = 1;
+    if (operand != op_kind_looked_up(op->kind))
+        return tensor_bytes(tensor);
+    for (uint32_t l = 0; l < space->n_loops; l++)
+        elements *= space->loop[l].letter == 'v' ? 1 : space->loop[l].extent;
+    return elements * dtype_bytes(tensor->dtype);
 }

@@ -31,9 +31,8 @@ enum { TENSOR_MAX_RANK = 5 };
 typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
 
 /* Where a model computes in half precision, its parameters, activations and their gradients are
- * F16. What the loss is made of (log-softmax and after it) and the optimizer's states are F32, one of
- * them a copy of the parameter that the update works on (Micikevicius et al. 2018). With Adam a
- * parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of
+ * F16. What is made of logits and the optimizer's states are F32, one of them a copy of the parameter
+ * that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of
  * parameters are F32, as Megatron-LM accumulates them. */
 #define PRECISION_TABLE(X)        \
     X(SINGLE, "single", F32, F32) \
@@ -196,5 +195,9 @@ uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);
 /* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
 double graph_op_flops(const Graph *graph, OpId id);
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
+
+/* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's, but of
+ * one that is looked up (op_kind_looked_up) those of an entry an index. */
+uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand);
 
 #endif

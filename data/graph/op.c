@@ -37,8 +37,42 @@ bool op_kind_is_view(OpKind kind)
 
 bool op_kind_is_elementwise(OpKind kind)
 {
-    return !strpbrk(op_kind_signature(kind),
-                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    const char *c = op_kind_signature(kind);
+    while (*c == '*') /* an operand, and what ends it */
+        c += c[1] == '-' ? 3 : c[1] == ',' ? 2 : 1;
+    return !*c && c[-1] == '*';
+}
+
+uint32_t op_kind_index(OpKind kind)
+{
+    switch (kind) {
+    case OP_EMBEDDING:
+        return 0;
+    case OP_EMBEDDING_DW:
+    case OP_NLL_SUM:
+    case OP_NLL_SUM_DX:
+    case OP_LABEL_LOGIT:
+    case OP_CROSS_ENTROPY:
+        return 1;
+    case OP_CROSS_ENTROPY_DX:
+        return 2;
+    default:
+        return OP_MAX_IN;
+    }
+}
+
+uint32_t op_kind_looked_up(OpKind kind)
+{
+    switch (kind) {
+    case OP_NLL_SUM:
+    case OP_LABEL_LOGIT:
+    case OP_CROSS_ENTROPY:
+        return 0;
+    case OP_EMBEDDING:
+        return 1;
+    default:
+        return OP_MAX_IN;
+    }
 }
 
 OpKind op_kind_from_name(const char *name)

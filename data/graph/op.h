@@ -23,6 +23,19 @@
  * all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an optional
  * operand the last term counts that operand's additions, and falls away where it is left out.
  *
+ * Cross entropy of logits x [*,v] that are sharded over the vocabulary, after Megatron-LM (Shoeybi et
+ * al. 2019, Sec. 3): the devices add up two numbers a token, they do not gather its logits.
+ *
+ *     t = x[label]                 label_logit     0 where another shard has the label
+ *     s = sum_v exp(x[v] - t)      sum_exp
+ *     z = t + log s                log_sum_exp
+ *     loss = sum (z - x[label])    cross_entropy   each shard the labels that it has
+ *
+ * The label's logit, which all shards know once it is added up, stands in for the largest: s is at
+ * least 1, and overflows only where the loss of a token exceeds 88 (float32; 709 in float64), far
+ * above the logarithm of any vocabulary. The first three have no gradients of their own: that of the
+ * loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
+ *
  * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in exec/kernels/kernels.c and exec/cuda/kernels.c;
  * the conformance test then runs every rule that follows from the row.
  */
@@ -95,6 +108,11 @@
     X(LOG_SOFTMAX_DX,   "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")              \
     X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
     X(NLL_SUM_DX,       "nll_sum_dx",      ",*->*v",                              "0",    "1*")               \
+    X(LABEL_LOGIT,      "label_logit",     "*v,*->*",                             "0",    "0")                \
+    X(SUM_EXP,          "sum_exp",         "*v,*->*",                             "-",    "3*v")              \
+    X(LOG_SUM_EXP,      "log_sum_exp",     "*,*->*",                              "-",    "2*")               \
+    X(CROSS_ENTROPY,    "cross_entropy",   "*v,*,*->",                            "-",    "2*")               \
+    X(CROSS_ENTROPY_DX, "cross_entropy_dx", ",*v,*,*->*v",                        "0",    "3*v")              \
     X(ADAM,             "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")              \
     X(ADAM_MASTER,      "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")              \
     X(SGD,              "sgd",             "*,*->*",                              "-",    "2*")               \
@@ -129,6 +147,12 @@ bool op_kind_is_view(OpKind kind);
 
 /* Whether every element of the output depends on the inputs' elements in its place alone. */
 bool op_kind_is_elementwise(OpKind kind);
+
+/* The input that holds indices into loop v, the vocabulary; OP_MAX_IN if there is none. */
+uint32_t op_kind_index(OpKind kind);
+
+/* The input of which only the entries that the indices name are read; OP_MAX_IN if there is none. */
+uint32_t op_kind_looked_up(OpKind kind);
 
 /* The kind of that name, or OP_KINDS. */
 OpKind op_kind_from_name(const char *name);

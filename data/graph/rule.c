@@ -87,6 +87,14 @@ uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
     return class->n_rules;
 }
 
+uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
+{
+    const uint32_t index = op_kind_index(op->kind);
+    return operand == op_kind_looked_up(op->kind) && form_is_gather(form[index])
+               ? index
+               : operand;
+}
+
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
     const OpClass *class = graph_op_class(graph, id);

@@ -46,6 +46,10 @@ enum { OP_MAX_RULES = 1 + 4 + OP_MAX_LOOPS };
 /* All rules of op `id`; returns how many. */
 uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 
+/* The operand whose form says which part of operand `operand` a device reads or writes: itself, but
+ * for one that is looked up the indices, where they are cut. */
+uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand);
+
 /* The rule of an op of a sealed graph with exactly these forms, false if there is none. */
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
 

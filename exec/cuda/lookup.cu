@@ -95,6 +95,88 @@ template <typename T> static void nll_sum_dx(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_nll_sum_dx, nll_sum_dx)
 
+template <typename T> static void label_logit(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0), *label = in<T>(call, 1);
+    T *t = out<T>(call, 0);
+    const ExecShard *shard = &call->in[0];
+    const uint64_t v = shard->dim[shard->rank - 1],
+                   offset = shard->offset[shard->rank - 1];
+    each(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
+            const uint64_t entry = find_entry(label[i], offset, v);
+            t[i] = entry < v ? x[i * v + entry] : 0;
+        });
+}
+CUDA_KERNEL(cuda_label_logit, label_logit)
+
+template <typename T> static void sum_exp(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0), *t = in<T>(call, 1);
+    T *s = out<T>(call, 0);
+    const uint64_t v = call->in[0].dim[call->in[0].rank - 1];
+    rows(
+        call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t r, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < v; i += lane.n)
+                sum += exp(x[r * v + i] - t[r]);
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                s[r] = sum;
+        });
+}
+CUDA_KERNEL(cuda_sum_exp, sum_exp)
+
+template <typename T> static void log_sum_exp(const CudaCall *call)
+{
+    const T *s = in<T>(call, 0), *t = in<T>(call, 1);
+    T *z = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(&call->out[0]),
+        BODY(uint64_t i) { z[i] = t[i] + log(s[i]); });
+}
+CUDA_KERNEL(cuda_log_sum_exp, log_sum_exp)
+
+template <typename T> static void cross_entropy(const CudaCall *call)
+{
+    const T *x = in<T>(call, 0), *label = in<T>(call, 1), *z = in<T>(call, 2);
+    T *loss = out<T>(call, 0);
+    const ExecShard *shard = &call->in[0];
+    const uint64_t v = shard->dim[shard->rank - 1],
+                   offset = shard->offset[shard->rank - 1],
+                   n = exec_shard_elements(&call->in[1]);
+    cuda_queue_zero(call->queue, loss, 1);
+    rows(
+        call->queue, n > 0, BODY(uint64_t, Lane lane) {
+            T sum = 0;
+            for (uint64_t i = lane.id; i < n; i += lane.n) {
+                const uint64_t entry = find_entry(label[i], offset, v);
+                if (entry < v)
+                    sum += z[i] - x[i * v + entry];
+            }
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                loss[0] = sum;
+        });
+}
+CUDA_KERNEL(cuda_cross_entropy, cross_entropy)
+
+template <typename T> static void cross_entropy_dx(const CudaCall *call)
+{
+    const T *dloss = in<T>(call, 0), *x = in<T>(call, 1), *label = in<T>(call, 2),
+            *z = in<T>(call, 3);
+    T *dx = out<T>(call, 0);
+    const ExecShard *shard = &call->out[0];
+    const uint64_t v = shard->dim[shard->rank - 1],
+                   offset = shard->offset[shard->rank - 1];
+    each(
+        call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
+            const T is_label = find_entry(label[i / v], offset, v) == i % v ? 1 : 0;
+            dx[i] = dloss[0] * (exp(x[i] - z[i / v]) - is_label);
+        });
+}
+CUDA_KERNEL(cuda_cross_entropy_dx, cross_entropy_dx)
+
 template <typename T> static void append_token(const CudaCall *call)
 {
     const T *x = in<T>(call, 0), *token = in<T>(call, 1);

@@ -67,6 +67,11 @@ void kernel_embedding(const KernelCall *call);
 void kernel_embedding_dw(const KernelCall *call);
 void kernel_nll_sum(const KernelCall *call);
 void kernel_nll_sum_dx(const KernelCall *call);
+void kernel_label_logit(const KernelCall *call);
+void kernel_sum_exp(const KernelCall *call);
+void kernel_log_sum_exp(const KernelCall *call);
+void kernel_cross_entropy(const KernelCall *call);
+void kernel_cross_entropy_dx(const KernelCall *call);
 
 /* kernels_attention.c */
 void kernel_attention(const KernelCall *call);

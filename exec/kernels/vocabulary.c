@@ -1,6 +1,8 @@
 /* Ops indexed by integers: a device that holds entries [offset, offset + v) of the
  * vocabulary sees the integers in that range and takes the others as contributing
  * nothing. */
+#include <math.h>
+
 #include "exec/kernels/kernels.h"
 
 /* Where `id` lies on dim `dim` of the shard; false if on another device. */
@@ -57,4 +59,61 @@ void kernel_nll_sum_dx(const KernelCall *call)
     for (uint64_t i = 0; i < n; i++)
         if (find_entry(dlogp, dlogp->rank - 1, label->data[i], &entry))
             dlogp->data[i * v + entry] = -call->in[0].data[0];
+}
+
+/* t[*] = x[*,label[*]]. In: x[*,v], label[*]. */
+void kernel_label_logit(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0], *label = &call->in[1];
+    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
+    uint64_t entry;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(x, x->rank - 1, label->data[i], &entry))
+            call->out[0].data[i] = x->data[i * v + entry];
+}
+
+/* s[*] = sum of exp(x[*,v] - t[*]) over v. In: x[*,v], t[*]. */
+void kernel_sum_exp(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0], *t = &call->in[1];
+    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(t);
+    for (uint64_t i = 0; i < n; i++)
+        for (uint64_t j = 0; j < v; j++)
+            call->out[0].data[i] += exp(x->data[i * v + j] - t->data[i]);
+}
+
+/* z[*] = t[*] + log s[*]. In: s[*], t[*]. */
+void kernel_log_sum_exp(const KernelCall *call)
+{
+    const ExecTensor *s = &call->in[0], *t = &call->in[1];
+    for (uint64_t i = 0; i < exec_tensor_elements(s); i++)
+        call->out[0].data[i] = t->data[i] + log(s->data[i]);
+}
+
+/* loss = sum of z[*] - x[*,label[*]]. In: x[*,v], label[*], z[*]. */
+void kernel_cross_entropy(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0], *label = &call->in[1], *z = &call->in[2];
+    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
+    uint64_t entry;
+    for (uint64_t i = 0; i < n; i++)
+        if (find_entry(x, x->rank - 1, label->data[i], &entry))
+            call->out[0].data[0] += z->data[i] - x->data[i * v + entry];
+}
+
+/* dx[*,v] = dloss (exp(x[*,v] - z[*]) - 1 where v is the label). In: dloss (a scalar), x[*,v],
+ * label[*], z[*]. */
+void kernel_cross_entropy_dx(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[1], *label = &call->in[2], *z = &call->in[3];
+    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
+    const double dloss = call->in[0].data[0];
+    double *dx = call->out[0].data;
+    uint64_t entry;
+    for (uint64_t i = 0; i < n; i++) {
+        for (uint64_t j = 0; j < v; j++)
+            dx[i * v + j] = dloss * exp(x->data[i * v + j] - z->data[i]);
+        if (find_entry(x, x->rank - 1, label->data[i], &entry))
+            dx[i * v + entry] -= dloss;
+    }
 }

@@ -23,10 +23,11 @@ static double bytes_on(const Plan *plan, const Graph *graph, const Instr *instr,
     const Op *op = graph_get_op(graph, instr->op);
     double bytes = 0;
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const uint32_t cut = op_cut_with(op, instr->form, i);
         const Tensor *t =
-            graph_tensor(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in]);
-        const Form form = instr->form[i];
-        bytes += (double)tensor_bytes(t) *
+            graph_tensor(graph, cut < op->n_in ? op->in[cut] : op->out[cut - op->n_in]);
+        const Form form = instr->form[cut];
+        bytes += (double)graph_op_bytes(graph, instr->op, i) *
                  (form_is_gather(form) ? share_of(plan, plan->segment[instr->op],
                                                   t->units[form_dim(form)], device)
                                        : 1);

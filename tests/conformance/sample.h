@@ -105,9 +105,7 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
 /* Whether input `i` of a kind holds integers: indices into a vocabulary. */
 static inline bool sample_is_index(OpKind kind, uint32_t i)
 {
-    return (kind == OP_EMBEDDING && i == 0) ||
-           ((kind == OP_EMBEDDING_DW || kind == OP_NLL_SUM || kind == OP_NLL_SUM_DX) &&
-            i == 1);
+    return i == op_kind_index(kind);
 }
 
 /* Whether input `i` is a constant to differentiation. */
@@ -128,6 +126,17 @@ static inline uint32_t sample_dims(const SampleShape *s, const char *letters,
             dim[rank++] = s->extent[(int)*letters];
     }
     return rank;
+}
+
+/* The third input of cross_entropy, whose gradient is that of all of its ops. */
+static inline TensorId sample_log_sum_exp(Graph *graph, TensorId x, TensorId labels)
+{
+    const OpAttr none = {0};
+    const TensorId t =
+        graph_op(graph, OP_LABEL_LOGIT, "t", none, 2, (TensorId[]){x, labels}, NULL);
+    const TensorId s =
+        graph_op(graph, OP_SUM_EXP, "s", none, 2, (TensorId[]){x, t}, NULL);
+    return graph_op(graph, OP_LOG_SUM_EXP, "z", none, 2, (TensorId[]){s, t}, NULL);
 }
 
 /* Appends one op of `kind` with random extents, at least `low` each, to a graph that
@@ -152,7 +161,9 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
             break;
         g_autofree char *name = g_strdup_printf("%s.in%u", op_kind_name(kind), n_in);
         uint32_t dim[TENSOR_MAX_RANK], rank = sample_dims(&s, operand[n_in], dim);
-        if (parameters && !sample_is_constant(kind, n_in))
+        if (parameters && kind == OP_CROSS_ENTROPY && n_in == 2)
+            in[n_in] = sample_log_sum_exp(graph, in[0], in[1]);
+        else if (parameters && !sample_is_constant(kind, n_in))
             in[n_in] = graph_parameter(graph, name, rank, dim);
         else
             in[n_in] = graph_input(graph, name,

