@@ -133,8 +133,8 @@ static Form dual(Form form)
     return form == FORM_REDUCE ? FORM_IDENTITY : form;
 }
 
-/* Forms of input `i`, the op's only activation, in which the op can take it cut so that the cut
- * ends in partial sums. */
+/* Forms of input `i` in which the op can take it cut, and its other activations whole, so that the
+ * cut ends in partial sums. */
 static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
                               const FormSet *absorbed)
 {
@@ -144,7 +144,8 @@ static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
     for (uint32_t r = op_rules(graph, id, all); r-- > 0;) {
         bool ends = form_is_gather(all[r].form[i]);
         for (uint32_t k = 0; k < op->n_in; k++)
-            ends &= k == i || !is_activation(graph, op->in[k]);
+            ends &= k == i || !is_activation(graph, op->in[k]) ||
+                    all[r].form[k] == FORM_IDENTITY;
         for (uint32_t o = 0; o < op->n_out; o++) {
             Form out = all[r].form[op->n_in + o];
             ends &= out == FORM_REDUCE || (absorbed[op->out[o]] >> out & 1u);

@@ -1,6 +1,7 @@
 /* GPT-2 (Radford et al. 2019): a causal transformer of pre-norm layers, as AMP trains it with
  * Megatron (24 layers of 1024; NeurIPS'22, Sec. 4.3). The embedding and the output have a matrix
- * each, as in a pipeline whose ends hold a copy of the tied one. */
+ * each, as in a pipeline whose ends hold a copy of the tied one; logits may stay sharded over the
+ * vocabulary up to the loss, as Megatron has them. */
 #include "data/models/models.h"
 
 TensorId model_gpt2(Graph *graph, const ModelParams *params)
@@ -36,5 +37,5 @@ TensorId model_gpt2(Graph *graph, const ModelParams *params)
     layer.name = "decoder";
     x = transformer_norm(&layer, "norm", x);
     x = model_linear(graph, "decoder", x, vocab, false);
-    return model_loss(graph, x, labels);
+    return model_sharded_loss(graph, x, labels);
 }

@@ -189,6 +189,19 @@ TensorId model_loss(Graph *graph, TensorId logits, TensorId labels)
                     (TensorId[]){log_p, labels}, NULL);
 }
 
+TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels)
+{
+    const OpAttr none = {0};
+    TensorId t = graph_op(graph, OP_LABEL_LOGIT, "label_logit", none, 2,
+                          (TensorId[]){logits, labels}, NULL);
+    TensorId s =
+        graph_op(graph, OP_SUM_EXP, "sum_exp", none, 2, (TensorId[]){logits, t}, NULL);
+    TensorId z =
+        graph_op(graph, OP_LOG_SUM_EXP, "log_sum_exp", none, 2, (TensorId[]){s, t}, NULL);
+    return graph_op(graph, OP_CROSS_ENTROPY, "loss", none, 3,
+                    (TensorId[]){logits, labels, z}, NULL);
+}
+
 /* --- specs --- */
 
 static bool set_optimizer(const char *spec, const char *value, ModelParams *params,

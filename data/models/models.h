@@ -78,8 +78,10 @@ TensorId transformer_residual(const TransformerLayer *layer, const char *part, T
  * probabilities and of what is added, as in GPT-2 and Megatron-LM. */
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x);
 
-/* log-softmax of logits [..., classes] and the sum of the negative log likelihoods of `labels`. */
+/* The sum of the negative log likelihoods of `labels`: by log-softmax of logits [..., classes], or in
+ * the ops for which logits can be sharded over the classes. */
 TensorId model_loss(Graph *graph, TensorId logits, TensorId labels);
+TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels);
 
 /* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);

@@ -95,6 +95,52 @@ static void test_megatron_cuts_columns_then_rows(void **state)
     assert_int_equal(count(&m, COLLECTIVE_ALL_TO_ALL, NULL), 0);
 }
 
+/* Logits stay sharded over the vocabulary: two numbers a token are summed over the devices (Sec. 3). */
+static void test_megatron_never_gathers_logits(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("gpt2:layers=2,vocab=640", BASELINE_MEGATRON);
+    assert_form(&m, "decoder.weight", "gather(0)");
+    assert_form(&m, "decoder", "gather(2)");
+    assert_form(&m, "label_logit", "reduce");
+    assert_form(&m, "sum_exp", "reduce");
+    assert_form(&m, "log_sum_exp", "identity");
+    assert_form(&m, "loss", "reduce");
+    assert_form(&m, "decoder.grad", "gather(2)");
+    assert_form(&m, "decoder.norm.grad", "reduce");
+    assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "label_logit"), 1);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "sum_exp"), 1);
+    for (Collective kind = 0; kind < COLLECTIVES; kind++)
+        assert_int_equal(count(&m, kind, "decoder"), kind == COLLECTIVE_ALL_REDUCE);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, NULL), 0);
+}
+
+/* On slow links between machines the exact search does so by itself, with the layers data parallel:
+ * the decoder's gradient is larger than its input. */
+static void test_the_search_shards_the_head(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-a100-4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_auto(Made)
+        m = {.graph = model_build("gpt2:layers=2,global_batch=16", 4, NULL, &error)};
+    g_autoptr(SynthSpace) space = synth_space_new(m.graph, NULL);
+    const double even[] = {0.25, 0.25, 0.25, 0.25};
+    SynthResult result;
+    synth_search(space, view, even, &(SynthOptions){0}, &result, &error);
+    assert_no_error(error);
+    assert_true(result.optimal);
+    m.program = result.program;
+    assert_form(&m, "layers.1.ffn.up", "gather(0)");
+    assert_form(&m, "decoder.weight", "gather(0)");
+    assert_form(&m, "decoder", "gather(2)");
+    assert_form(&m, "sum_exp", "reduce");
+    assert_form(&m, "decoder.grad", "gather(2)");
+    assert_form(&m, "decoder.weight.grad", "gather(0)");
+}
+
 static void test_megatron_pairs_convolutions(void **state)
 {
     (void)state;
@@ -123,6 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_megatron_cuts_columns_then_rows),
+        cmocka_unit_test(test_megatron_never_gathers_logits),
+        cmocka_unit_test(test_the_search_shards_the_head),
         cmocka_unit_test(test_megatron_pairs_convolutions),
         cmocka_unit_test(test_gshard_exchanges_tokens),
     };

@@ -212,9 +212,14 @@ static void test_mixed_precision(void **state)
     assert_int_equal(dtype_of(graph, "layers.0.ffn.up.weight.master.next"), DTYPE_F32);
     assert_int_equal(dtype_of(graph, "decoder"), DTYPE_F16);
     assert_int_equal(dtype_of(graph, "decoder.grad"), DTYPE_F16);
-    assert_int_equal(dtype_of(graph, "log_softmax"), DTYPE_F32);
-    assert_int_equal(dtype_of(graph, "log_softmax.grad"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "label_logit"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "sum_exp"), DTYPE_F32);
+    assert_int_equal(dtype_of(graph, "log_sum_exp"), DTYPE_F32);
     assert_int_equal(dtype_of(graph, "loss"), DTYPE_F32);
+    g_autoptr(Graph) vit = model_build("vit:layers=1,precision=mixed", 1, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(dtype_of(vit, "log_softmax"), DTYPE_F32);
+    assert_int_equal(dtype_of(vit, "log_softmax.grad"), DTYPE_F32);
 }
 
 static void refused(const char *spec, const char *message)
