@@ -126,6 +126,10 @@ typedef struct {
 
 void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                  SimWork *work);
+/* The same on a part of the batch, where `form` says which operands have parts
+ * (data/program/batch.h; NULL: none has, `part` is not used). */
+void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                   const Form *form, double part, SimWork *work);
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work);
 
@@ -326,6 +330,23 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSamples, sim_samples_free)
 /* Shares [split * n_devices + device] of the plan's rounded splits, in the order of
  * `linear`; the plan's ratios where it has no such split. Caller frees. */
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
+
+/* --- messages alone on the network, for searches that price them --- */
+
+/* The links of a view, which carry nothing but what is asked about: network=topology of the
+ * fidelity `flow`. Not for several threads at once. */
+typedef struct SimAlone SimAlone;
+SimAlone *sim_alone_new(const ClusterView *view, GError **error);
+void sim_alone_free(SimAlone *alone);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimAlone, sim_alone_free)
+
+/* Seconds of a collective on even shares of `bytes` in each of some groups at the same time,
+ * device [group * n + rank]. */
+double sim_alone_collective_s(SimAlone *alone, Collective kind, double bytes, uint32_t n,
+                              uint32_t n_groups, const uint32_t *device);
+/* Of `bytes` from device[2 i] to device[2 i + 1], all at the same time. */
+double sim_alone_send_s(SimAlone *alone, double bytes, uint32_t n_pairs,
+                        const uint32_t *device);
 
 /* --- one collective, alone on the network --- */
 

@@ -27,11 +27,6 @@ static inline bool sim_is_priced_collective(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
 }
 
-/* sim_work_op on a part of the batch, where `form` says which operands have parts
- * (data/program/batch.h; NULL: none has, `part` is not used). */
-void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
-                   const Form *form, double part, SimWork *work);
-
 /* sim_collective_s among n devices with that line (sim/collective.c). */
 double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
                            double bytes, double max_share_from, double max_share_to);

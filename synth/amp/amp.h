@@ -23,12 +23,19 @@
  *
  * Two readings of it:
  *
- *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever device runs it, in
- *                proportion to the samples; a message has its link to itself and goes one way; latencies are 0; the
- *                assignment does not see s_i
- *     default    a stage is as slow as the slowest of its devices in any replica; times between profiled micro-batch
- *                sizes are interpolated; a link that is busier than every stage limits in the place of max t; messages that pass one machine's port at the same time share it; activations
- *                and their gradients are both sent; the assignment minimizes T */
+ *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever device runs
+ *                it, in proportion to the samples; a message has its link to itself and goes one way;
+ *                latencies are 0; the assignment does not see s_i
+ *     default    what the fidelity `flow` says: the schedule is walked step by step, with the launches,
+ *                ops and messages of each replica's layers on its own devices, transfers beside
+ *                computation, and gradients that are all-reduced while the last backward goes on
+ *                (synth/amp/walk.c). Messages cost what the network takes for them alone
+ *                (sim_alone_new). T of the above assigns the layers, with the slowest replica's t_i, e_i
+ *                both ways and s_i; a link that is busier than every stage limits in the place of max t.
+ *
+ * What the default leaves out is that transfers, all-reduces and messages of tensor parallelism slow
+ * one another down where they meet on a link, other than all-reduces of several stages; so that
+ * times are hardly ever too long, and too short where links are shared (tests/property/test_amp_cost.c). */
 #ifndef KILTER_SYNTH_AMP_H
 #define KILTER_SYNTH_AMP_H
 
@@ -50,8 +57,9 @@ typedef struct {
     double *output;     /* [degree]: sent to the next layer, a sample */
     /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
     double *exchange;
-    double *messages;   /* [degree]: in how many collectives */
     double *parameters; /* elements, of the whole layer */
+    /* what it does step by step (synth/amp/steps.h); NULL: for the faithful reading only */
+    struct AmpSteps *steps;
 } AmpModel;
 
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
@@ -70,7 +78,7 @@ typedef struct {
     double *memory;    /* [device]: bytes */
     /* [machine * n_machines + machine]: bytes/s, of its own port inside */
     double *bandwidth;
-    double *latency_s; /* likewise, of a message */
+    SimAlone *alone; /* its links */
 } AmpCluster;
 
 /* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). Bandwidth between machines
@@ -99,6 +107,8 @@ typedef struct {
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
+/* The terms of T, and T itself; of the default reading the terms are those that assign the layers, and
+ * total_s the end of the walk. */
 typedef struct {
     double bubble_s; /* (gas - 1) max t */
     double stages_s, transfers_s, sync_s;

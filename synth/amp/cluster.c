@@ -2,19 +2,16 @@
 
 #include <math.h>
 
-/* The narrowest link on the way between the first devices of two machines, and the latencies along
- * it. */
-static void read_route(Routes *routes, const Topology *topology, uint32_t from,
-                       uint32_t to, double *bandwidth, double *latency_s)
+/* Of the narrowest link on the way between the first devices of two machines. */
+static double route_bandwidth(Routes *routes, const Topology *topology, uint32_t from,
+                              uint32_t to)
 {
     uint32_t link[ROUTE_MAX_LINKS];
     const uint32_t n = routes_find(routes, from, to, link);
-    *bandwidth = INFINITY;
-    *latency_s = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        *bandwidth = fmin(*bandwidth, topology->link[link[i]].bandwidth);
-        *latency_s += topology->link[link[i]].latency_s;
-    }
+    double bandwidth = INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        bandwidth = fmin(bandwidth, topology->link[link[i]].bandwidth);
+    return bandwidth;
 }
 
 static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **error)
@@ -34,13 +31,10 @@ static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **
     const LinkCost *usual = &view->cluster->collective[COLLECTIVE_ALL_REDUCE];
     for (uint32_t a = 0; a < n; a++)
         for (uint32_t b = 0; b < n; b++) {
-            double *bandwidth = &amp->bandwidth[a * n + b],
-                   *latency_s = &amp->latency_s[a * n + b];
             const LinkCost *link = a == b ? &view->cluster->machine[a].inner : usual;
-            *bandwidth = link->bandwidth;
-            *latency_s = link->latency_s;
-            if (a != b && routes)
-                read_route(routes, topology, first[a], first[b], bandwidth, latency_s);
+            amp->bandwidth[a * n + b] =
+                a != b && routes ? route_bandwidth(routes, topology, first[a], first[b])
+                                 : link->bandwidth;
         }
     return true;
 }
@@ -60,14 +54,15 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
     amp->machine = g_new(uint32_t, view->n_devices);
     amp->memory = g_new(double, view->n_devices);
     amp->bandwidth = g_new(double, (size_t)n *n);
-    amp->latency_s = g_new(double, (size_t)n *n);
     for (uint32_t m = 0, d = 0; m < n; m++)
         for (uint32_t g = 0; g < view->cluster->machine[m].gpus; g++, d++) {
             amp->machine[d] = m;
             amp->type[d] = view->device[d].type;
             amp->memory[d] = (double)view->device[d].memory_bytes;
         }
-    return connect_machines(amp, view, error) ? g_steal_pointer(&amp) : NULL;
+    amp->alone = sim_alone_new(view, error);
+    return amp->alone && connect_machines(amp, view, error) ? g_steal_pointer(&amp)
+                                                            : NULL;
 }
 
 void synth_amp_cluster_free(AmpCluster *cluster)
@@ -78,6 +73,6 @@ void synth_amp_cluster_free(AmpCluster *cluster)
     g_free(cluster->machine);
     g_free(cluster->memory);
     g_free(cluster->bandwidth);
-    g_free(cluster->latency_s);
+    sim_alone_free(cluster->alone);
     g_free(cluster);
 }

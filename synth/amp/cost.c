@@ -95,73 +95,18 @@ static uint32_t find_machines(const AmpCluster *cluster, const uint32_t *device,
     return machines;
 }
 
-static void count_group(const AmpCluster *cluster, const uint32_t *device, uint32_t n,
-                        uint32_t stride, uint32_t *member, uint32_t *ports)
+/* The least bandwidth between two devices of a group. */
+static double group_bandwidth(const AmpCluster *cluster, const uint32_t *device,
+                              uint32_t n, uint32_t stride, uint32_t *member)
 {
-    if (find_machines(cluster, device, n, stride, member) > 1)
-        for (uint32_t m = 0; m < cluster->n_machines; m++)
-            ports[m] += member[m] > 0;
-}
-
-/* Between two machines, or inside one. */
-static double bandwidth_between(const AmpCluster *cluster, uint32_t a, uint32_t b,
-                                const uint32_t *ports)
-{
-    const double bandwidth = cluster->bandwidth[(size_t)a * cluster->n_machines + b];
-    const uint32_t sharing = a == b || !ports ? 1 : MAX(ports[a], ports[b]);
-    return bandwidth / MAX(sharing, 1);
-}
-
-typedef struct {
-    double bandwidth, latency_s;
-} Path;
-
-/* The least bandwidth and the largest latency between two devices of a group. */
-static Path group_path(const AmpCluster *cluster, const uint32_t *device, uint32_t n,
-                       uint32_t stride, const uint32_t *ports, uint32_t *member)
-{
-    Path path = {INFINITY, 0};
+    double least = INFINITY;
     find_machines(cluster, device, n, stride, member);
     for (uint32_t a = 0; a < cluster->n_machines; a++)
-        for (uint32_t b = a; b < cluster->n_machines; b++) {
-            if (member[a] < (a == b ? 2u : 1u) || !member[b])
-                continue;
-            path.bandwidth =
-                fmin(path.bandwidth, bandwidth_between(cluster, a, b, ports));
-            path.latency_s = fmax(
-                path.latency_s, cluster->latency_s[(size_t)a * cluster->n_machines + b]);
-        }
-    return path;
-}
-
-/* --- times --- */
-
-/* Seconds of layer `l` for `samples`: between profiled sizes on the line between them, beyond the
- * last one on the last line, below the first one and with a single one in proportion. */
-static double layer_time(const AmpModel *model, uint32_t type, uint32_t degree,
-                         uint32_t l, double samples)
-{
-    uint32_t above = 0;
-    while (above < model->n_sizes && model->size[above] < samples)
-        above++;
-    if (above == 0 || model->n_sizes == 1)
-        return synth_amp_times(model, type, degree, 0)[l] * samples / model->size[0];
-    above = MIN(above, model->n_sizes - 1);
-    const double x0 = model->size[above - 1], x1 = model->size[above];
-    const double y0 = synth_amp_times(model, type, degree, above - 1)[l],
-                 y1 = synth_amp_times(model, type, degree, above)[l];
-    return y0 + (y1 - y0) * (samples - x0) / (x1 - x0);
-}
-
-/* The faithful time: the average over all devices of the cluster, in proportion to the samples. */
-static double average_time(const AmpModel *model, const double *part, uint32_t degree,
-                           uint32_t l, double samples)
-{
-    double sum = 0;
-    for (uint32_t type = 0; type < model->n_types; type++)
-        if (part[type] > 0)
-            sum += part[type] * synth_amp_times(model, type, degree, 0)[l];
-    return sum * samples / model->size[0];
+        for (uint32_t b = a; b < cluster->n_machines; b++)
+            if (member[a] >= (a == b ? 2u : 1u) && member[b])
+                least =
+                    fmin(least, cluster->bandwidth[(size_t)a * cluster->n_machines + b]);
+    return least;
 }
 
 /* --- all of a strategy --- */
@@ -170,12 +115,12 @@ typedef struct {
     const AmpModel *model;
     const AmpCluster *cluster;
     const AmpOptions *options;
+    AmpLayers *layers;
     const AmpStrategy *s;
     uint32_t degree; /* index */
     uint32_t gas;
-    uint32_t *member;                                       /* scratch [machine] */
-    uint32_t *exchange_ports, *sync_ports, *transfer_ports; /* NULL: not shared */
-    double *part;                                           /* [type] of the cluster */
+    uint32_t *member; /* scratch [machine] */
+    double *part;     /* [type] of the cluster */
 } Costing;
 
 static const uint32_t *group_at(const Costing *c, uint32_t stage, uint32_t replica)
@@ -183,124 +128,211 @@ static const uint32_t *group_at(const Costing *c, uint32_t stage, uint32_t repli
     return c->s->device + ((size_t)(stage % c->s->pp) * c->s->dp + replica) * c->s->tmp;
 }
 
-static void count_transfer(Costing *c, uint32_t stage, uint32_t replica)
-{
-    for (uint32_t t = 0; t < c->s->tmp; t++) {
-        const uint32_t pair[2] = {group_at(c, stage, replica)[t],
-                                  group_at(c, stage + 1, replica)[t]};
-        count_group(c->cluster, pair, 2, 1, c->member, c->transfer_ports);
-    }
-}
-
-static void share_ports(Costing *c)
-{
-    const AmpStrategy *s = c->s;
-    c->exchange_ports = g_new0(uint32_t, c->cluster->n_machines);
-    c->sync_ports = g_new0(uint32_t, c->cluster->n_machines);
-    c->transfer_ports = g_new0(uint32_t, c->cluster->n_machines);
-    const uint32_t n_stages = s->pp * s->chunks;
-    for (uint32_t stage = 0; stage < s->pp; stage++) {
-        for (uint32_t r = 0; r < s->dp; r++) {
-            count_group(c->cluster, group_at(c, stage, r), s->tmp, 1, c->member,
-                        c->exchange_ports);
-            if (stage + 1 < n_stages)
-                count_transfer(c, stage, r);
-        }
-        for (uint32_t t = 0; t < s->tmp; t++)
-            count_group(c->cluster, group_at(c, stage, 0) + t, s->dp, s->tmp, c->member,
-                        c->sync_ports);
-    }
-}
-
-static Costing costing_new(const AmpModel *model, const AmpCluster *cluster,
-                           const AmpOptions *options, const AmpStrategy *strategy)
-{
-    Costing c = {.model = model,
-                 .cluster = cluster,
-                 .options = options,
-                 .s = strategy,
-                 .degree = amp_degree(model, strategy->tmp),
-                 .gas = model->global_batch / strategy->dp / strategy->mbs,
-                 .member = g_new0(uint32_t, cluster->n_machines),
-                 .part = g_new0(double, model->n_types)};
-    for (uint32_t d = 0; d < cluster->n_devices; d++)
-        c.part[cluster->type[d]] += 1.0 / cluster->n_devices;
-    if (!options->faithful)
-        share_ports(&c);
-    return c;
-}
-
-static void costing_clear(Costing *c)
-{
-    g_free(c->member);
-    g_free(c->part);
-    g_free(c->exchange_ports);
-    g_free(c->sync_ports);
-    g_free(c->transfer_ports);
-}
-
 static double of_layer(const Costing *c, const double *row, uint32_t l)
 {
     return row[(size_t)c->degree * c->model->n_layers + l];
 }
 
-/* Raises time[layer] to what one replica of a stage takes for a micro-batch. */
-static void stage_times(const Costing *c, uint32_t stage, uint32_t replica, double *time)
+/* --- the faithful reading --- */
+
+/* The average over all devices of the cluster, in proportion to the samples. */
+static double average_time(const Costing *c, uint32_t l)
 {
-    const uint32_t *device = group_at(c, stage, replica);
-    const Path path =
-        group_path(c->cluster, device, c->s->tmp, 1, c->exchange_ports, c->member);
-    for (uint32_t l = 0; l < c->model->n_layers; l++) {
-        double slowest = 0;
-        if (c->options->faithful)
-            slowest = average_time(c->model, c->part, c->degree, l, c->s->mbs);
-        else
-            for (uint32_t t = 0, last = UINT32_MAX; t < c->s->tmp; t++) {
-                const uint32_t type = c->cluster->type[device[t]];
-                if (type != last)
-                    slowest = fmax(slowest,
-                                   layer_time(c->model, type, c->degree, l, c->s->mbs));
-                last = type;
-            }
-        const double bytes = c->s->mbs * of_layer(c, c->model->exchange, l);
-        if (bytes > 0)
-            slowest += bytes / path.bandwidth +
-                       of_layer(c, c->model->messages, l) * path.latency_s;
-        time[l] = fmax(time[l], slowest);
+    double sum = 0;
+    for (uint32_t type = 0; type < c->model->n_types; type++)
+        if (c->part[type] > 0)
+            sum += c->part[type] * synth_amp_times(c->model, type, c->degree, 0)[l];
+    return sum * c->s->mbs / c->model->size[0];
+}
+
+/* The slowest replica's links: seconds a byte that is shared in a layer, and a byte of its output. */
+static void faithful_paths(const Costing *c, uint32_t stage, double *exchange,
+                           double *transfer)
+{
+    const bool last = stage + 1 == c->s->pp * c->s->chunks;
+    *exchange = *transfer = 0;
+    for (uint32_t r = 0; r < c->s->dp; r++) {
+        const uint32_t *device = group_at(c, stage, r);
+        const double inside =
+            group_bandwidth(c->cluster, device, c->s->tmp, 1, c->member);
+        *exchange = fmax(*exchange, 1 / inside);
+        for (uint32_t t = 0; !last && t < c->s->tmp; t++) {
+            const uint32_t pair[2] = {device[t], group_at(c, stage + 1, r)[t]};
+            *transfer =
+                fmax(*transfer, 1 / group_bandwidth(c->cluster, pair, 2, 1, c->member));
+        }
     }
 }
 
-/* Of what passes a link forward and backward, the part that keeps one direction of it busy. */
-static const double ONE_WAY = 0.5;
-
-/* From a replica's stage to its next one: seconds a byte of the output, and seconds of latency. */
-static void transfer_path(const Costing *c, uint32_t stage, uint32_t replica,
-                          double *s_per_byte, double *latency_s)
-{
-    const double ways = c->options->faithful ? 1 : 2; /* the gradient comes back */
-    for (uint32_t t = 0; t < c->s->tmp; t++) {
-        const uint32_t pair[2] = {group_at(c, stage, replica)[t],
-                                  group_at(c, stage + 1, replica)[t]};
-        const Path path =
-            group_path(c->cluster, pair, 2, 1, c->transfer_ports, c->member);
-        *s_per_byte = fmax(*s_per_byte, ways / path.bandwidth);
-        *latency_s = fmax(*latency_s, c->options->faithful ? 0 : ways * path.latency_s);
-    }
-}
-
-/* Of the all-reduce among the replicas of a stage. */
-static void sync_path(const Costing *c, uint32_t stage, double *s_per_byte,
-                      double *latency_s)
+/* Seconds a byte of the all-reduce among the replicas of a stage. */
+static double faithful_sync(const Costing *c, uint32_t stage)
 {
     const double n = c->s->dp;
-    for (uint32_t t = 0; n > 1 && t < c->s->tmp; t++) {
-        const Path path = group_path(c->cluster, group_at(c, stage, 0) + t, c->s->dp,
-                                     c->s->tmp, c->sync_ports, c->member);
-        *s_per_byte = fmax(*s_per_byte, 2 * (n - 1) / n / path.bandwidth);
-        *latency_s =
-            fmax(*latency_s, c->options->faithful ? 0 : 2 * (n - 1) * path.latency_s);
+    double least = INFINITY;
+    for (uint32_t t = 0; n > 1 && t < c->s->tmp; t++)
+        least = fmin(least, group_bandwidth(c->cluster, group_at(c, stage, 0) + t,
+                                            c->s->dp, c->s->tmp, c->member));
+    return 2 * (n - 1) / n / least;
+}
+
+static void fill_faithful(const Costing *c, AmpRows *rows, uint32_t stage)
+{
+    const size_t at = (size_t)stage * c->model->n_layers;
+    double exchange, transfer;
+    faithful_paths(c, stage, &exchange, &transfer);
+    const double sync = faithful_sync(c, stage);
+    for (uint32_t l = 0; l < c->model->n_layers; l++) {
+        rows->time[at + l] = average_time(c, l) +
+                             c->s->mbs * exchange * of_layer(c, c->model->exchange, l);
+        rows->transfer[at + l] = c->s->mbs * transfer * of_layer(c, c->model->output, l);
+        rows->sync[at + l] = sync * of_layer(c, c->model->gradient, l);
     }
 }
+
+/* --- the default reading --- */
+
+/* Groups of n devices each that may do the same at the same time, from the `at`-th on: all of them
+ * where they share ports of machines, otherwise that one. */
+static uint32_t together(const Costing *c, const uint32_t *device, uint32_t n,
+                         uint32_t n_groups, uint32_t at)
+{
+    return n > 1 &&
+                   find_machines(c->cluster, device + (size_t)at * n, n, 1, c->member) > 1
+               ? n_groups
+               : 1;
+}
+
+/* [kind]: seconds of a gradient's all-reduce; NULL if there is one replica. Caller frees. */
+static double *price_gradients(const Costing *c, uint32_t group)
+{
+    const GArray *kind = c->model->steps->gradient_kind;
+    const uint32_t tmp = c->s->tmp, dp = c->s->dp;
+    if (dp == 1)
+        return NULL;
+    double *price_s = g_new(double, MAX(kind->len, 1));
+    g_autofree uint32_t *device = g_new(uint32_t, (size_t)dp * tmp);
+    for (uint32_t i = 0; i < dp * tmp; i++)
+        device[i] = group_at(c, group, i % dp)[i / dp];
+    for (uint32_t k = 0; k < kind->len; k++) {
+        const AmpGradientKind *g = &g_array_index(kind, AmpGradientKind, k);
+        price_s[k] = sim_alone_collective_s(c->cluster->alone, COLLECTIVE_ALL_REDUCE,
+                                            g->whole + g->cut / tmp, dp, tmp, device);
+    }
+    return price_s;
+}
+
+static void fill_group(const Costing *c, AmpRows *rows, uint32_t group)
+{
+    const uint32_t dp = c->s->dp, tmp = c->s->tmp;
+    g_autofree double *gradient_s = price_gradients(c, group);
+    for (uint32_t r = 0; r < dp; r++) {
+        const uint32_t *all = group_at(c, group, 0), *own = group_at(c, group, r);
+        const uint32_t n_groups = together(c, all, tmp, dp, r), at = group * dp + r;
+        const uint32_t *device = n_groups > 1 ? all : own;
+        rows->delay[at] = amp_layers_delays(c->layers, c->degree, c->s->mbs, tmp,
+                                            n_groups, device, NULL);
+        rows->last[at] = gradient_s ? amp_layers_delays(c->layers, c->degree, c->s->mbs,
+                                                        tmp, n_groups, device, gradient_s)
+                                    : rows->delay[at];
+        for (uint32_t t = 0; t < tmp; t++)
+            rows->launch_s[at] =
+                fmax(rows->launch_s[at],
+                     c->model->steps->collective_launch_s[c->cluster->type[own[t]]]);
+    }
+    for (uint32_t k = 0; gradient_s && k < c->model->steps->gradient->len; k++) {
+        const AmpGradient *g = &g_array_index(c->model->steps->gradient, AmpGradient, k);
+        rows->sync[(size_t)group * c->model->n_layers +
+                   g_array_index(c->model->steps->step, AmpStep, g->step).layer] +=
+            gradient_s[g->kind];
+    }
+}
+
+static void fill_times(const Costing *c, AmpRows *rows, uint32_t stage)
+{
+    const uint32_t n_layers = c->model->n_layers;
+    const double forward = c->options->recompute ? 2 : 1;
+    for (uint32_t r = 0; r < c->s->dp; r++) {
+        const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
+        for (uint32_t l = 0; l < n_layers; l++) {
+            double *time = &rows->time[(size_t)stage * n_layers + l];
+            *time = fmax(*time, forward * amp_delay_pace(&delay[l]) +
+                                    amp_delay_pace(&delay[n_layers + l]));
+        }
+    }
+}
+
+static double send_s(const Costing *c, double bytes, uint32_t from, uint32_t to,
+                     uint32_t replica)
+{
+    const uint32_t tmp = c->s->tmp, n = c->s->dp * tmp;
+    g_autofree uint32_t *pair = g_new(uint32_t, 2 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        pair[2 * i] = group_at(c, from, 0)[i];
+        pair[2 * i + 1] = group_at(c, to, 0)[i];
+    }
+    const uint32_t first = replica * tmp;
+    return bytes == 0 || from % c->s->pp == to % c->s->pp ? 0
+           : together(c, pair, 2, 2, first) > 1
+               ? sim_alone_send_s(c->cluster->alone, bytes, n, pair)
+               : sim_alone_send_s(c->cluster->alone, bytes, tmp, pair + 2 * first);
+}
+
+static void fill_transfers(const Costing *c, AmpRows *rows, uint32_t stage)
+{
+    const AmpSteps *steps = c->model->steps;
+    const uint32_t n_layers = c->model->n_layers;
+    for (uint32_t r = 0; r < c->s->dp; r++) {
+        double *there = rows->send_s + ((size_t)stage * c->s->dp + r) * n_layers;
+        double *back = rows->return_s + ((size_t)stage * c->s->dp + r) * n_layers;
+        for (uint32_t l = 0; l < n_layers; l++) {
+            const bool same = l > 0 && steps->sent[l] == steps->sent[l - 1] &&
+                              steps->returned[l] == steps->returned[l - 1];
+            there[l] = same ? there[l - 1]
+                            : send_s(c, c->s->mbs * steps->sent[l], stage, stage + 1, r);
+            back[l] =
+                same ? back[l - 1]
+                     : send_s(c, c->s->mbs * steps->returned[l], stage + 1, stage, r);
+            double *both = &rows->transfer[(size_t)stage * n_layers + l];
+            *both = fmax(*both, there[l] + back[l]);
+        }
+    }
+}
+
+/* Which groups' all-reduces leave machines that they share. */
+static void find_meetings(const Costing *c, AmpRows *rows)
+{
+    const uint32_t pp = c->s->pp, n = c->s->dp * c->s->tmp;
+    const uint32_t n_machines = c->cluster->n_machines;
+    g_autofree bool *passes = g_new0(bool, (size_t)pp *n_machines);
+    for (uint32_t g = 0; g < pp; g++) {
+        bool leaves = false;
+        for (uint32_t t = 0; t < c->s->tmp; t++)
+            leaves |= find_machines(c->cluster, group_at(c, g, 0) + t, c->s->dp,
+                                    c->s->tmp, c->member) > 1;
+        for (uint32_t i = 0; leaves && i < n; i++)
+            passes[g * n_machines + c->cluster->machine[group_at(c, g, 0)[i]]] = true;
+    }
+    for (uint32_t g = 0; g < pp; g++)
+        for (uint32_t h = 0; h < pp; h++)
+            for (uint32_t m = 0; m < n_machines; m++)
+                rows->meet[g * pp + h] |=
+                    passes[g * n_machines + m] && passes[h * n_machines + m];
+}
+
+static void fill_detailed(const Costing *c, AmpRows *rows, uint32_t stage)
+{
+    const size_t n_layers = c->model->n_layers;
+    if (stage < c->s->pp)
+        fill_group(c, rows, stage);
+    else
+        memcpy(rows->sync + stage * n_layers, rows->sync + (stage - c->s->pp) * n_layers,
+               n_layers * sizeof *rows->sync);
+    fill_times(c, rows, stage);
+    if (stage + 1 < c->s->pp * c->s->chunks)
+        fill_transfers(c, rows, stage);
+}
+
+/* --- both --- */
 
 /* How many micro-batches a stage of the p-th group keeps until their backward (synth/pipeline.h);
  * with chunks an average of the group's. */
@@ -314,57 +346,83 @@ static uint32_t kept_microbatches(const Costing *c, uint32_t p)
     return MIN(c->gas, (ahead + chunks - 1) / chunks);
 }
 
-static void fill_stage(const Costing *c, AmpRows *rows, uint32_t stage)
+static void fill_memory(const Costing *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
-    const size_t at = (size_t)stage * model->n_layers;
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
-    double transfer = 0, transfer_latency_s = 0, sync = 0, sync_latency_s = 0;
     rows->capacity[stage] = INFINITY;
-    for (uint32_t r = 0; r < c->s->dp; r++) {
-        stage_times(c, stage, r, rows->time + at);
-        if (stage + 1 < c->s->pp * c->s->chunks)
-            transfer_path(c, stage, r, &transfer, &transfer_latency_s);
-        for (uint32_t t = 0; t < c->s->tmp; t++)
-            rows->capacity[stage] =
-                fmin(rows->capacity[stage], c->cluster->memory[group_at(c, stage, r)[t]]);
-    }
-    sync_path(c, stage, &sync, &sync_latency_s);
-    rows->fixed_s += transfer_latency_s + sync_latency_s;
-    for (uint32_t l = 0; l < model->n_layers; l++) {
-        rows->transfer[at + l] = c->s->mbs * of_layer(c, model->output, l) * transfer;
-        rows->sync[at + l] = of_layer(c, model->gradient, l) * sync;
-        rows->memory[at + l] =
+    for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
+        rows->capacity[stage] =
+            fmin(rows->capacity[stage], c->cluster->memory[group_at(c, stage, 0)[i]]);
+    for (uint32_t l = 0; l < model->n_layers; l++)
+        rows->memory[(size_t)stage * model->n_layers + l] =
             of_layer(c, model->held, l) +
             (double)kept * c->s->mbs * of_layer(c, model->activation, l);
-    }
 }
 
-AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
-                      const AmpOptions *options, const AmpStrategy *strategy)
+/* Of what passes a link forward and backward, the part that keeps one direction of it busy. */
+static const double ONE_WAY = 0.5;
+
+static AmpRows *rows_new(const Costing *c)
 {
-    const uint32_t n_stages = strategy->pp * strategy->chunks;
-    const size_t n = (size_t)n_stages * model->n_layers;
+    const AmpStrategy *s = c->s;
+    const uint32_t n_stages = s->pp * s->chunks, n_layers = c->model->n_layers;
+    const size_t n = (size_t)n_stages * n_layers;
     AmpRows *rows = g_new(AmpRows, 1);
     *rows = (AmpRows){.time = g_new0(double, n),
                       .transfer = g_new0(double, n),
                       .sync = g_new0(double, n),
                       .memory = g_new0(double, n),
                       .capacity = g_new0(double, n_stages),
-                      .chunks = strategy->chunks};
-    Costing c = costing_new(model, cluster, options, strategy);
-    for (uint32_t stage = 0; stage < n_stages; stage++)
-        fill_stage(&c, rows, stage);
-    rows->problem = (AmpAssignment){.n_layers = model->n_layers,
+                      .chunks = s->chunks,
+                      .dp = s->dp,
+                      .n_microbatches = c->gas,
+                      .options = c->options,
+                      .steps = c->model->steps};
+    rows->problem = (AmpAssignment){.n_layers = n_layers,
                                     .n_stages = n_stages,
-                                    .repeats = (double)(c.gas - 1) * strategy->chunks,
-                                    .link = options->faithful ? 0 : ONE_WAY,
+                                    .repeats = (double)(c->gas - 1) * s->chunks,
+                                    .link = c->options->faithful ? 0 : ONE_WAY,
                                     .time = rows->time,
                                     .transfer = rows->transfer,
-                                    .sync = options->faithful ? NULL : rows->sync,
+                                    .sync = c->options->faithful ? NULL : rows->sync,
                                     .memory = rows->memory,
                                     .capacity = rows->capacity};
-    costing_clear(&c);
+    if (c->options->faithful)
+        return rows;
+    rows->delay = g_new0(const AmpDelay *, s->pp * s->dp);
+    rows->last = g_new0(const AmpDelay *, s->pp * s->dp);
+    rows->meet = g_new0(bool, s->pp * s->pp);
+    rows->launch_s = g_new0(double, s->pp * s->dp);
+    rows->send_s = g_new0(double, n * s->dp);
+    rows->return_s = g_new0(double, n * s->dp);
+    return rows;
+}
+
+AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
+                      const AmpOptions *options, AmpLayers *layers,
+                      const AmpStrategy *strategy)
+{
+    g_autofree uint32_t *member = g_new0(uint32_t, cluster->n_machines);
+    g_autofree double *part = g_new0(double, model->n_types);
+    const Costing c = {.model = model,
+                       .cluster = cluster,
+                       .options = options,
+                       .layers = layers,
+                       .s = strategy,
+                       .degree = amp_degree(model, strategy->tmp),
+                       .gas = model->global_batch / strategy->dp / strategy->mbs,
+                       .member = member,
+                       .part = part};
+    for (uint32_t d = 0; d < cluster->n_devices; d++)
+        part[cluster->type[d]] += 1.0 / cluster->n_devices;
+    AmpRows *rows = rows_new(&c);
+    for (uint32_t stage = 0; stage < strategy->pp * strategy->chunks; stage++) {
+        (options->faithful ? fill_faithful : fill_detailed)(&c, rows, stage);
+        fill_memory(&c, rows, stage);
+    }
+    if (!options->faithful)
+        find_meetings(&c, rows);
     return rows;
 }
 
@@ -372,11 +430,13 @@ void amp_rows_free(AmpRows *rows)
 {
     if (!rows)
         return;
-    g_free(rows->time);
-    g_free(rows->transfer);
-    g_free(rows->sync);
-    g_free(rows->memory);
-    g_free(rows->capacity);
+    double *row[] = {rows->time,     rows->transfer, rows->sync,     rows->memory,
+                     rows->capacity, rows->send_s,   rows->return_s, rows->launch_s};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
+        g_free(row[i]);
+    g_free(rows->delay);
+    g_free(rows->last);
+    g_free(rows->meet);
     g_free(rows);
 }
 
@@ -404,7 +464,7 @@ AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first)
 {
     const AmpAssignment *p = &rows->problem;
     const uint32_t groups = p->n_stages / rows->chunks;
-    AmpCost cost = {.fits = true, .transfers_s = rows->fixed_s};
+    AmpCost cost = {.fits = true};
     double slowest = 0, all = 0;
     for (uint32_t g = 0; g < groups; g++) {
         const GroupSum sum = group_sum(rows, first, g);
@@ -423,13 +483,17 @@ AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first)
     /* gas max t + (sum t - max t) / V */
     cost.bubble_s = p->repeats / rows->chunks * most;
     cost.stages_s = rows->chunks == 1 ? all : slowest + (all - slowest) / rows->chunks;
-    cost.total_s = cost.bubble_s + cost.stages_s + cost.transfers_s + cost.sync_s;
+    cost.total_s = rows->options->faithful
+                       ? cost.bubble_s + cost.stages_s + cost.transfers_s + cost.sync_s
+                       : amp_rows_walk(rows, first);
     return cost;
 }
 
 AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
                        const AmpOptions *options, const AmpStrategy *strategy)
 {
-    g_autoptr(AmpRows) rows = amp_rows_new(model, cluster, options, strategy);
+    g_autoptr(AmpLayers) layers =
+        options->faithful ? NULL : amp_layers_new(model, cluster);
+    g_autoptr(AmpRows) rows = amp_rows_new(model, cluster, options, layers, strategy);
     return amp_rows_cost(rows, strategy->first);
 }

@@ -2,21 +2,37 @@
 #ifndef KILTER_SYNTH_AMP_COST_H
 #define KILTER_SYNTH_AMP_COST_H
 
-#include "synth/amp/amp.h"
+#include "synth/amp/layers.h"
 
-/* Rows [stage * n_layers + layer] of the assignment problem of given degrees, micro-batches and
- * devices, the worst of the replicas; `first` of the strategy is not read. */
+/* What a strategy's degrees, micro-batches and devices make of the layers, whatever the cuts; the
+ * faithful reading has no more than the rows. */
 typedef struct {
+    /* Rows [stage * n_layers + layer], the worst of the replicas. */
     AmpAssignment problem; /* points to the rows below */
     double *time, *transfer, *sync, *memory, *capacity;
-    double fixed_s; /* latencies, which no cut changes */
-    uint32_t chunks;
+    uint32_t chunks, dp, n_microbatches;
+    const AmpOptions *options;
+    const AmpSteps *steps;
+    /* of a replica, [group * dp + replica]: */
+    const AmpDelay **delay; /* [pass * n_layers + layer], borrowed, */
+    const AmpDelay **last;  /* and where gradients are all-reduced on the way */
+    double *launch_s;       /* of a collective or a transfer */
+    /* [(stage * dp + replica) * n_layers + layer]: what the layer sends to the next stage takes,
+     * and what comes back */
+    double *send_s, *return_s;
+    bool *
+        meet; /* [group * n_groups + group]: their all-reduces pass the same machine's port */
 } AmpRows;
 
+/* `layers` (NULL if faithful) must outlive the rows. */
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
-                      const AmpOptions *options, const AmpStrategy *strategy);
+                      const AmpOptions *options, AmpLayers *layers,
+                      const AmpStrategy *strategy);
 void amp_rows_free(AmpRows *rows);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpRows, amp_rows_free)
+
+/* Seconds of an iteration, by its schedule. */
+double amp_rows_walk(const AmpRows *rows, const uint32_t *first);
 
 /* Of cuts [n_stages + 1]. */
 AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first);

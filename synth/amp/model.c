@@ -1,5 +1,4 @@
-#include "synth/amp/amp.h"
-
+#include "synth/amp/steps.h"
 #include "synth/synth.h"
 
 #include <math.h>
@@ -27,7 +26,6 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
         .activation = g_new0(double, n),
         .output = g_new0(double, n),
         .exchange = g_new0(double, n),
-        .messages = g_new0(double, n),
         .parameters = g_new0(double, n_layers),
     };
     return model;
@@ -39,10 +37,11 @@ void synth_amp_model_free(AmpModel *model)
         return;
     double *row[] = {model->size,     model->time_s,     model->held,
                      model->gradient, model->activation, model->output,
-                     model->exchange, model->messages,   model->parameters};
+                     model->exchange, model->parameters};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(model->degree);
+    amp_steps_free(model->steps);
     g_free(model);
 }
 
@@ -52,23 +51,8 @@ typedef struct {
     const Graph *graph;
     const Program *program;
     AmpModel *model;
-    const ClusterView *view;
     double batch;
 } Reading;
-
-static uint32_t layer_of(const Graph *graph, TensorId tensor)
-{
-    const Tensor *t = graph_tensor(graph, tensor);
-    if (t->producer != GRAPH_NONE)
-        return graph_get_op(graph, t->producer)->layer;
-    if (t->role == ROLE_OPTIMIZER)
-        return layer_of(graph, t->of);
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
-            if (graph_get_op(graph, id)->in[i] == tensor)
-                return graph_get_op(graph, id)->layer;
-    return 0;
-}
 
 /* Adds `whole` + `cut` / degree to the layer's row of every degree. */
 static void add(const AmpModel *model, double *row, uint32_t layer, double whole,
@@ -92,7 +76,7 @@ static void read_load(Reading *r, const Instr *instr)
     const double bytes = (double)tensor_bytes(tensor);
     if (tensor->role != ROLE_PARAMETER && tensor->role != ROLE_OPTIMIZER)
         return;
-    const uint32_t layer = layer_of(r->graph, instr->tensor);
+    const uint32_t layer = amp_layer_of(r->graph, instr->tensor);
     add_form(r->model, r->model->held, layer, instr->to, bytes);
     if (tensor->role != ROLE_PARAMETER)
         return;
@@ -101,38 +85,6 @@ static void read_load(Reading *r, const Instr *instr)
     add_form(r->model, r->model->held, layer, instr->to, gradient);
     add_form(r->model, r->model->gradient, layer, instr->to, gradient);
     r->model->parameters[layer] += (double)tensor_elements(tensor);
-}
-
-/* What the op takes on a device, of the whole batch, for a part of it. */
-static double part_s(const SimWork *work, const Device *device, uint32_t degree,
-                     double part)
-{
-    const double overhead_s =
-        device->fitted ? work->fitted[device->fitted - 1].overhead_s * device->stretch
-                       : 0;
-    return overhead_s + part * (sim_work_s(work, device, 1.0 / degree) - overhead_s);
-}
-
-static void read_compute(Reading *r, const Instr *instr)
-{
-    const AmpModel *model = r->model;
-    const Op *op = graph_get_op(r->graph, instr->op);
-    Rule rule;
-    if (op->pass == PASS_UPDATE || !op_rule_find(r->graph, instr->op, instr->form, &rule))
-        return;
-    SimWork work;
-    sim_work_op(r->graph, r->view, instr->op, &rule, &work);
-    g_autofree bool *known = g_new0(bool, model->n_types);
-    for (uint32_t d = 0; d < r->view->n_devices; d++) {
-        const Device *device = &r->view->device[d];
-        if (known[device->type])
-            continue;
-        known[device->type] = true;
-        for (uint32_t g = 0; g < model->n_degrees; g++)
-            for (uint32_t s = 0; s < model->n_sizes; s++)
-                synth_amp_times(model, device->type, g, s)[op->layer] +=
-                    part_s(&work, device, model->degree[g], model->size[s] / r->batch);
-    }
 }
 
 /* Bytes that each of n devices with equal shares sends of a tensor of one byte. */
@@ -156,12 +108,11 @@ static void read_collective(Reading *r, const Instr *instr)
         return;
     const double bytes =
         (double)tensor_bytes(graph_tensor(r->graph, instr->tensor)) / r->batch;
-    const uint32_t layer = layer_of(r->graph, instr->tensor);
+    const uint32_t layer = amp_layer_of(r->graph, instr->tensor);
     for (uint32_t g = 0; g < r->model->n_degrees; g++) {
         const uint32_t n = r->model->degree[g];
         const size_t at = (size_t)g * r->model->n_layers + layer;
         r->model->exchange[at] += bytes * sent(instr->collective, n);
-        r->model->messages[at] += n > 1;
     }
 }
 
@@ -214,7 +165,7 @@ static void read_kept(Reading *r)
             if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
                 continue;
             seen[tensor] |= bit;
-            add_form(r->model, r->model->activation, layer_of(r->graph, tensor),
+            add_form(r->model, r->model->activation, amp_layer_of(r->graph, tensor),
                      instr->form[i],
                      (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch);
         }
@@ -233,7 +184,7 @@ static void read_outputs(Reading *r)
     }
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         if (is_made_forward(graph, t))
-            for (uint32_t l = layer_of(graph, t); l < last[t]; l++)
+            for (uint32_t l = amp_layer_of(graph, t); l < last[t]; l++)
                 add(r->model, r->model->output, l,
                     (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
 }
@@ -244,8 +195,6 @@ static void read_program(Reading *r)
         const Instr *instr = &r->program->instr[k];
         if (instr->kind == INSTR_LOAD)
             read_load(r, instr);
-        else if (instr->kind == INSTR_COMPUTE)
-            read_compute(r, instr);
         else if (instr->kind == INSTR_COLLECTIVE)
             read_collective(r, instr);
     }
@@ -340,7 +289,6 @@ static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterVi
                     return false;
             }
     memset(model->exchange, 0, n * sizeof *model->exchange);
-    memset(model->messages, 0, n * sizeof *model->messages);
     return true;
 }
 
@@ -369,9 +317,9 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
         for (uint32_t t = 1; t <= view->n_devices; t++)
             if (view->n_devices % t == 0)
                 add_value(degrees, t);
-        /* Overheads aside times grow with the samples: two sizes say all. */
-        add_value(sizes, 1);
-        add_value(sizes, batch_of(graph));
+        for (uint32_t size = 1; size <= batch_of(graph); size++)
+            if (batch_of(graph) % size == 0)
+                add_value(sizes, size);
     }
     if (degrees->len == 0) {
         kilter_fail(error, KILTER_ERROR_INPUT, "profile %s: expected rows of model %s",
@@ -400,9 +348,16 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     if (!model)
         return NULL;
     model->global_batch = batch_of(graph);
-    Reading reading = {graph, shared.program, model, view, model->global_batch};
+    Reading reading = {graph, shared.program, model, model->global_batch};
     read_program(&reading);
-    if (profile && !time_by_profile(model, graph, view, profile, error))
+    model->steps = amp_steps_read(model, graph, view, shared.program, error);
+    if (!model->steps)
         return NULL;
+    amp_steps_sum(model->steps, model);
+    if (!profile)
+        return g_steal_pointer(&model);
+    if (!time_by_profile(model, graph, view, profile, error))
+        return NULL;
+    amp_steps_measured(model, model->steps);
     return g_steal_pointer(&model);
 }

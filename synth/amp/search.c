@@ -9,13 +9,20 @@
 
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
 {
-    g_autoptr(AmpRows) rows =
-        amp_rows_new(search->model, search->cluster, search->options, strategy);
+    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
+                                           search->options, search->layers, strategy);
     double total;
     if (!synth_amp_assign(&rows->problem, strategy->first, &total))
         return false;
     *cost = amp_rows_cost(rows, strategy->first);
     return true;
+}
+
+static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
+{
+    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
+                                           search->options, search->layers, strategy);
+    return amp_rows_cost(rows, strategy->first);
 }
 
 AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *c)
@@ -175,8 +182,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
         AmpStrategy strategy = amp_strategy_of(search, c);
         amp_place_stages(&strategy, order);
         cut_evenly(search->model, by_parameters, &strategy);
-        const AmpCost cost =
-            synth_amp_cost(search->model, search->cluster, search->options, &strategy);
+        const AmpCost cost = cost_of(search, &strategy);
         if (cost.fits) {
             least[c->mbs] = c->tmp * c->pp;
             take(fitting, &strategy, cost);
@@ -220,8 +226,7 @@ static void search_random(const AmpSearch *search, GArray *candidates)
         gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
         amp_place_stages(&strategy, order);
         cut_at_random(rng, search->model->n_layers, &strategy);
-        const AmpCost cost =
-            synth_amp_cost(search->model, search->cluster, search->options, &strategy);
+        const AmpCost cost = cost_of(search, &strategy);
         if (cost.fits)
             take(candidates, &strategy, cost);
         else
@@ -257,7 +262,9 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
 {
     g_autoptr(GArray) choices = g_array_new(FALSE, FALSE, sizeof(AmpChoice)),
                       candidates = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
-    const AmpSearch search = {model, cluster, options, choices};
+    g_autoptr(AmpLayers) layers =
+        options->faithful ? NULL : amp_layers_new(model, cluster);
+    const AmpSearch search = {model, cluster, options, layers, choices};
     g_array_set_clear_func(candidates, clear_candidate);
     add_choices(&search);
     if (n_most)

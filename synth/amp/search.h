@@ -12,6 +12,7 @@ typedef struct {
     const AmpModel *model;
     const AmpCluster *cluster;
     const AmpOptions *options;
+    AmpLayers *layers;
     GArray *
         choices; /* AmpChoice: all degrees and micro-batch sizes that the options leave */
 } AmpSearch;

@@ -1,0 +1,268 @@
+#include "synth/amp/layers.h"
+
+#include <math.h>
+
+struct AmpLayers {
+    const AmpModel *model;
+    const AmpCluster *cluster;
+    GHashTable *known; /* GBytes -> AmpDelay [pass * n_layers + layer] */
+    double *end_s;     /* scratch [step] */
+};
+
+AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster)
+{
+    AmpLayers *layers = g_new(AmpLayers, 1);
+    layers->model = model;
+    layers->cluster = cluster;
+    layers->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                          (GDestroyNotify)g_bytes_unref, g_free);
+    layers->end_s = g_new(double, model->steps->step->len);
+    return layers;
+}
+
+void amp_layers_free(AmpLayers *layers)
+{
+    if (!layers)
+        return;
+    g_hash_table_unref(layers->known);
+    g_free(layers->end_s);
+    g_free(layers);
+}
+
+/* --- delays --- */
+
+AmpClocks amp_clocks_pass(const AmpClocks *clocks, const AmpDelay *delay)
+{
+    AmpClocks after;
+    for (uint32_t k = 0; k < CLOCKS; k++)
+        after.s[k] = clocks->s[0] + delay->s[0][k];
+    for (uint32_t i = 1; i < CLOCKS; i++)
+        for (uint32_t k = 0; k < CLOCKS; k++) {
+            const double at = clocks->s[i] + delay->s[i][k];
+            after.s[k] = MAX(after.s[k], at);
+        }
+    return after;
+}
+
+AmpDelay amp_delay_none(void)
+{
+    AmpDelay none;
+    for (uint32_t i = 0; i < CLOCKS; i++)
+        for (uint32_t k = 0; k < CLOCKS; k++)
+            none.s[i][k] = i == k ? 0 : -INFINITY;
+    return none;
+}
+
+AmpDelay amp_delay_join(const AmpDelay *first, const AmpDelay *then)
+{
+    AmpDelay both;
+    for (uint32_t i = 0; i < CLOCKS; i++) {
+        AmpClocks at;
+        for (uint32_t k = 0; k < CLOCKS; k++)
+            at.s[k] = first->s[i][k];
+        at = amp_clocks_pass(&at, then);
+        for (uint32_t k = 0; k < CLOCKS; k++)
+            both.s[i][k] = at.s[k];
+    }
+    return both;
+}
+
+double amp_delay_pace(const AmpDelay *delay)
+{
+    double pace_s = 0;
+    for (uint32_t i = 0; i < CLOCKS; i++)
+        pace_s = MAX(pace_s, delay->s[i][i]);
+    return pace_s;
+}
+
+/* --- passes over one layer --- */
+
+/* The devices of a replica of a stage, as far as times depend on them. */
+typedef struct {
+    uint32_t degree, mbs;
+    uint32_t n_types, *type;  /* different ones */
+    double *price_s;          /* [message kind] */
+    const double *gradient_s; /* [kind]; NULL: not all-reduced */
+    double launch_s;          /* of an all-reduce */
+} Where;
+
+/* Seconds for `mbs` samples: between the model's sizes on the line between them, beyond the last one
+ * on the last line, below the first one and with a single one in proportion. */
+static double step_s(const AmpModel *model, const Where *w, uint32_t type, uint32_t i)
+{
+    const uint32_t n = model->steps->step->len;
+    const double samples = w->mbs;
+    const double *row =
+        model->steps->time_s +
+        ((size_t)type * model->n_degrees + w->degree) * model->n_sizes * n + i;
+    uint32_t above = 0;
+    while (above < model->n_sizes && model->size[above] < samples)
+        above++;
+    if (above < model->n_sizes && model->size[above] == samples)
+        return row[(size_t)above * n];
+    if (above == 0 || model->n_sizes == 1)
+        return row[0] * samples / model->size[0];
+    above = MIN(above, model->n_sizes - 1);
+    const double x0 = model->size[above - 1], x1 = model->size[above];
+    const double y0 = row[(size_t)(above - 1) * n], y1 = row[(size_t)above * n];
+    return y0 + (y1 - y0) * (samples - x0) / (x1 - x0);
+}
+
+static double slowest_s(const AmpModel *model, const Where *w, uint32_t i, bool launch)
+{
+    double slowest = 0;
+    for (uint32_t t = 0; t < w->n_types; t++)
+        slowest = MAX(
+            slowest,
+            launch
+                ? model->steps->launch_s[(size_t)w->type[t] * model->steps->step->len + i]
+                : step_s(model, w, w->type[t], i));
+    return slowest;
+}
+
+/* When what a step waits for has ended; a step of another layer by the clocks at the beginning. */
+static double ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t first,
+                      uint32_t end, const AmpClocks *begin)
+{
+    if (step->after == AMP_NO_STEP)
+        return -INFINITY;
+    if (step->after < first || step->after >= end)
+        return begin->s[step->is_message ? CLOCK_DEVICE : CLOCK_SHARED];
+    return layers->end_s[step->after];
+}
+
+/* A task of a stream that the host launches. */
+static double run_task(AmpClocks *now, double *stream, double ready, double launch,
+                       double seconds)
+{
+    now->s[CLOCK_HOST] += launch;
+    const double launched = launch > 0 ? now->s[CLOCK_HOST] : -INFINITY;
+    *stream = MAX(MAX(*stream, ready), launched) + seconds;
+    return *stream;
+}
+
+static void reduce_gradients(const AmpLayers *layers, const Where *w, uint32_t i,
+                             AmpClocks *now)
+{
+    const uint32_t *first = &layers->model->steps->first_gradient[i];
+    for (uint32_t k = first[0]; w->gradient_s && k < first[1]; k++)
+        run_task(
+            now, &now->s[CLOCK_STREAM], layers->end_s[i], w->launch_s,
+            w->gradient_s[g_array_index(layers->model->steps->gradient, AmpGradient, k)
+                              .kind]);
+}
+
+/* Of one device that shares with nobody, messages are nothing. */
+static AmpClocks run_layer(AmpLayers *layers, const Where *w, uint32_t first,
+                           uint32_t end, AmpClocks begin)
+{
+    const AmpModel *model = layers->model;
+    const bool alone = model->degree[w->degree] == 1;
+    AmpClocks now = begin;
+    for (uint32_t i = first; i < end; i++) {
+        const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
+        const double ready = ready_s(layers, step, first, end, &begin);
+        if (!step->is_message)
+            layers->end_s[i] =
+                run_task(&now, &now.s[CLOCK_DEVICE], ready, slowest_s(model, w, i, true),
+                         slowest_s(model, w, i, false));
+        else if (alone)
+            layers->end_s[i] = ready;
+        else
+            layers->end_s[i] = now.s[CLOCK_SHARED] =
+                run_task(&now, &now.s[CLOCK_STREAM], ready, slowest_s(model, w, i, true),
+                         w->price_s[step->message]);
+        reduce_gradients(layers, w, i, &now);
+    }
+    return now;
+}
+
+static AmpDelay layer_delay(AmpLayers *layers, const Where *w, uint32_t first,
+                            uint32_t end)
+{
+    AmpDelay delay;
+    for (uint32_t i = 0; i < CLOCKS; i++) {
+        AmpClocks begin;
+        for (uint32_t k = 0; k < CLOCKS; k++)
+            begin.s[k] = -INFINITY;
+        begin.s[i] = 0;
+        const AmpClocks after = run_layer(layers, w, first, end, begin);
+        for (uint32_t k = 0; k < CLOCKS; k++)
+            delay.s[i][k] = after.s[k];
+    }
+    return delay;
+}
+
+static AmpDelay *find_delays(AmpLayers *layers, const Where *w)
+{
+    const AmpModel *model = layers->model;
+    const uint32_t n = AMP_PASSES * model->n_layers;
+    const uint32_t *first = model->steps->first;
+    AmpDelay *delay = g_new(AmpDelay, n);
+    for (uint32_t i = 0; i < n; i++)
+        delay[i] = model->steps->like[i] < i
+                       ? delay[model->steps->like[i]]
+                       : layer_delay(layers, w, first[i], first[i + 1]);
+    return delay;
+}
+
+/* --- where --- */
+
+static void find_types(const AmpLayers *layers, uint32_t n, const uint32_t *device,
+                       Where *w)
+{
+    for (uint32_t d = 0; d < n; d++) {
+        const uint32_t type = layers->cluster->type[device[d]];
+        uint32_t t = 0;
+        while (t < w->n_types && w->type[t] != type)
+            t++;
+        w->type[t] = type;
+        w->n_types = MAX(w->n_types, t + 1);
+        w->launch_s = MAX(w->launch_s, layers->model->steps->collective_launch_s[type]);
+    }
+}
+
+static void find_prices(const AmpLayers *layers, uint32_t n, uint32_t n_groups,
+                        const uint32_t *device, Where *w)
+{
+    const GArray *message = layers->model->steps->message;
+    for (uint32_t i = 0; n > 1 && i < message->len; i++) {
+        const AmpMessage *m = &g_array_index(message, AmpMessage, i);
+        w->price_s[i] = sim_alone_collective_s(layers->cluster->alone, m->collective,
+                                               m->bytes + w->mbs * m->sample_bytes, n,
+                                               n_groups, device);
+    }
+}
+
+const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t mbs,
+                                  uint32_t n, uint32_t n_groups, const uint32_t *device,
+                                  const double *gradient_s)
+{
+    const uint32_t n_messages = layers->model->steps->message->len;
+    g_autofree uint32_t *type = g_new0(uint32_t, layers->model->n_types);
+    g_autofree double *price_s = g_new0(double, MAX(n_messages, 1));
+    Where w = {degree, mbs, 0, type, price_s, gradient_s, 0};
+    find_types(layers, n, device, &w);
+    find_prices(layers, n, n_groups, device, &w);
+    GByteArray *text = g_byte_array_new();
+    if (gradient_s)
+        g_byte_array_append(
+            text, (const guint8 *)gradient_s,
+            (guint)(layers->model->steps->gradient_kind->len * sizeof *gradient_s));
+    g_byte_array_append(text, (const guint8 *)&w.degree, sizeof w.degree);
+    g_byte_array_append(text, (const guint8 *)&w.mbs, sizeof w.mbs);
+    g_byte_array_append(text, (const guint8 *)type,
+                        (guint)(layers->model->n_types * sizeof *type));
+    g_byte_array_append(text, (const guint8 *)&w.n_types, sizeof w.n_types);
+    g_byte_array_append(text, (const guint8 *)price_s,
+                        (guint)(n_messages * sizeof *price_s));
+    GBytes *key = g_byte_array_free_to_bytes(text);
+    AmpDelay *delay = g_hash_table_lookup(layers->known, key);
+    if (!delay) {
+        delay = find_delays(layers, &w);
+        g_hash_table_insert(layers->known, key, delay);
+    } else {
+        g_bytes_unref(key);
+    }
+    return delay;
+}

@@ -1,0 +1,42 @@
+/* How long layers take on the devices of a stage's replica (private to synth).
+ *
+ * A pass over a layer moves four clocks: the host has launched, the device has computed, the stream
+ * of messages is free, the last message among the devices that share layers has ended. Each of them
+ * ends at the largest of the four before plus a delay, so that passes over many layers compose to
+ * one over all of them. */
+#ifndef KILTER_SYNTH_AMP_LAYERS_H
+#define KILTER_SYNTH_AMP_LAYERS_H
+
+#include "synth/amp/steps.h"
+
+enum { CLOCK_HOST, CLOCK_DEVICE, CLOCK_STREAM, CLOCK_SHARED, CLOCKS };
+
+typedef struct {
+    double s[CLOCKS];
+} AmpClocks;
+
+typedef struct {
+    double s[CLOCKS][CLOCKS]; /* [before][after]; -infinite: does not wait */
+} AmpDelay;
+
+/* What is known of layers, by devices and micro-batch. */
+typedef struct AmpLayers AmpLayers;
+AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster);
+void amp_layers_free(AmpLayers *layers);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpLayers, amp_layers_free)
+
+/* Delays [pass * n_layers + layer] on n devices that share the layers, of which n_groups times as
+ * many, device [group * n + position], do the same at the same time; those of the first are meant.
+ * With gradient_s [kind] these are all-reduced as soon as they are made. Borrowed. */
+const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t mbs,
+                                  uint32_t n, uint32_t n_groups, const uint32_t *device,
+                                  const double *gradient_s);
+
+AmpClocks amp_clocks_pass(const AmpClocks *clocks, const AmpDelay *delay);
+/* `first`, then `then`. */
+AmpDelay amp_delay_join(const AmpDelay *first, const AmpDelay *then);
+AmpDelay amp_delay_none(void);
+/* Of a pass that is repeated: what each repetition adds. */
+double amp_delay_pace(const AmpDelay *delay);
+
+#endif

@@ -1,0 +1,480 @@
+#include "synth/amp/steps.h"
+
+#include <string.h>
+
+#include "sim/sim.h"
+
+uint32_t amp_layer_of(const Graph *graph, TensorId tensor)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+    if (t->producer != GRAPH_NONE)
+        return graph_get_op(graph, t->producer)->layer;
+    if (t->role == ROLE_OPTIMIZER)
+        return amp_layer_of(graph, t->of);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
+            if (graph_get_op(graph, id)->in[i] == tensor)
+                return graph_get_op(graph, id)->layer;
+    return 0;
+}
+
+/* --- reading a program --- */
+
+/* Of each step which instruction it is. */
+typedef struct {
+    AmpStep step;
+    uint32_t instr;
+} Numbered;
+
+typedef struct {
+    const AmpModel *model;
+    const Graph *graph;
+    const ClusterView *view;
+    const Program *program;
+    const BatchForms *batch;
+    AmpSteps *steps;
+    GArray *found;   /* Numbered, in the order of the program */
+    uint32_t *maker; /* [tensor * FORM_MAX + form]: the step that made it */
+    bool backward;   /* the program has come to the backward pass */
+} Reading;
+
+static uint32_t *maker_of(const Reading *r, TensorId tensor, Form form)
+{
+    return &r->maker[(size_t)tensor * FORM_MAX + form];
+}
+
+static const AmpStep *step_at(const Reading *r, uint32_t i)
+{
+    return &g_array_index(r->found, Numbered, i).step;
+}
+
+static uint32_t add_step(Reading *r, AmpStep step, uint32_t instr)
+{
+    const Numbered numbered = {step, instr};
+    g_array_append_val(r->found, numbered);
+    return r->found->len - 1;
+}
+
+static AmpPass pass_of(const Op *op)
+{
+    return op->pass == PASS_UPDATE     ? AMP_UPDATE
+           : op->pass == PASS_BACKWARD ? AMP_BACKWARD
+                                       : AMP_FORWARD;
+}
+
+/* Index of an equal element, added if there is none. */
+static uint32_t find_kind(GArray *kinds, const void *kind, size_t size)
+{
+    for (uint32_t i = 0; i < kinds->len; i++)
+        if (memcmp(kinds->data + i * size, kind, size) == 0)
+            return i;
+    g_array_append_vals(kinds, kind, 1);
+    return kinds->len - 1;
+}
+
+/* The gradients that an update reads are those that replicas all-reduce. */
+static void read_gradients(Reading *r, const Instr *instr)
+{
+    const Op *op = graph_get_op(r->graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *tensor = graph_tensor(r->graph, op->in[i]);
+        if (tensor->role != ROLE_GRADIENT)
+            continue;
+        const double bytes = (double)tensor_bytes(tensor);
+        const bool cut = form_is_gather(instr->form[i]);
+        const uint32_t by = *maker_of(r, op->in[i], instr->form[i]);
+        const AmpGradientKind kind = {cut ? 0 : bytes, cut ? bytes : 0};
+        const AmpGradient gradient = {
+            by, find_kind(r->steps->gradient_kind, &kind, sizeof kind)};
+        if (by != AMP_NO_STEP)
+            g_array_append_val(r->steps->gradient, gradient);
+    }
+}
+
+static void read_compute(Reading *r, uint32_t k)
+{
+    const Instr *instr = &r->program->instr[k];
+    const Op *op = graph_get_op(r->graph, instr->op);
+    AmpStep step = {.pass = pass_of(op), .layer = op->layer, .after = AMP_NO_STEP};
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const uint32_t by = *maker_of(r, op->in[i], instr->form[i]);
+        if (by != AMP_NO_STEP && step_at(r, by)->is_message &&
+            step_at(r, by)->pass == step.pass)
+            step.after = step.after == AMP_NO_STEP ? by : MAX(step.after, by);
+    }
+    if (step.pass == AMP_UPDATE) {
+        step.layer = amp_layer_of(r->graph, op->in[0]);
+        read_gradients(r, instr);
+    }
+    r->backward |= step.pass == AMP_BACKWARD;
+    const uint32_t made = add_step(r, step, k);
+    for (uint32_t i = 0; i < op->n_out; i++)
+        *maker_of(r, op->out[i], instr->form[op->n_in + i]) = made;
+}
+
+static void read_collective(Reading *r, uint32_t k)
+{
+    const Instr *instr = &r->program->instr[k];
+    const uint32_t by = *maker_of(r, instr->tensor, instr->from);
+    uint32_t *made = maker_of(r, instr->tensor, instr->to);
+    if (instr->collective >= (Collective)COLLECTIVES_PRICED) {
+        *made = by;
+        return;
+    }
+    const double bytes = (double)tensor_bytes(graph_tensor(r->graph, instr->tensor));
+    const bool has_parts = form_is_gather(r->batch->form[instr->tensor]);
+    AmpMessage message;
+    memset(&message, 0, sizeof message); /* compared with its padding */
+    message.collective = instr->collective;
+    *(has_parts ? &message.sample_bytes : &message.bytes) =
+        has_parts ? bytes / r->model->global_batch : bytes;
+    const AmpStep step = {.pass = !has_parts    ? AMP_UPDATE
+                                  : r->backward ? AMP_BACKWARD
+                                                : AMP_FORWARD,
+                          .layer = amp_layer_of(r->graph, instr->tensor),
+                          .is_message = true,
+                          .message =
+                              find_kind(r->steps->message, &message, sizeof message),
+                          .after = by};
+    *made = add_step(r, step, k);
+}
+
+/* --- order and times --- */
+
+static int by_place(gconstpointer a, gconstpointer b)
+{
+    const Numbered *x = a, *y = b;
+    if (x->step.pass != y->step.pass)
+        return x->step.pass < y->step.pass ? -1 : 1;
+    if (x->step.layer != y->step.layer)
+        return x->step.layer < y->step.layer ? -1 : 1;
+    return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+static void index_steps(AmpSteps *steps, uint32_t n_layers)
+{
+    steps->first = g_new0(uint32_t, (size_t)AMP_PASSES * n_layers + 1);
+    for (uint32_t i = 0; i < steps->step->len; i++) {
+        const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
+        steps->first[step->pass * n_layers + step->layer + 1]++;
+    }
+    for (uint32_t i = 0; i < AMP_PASSES * n_layers; i++)
+        steps->first[i + 1] += steps->first[i];
+}
+
+static int by_step(gconstpointer a, gconstpointer b)
+{
+    const AmpGradient *x = a, *y = b;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+/* Once steps have their numbers. */
+static void sort_gradients(AmpSteps *steps)
+{
+    const uint32_t n = steps->step->len;
+    g_array_sort(steps->gradient, by_step);
+    g_free(steps->first_gradient);
+    steps->first_gradient = g_new0(uint32_t, n + 1);
+    for (uint32_t i = 0; i < steps->gradient->len; i++)
+        steps->first_gradient[g_array_index(steps->gradient, AmpGradient, i).step + 1]++;
+    for (uint32_t i = 0; i < n; i++)
+        steps->first_gradient[i + 1] += steps->first_gradient[i];
+}
+
+static void sort_steps(Reading *r)
+{
+    const uint32_t n = r->found->len;
+    g_autofree uint32_t *place = g_new(uint32_t, r->program->n);
+    g_autofree uint32_t *instr = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        instr[i] = g_array_index(r->found, Numbered, i).instr;
+    g_array_sort(r->found, by_place);
+    for (uint32_t i = 0; i < n; i++)
+        place[g_array_index(r->found, Numbered, i).instr] = i;
+    for (uint32_t i = 0; i < n; i++) {
+        AmpStep step = *step_at(r, i);
+        if (step.after != AMP_NO_STEP)
+            step.after = place[instr[step.after]];
+        g_array_append_val(r->steps->step, step);
+    }
+    for (uint32_t i = 0; i < r->steps->gradient->len; i++) {
+        AmpGradient *gradient = &g_array_index(r->steps->gradient, AmpGradient, i);
+        gradient->step = place[instr[gradient->step]];
+    }
+    index_steps(r->steps, r->model->n_layers);
+    sort_gradients(r->steps);
+}
+
+static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32_t degree,
+                  uint32_t size)
+{
+    return (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) * n_steps;
+}
+
+/* An op's times on devices of all types; of a part of the batch or, if the op runs once, whole. */
+static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device **device)
+{
+    const AmpModel *model = r->model;
+    const uint32_t n = r->found->len;
+    const int8_t loop = r->batch->loop[instr->op];
+    Rule rule;
+    if (!op_rule_find(r->graph, instr->op, instr->form, &rule))
+        return;
+    const bool by_batch = loop >= 0 && rule.loop == loop;
+    const Form *form = loop >= 0 ? r->batch->form : NULL;
+    for (uint32_t s = 0; s < model->n_sizes; s++) {
+        const double part = model->size[s] / model->global_batch;
+        SimWork work;
+        for (uint32_t g = 0; g < model->n_degrees; g++) {
+            const double degree = model->degree[g];
+            if (g == 0 || by_batch)
+                sim_work_part(r->graph, r->view, instr->op, &rule, form,
+                              part / (by_batch ? degree : 1), &work);
+            for (uint32_t t = 0; t < model->n_types; t++)
+                if (device[t])
+                    r->steps->time_s[row(model, n, t, g, s) + i] =
+                        sim_work_s(&work, device[t], by_batch ? 1 : 1 / degree);
+        }
+    }
+}
+
+static void time_steps(Reading *r)
+{
+    const AmpModel *model = r->model;
+    const uint32_t n = r->found->len;
+    AmpSteps *steps = r->steps;
+    g_autofree const Device **device = g_new0(const Device *, model->n_types);
+    steps->time_s =
+        g_new0(double, (size_t)n * model->n_types * model->n_degrees * model->n_sizes);
+    steps->launch_s = g_new0(double, (size_t)n * model->n_types);
+    steps->collective_launch_s = g_new0(double, model->n_types);
+    for (uint32_t d = r->view->n_devices; d-- > 0;)
+        device[r->view->device[d].type] = &r->view->device[d];
+    for (uint32_t i = 0; i < n; i++) {
+        const Instr *instr =
+            &r->program->instr[g_array_index(r->found, Numbered, i).instr];
+        const bool is_op = instr->kind == INSTR_COMPUTE;
+        if (is_op)
+            time_step(r, i, instr, device);
+        for (uint32_t t = 0; t < model->n_types; t++)
+            if (device[t])
+                steps->launch_s[(size_t)t * n + i] =
+                    is_op ? cluster_view_launch_s(r->view, device[t],
+                                                  graph_get_op(r->graph, instr->op)->kind)
+                          : device[t]->launch_s;
+    }
+    for (uint32_t t = 0; t < model->n_types; t++)
+        steps->collective_launch_s[t] = device[t] ? device[t]->launch_s : 0;
+}
+
+/* --- layers that are alike --- */
+
+static bool same_times(const AmpModel *model, const AmpSteps *steps, uint32_t a,
+                       uint32_t b)
+{
+    const uint32_t n = steps->step->len;
+    const size_t rows = (size_t)model->n_types * model->n_degrees * model->n_sizes;
+    for (size_t r = 0; r < rows; r++)
+        if (steps->time_s[r * n + a] != steps->time_s[r * n + b])
+            return false;
+    for (uint32_t t = 0; t < model->n_types; t++)
+        if (steps->launch_s[(size_t)t * n + a] != steps->launch_s[(size_t)t * n + b])
+            return false;
+    return true;
+}
+
+static bool same_gradients(const AmpSteps *steps, uint32_t a, uint32_t b)
+{
+    const uint32_t *first = steps->first_gradient;
+    if (first[a + 1] - first[a] != first[b + 1] - first[b])
+        return false;
+    for (uint32_t k = 0; k < first[a + 1] - first[a]; k++)
+        if (g_array_index(steps->gradient, AmpGradient, first[a] + k).kind !=
+            g_array_index(steps->gradient, AmpGradient, first[b] + k).kind)
+            return false;
+    return true;
+}
+
+/* Whether the steps of two layers in a pass, first[p] and first[q] on, are equal. */
+static bool same_layers(const AmpModel *model, const AmpSteps *steps, uint32_t p,
+                        uint32_t q)
+{
+    const uint32_t a = steps->first[p], b = steps->first[q];
+    const uint32_t n = steps->first[p + 1] - a;
+    bool same = n == steps->first[q + 1] - b;
+    for (uint32_t i = 0; same && i < n; i++) {
+        const AmpStep *x = &g_array_index(steps->step, AmpStep, a + i),
+                      *y = &g_array_index(steps->step, AmpStep, b + i);
+        const bool x_inside = x->after >= a && x->after < a + n,
+                   y_inside = y->after >= b && y->after < b + n;
+        same = x->is_message == y->is_message && x->message == y->message &&
+               (x->after == AMP_NO_STEP) == (y->after == AMP_NO_STEP) &&
+               x_inside == y_inside && (!x_inside || x->after - a == y->after - b) &&
+               same_times(model, steps, a + i, b + i) &&
+               same_gradients(steps, a + i, b + i);
+    }
+    return same;
+}
+
+static void find_alike(const AmpModel *model, AmpSteps *steps)
+{
+    const uint32_t n_layers = model->n_layers;
+    g_free(steps->like);
+    steps->like = g_new(uint32_t, AMP_PASSES * n_layers);
+    for (uint32_t q = 0; q < AMP_PASSES * n_layers; q++) {
+        uint32_t p = q - q % n_layers;
+        while (p < q && (steps->like[p] != p || !same_layers(model, steps, p, q)))
+            p++;
+        steps->like[q] = p;
+    }
+}
+
+/* --- what passes from layer to layer --- */
+
+/* A tensor that one layer makes and others read passes every boundary between them, once. */
+static void read_boundaries(const Reading *r)
+{
+    const Graph *graph = r->graph;
+    AmpSteps *steps = r->steps;
+    const uint32_t n = graph_n_tensors(graph);
+    g_autofree uint32_t *last = g_new0(uint32_t, n), *least = g_new(uint32_t, n);
+    memset(least, 0xff, n * sizeof *least);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass != PASS_UPDATE && i < op->n_in; i++) {
+            last[op->in[i]] = MAX(last[op->in[i]], op->layer);
+            least[op->in[i]] = MIN(least[op->in[i]], op->layer);
+        }
+    }
+    for (TensorId t = 0; t < n; t++) {
+        const OpId by = graph_tensor(graph, t)->producer;
+        if (by == GRAPH_NONE || !form_is_gather(r->batch->form[t]))
+            continue;
+        const Op *op = graph_get_op(graph, by);
+        const double bytes =
+            (double)tensor_bytes(graph_tensor(graph, t)) / r->model->global_batch;
+        for (uint32_t l = op->layer; op->pass == PASS_FORWARD && l < last[t]; l++)
+            steps->sent[l] += bytes;
+        for (uint32_t l = least[t]; op->pass == PASS_BACKWARD && l < op->layer; l++)
+            steps->returned[l] += bytes;
+    }
+}
+
+static AmpSteps *steps_new(uint32_t n_layers)
+{
+    AmpSteps *steps = g_new0(AmpSteps, 1);
+    steps->step = g_array_new(FALSE, FALSE, sizeof(AmpStep));
+    steps->message = g_array_new(FALSE, FALSE, sizeof(AmpMessage));
+    steps->gradient = g_array_new(FALSE, FALSE, sizeof(AmpGradient));
+    steps->gradient_kind = g_array_new(FALSE, FALSE, sizeof(AmpGradientKind));
+    steps->sent = g_new0(double, n_layers);
+    steps->returned = g_new0(double, n_layers);
+    return steps;
+}
+
+AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
+                         const ClusterView *view, const Program *program, GError **error)
+{
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    if (!batch)
+        return NULL;
+    const size_t n_instances = (size_t)graph_n_tensors(graph) * FORM_MAX;
+    g_autofree uint32_t *maker = g_new(uint32_t, n_instances);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Numbered));
+    Reading r = {model, graph, view, program, batch, steps_new(model->n_layers),
+                 found, maker, false};
+    memset(maker, 0xff, n_instances * sizeof *maker);
+    for (uint32_t k = 0; k < program->n; k++) {
+        const Instr *instr = &program->instr[k];
+        if (instr->kind == INSTR_COMPUTE)
+            read_compute(&r, k);
+        else if (instr->kind == INSTR_COLLECTIVE)
+            read_collective(&r, k);
+    }
+    sort_steps(&r);
+    time_steps(&r);
+    find_alike(model, r.steps);
+    read_boundaries(&r);
+    return r.steps;
+}
+
+void amp_steps_free(AmpSteps *steps)
+{
+    if (!steps)
+        return;
+    g_array_unref(steps->step);
+    g_array_unref(steps->message);
+    g_array_unref(steps->gradient);
+    g_array_unref(steps->gradient_kind);
+    g_free(steps->first);
+    g_free(steps->like);
+    g_free(steps->first_gradient);
+    g_free(steps->time_s);
+    g_free(steps->launch_s);
+    g_free(steps->collective_launch_s);
+    g_free(steps->sent);
+    g_free(steps->returned);
+    g_free(steps);
+}
+
+void amp_steps_sum(const AmpSteps *steps, AmpModel *model)
+{
+    const uint32_t n = steps->step->len;
+    const size_t rows = (size_t)model->n_types * model->n_degrees * model->n_sizes;
+    for (size_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < steps->first[AMP_UPDATE * model->n_layers]; i++)
+            model->time_s[r * model->n_layers +
+                          g_array_index(steps->step, AmpStep, i).layer] +=
+                steps->time_s[r * n + i];
+}
+
+/* --- measured times --- */
+
+/* Forward and backward become a step each; updates stay. */
+void amp_steps_measured(const AmpModel *model, AmpSteps *steps)
+{
+    static const double FORWARD_PART = 1.0 / 3;
+    const uint32_t n_layers = model->n_layers, old_n = steps->step->len;
+    const uint32_t updates = steps->first[AMP_UPDATE * n_layers];
+    const uint32_t kept = old_n - updates, n = 2 * n_layers + kept;
+    const size_t rows = (size_t)model->n_types * model->n_degrees * model->n_sizes;
+    double *time_s = g_new(double, rows *n),
+           *launch_s = g_new0(double, (size_t)model->n_types *n);
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(AmpStep));
+    for (uint32_t i = 0; i < 2 * n_layers; i++) {
+        const AmpStep step = {.pass = i < n_layers ? AMP_FORWARD : AMP_BACKWARD,
+                              .layer = i % n_layers,
+                              .after = AMP_NO_STEP};
+        g_array_append_val(all, step);
+    }
+    for (uint32_t i = updates; i < old_n; i++) {
+        AmpStep step = g_array_index(steps->step, AmpStep, i);
+        step.after = AMP_NO_STEP;
+        g_array_append_val(all, step);
+    }
+    for (uint32_t i = 0; i < steps->gradient->len; i++) {
+        AmpGradient *gradient = &g_array_index(steps->gradient, AmpGradient, i);
+        const AmpStep *by = &g_array_index(steps->step, AmpStep, gradient->step);
+        gradient->step = by->pass == AMP_UPDATE ? gradient->step - updates + 2 * n_layers
+                                                : n_layers + by->layer;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        for (uint32_t l = 0; l < n_layers; l++) {
+            const double whole_s = model->time_s[r * n_layers + l];
+            time_s[r * n + l] = FORWARD_PART * whole_s;
+            time_s[r * n + n_layers + l] = (1 - FORWARD_PART) * whole_s;
+        }
+        memcpy(time_s + r * n + 2 * n_layers, steps->time_s + r * old_n + updates,
+               kept * sizeof *time_s);
+    }
+    g_array_unref(steps->step);
+    g_free(steps->first);
+    g_free(steps->time_s);
+    g_free(steps->launch_s);
+    steps->step = all;
+    steps->time_s = time_s;
+    steps->launch_s = launch_s;
+    index_steps(steps, n_layers);
+    sort_gradients(steps);
+    find_alike(model, steps);
+}

@@ -1,0 +1,287 @@
+/* An iteration by its schedule: the steps of every stage on every micro-batch, each of which moves
+ * the clocks of a replica by the delays of its layers, then the all-reduces of gradients and the
+ * updates. What is sent starts when it is made, one after the other between two stages, and only
+ * who uses it waits. Gradients of a layer are all-reduced as soon as the stage's last backward has
+ * passed it on all replicas, between the messages of tensor parallelism. */
+#include <math.h>
+
+#include "synth/amp/cost.h"
+
+typedef struct {
+    const AmpRows *rows;
+    const uint32_t *first;
+    uint32_t n_groups, n_layers;
+    AmpDelay *forward, *backward; /* [stage * dp + replica] */
+    AmpClocks *clocks;            /* [group * dp + replica] */
+    /* [(stage * n_microbatches + microbatch) * dp + replica]: when what it waits for is there */
+    double *arrives, *returns;
+    double *link;    /* [(group * n_groups + to_group) * dp + replica]: when it is free */
+    double *reduced; /* [layer]: when its gradients are all-reduced */
+} Walk;
+
+static const AmpDelay *delay_of(const Walk *w, AmpPass pass, uint32_t group, uint32_t r,
+                                uint32_t layer)
+{
+    return &w->rows->delay[group * w->rows->dp + r][pass * w->n_layers + layer];
+}
+
+static void join(AmpDelay *all, const AmpDelay *then)
+{
+    *all = amp_delay_join(all, then);
+}
+
+static void join_layers(Walk *w, uint32_t stage, uint32_t r)
+{
+    const uint32_t group = stage % w->n_groups, at = stage * w->rows->dp + r;
+    const uint32_t begin = w->first[stage], end = w->first[stage + 1];
+    w->forward[at] = w->backward[at] = amp_delay_none();
+    for (uint32_t l = begin; l < end; l++)
+        join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
+    if (w->rows->options->recompute)
+        w->backward[at] = w->forward[at];
+    for (uint32_t l = end; l-- > begin;)
+        join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
+}
+
+/* --- messages --- */
+
+static void launch(const Walk *w, uint32_t group, uint32_t r)
+{
+    const uint32_t at = group * w->rows->dp + r;
+    w->clocks[at].s[CLOCK_HOST] += w->rows->launch_s[at];
+}
+
+static double made_s(const AmpClocks *clocks)
+{
+    return MAX(clocks->s[CLOCK_DEVICE], clocks->s[CLOCK_SHARED]);
+}
+
+/* What a stage hands on: when it has arrived at `to`. */
+static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double seconds)
+{
+    const uint32_t sender = from % w->n_groups, receiver = to % w->n_groups;
+    const uint32_t dp = w->rows->dp;
+    const AmpClocks *clocks = &w->clocks[sender * dp + r];
+    double *link = &w->link[(sender * w->n_groups + receiver) * dp + r];
+    if (sender == receiver)
+        return made_s(clocks);
+    launch(w, sender, r);
+    launch(w, receiver, r);
+    if (w->rows->launch_s[sender * dp + r] > 0)
+        *link = MAX(*link, clocks->s[CLOCK_HOST]);
+    *link = MAX(*link, made_s(clocks)) + seconds;
+    return *link;
+}
+
+static void send_on(Walk *w, SynthStep step, uint32_t r)
+{
+    const AmpRows *rows = w->rows;
+    const uint32_t dp = rows->dp, n = rows->n_microbatches, s = step.stage;
+    const size_t at = ((size_t)s * n + step.microbatch) * dp + r;
+    if (!step.backward && s + 1 < rows->problem.n_stages)
+        w->arrives[at + (size_t)n * dp] =
+            send(w, s, s + 1, r,
+                 rows->send_s[((size_t)s * dp + r) * w->n_layers + w->first[s + 1] - 1]);
+    else if (step.backward && s > 0)
+        w->returns[at - (size_t)n * dp] = send(
+            w, s, s - 1, r,
+            rows->return_s[((size_t)(s - 1) * dp + r) * w->n_layers + w->first[s] - 1]);
+}
+
+/* --- the last backward of a stage --- */
+
+/* With all-reduces of its gradients: every replica comes to them. */
+static void last_backward(Walk *w, uint32_t stage)
+{
+    const AmpRows *rows = w->rows;
+    const uint32_t group = stage % w->n_groups, dp = rows->dp;
+    AmpClocks *clocks = &w->clocks[group * dp];
+    for (uint32_t r = 0; rows->options->recompute && r < dp; r++)
+        clocks[r] = amp_clocks_pass(&clocks[r], &w->forward[stage * dp + r]);
+    for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
+        double end = 0;
+        for (uint32_t r = 0; r < dp; r++) {
+            clocks[r] = amp_clocks_pass(
+                &clocks[r], &rows->last[group * dp + r][AMP_BACKWARD * w->n_layers + l]);
+            end = MAX(end, clocks[r].s[CLOCK_STREAM]);
+        }
+        for (uint32_t r = 0; dp > 1 && r < dp; r++)
+            clocks[r].s[CLOCK_STREAM] = end;
+        w->reduced[l] = end;
+    }
+}
+
+/* --- the schedule --- */
+
+static void run_step(Walk *w, SynthStep step)
+{
+    const AmpRows *rows = w->rows;
+    const uint32_t dp = rows->dp, group = step.stage % w->n_groups;
+    const size_t at = ((size_t)step.stage * rows->n_microbatches + step.microbatch) * dp;
+    AmpClocks *clocks = &w->clocks[group * dp];
+    for (uint32_t r = 0; r < dp; r++)
+        clocks[r].s[CLOCK_DEVICE] =
+            MAX(clocks[r].s[CLOCK_DEVICE],
+                step.backward ? w->returns[at + r] : w->arrives[at + r]);
+    if (step.backward && step.microbatch + 1 == rows->n_microbatches)
+        last_backward(w, step.stage);
+    else
+        for (uint32_t r = 0; r < dp; r++)
+            clocks[r] = amp_clocks_pass(
+                &clocks[r],
+                &(step.backward ? w->backward : w->forward)[step.stage * dp + r]);
+    for (uint32_t r = 0; r < dp; r++)
+        send_on(w, step, r);
+}
+
+/* Whether all that a step needs has run; done [stage * n_microbatches + microbatch]: forward 1,
+ * backward 2. */
+static bool is_ready(const Walk *w, const uint8_t *done, SynthStep step)
+{
+    const uint32_t n = w->rows->n_microbatches;
+    const uint8_t *mine = &done[step.stage * n + step.microbatch];
+    if (!step.backward)
+        return step.stage == 0 || *(mine - n) > 0;
+    return mine[0] == 1 && (step.stage + 1 == w->rows->problem.n_stages || mine[n] == 2);
+}
+
+static void run_steps(Walk *w)
+{
+    const AmpRows *rows = w->rows;
+    const uint32_t n_stages = rows->problem.n_stages, n = rows->n_microbatches;
+    g_autoptr(GPtrArray) order =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autofree uint32_t *next = g_new0(uint32_t, w->n_groups);
+    g_autofree uint8_t *done = g_new0(uint8_t, (size_t)n_stages * n + n);
+    for (uint32_t g = 0; g < w->n_groups; g++)
+        g_ptr_array_add(order, synth_schedule(rows->options->schedule, n_stages,
+                                              w->n_groups, n, g, NULL));
+    for (bool any = true; any;) {
+        any = false;
+        for (uint32_t g = 0; g < w->n_groups; g++) {
+            const GArray *steps = order->pdata[g];
+            if (next[g] == steps->len)
+                continue;
+            const SynthStep step = g_array_index(steps, SynthStep, next[g]);
+            if (!is_ready(w, done, step))
+                continue;
+            done[step.stage * n + step.microbatch]++;
+            next[g]++;
+            any = true;
+            run_step(w, step);
+        }
+    }
+}
+
+/* --- after the schedule --- */
+
+/* The all-reduces of a group, as if one after the other up to the last one's end. */
+typedef struct {
+    double start_s, left_s, end_s;
+} Sync;
+
+static Sync sync_of(const Walk *w, uint32_t group)
+{
+    Sync sync = {0};
+    for (uint32_t stage = group; stage < w->rows->problem.n_stages; stage += w->n_groups)
+        for (uint32_t l = w->first[stage]; l < w->first[stage + 1]; l++) {
+            sync.left_s += w->rows->sync[(size_t)stage * w->n_layers + l];
+            sync.end_s = MAX(sync.end_s, w->reduced[l]);
+        }
+    sync.start_s = sync.end_s - sync.left_s;
+    return sync;
+}
+
+static bool is_under_way(const Sync *sync, double now)
+{
+    return sync->left_s > 0 && sync->start_s <= now;
+}
+
+/* Part of its own speed that a group has while others' all-reduces pass the same ports. */
+static double speed_of(const Walk *w, const Sync *sync, uint32_t group, double now)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < w->n_groups; g++)
+        n += is_under_way(&sync[g], now) &&
+             (g == group || w->rows->meet[group * w->n_groups + g]);
+    return is_under_way(&sync[group], now) ? 1.0 / n : 0;
+}
+
+/* Until the next one starts or ends, which is the next `now`; infinite after the last. */
+static double advance(const Walk *w, Sync *sync, double now)
+{
+    g_autofree double *speed = g_new(double, w->n_groups);
+    double next = INFINITY;
+    for (uint32_t g = 0; g < w->n_groups; g++) {
+        speed[g] = speed_of(w, sync, g, now);
+        if (speed[g] > 0)
+            next = MIN(next, now + sync[g].left_s / speed[g]);
+        else if (sync[g].left_s > 0)
+            next = MIN(next, sync[g].start_s);
+    }
+    for (uint32_t g = 0; g < w->n_groups; g++) {
+        if (speed[g] == 0)
+            continue;
+        const bool ends = now + sync[g].left_s / speed[g] <= next;
+        sync[g].left_s = ends ? 0 : sync[g].left_s - speed[g] * (next - now);
+        sync[g].end_s = next;
+    }
+    return next;
+}
+
+/* Ends of the groups' all-reduces, by [group], which share the ports of machines. */
+static Sync *share_ports(const Walk *w)
+{
+    Sync *sync = g_new(Sync, w->n_groups);
+    double now = INFINITY;
+    for (uint32_t g = 0; g < w->n_groups; g++) {
+        sync[g] = sync_of(w, g);
+        now = MIN(now, sync[g].start_s);
+    }
+    while (isfinite(now))
+        now = advance(w, sync, now);
+    return sync;
+}
+
+/* The updates of a group's replica, later layers first; returns when they are done. */
+static double update(const Walk *w, uint32_t group, uint32_t r, double reduced_s)
+{
+    const AmpRows *rows = w->rows;
+    AmpClocks clocks = w->clocks[group * rows->dp + r];
+    for (uint32_t stage = rows->problem.n_stages; stage-- > 0;)
+        for (uint32_t l = w->first[stage + 1];
+             stage % w->n_groups == group && l-- > w->first[stage];) {
+            const double at =
+                l == w->first[group] ? MAX(reduced_s, w->reduced[l]) : w->reduced[l];
+            clocks.s[CLOCK_DEVICE] = MAX(clocks.s[CLOCK_DEVICE], at);
+            clocks = amp_clocks_pass(&clocks, delay_of(w, AMP_UPDATE, group, r, l));
+        }
+    return made_s(&clocks);
+}
+
+double amp_rows_walk(const AmpRows *rows, const uint32_t *first)
+{
+    const uint32_t n_stages = rows->problem.n_stages, dp = rows->dp;
+    const uint32_t n_groups = n_stages / rows->chunks;
+    const size_t n_steps = (size_t)n_stages * rows->n_microbatches * dp;
+    g_autofree AmpDelay *forward = g_new(AmpDelay, n_stages * dp),
+                        *backward = g_new(AmpDelay, n_stages * dp);
+    g_autofree AmpClocks *clocks = g_new0(AmpClocks, n_groups * dp);
+    g_autofree double *arrives = g_new0(double, n_steps),
+                      *returns = g_new0(double, n_steps),
+                      *link = g_new0(double, n_groups *n_groups *dp),
+                      *reduced = g_new0(double, rows->problem.n_layers);
+    Walk w = {rows,    first,    n_groups, rows->problem.n_layers,
+              forward, backward, clocks,   arrives,
+              returns, link,     reduced};
+    double end = 0;
+    for (uint32_t stage = 0; stage < n_stages; stage++)
+        for (uint32_t r = 0; r < dp; r++)
+            join_layers(&w, stage, r);
+    run_steps(&w);
+    g_autofree Sync *sync = share_ports(&w);
+    for (uint32_t group = 0; group < n_groups; group++)
+        for (uint32_t r = 0; r < dp; r++)
+            end = MAX(end, update(&w, group, r, sync[group].end_s));
+    return end;
+}

@@ -1,0 +1,222 @@
+/* What AMP's search expects of a strategy and what the fidelity `flow` says of its program, on random
+ * models and clusters: uneven devices and links, with and without latencies and launches, every
+ * schedule. */
+#include <math.h>
+
+#include "synth/synth.h"
+#include "tests/test.h"
+
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view;
+    Graph *graph;
+    AmpModel *model;
+    AmpCluster *devices;
+    AmpOptions options;
+} Case;
+
+static double between(GRand *rand, double low, double high)
+{
+    return exp(g_rand_double_range(rand, log(low), log(high)));
+}
+
+static uint32_t one_of(GRand *rand, uint32_t n, const uint32_t *value)
+{
+    return value[g_rand_int_range(rand, 0, (gint32)n)];
+}
+
+static void add_types(GString *text, GRand *rand, uint32_t n_types)
+{
+    const bool launches = g_rand_boolean(rand);
+    g_string_append(text, "name: random\ndescription: random\ndevice_types:\n");
+    for (uint32_t i = 0; i < n_types; i++) {
+        g_string_append_printf(
+            text, "  - {name: t%u, rate: %.2f TFLOP/s, memory: 16 GiB, source: random%s",
+            i, between(rand, 4, 60), launches ? ", launch: " : "");
+        if (launches)
+            g_string_append_printf(text, "%.1f us", between(rand, 1, 30));
+        g_string_append(text, "}\n");
+    }
+}
+
+/* What the fitted collectives say, which `flow` does not ask, goes along with the links. */
+static void add_network(GString *text, GRand *rand, uint32_t n, double latency_us)
+{
+    double least = INFINITY, port[4];
+    for (uint32_t i = 0; i < n; i++)
+        least = fmin(least, port[i] = between(rand, 5, 100));
+    g_string_append(text, "collectives:\n");
+    for (Collective kind = 0; kind < (Collective)COLLECTIVES_PRICED; kind++)
+        g_string_append_printf(
+            text, "  %s: {latency: %.1f us, bandwidth: %.2f Gb/s}\n",
+            collective_name(kind),
+            latency_us * (n - 1) * (kind == COLLECTIVE_ALL_REDUCE ? 1.8 : 1), least);
+    g_string_append(text, "  source: random\ntopology:\n  nodes: [switch]\n  links:\n");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text,
+                               "    - {from: m%u, to: switch, latency: %.1f us, "
+                               "bandwidth: %.2f Gb/s}\n",
+                               i, latency_us / 2, port[i]);
+    g_string_append(text, "  source: random\n");
+}
+
+/* Machines with as many GPUs each, of up to two types, behind ports of different speed. */
+static char *random_cluster(GRand *rand)
+{
+    GString *text = g_string_new(NULL);
+    const uint32_t n_types = (uint32_t)g_rand_int_range(rand, 1, 3);
+    const uint32_t n = one_of(rand, 3, (uint32_t[]){1, 2, 4}),
+                   gpus = one_of(rand, 3, (uint32_t[]){1, 2, 4});
+    const bool latencies = g_rand_boolean(rand);
+    add_types(text, rand, n_types);
+    g_string_append(text, "machines:\n");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(
+            text,
+            "  - {name: m%u, type: t%u, gpus: %u, inner: {latency: %.1f us, bandwidth: "
+            "%.1f GB/s}, source: random}\n",
+            i, (uint32_t)g_rand_int_range(rand, 0, (gint32)n_types), gpus,
+            latencies ? between(rand, 1, 20) : 0, between(rand, 5, 100));
+    if (n > 1)
+        add_network(text, rand, n, latencies ? between(rand, 1, 40) : 0);
+    return g_string_free(text, FALSE);
+}
+
+static char *random_model(GRand *rand)
+{
+    const uint32_t layers = one_of(rand, 3, (uint32_t[]){2, 3, 6}),
+                   hidden = one_of(rand, 3, (uint32_t[]){64, 256, 1024}),
+                   seq = one_of(rand, 3, (uint32_t[]){32, 128, 512}),
+                   batch = one_of(rand, 3, (uint32_t[]){8, 16, 32}),
+                   vocab = one_of(rand, 3, (uint32_t[]){128, 1024, 8192});
+    return g_strdup_printf(
+        "gpt2:layers=%u,hidden=%u,heads=8,ffn=%u,seq=%u,vocab=%u,global_batch=%u", layers,
+        hidden, 4 * hidden, seq, vocab, batch);
+}
+
+static Case case_new(uint32_t seed)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    g_autofree char *text = random_cluster(rand);
+    g_autofree char *model = random_model(rand);
+    GError *error = NULL;
+    Case c = {.cluster = cluster_parse("random.yaml", text, strlen(text), &error)};
+    assert_no_error(error);
+    c.view = cluster_view(c.cluster, GRANULARITY_GPU);
+    c.graph = model_build(model, cluster_gpus(c.cluster), NULL, &error);
+    assert_no_error(error);
+    c.model = synth_amp_model(c.graph, c.view, NULL, &error);
+    assert_no_error(error);
+    c.devices = synth_amp_cluster(c.view, &error);
+    assert_no_error(error);
+    c.options.schedule = (SynthSchedule)g_rand_int_range(rand, 0, 3);
+    c.options.chunks = 2;
+    return c;
+}
+
+static void case_clear(Case *c)
+{
+    synth_amp_model_free(c->model);
+    synth_amp_cluster_free(c->devices);
+    graph_free(c->graph);
+    cluster_view_free(c->view);
+    cluster_free(c->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
+
+static double simulated_s(const Case *c, const AmpStrategy *strategy)
+{
+    GError *error = NULL;
+    g_autoptr(Plan) plan = plan_new();
+    const uint32_t n = c->view->n_devices;
+    plan->program = synth_amp_program(c->graph, c->view, &c->options, strategy, &error);
+    assert_no_error(error);
+    plan->n_devices = n;
+    plan->n_segments = 1;
+    plan->ratio = g_new(double, n);
+    for (uint32_t j = 0; j < n; j++)
+        plan->ratio[j] = 1.0 / n;
+    plan->n_ops = graph_n_ops(c->graph);
+    plan->segment = g_new0(uint16_t, plan->n_ops);
+    plan_round(plan, c->graph, &error);
+    assert_no_error(error);
+    SimOptions options;
+    sim_options_init(&options);
+    options.time_only = true;
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(plan, c->graph, c->view, "flow", &options, &error);
+    assert_no_error(error);
+    return report->iteration_time_s;
+}
+
+/* --- properties --- */
+
+typedef struct {
+    uint32_t n;
+    double off;                /* sum of |log(cost / simulated)| */
+    double regret, worst_case; /* of the first candidate: sum and largest */
+} Tally;
+
+/* Whether no two messages can meet on a link. */
+static bool has_links_alone(const AmpStrategy *s)
+{
+    return s->tmp == 1 && (s->pp == 1 || (s->dp == 1 && s->pp == 2));
+}
+
+static void check_strategy(uint32_t seed, const AmpCandidate *k, double simulated,
+                           Tally *t)
+{
+    const AmpStrategy *s = &k->strategy;
+    const double ratio = k->cost.total_s / simulated;
+    const double least = has_links_alone(s) ? 0.98 : 0.4,
+                 most = has_links_alone(s) ? 1.02 : 1.6;
+    if (!(ratio >= least && ratio <= most))
+        TEST_FAIL_AT(__FILE__, __LINE__,
+                     "seed %u: pp %u, dp %u, tmp %u, mbs %u: expected %g s, simulated %g",
+                     seed, s->pp, s->dp, s->tmp, s->mbs, k->cost.total_s, simulated);
+    t->n++;
+    t->off += fabs(log(ratio));
+}
+
+static void check_case(uint32_t seed, Tally *tally)
+{
+    g_auto(Case) c = case_new(seed);
+    GError *error = NULL;
+    g_autoptr(GArray) found =
+        synth_amp_search(c.model, c.devices, &c.options, AMP_SEARCH, NULL, &error);
+    assert_no_error(error);
+    double first = 0, best = INFINITY;
+    for (guint i = 0; i < found->len; i++) {
+        const AmpCandidate *k = &g_array_index(found, AmpCandidate, i);
+        const double simulated = simulated_s(&c, &k->strategy);
+        check_strategy(seed, k, simulated, tally);
+        first = i == 0 ? simulated : first;
+        best = fmin(best, simulated);
+    }
+    tally->regret += first / best - 1;
+    tally->worst_case = fmax(tally->worst_case, first / best - 1);
+}
+
+static void test_cost(void **state)
+{
+    (void)state;
+    enum { CASES = 40 };
+    Tally tally = {0};
+    for (uint32_t seed = 0; seed < CASES; seed++)
+        check_case(seed, &tally);
+    const double off = tally.off / tally.n, regret = tally.regret / CASES;
+    print_message("%u strategies: %.1f %% off; regret %.1f %%, at most %.1f %%\n",
+                  tally.n, 100 * off, 100 * regret, 100 * tally.worst_case);
+    assert_true(tally.n > 500);
+    assert_at_most(off, 0.03);
+    assert_at_most(regret, 0.03);
+    assert_at_most(tally.worst_case, 0.35);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
