@@ -129,17 +129,26 @@ bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
     return true;
 }
 
-bool command_setting(const char *planner, const char *granularity, const char *cluster,
-                     char **slowdown, CommandSetting *setting, GError **error)
+void command_planning_clear(CommandPlanning *how)
 {
-    *setting = (CommandSetting){.planner = planner_find(planner ? planner : "hap", error),
-                                .granularity = GRANULARITY_MACHINE};
+    g_clear_pointer(&how->planner, g_free);
+    g_clear_pointer(&how->granularity, g_free);
+    g_clear_pointer(&how->slowdown, g_strfreev);
+}
+
+bool command_setting(const CommandPlanning *how, const char *cluster,
+                     CommandSetting *setting, GError **error)
+{
+    *setting = (CommandSetting){
+        .planner = planner_find(how->planner ? how->planner : "hap", error),
+        .granularity = GRANULARITY_MACHINE};
     if (!setting->planner ||
-        (granularity && !granularity_find(granularity, &setting->granularity, error)))
+        (how->granularity &&
+         !granularity_find(how->granularity, &setting->granularity, error)))
         return false;
     setting->cluster = cluster_load(cluster, error);
     return setting->cluster &&
-           command_stretch(setting->cluster, setting->granularity, slowdown, error);
+           command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
 }
 
 void command_setting_clear(CommandSetting *setting)

@@ -44,19 +44,14 @@ typedef struct {
 } CommandOptions;
 
 /* Entries of a command that plans: pins, in files and one by one; those of files come first. */
-#define COMMAND_PIN_ENTRIES(options)                                           \
-    {"pin",                                                                    \
-     0,                                                                        \
-     0,                                                                        \
-     G_OPTION_ARG_STRING_ARRAY,                                                \
-     &(options)->pin,                                                          \
-     "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated " \
-     "(see README)",                                                           \
-     "PIN"},                                                                   \
-    {                                                                          \
-        "pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,           \
-            "Read pins from a file, one a line", "FILE"                        \
-    }
+/* clang-format off */
+#define COMMAND_PIN_ENTRIES(options)                                                \
+    {"pin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(options)->pin,                       \
+     "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated "      \
+     "(see README)", "PIN"},                                                        \
+    {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,                   \
+     "Read pins from a file, one a line", "FILE"}
+/* clang-format on */
 
 void command_options_clear(CommandOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
@@ -83,28 +78,40 @@ bool command_check_choice(const char *option, const char *value,
 /* Prints one JSON value to stdout and releases it. */
 void command_print_json(json_t *value);
 
-/* --slowdown RANK=FACTOR of a command that plans or simulates; may be repeated. */
-#define COMMAND_SLOWDOWN(own)                                                       \
-    {                                                                               \
-        "slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(own).slowdown,               \
-            "Stretch a device's computation by a factor, as kilter exec does; may " \
-            "be repeated",                                                          \
-            "RANK=FACTOR"                                                           \
-    }
-/* Applies them (NULL: none) to a cluster. */
+/* How a command that plans is told to: --planner (NULL: hap), --granularity (NULL: machine) and
+ * --slowdown, devices whose computation is stretched. */
+typedef struct {
+    char *planner, *granularity;
+    char **slowdown; /* RANK=FACTOR; NULL: none */
+} CommandPlanning;
+
+void command_planning_clear(CommandPlanning *how);
+
+/* clang-format off */
+#define COMMAND_PLANNING_ENTRIES(how)                                               \
+    {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner,                        \
+     "How to plan MODEL (default hap; see kilter planners)", "NAME"},               \
+    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity,                  \
+     "What a device is: machine (default) or gpu", "LEVEL"}
+#define COMMAND_SLOWDOWN_ENTRY(how)                                                 \
+    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown,                  \
+     "Stretch a device's computation by a factor, as kilter exec does; may be "     \
+     "repeated", "RANK=FACTOR"}
+/* clang-format on */
+
+/* Applies a --slowdown to a cluster. */
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
                      GError **error);
 
-/* What a command that plans is given in words: --planner (NULL: hap), --granularity (NULL: machine),
- * the cluster and its --slowdown. */
+/* The same in terms of what there is, with the cluster. */
 typedef struct {
     const Planner *planner;
     Granularity granularity;
     Cluster *cluster; /* stretched */
 } CommandSetting;
 
-bool command_setting(const char *planner, const char *granularity, const char *cluster,
-                     char **slowdown, CommandSetting *setting, GError **error);
+bool command_setting(const CommandPlanning *how, const char *cluster,
+                     CommandSetting *setting, GError **error);
 void command_setting_clear(CommandSetting *setting);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
 

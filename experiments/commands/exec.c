@@ -16,7 +16,6 @@ typedef struct {
     ExecPlan source;
     char *backend, *dtype;
     char *db, *command; /* store for what is measured, and the line that asked for it */
-    char **slowdown;
     int ranks;
     ExecTiming timing;
     gboolean shrink, check;
@@ -29,7 +28,6 @@ static void own_clear(Own *own)
     g_free(own->dtype);
     g_free(own->db);
     g_free(own->command);
-    g_strfreev(own->slowdown);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -53,7 +51,7 @@ static bool is_single(const Own *own)
 static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
 {
     double result = 1;
-    for (char **text = own->slowdown; text && *text; text++) {
+    for (char **text = own->source.how.slowdown; text && *text; text++) {
         uint32_t of;
         double factor;
         if (stretch_parse(*text, n_ranks, &of, &factor, NULL) && of == rank)
@@ -76,7 +74,7 @@ static bool check_options(Own *own, GError **error)
     if (reference && is_single(own))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the reference backend computes in float64 only");
-    if (!is_mpi(own) && own->slowdown)
+    if (!is_mpi(own) && own->source.how.slowdown)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--slowdown: only the mpi backend's ranks can be slowed down");
     return true;
@@ -127,7 +125,7 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
                                  .measured = measurement,
                                  .backend = own->backend,
                                  .dtype = own->dtype,
-                                 .slowdown = own->slowdown,
+                                 .slowdown = own->source.how.slowdown,
                                  .warm_up = (uint32_t)own->timing.warm_up,
                                  .seed = options->planner.seed};
     bool kept = false;
@@ -238,7 +236,7 @@ static char **rank_arguments(const Own *own, const char *file,
         g_strv_builder_add(list, "--check");
     if (own->shrink)
         g_strv_builder_add(list, "--shrink");
-    for (char **text = own->slowdown; text && *text; text++) {
+    for (char **text = own->source.how.slowdown; text && *text; text++) {
         g_autofree char *option = g_strdup_printf("--slowdown=%s", *text);
         g_strv_builder_add(list, option);
     }
@@ -298,11 +296,11 @@ static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
     uint32_t rank;
     double factor;
     const bool starts = is_mpi(own) && !exec_is_rank();
-    if (!exec_plan_obtain(&own->source, argc, argv, own->slowdown, options, error) ||
+    if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
         !exec_plan_check_precision(own->source.graph, error) ||
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
-    for (char **text = own->slowdown; text && *text; text++)
+    for (char **text = own->source.how.slowdown; text && *text; text++)
         if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;
     Work work = {own, options};
@@ -329,7 +327,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
         {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
          "float32 (default of mpi and cuda) or float64", "TYPE"},
         EXEC_TIMING_ENTRIES(own.timing, "Iterations", "600"),
-        {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.slowdown,
+        {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.source.how.slowdown,
          "Stretch a rank's computation by a factor of its own time; may be repeated",
          "RANK=FACTOR"},
         {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
@@ -340,7 +338,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
          "Add the measurement, beside the prediction, to this results file", "FILE"},
         {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
          "The command line that started these ranks", "LINE"},
-        EXEC_PLAN_OPTIONS(own.source),
+        COMMAND_PLANNING_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "exec",

@@ -2,8 +2,7 @@
 
 void exec_plan_clear(ExecPlan *source)
 {
-    g_clear_pointer(&source->planner, g_free);
-    g_clear_pointer(&source->granularity, g_free);
+    command_planning_clear(&source->how);
     g_clear_pointer(&source->plan, plan_free);
     g_clear_pointer(&source->graph, graph_free);
 }
@@ -11,7 +10,7 @@ void exec_plan_clear(ExecPlan *source)
 static bool read_file(ExecPlan *source, const char *file, const CommandOptions *options,
                       GError **error)
 {
-    if (source->planner || source->granularity || options->set)
+    if (source->how.planner || source->how.granularity || options->set)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "--planner, --granularity and --set are for MODEL CLUSTER; %s "
                            "is a plan already",
@@ -21,11 +20,10 @@ static bool read_file(ExecPlan *source, const char *file, const CommandOptions *
 }
 
 static bool plan_model(ExecPlan *source, const char *model, const char *cluster_name,
-                       char **slowdown, const CommandOptions *options, GError **error)
+                       const CommandOptions *options, GError **error)
 {
     g_auto(CommandSetting) setting = {0};
-    if (!command_setting(source->planner, source->granularity, cluster_name, slowdown,
-                         &setting, error))
+    if (!command_setting(&source->how, cluster_name, &setting, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
     source->plan = planner_plan(setting.planner, model, cluster_name, view,
@@ -33,11 +31,11 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
     return source->plan != NULL;
 }
 
-bool exec_plan_obtain(ExecPlan *source, int argc, char **argv, char **slowdown,
+bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
                       const CommandOptions *options, GError **error)
 {
     return argc == 2 ? read_file(source, argv[1], options, error)
-                     : plan_model(source, argv[1], argv[2], slowdown, options, error);
+                     : plan_model(source, argv[1], argv[2], options, error);
 }
 
 bool exec_plan_check_precision(const Graph *graph, GError **error)

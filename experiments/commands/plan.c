@@ -4,16 +4,14 @@
 #include "experiments/explain/explain.h"
 
 typedef struct {
-    char *planner, *granularity, *output, *certify, *budget, *segments;
-    char **slowdown;
+    CommandPlanning how;
+    char *output, *certify, *budget, *segments;
     gboolean explain;
 } Own;
 
 static void own_clear(Own *own)
 {
-    g_strfreev(own->slowdown);
-    g_free(own->planner);
-    g_free(own->granularity);
+    command_planning_clear(&own->how);
     g_free(own->output);
     g_free(own->certify);
     g_free(own->budget);
@@ -78,8 +76,7 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
                       const CommandOptions *options, GError **error)
 {
     g_auto(CommandSetting) setting = {0};
-    if (!command_setting(own->planner, own->granularity, cluster_name, own->slowdown,
-                         &setting, error) ||
+    if (!command_setting(&own->how, cluster_name, &setting, error) ||
         (own->output && !command_check_output(own->output, error)))
         return false;
     g_autoptr(Configuration) configuration =
@@ -94,8 +91,8 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
 static bool show_plan(const char *file, const Own *own, const CommandOptions *options,
                       GError **error)
 {
-    if (own->planner || own->granularity || own->output || own->certify || own->budget ||
-        own->segments || options->set || options->pin || options->pins)
+    if (own->how.planner || own->how.granularity || own->output || own->certify ||
+        own->budget || own->segments || options->set || options->pin || options->pins)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
@@ -111,7 +108,7 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
     g_autoptr(Cluster) cluster = NULL;
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
     g_autoptr(Graph) owned = plan ? graph : NULL;
-    if (!plan || !command_stretch(cluster, plan->granularity, own->slowdown, error))
+    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
         return false;
     g_auto(Evaluation) evaluation = {0};
     owned = NULL;
@@ -125,13 +122,10 @@ bool cmd_plan(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
-        {"planner", 'p', 0, G_OPTION_ARG_STRING, &own.planner,
-         "How to plan (default hap; see kilter planners)", "NAME"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "What a device is: machine (default) or gpu", "LEVEL"},
+        COMMAND_PLANNING_ENTRIES(own.how),
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
          "FILE"},
-        COMMAND_SLOWDOWN(own),
+        COMMAND_SLOWDOWN_ENTRY(own.how),
         {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
          "Prove how far the plan can be from the best program and ratios, until that is "
          "less than GAP (0.01: 1 %)",

@@ -4,17 +4,15 @@
 #include "experiments/commands/command.h"
 
 typedef struct {
-    char *planner, *granularity, *fidelity, *trace;
-    char **slowdown;
+    CommandPlanning how;
+    char *fidelity, *trace;
     gboolean explain;
     int samples, jobs;
 } Own;
 
 static void own_clear(Own *own)
 {
-    g_strfreev(own->slowdown);
-    g_free(own->planner);
-    g_free(own->granularity);
+    command_planning_clear(&own->how);
     g_free(own->fidelity);
     g_free(own->trace);
 }
@@ -133,7 +131,8 @@ static bool report(const Evaluation *evaluation, const Own *own,
 static bool check_options(const char *file, const Own *own, const CommandOptions *options,
                           GError **error)
 {
-    bool plans = own->planner || own->granularity || options->pin || options->pins;
+    bool plans =
+        own->how.planner || own->how.granularity || options->pin || options->pins;
     for (char **pair = options->set; pair && *pair; pair++) {
         g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
         plans = plans || !options_find(&sim_option_table, key);
@@ -154,7 +153,7 @@ static bool simulate_file(const char *file, const Own *own, const char *fidelity
     g_autoptr(Cluster) cluster = NULL;
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
     g_autoptr(Graph) owned = plan ? graph : NULL;
-    if (!plan || !command_stretch(cluster, plan->granularity, own->slowdown, error))
+    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
         return false;
     g_auto(Evaluation) evaluation = {0};
     owned = NULL;
@@ -170,8 +169,7 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
                            GError **error)
 {
     g_auto(CommandSetting) setting = {0};
-    if (!command_setting(own->planner, own->granularity, cluster_name, own->slowdown,
-                         &setting, error))
+    if (!command_setting(&own->how, cluster_name, &setting, error))
         return false;
     g_autoptr(Configuration) configuration =
         configuration_new(model, cluster_name, setting.cluster, setting.granularity,
@@ -196,11 +194,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
-        {"planner", 'p', 0, G_OPTION_ARG_STRING, &own.planner,
-         "How to plan (default hap; see kilter planners)", "NAME"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
-         "What a device is: machine (default) or gpu", "LEVEL"},
-        COMMAND_SLOWDOWN(own),
+        COMMAND_PLANNING_ENTRIES(own.how),
+        COMMAND_SLOWDOWN_ENTRY(own.how),
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
          "How to evaluate: stage (default), flow or analytic", "NAME"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,

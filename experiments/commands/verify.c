@@ -157,7 +157,7 @@ static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
 static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *options,
                         GError **error)
 {
-    if (!exec_plan_obtain(&own->source, argc, argv, NULL, options, error))
+    if (!exec_plan_obtain(&own->source, argc, argv, options, error))
         return false;
     g_autofree char *spec = NULL;
     g_auto(ExecVerdict) verdict = {0};
@@ -199,7 +199,7 @@ bool cmd_verify(int argc, char **argv, GError **error)
         {"virtual-ranks", 0, 0, G_OPTION_ARG_NONE, &own.virtual_ranks,
          "With cuda: run all devices on one GPU, copies in its memory in NCCL's place",
          NULL},
-        EXEC_PLAN_OPTIONS(own.source),
+        COMMAND_PLANNING_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "verify",
