@@ -5,17 +5,11 @@
 
 ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error)
 {
-    const Program *program = plan->program;
     g_autoptr(ExecCuts) cuts = g_new0(ExecCuts, 1);
-    cuts->plan = plan;
-    cuts->graph = graph;
-    cuts->group = program_groups(program, plan->n_devices, &cuts->n_groups);
     if (!plan_check_groups(plan, error) ||
-        (program_cuts_batch(program) && !(cuts->batch = batch_forms_new(graph, error))))
+        !plan_layout_init(&cuts->layout, plan, graph, error))
         return NULL;
-    cuts->instances = instances_new(program, graph, cuts->batch);
-    cuts->instance_segment = plan_segments(plan->program, graph, plan->segment);
-    cuts->splits = plan_rounded_splits(plan, graph, cuts->batch);
+    cuts->splits = plan_rounded_splits(plan, graph, cuts->layout.batch);
     return g_steal_pointer(&cuts);
 }
 
@@ -26,10 +20,7 @@ void exec_cuts_free(ExecCuts *cuts)
     for (uint32_t i = 0; cuts->splits && i < cuts->splits->len; i++)
         g_free(g_array_index(cuts->splits, Split, i).count);
     g_clear_pointer(&cuts->splits, g_array_unref);
-    g_free(cuts->instance_segment);
-    instances_free(cuts->instances);
-    batch_forms_free(cuts->batch);
-    program_groups_free(cuts->group, cuts->n_groups);
+    plan_layout_clear(&cuts->layout);
     g_free(cuts);
 }
 
@@ -60,18 +51,19 @@ static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first
 void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorId id,
               Form form, uint32_t segment, ExecShard *shard)
 {
-    const Tensor *tensor = graph_tensor(cuts->graph, id);
-    const DeviceGroup *of = &cuts->group[group];
-    const PlanCut cut =
-        plan_cut(cuts->plan->program, cuts->graph, cuts->batch, group, segment, id, form);
+    const PlanLayout *layout = &cuts->layout;
+    const Tensor *tensor = graph_tensor(layout->graph, id);
+    const DeviceGroup *of = &layout->group[group];
+    const PlanCut cut = plan_cut(layout->plan->program, layout->graph, layout->batch,
+                                 group, segment, id, form);
     const uint32_t *batch = cut.has_parts ? counts(cuts, &cut.batch) : NULL;
     const uint32_t *inner = cut.is_cut ? counts(cuts, &cut.inner) : NULL;
     const uint32_t n = of->n_devices, d = inner ? form_dim(form) : 0;
-    const uint32_t b = batch ? form_dim(cuts->batch->form[id]) : 0;
-    const uint32_t part = cuts->plan->program->n_microbatches > 1 && batch
+    const uint32_t b = batch ? form_dim(layout->batch->form[id]) : 0;
+    const uint32_t part = layout->plan->program->n_microbatches > 1 && batch
                               ? microbatch * cut.batch.units
                               : 0;
-    for (uint32_t j = 0; j < cuts->plan->n_devices; j++)
+    for (uint32_t j = 0; j < layout->plan->n_devices; j++)
         shard[j] = (ExecShard){.rank = tensor->rank};
     for (uint32_t i = 0; i < of->n_replicas * n; i++) {
         ExecShard *own = &shard[of->device[i]];

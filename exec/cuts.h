@@ -5,13 +5,7 @@
 #include "exec/backend.h"
 
 typedef struct {
-    const Plan *plan;
-    const Graph *graph;
-    uint32_t n_groups;
-    DeviceGroup *group;
-    BatchForms *batch; /* NULL: the batch is not cut */
-    Instances *instances;
-    uint16_t *instance_segment;
+    PlanLayout layout;
     GArray *splits; /* Split: every one that the program needs */
 } ExecCuts;
 

@@ -16,7 +16,7 @@ bool replay_fail(const ExecReplay *replay, GError **error, const char *format, .
 
 bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
-    const DeviceGroup *of = &replay->cuts->group[group];
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
     for (uint32_t i = 0; i < of->n_replicas * of->n_devices; i++)
         if (of->device[i] == rank)
             return true;
@@ -64,7 +64,7 @@ uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t micr
                          TensorId tensor, Form form)
 {
     const uint32_t place =
-        instances_place(replay->cuts->instances, group, microbatch, tensor);
+        instances_place(replay->cuts->layout.instances, group, microbatch, tensor);
     return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form;
 }
 
@@ -77,7 +77,7 @@ ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
         return *slot;
     ExecShard *shard = g_new0(ExecShard, replay->backend->n_ranks);
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form], shard);
+             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form], shard);
     *slot = shard;
     return replay_allocate(replay, group, shard, error) ? shard : NULL;
 }
@@ -128,7 +128,7 @@ static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
         return 0;
     *known = true;
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form], shard);
+             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form], shard);
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
         if (replay_in_group(replay, group, r))
             bytes += exec_shard_elements(&shard[r]) * backend->element_bytes;
@@ -139,7 +139,7 @@ uint64_t exec_replay_bytes_needed(ExecReplay *replay)
 {
     const Program *program = replay->plan->program;
     g_autofree bool *seen =
-        g_new0(bool, (size_t)replay->cuts->instances->n_places *FORM_MAX);
+        g_new0(bool, (size_t)replay->cuts->layout.instances->n_places *FORM_MAX);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
@@ -149,7 +149,7 @@ uint64_t exec_replay_bytes_needed(ExecReplay *replay)
             instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
         const bool load = instr->kind == INSTR_LOAD;
         const uint32_t n_parts =
-            load && instances_has_parts(replay->cuts->instances, instr->tensor)
+            load && instances_has_parts(replay->cuts->layout.instances, instr->tensor)
                 ? program->n_microbatches
                 : 1;
         for (uint32_t o = 0; o < (computes ? op->n_out : n_parts); o++)

@@ -9,7 +9,7 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
                           GError **error)
 {
     ExecBackend *backend = replay->backend;
-    const DeviceGroup *of = &replay->cuts->group[group];
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
     const uint32_t all = of->n_replicas * of->n_devices;
     const uint32_t n = members == EXEC_INSIDE   ? of->n_devices
                        : members == EXEC_ACROSS ? of->n_replicas
@@ -57,7 +57,7 @@ static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_
     const uint32_t segment = replay->plan->segment[instr->op];
     const ExecShard *held = replay_use(replay, instr, tensor, form, error);
     if (!held || !form_is_gather(form) ||
-        segment == replay->cuts->instance_segment[(size_t)tensor * FORM_MAX + form])
+        segment == replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form])
         return held;
     g_autofree ExecShard *cut = g_new0(ExecShard, backend->n_ranks);
     exec_cut(replay->cuts, instr->group, instr->microbatch, tensor, form, segment, cut);
@@ -126,12 +126,12 @@ static bool check_loops(const ExecReplay *replay, const Instr *instr, GError **e
 /* Whether the output is a sum over the batch that earlier microbatches have begun. */
 static bool adds(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form)
 {
-    const BatchForms *batch = replay->cuts->batch;
+    const BatchForms *batch = replay->cuts->layout.batch;
     if (!batch || batch->loop[instr->op] < 0 || batch->form[tensor] != FORM_REDUCE)
         return false;
     const uint32_t i =
         replay_instance(replay, instr->group, instr->microbatch, tensor, form);
-    replay->partial[i] = replay->cuts->group[instr->group].n_replicas > 1;
+    replay->partial[i] = replay->cuts->layout.group[instr->group].n_replicas > 1;
     return replay->added[i]++ > 0;
 }
 
@@ -171,7 +171,7 @@ static void add_sums(ExecReplay *replay, const Op *op, ExecShard *const *out,
 static void pass_partial(ExecReplay *replay, const Instr *instr)
 {
     const Op *op = graph_get_op(replay->graph, instr->op);
-    const BatchForms *batch = replay->cuts->batch;
+    const BatchForms *batch = replay->cuts->layout.batch;
     bool partial = false;
     if (!batch || batch->loop[instr->op] >= 0)
         return;
@@ -212,7 +212,7 @@ bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
 /* Whether the rank is the first one of a replica. */
 static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
-    const DeviceGroup *of = &replay->cuts->group[group];
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
     for (uint32_t r = 0; r < of->n_replicas; r++)
         if (of->device[r * of->n_devices] == rank)
             return true;
@@ -284,9 +284,9 @@ bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
 /* Whether replica s of the senders has something that replica r of the receivers needs. */
 static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint32_t r)
 {
-    const DeviceGroup *from = &replay->cuts->group[instr->group],
-                      *to = &replay->cuts->group[instr->to_group];
-    if (instances_has_parts(replay->cuts->instances, instr->tensor))
+    const DeviceGroup *from = &replay->cuts->layout.group[instr->group],
+                      *to = &replay->cuts->layout.group[instr->to_group];
+    if (instances_has_parts(replay->cuts->layout.instances, instr->tensor))
         return true; /* as far as their parts overlap */
     if (from->n_replicas == to->n_replicas)
         return s == r;
@@ -299,8 +299,8 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
                     const ExecShard *from, ExecShard *to, GError **error)
 {
     ExecBackend *backend = replay->backend;
-    const DeviceGroup *a = &replay->cuts->group[instr->group],
-                      *b = &replay->cuts->group[instr->to_group];
+    const DeviceGroup *a = &replay->cuts->layout.group[instr->group],
+                      *b = &replay->cuts->layout.group[instr->to_group];
     const uint32_t receiver = b->device[r * b->n_devices + p];
     g_autofree uint32_t *member = g_new(uint32_t, a->n_replicas * a->n_devices + 1);
     g_autofree ExecShard *have = replay_shapes(replay, from),
@@ -332,7 +332,7 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
 
 bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
 {
-    const DeviceGroup *b = &replay->cuts->group[instr->to_group];
+    const DeviceGroup *b = &replay->cuts->layout.group[instr->to_group];
     const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
     ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,
                                        instr->tensor, instr->to, error)

@@ -27,7 +27,7 @@ static bool run_load(ExecReplay *replay, const Instr *instr, uint64_t seed,
                      GError **error)
 {
     ExecBackend *backend = replay->backend;
-    const uint32_t n = instances_has_parts(replay->cuts->instances, instr->tensor)
+    const uint32_t n = instances_has_parts(replay->cuts->layout.instances, instr->tensor)
                            ? replay->plan->program->n_microbatches
                            : 1;
     ExecTensor value = exec_value_new(replay->graph, instr->tensor, seed);
@@ -60,8 +60,8 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
     ExecCuts *cuts = exec_cuts_new(plan, graph, error);
     if (!cuts)
         return NULL;
-    const size_t n_instances = (size_t)cuts->instances->n_places * FORM_MAX;
-    const size_t n_rests = (size_t)cuts->n_groups * graph_n_tensors(graph);
+    const size_t n_instances = (size_t)cuts->layout.instances->n_places * FORM_MAX;
+    const size_t n_rests = (size_t)cuts->layout.n_groups * graph_n_tensors(graph);
     ExecReplay *replay = g_new0(ExecReplay, 1);
     *replay = (ExecReplay){.backend = backend, .plan = plan, .graph = graph, .slow = 1};
     replay->cuts = cuts;
@@ -78,7 +78,8 @@ void exec_replay_free(ExecReplay *replay)
 {
     if (!replay)
         return;
-    for (size_t i = 0; i < (size_t)replay->cuts->instances->n_places * FORM_MAX; i++)
+    for (size_t i = 0; i < (size_t)replay->cuts->layout.instances->n_places * FORM_MAX;
+         i++)
         replay_drop(replay, replay->held[i]);
     g_free(replay->held);
     g_free(replay->partial);
@@ -119,7 +120,8 @@ static bool run_program(ExecReplay *replay, bool timed, GError **error)
 {
     const Program *program = replay->plan->program;
     memset(replay->added, 0,
-           (size_t)replay->cuts->instances->n_places * FORM_MAX * sizeof *replay->added);
+           (size_t)replay->cuts->layout.instances->n_places * FORM_MAX *
+               sizeof *replay->added);
     for (replay->at = 0; replay->at < program->n; replay->at++) {
         const Instr *instr = &program->instr[replay->at];
         if (instr->kind == INSTR_LOAD)

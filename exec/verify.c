@@ -142,7 +142,7 @@ static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, Tensor
 /* How many microbatches have an instance of their own. */
 static uint32_t parts_of(const Verify *v, TensorId id)
 {
-    return instances_has_parts(exec_replay_cuts(v->replay)->instances, id)
+    return instances_has_parts(exec_replay_cuts(v->replay)->layout.instances, id)
                ? v->plan->program->n_microbatches
                : 1;
 }
@@ -151,7 +151,7 @@ static uint32_t parts_of(const Verify *v, TensorId id)
 static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 {
     uint32_t forms = 0;
-    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->n_groups; g++)
+    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->layout.n_groups; g++)
         for (uint32_t m = 0; m < parts_of(v, id); m++)
             for (Form form = 0; form < FORM_MAX; form++) {
                 if (!exec_replay_shards(v->replay, g, m, id, form))
@@ -172,7 +172,7 @@ static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 static bool compare_updated(const Verify *v, TensorId old, TensorId next,
                             GError **failure)
 {
-    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->n_groups; g++) {
+    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->layout.n_groups; g++) {
         const Form rest = exec_replay_rest(v->replay, g, old);
         if (rest == FORM_MAX || exec_replay_shards(v->replay, g, 0, next, rest))
             continue;

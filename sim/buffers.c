@@ -471,7 +471,7 @@ uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
 
 double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 {
-    const uint32_t device = sim->parts->group[buffer->group].device[i];
+    const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
 
     return sim_buffer_whole_bytes(sim->graph, buffer) *
            sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
@@ -481,10 +481,10 @@ double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
 {
     const SimParts *parts = sim->parts;
-    uint32_t *place = g_new(uint32_t, parts->n_groups);
+    uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
 
-    for (uint32_t g = 0; g < parts->n_groups; g++) {
-        const DeviceGroup *group = &parts->group[g];
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
         place[g] = SIM_NOT_THERE;
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
             if (group->device[i] == device)

@@ -73,7 +73,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
     g_autoptr(SimBuffers) buffers =
         timeline->memory ? NULL
                          : sim_buffers(sim->plan->program, sim->graph,
-                                       sim->parts->instances, sim->plan->segment);
+                                       sim->parts->layout.instances, sim->plan->segment);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
@@ -137,7 +137,7 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
 {
     const SimLinear *linear = sim->linear;
     const uint32_t n = sim->view->n_devices;
-    const uint32_t n_stages = linear ? linear->n_stages : sim->parts->n_groups;
+    const uint32_t n_stages = linear ? linear->n_stages : sim->parts->layout.n_groups;
     SimReport *report = g_new0(SimReport, 1);
 
     report->fidelity = fidelity;

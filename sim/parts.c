@@ -26,12 +26,13 @@ static const SimPartSplit *find(const SimParts *parts, const Split *key)
 /* Shares of a split from its counts, or from the ratios. */
 static void fill_split(const SimParts *parts, SimPartSplit *split)
 {
-    const DeviceGroup *group = &parts->group[split->key.group];
-    const Split *rounded = plan_find_split(parts->plan, &split->key);
+    const DeviceGroup *group = &parts->layout.group[split->key.group];
+    const Split *rounded = plan_find_split(parts->layout.plan, &split->key);
     const uint32_t n = group->n_devices;
 
     split->replica = g_new0(double, group->n_replicas);
-    split->share = plan_group_shares(parts->plan, group, &split->key, split->replica);
+    split->share =
+        plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
         if (rounded)
             split->share[i] = (double)rounded->count[i] / rounded->units;
@@ -47,17 +48,11 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
 
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
 {
-    const Program *program = plan->program;
     g_autoptr(SimParts) parts = g_new0(SimParts, 1);
 
-    parts->plan = plan;
-    parts->graph = graph;
-    parts->group = program_groups(program, plan->n_devices, &parts->n_groups);
-    if (program_cuts_batch(program) && !(parts->batch = batch_forms_new(graph, error)))
+    if (!plan_layout_init(&parts->layout, plan, graph, error))
         return NULL;
-    parts->instances = instances_new(program, graph, parts->batch);
-    parts->instance_segment = plan_segments(plan->program, graph, plan->segment);
-    g_autoptr(GArray) needed = plan_needed_splits(plan, graph, parts->batch);
+    g_autoptr(GArray) needed = plan_needed_splits(plan, graph, parts->layout.batch);
     parts->split = g_new0(SimPartSplit, needed->len);
     for (; parts->n_splits < needed->len; parts->n_splits++) {
         SimPartSplit *split = &parts->split[parts->n_splits];
@@ -76,10 +71,7 @@ void sim_parts_free(SimParts *parts)
         g_free(parts->split[s].replica);
     }
     g_free(parts->split);
-    g_free(parts->instance_segment);
-    instances_free(parts->instances);
-    batch_forms_free(parts->batch);
-    program_groups_free(parts->group, parts->n_groups);
+    plan_layout_clear(&parts->layout);
     g_free(parts);
 }
 
@@ -87,20 +79,13 @@ void sim_parts_free(SimParts *parts)
 
 static double of_microbatch(const SimParts *parts)
 {
-    return 1.0 / parts->plan->program->n_microbatches;
-}
-
-static PlanCut cut_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form)
-{
-    return plan_cut(parts->plan->program, parts->graph, parts->batch, group,
-                    parts->instance_segment[(size_t)tensor * FORM_MAX + form], tensor,
-                    form);
+    return 1.0 / parts->layout.plan->program->n_microbatches;
 }
 
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
                         uint32_t replica)
 {
-    const PlanCut cut = cut_of(parts, group, tensor, FORM_IDENTITY);
+    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, FORM_IDENTITY);
 
     return cut.has_parts
                ? find(parts, &cut.batch)->replica[replica] * of_microbatch(parts)
@@ -110,11 +95,11 @@ double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
 double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                        uint32_t i)
 {
-    const PlanCut cut = cut_of(parts, group, tensor, form);
+    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, form);
 
     if (cut.to_device) {
         const SimPartSplit *split = find(parts, &cut.batch);
-        const double whole = split->replica[i / parts->group[group].n_devices];
+        const double whole = split->replica[i / parts->layout.group[group].n_devices];
         return whole > 0 ? split->share[i] / whole : 0;
     }
     return cut.is_cut ? find(parts, &cut.inner)->share[i] : 1;
@@ -123,7 +108,8 @@ double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, F
 double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                    uint32_t i)
 {
-    return sim_part_replica(parts, group, tensor, i / parts->group[group].n_devices) *
+    return sim_part_replica(parts, group, tensor,
+                            i / parts->layout.group[group].n_devices) *
            sim_part_inside(parts, group, tensor, form, i);
 }
 
@@ -131,18 +117,19 @@ double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form 
 
 static uint32_t segment_of(const SimParts *parts, OpId op)
 {
-    return parts->plan->segment ? parts->plan->segment[op] : 0;
+    return parts->layout.plan->segment ? parts->layout.plan->segment[op] : 0;
 }
 
 static bool has_parts(const SimParts *parts, OpId op)
 {
-    return parts->batch && parts->batch->loop[op] >= 0;
+    return parts->layout.batch && parts->layout.batch->loop[op] >= 0;
 }
 
 static Split batch_key(const SimParts *parts, uint32_t group, uint32_t segment)
 {
     return (Split){.segment = segment,
-                   .units = parts->batch->units / parts->plan->program->n_microbatches,
+                   .units = parts->layout.batch->units /
+                            parts->layout.plan->program->n_microbatches,
                    .group = (uint16_t)group,
                    .batch = true};
 }
@@ -154,16 +141,17 @@ static double part_of_batch(const SimParts *parts, uint32_t group, OpId op,
         return 1;
     const Split key = batch_key(parts, group, segment_of(parts, op));
     const SimPartSplit *split = find(parts, &key);
-    const double share = rule->loop == parts->batch->loop[op]
+    const double share = rule->loop == parts->layout.batch->loop[op]
                              ? split->share[i]
-                             : split->replica[i / parts->group[group].n_devices];
+                             : split->replica[i / parts->layout.group[group].n_devices];
     return share * of_microbatch(parts);
 }
 
 static double part_of_loop(const SimParts *parts, uint32_t group, OpId op,
                            const Rule *rule, uint32_t i)
 {
-    if (rule->loop < 0 || (has_parts(parts, op) && rule->loop == parts->batch->loop[op]))
+    if (rule->loop < 0 ||
+        (has_parts(parts, op) && rule->loop == parts->layout.batch->loop[op]))
         return 1;
     const Split key = {
         .segment = segment_of(parts, op), .units = rule->units, .group = (uint16_t)group};
@@ -177,7 +165,8 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     const bool cut = has_parts(parts, instr->op);
     SimWork work;
 
-    sim_work_part(parts->graph, view, instr->op, rule, cut ? parts->batch->form : NULL,
+    sim_work_part(parts->layout.graph, view, instr->op, rule,
+                  cut ? parts->layout.batch->form : NULL,
                   part_of_batch(parts, group, instr->op, rule, i), &work);
     if (cut)
         work.seconds *= of_microbatch(parts);
@@ -185,13 +174,13 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
         work.inner_messages = 0;
         work.inner_bytes = work.inner_bytes_sharded = 0;
     }
-    return sim_work_s(&work, &view->device[parts->group[group].device[i]],
+    return sim_work_s(&work, &view->device[parts->layout.group[group].device[i]],
                       part_of_loop(parts, group, instr->op, rule, i));
 }
 
 const double *sim_part_replicas(const SimParts *parts, uint32_t group)
 {
-    if (!parts->batch)
+    if (!parts->layout.batch)
         return NULL;
     for (uint32_t s = 0; s < parts->n_splits; s++)
         if (parts->split[s].key.batch && parts->split[s].key.group == group)

@@ -16,13 +16,7 @@ typedef struct {
 } SimPartSplit;
 
 typedef struct {
-    const Plan *plan;
-    const Graph *graph;
-    uint32_t n_groups;
-    DeviceGroup *group;
-    BatchForms *batch; /* NULL: the batch is not cut */
-    Instances *instances;
-    uint16_t *instance_segment;
+    PlanLayout layout;
     uint32_t n_splits;
     SimPartSplit *
         split; /* sorted; by the plan's rounded splits, by its ratios where it has none */

@@ -86,8 +86,8 @@ static void color_alone(Coloring *c)
 
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         append_device(key[j], &c->sim->view->device[j]);
-    for (uint32_t g = 0; g < parts->n_groups; g++) {
-        const DeviceGroup *group = &parts->group[g];
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
             append_shares(key[group->device[i]], parts, g, i);
     }
@@ -113,8 +113,9 @@ static void append_senders(const Coloring *c, GByteArray **key)
 
     for (uint32_t k = 0; k < c->pairs->len; k++) {
         const Pair *pair = &g_array_index(c->pairs, Pair, k);
-        const DeviceGroup *to = &parts->group[pair->to_group];
-        g_autofree uint64_t *hash = hash_sets(c, &parts->group[pair->group], false);
+        const DeviceGroup *to = &parts->layout.group[pair->to_group];
+        g_autofree uint64_t *hash =
+            hash_sets(c, &parts->layout.group[pair->group], false);
         for (uint32_t r = 0; r < to->n_replicas; r++) {
             uint32_t first, end;
             uint64_t all = 0;
@@ -136,8 +137,8 @@ static void refine(Coloring *c)
 
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         append(key[j], &c->color[j], sizeof c->color[j]);
-    for (uint32_t g = 0; g < parts->n_groups; g++) {
-        const DeviceGroup *group = &parts->group[g];
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
         g_autofree uint64_t *replica = hash_sets(c, group, false);
         g_autofree uint64_t *position = hash_sets(c, group, true);
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
@@ -160,7 +161,7 @@ static void find_pairs(Coloring *c)
         if (instr->kind != INSTR_TRANSFER)
             continue;
         const bool has_parts =
-            instances_has_parts(c->sim->parts->instances, instr->tensor);
+            instances_has_parts(c->sim->parts->layout.instances, instr->tensor);
         bool known = false;
         for (uint32_t k = 0; k < c->pairs->len && !known; k++) {
             const Pair *pair = &g_array_index(c->pairs, Pair, k);
@@ -304,7 +305,7 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
 static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool across,
                            uint32_t *first, uint32_t *n_teams, uint32_t **of)
 {
-    const DeviceGroup *group = &sim->parts->group[g];
+    const DeviceGroup *group = &sim->parts->layout.group[g];
     const SimGroupTeams *lanes = &teams->group[g];
     const uint32_t sets = across ? group->n_devices : group->n_replicas;
     const uint32_t n = across ? group->n_replicas : group->n_devices;
@@ -351,7 +352,7 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool
 
 static void find_group_lanes(const SimCase *sim, SimTeams *teams, uint32_t g)
 {
-    const DeviceGroup *group = &sim->parts->group[g];
+    const DeviceGroup *group = &sim->parts->layout.group[g];
     SimGroupTeams *of = &teams->group[g];
 
     of->index = g_new(uint32_t, teams->n_lanes);
@@ -376,7 +377,7 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
     Coloring c = {.sim = sim, .teams = teams, .color = g_new(uint32_t, n)};
 
     teams->n_devices = n;
-    teams->n_groups = sim->parts->n_groups;
+    teams->n_groups = sim->parts->layout.n_groups;
     teams->group = g_new0(SimGroupTeams, teams->n_groups);
     find_lanes(&c, separate);
     for (uint32_t g = 0; g < teams->n_groups; g++) {
@@ -384,7 +385,7 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
         find_group_lanes(sim, teams, g);
         of->team_of = add_teams(sim, teams, g, false, &of->first_inside, &of->n_inside,
                                 &of->inside);
-        if (sim->parts->group[g].n_replicas > 1)
+        if (sim->parts->layout.group[g].n_replicas > 1)
             g_free(add_teams(sim, teams, g, true, &of->first_across, &of->n_across,
                              &of->across));
     }

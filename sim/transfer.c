@@ -42,8 +42,8 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
                           bool has_parts, uint32_t replica, uint32_t *first,
                           uint32_t *end)
 {
-    const uint32_t n = parts->group[group].n_replicas,
-                   to_n = parts->group[to_group].n_replicas;
+    const uint32_t n = parts->layout.group[group].n_replicas,
+                   to_n = parts->layout.group[to_group].n_replicas;
 
     *first = n == to_n ? replica : (uint32_t)((uint64_t)replica * n / to_n);
     *end = *first + 1;
@@ -77,16 +77,17 @@ typedef struct {
 static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                       const PlanCut *cut)
 {
-    const uint32_t n = parts->group[group].n_devices,
-                   n_replicas = parts->group[group].n_replicas;
+    const uint32_t n = parts->layout.group[group].n_devices,
+                   n_replicas = parts->layout.group[group].n_replicas;
     Held held = {g_new(Range, (size_t)n_replicas * n),
                  g_new(Range, (size_t)n_replicas * n)};
     double replica_low = 0;
 
     for (uint32_t r = 0; r < n_replicas; r++) {
-        const double whole = cut->has_parts ? sim_part_replica(parts, group, tensor, r) *
-                                                  parts->plan->program->n_microbatches
-                                            : 1;
+        const double whole = cut->has_parts
+                                 ? sim_part_replica(parts, group, tensor, r) *
+                                       parts->layout.plan->program->n_microbatches
+                                 : 1;
         double low = 0;
         for (uint32_t p = 0; p < n; p++) {
             const uint32_t i = r * n + p;
@@ -125,8 +126,9 @@ static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
 static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                        const Held *need, uint32_t replica)
 {
-    const DeviceGroup *from = &parts->group[t->group], *to = &parts->group[t->to_group];
-    const double of_microbatch = 1.0 / parts->plan->program->n_microbatches;
+    const DeviceGroup *from = &parts->layout.group[t->group],
+                      *to = &parts->layout.group[t->to_group];
+    const double of_microbatch = 1.0 / parts->layout.plan->program->n_microbatches;
     uint32_t first, end;
 
     sim_transfer_sources(parts, t->group, t->to_group, t->cut.has_parts, replica, &first,
@@ -182,12 +184,10 @@ static bool same_cut(const PlanCut *a, const PlanCut *b)
 const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
                                    const Instr *instr, GPtrArray *known)
 {
-    const Program *program = parts->plan->program;
-    const uint16_t *segment = &parts->instance_segment[(size_t)instr->tensor * FORM_MAX];
-    const PlanCut cut = plan_cut(program, parts->graph, parts->batch, instr->group,
-                                 segment[instr->from], instr->tensor, instr->from);
-    const PlanCut to_cut = plan_cut(program, parts->graph, parts->batch, instr->to_group,
-                                    segment[instr->to], instr->tensor, instr->to);
+    const PlanCut cut =
+        plan_layout_cut(&parts->layout, instr->group, instr->tensor, instr->from);
+    const PlanCut to_cut =
+        plan_layout_cut(&parts->layout, instr->to_group, instr->tensor, instr->to);
 
     for (uint32_t i = 0; i < known->len; i++) {
         const SimTransfer *t = known->pdata[i];
@@ -206,7 +206,7 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
                        .pieces = g_array_new(false, false, sizeof(SimPiece))};
     Held have = find_held(parts, t->group, instr->tensor, t->from, &cut);
     Held need = find_held(parts, t->to_group, instr->tensor, t->to, &to_cut);
-    for (uint32_t r = 0; r < parts->group[t->to_group].n_replicas; r++)
+    for (uint32_t r = 0; r < parts->layout.group[t->to_group].n_replicas; r++)
         add_pieces(parts, t, &have, &need, r);
     held_clear(&have);
     held_clear(&need);

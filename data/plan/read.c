@@ -1,9 +1,9 @@
 /* The reader of plan files (plan_read). A plan is what simulations and replays trust, so nothing in
  * it is: every value is checked against the model that the file names, and the program is checked
  * as a planner's would be. */
+#include "data/plan/cut.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
-#include "data/program/cut.h"
 
 #include "data/models/model.h"
 #include "data/text/error.h"

@@ -28,7 +28,7 @@ static void find_makers(Record *r)
 {
     const Program *program = r->sim->plan->program;
     const Graph *graph = r->sim->graph;
-    const Instances *instances = r->sim->parts->instances;
+    const Instances *instances = r->sim->parts->layout.instances;
     g_autofree uint32_t *last = g_new0(uint32_t, (size_t)instances->n_places * FORM_MAX);
 
     for (uint32_t i = 0; i < program->n; i++) {
@@ -49,7 +49,7 @@ static uint32_t n_operands(const Record *r, uint32_t instr)
 {
     SimInstance use[OP_MAX_IN];
 
-    return sim_instr_uses(r->sim->graph, r->sim->parts->instances,
+    return sim_instr_uses(r->sim->graph, r->sim->parts->layout.instances,
                           &r->sim->plan->program->instr[instr], use);
 }
 
@@ -242,8 +242,8 @@ static void sort_spans(Record *r)
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
-    g_autoptr(SimBuffers) buffers =
-        sim_buffers(program, sim->graph, sim->parts->instances, sim->plan->segment);
+    g_autoptr(SimBuffers) buffers = sim_buffers(
+        program, sim->graph, sim->parts->layout.instances, sim->plan->segment);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
 

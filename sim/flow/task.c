@@ -33,7 +33,7 @@ static void lower_program(Lower *lower)
         lower_instr(lower, instr, &task, pays_latency);
     }
     task_flush(lower);
-    for (uint32_t g = 0; g < sim->parts->n_groups; g++)
+    for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
         task_lower_inner(lower, g);
 }
 
@@ -53,8 +53,8 @@ static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
 static void init_lower(Lower *lower)
 {
     const SimCase *sim = lower->sim;
-    const uint32_t n_groups = sim->parts->n_groups;
-    const size_t n_instances = (size_t)sim->parts->instances->n_places * FORM_MAX;
+    const uint32_t n_groups = sim->parts->layout.n_groups;
+    const size_t n_instances = (size_t)sim->parts->layout.instances->n_places * FORM_MAX;
 
     lower->task = g_array_new(false, false, sizeof(SimTask));
     lower->dep = g_array_new(false, false, sizeof(uint32_t));
@@ -89,7 +89,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.maker);
     g_array_unref(lower.held);
     g_free(lower.is_held);
-    for (uint32_t g = 0; g < sim->parts->n_groups; g++)
+    for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
         g_array_unref(lower.inner[g]);
     g_free(lower.inner);
     g_free(lower.added);

@@ -13,7 +13,7 @@ void task_bucket_init(Lower *lower)
 {
     lower->held = g_array_new(false, false, sizeof(Held));
     lower->is_held =
-        g_new0(bool, (size_t)lower->sim->parts->instances->n_places *FORM_MAX);
+        g_new0(bool, (size_t)lower->sim->parts->layout.instances->n_places *FORM_MAX);
 }
 
 static int compare_held(const void *a, const void *b)

@@ -10,7 +10,7 @@ static bool adds_more(Lower *lower, const Instr *instr)
 {
     const SimParts *parts = lower->sim->parts;
 
-    return parts->batch && parts->batch->loop[instr->op] >= 0 &&
+    return parts->layout.batch && parts->layout.batch->loop[instr->op] >= 0 &&
            ++lower->added[instr->op] % lower->sim->plan->program->n_microbatches != 0;
 }
 
@@ -62,7 +62,7 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
                         instr->to, &work);
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
         const uint32_t place = lanes->place[k];
-        const uint32_t n = sim->parts->group[instr->group].n_devices;
+        const uint32_t n = sim->parts->layout.group[instr->group].n_devices;
         const double part =
             sim_part_replica(sim->parts, instr->group, instr->tensor, place / n);
         SimWork own = work;

@@ -3,7 +3,8 @@
 uint32_t task_instance(const Lower *lower, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form)
 {
-    return instances_place(lower->sim->parts->instances, group, microbatch, tensor) *
+    return instances_place(lower->sim->parts->layout.instances, group, microbatch,
+                           tensor) *
                FORM_MAX +
            form;
 }

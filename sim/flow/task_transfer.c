@@ -29,7 +29,8 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
     const SimCase *sim = lower->sim;
     const SimGroupTeams *to = &lower->tasks->teams->group[instr->to_group];
     const Made made = {INSIDE, lower->task->len, SIM_NO_TASK};
-    uint32_t *sent = &lower->sent[instr->group * sim->parts->n_groups + instr->to_group];
+    uint32_t *sent =
+        &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
 
     task.kind = TASK_TRANSFER;
     task.n_fused = 1;

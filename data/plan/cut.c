@@ -1,4 +1,4 @@
-#include "data/program/cut.h"
+#include "data/plan/cut.h"
 
 #include "data/text/error.h"
 

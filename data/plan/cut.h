@@ -1,6 +1,6 @@
 /* Which splits a program needs (private to data). */
-#ifndef KILTER_DATA_PROGRAM_CUT_H
-#define KILTER_DATA_PROGRAM_CUT_H
+#ifndef KILTER_DATA_PLAN_CUT_H
+#define KILTER_DATA_PLAN_CUT_H
 
 #include "data/plan/plan.h"
 

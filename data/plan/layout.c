@@ -1,0 +1,30 @@
+#include "data/plan/layout.h"
+
+bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
+                      GError **error)
+{
+    const Program *program = plan->program;
+
+    *layout = (PlanLayout){.plan = plan, .graph = graph};
+    layout->group = program_groups(program, plan->n_devices, &layout->n_groups);
+    if (program_cuts_batch(program) && !(layout->batch = batch_forms_new(graph, error)))
+        return false;
+    layout->instances = instances_new(program, graph, layout->batch);
+    layout->segment = plan_segments(program, graph, plan->segment);
+    return true;
+}
+
+void plan_layout_clear(PlanLayout *layout)
+{
+    g_free(layout->segment);
+    instances_free(layout->instances);
+    batch_forms_free(layout->batch);
+    program_groups_free(layout->group, layout->n_groups);
+}
+
+PlanCut plan_layout_cut(const PlanLayout *layout, uint32_t group, TensorId tensor,
+                        Form form)
+{
+    return plan_cut(layout->plan->program, layout->graph, layout->batch, group,
+                    layout->segment[(size_t)tensor * FORM_MAX + form], tensor, form);
+}
