@@ -169,6 +169,23 @@ static FormSet *find_absorbed(const Graph *graph, OpId loss)
     return absorbed;
 }
 
+/* The rule that cuts an op's weight by columns: where all that read the columns end in partial sums,
+ * or in the output layer, whose weight is the largest. */
+static bool rule_columns(const Graph *graph, OpId id, OpId loss, const FormSet *absorbed,
+                         Rule *rule)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule columns;
+    if (!rule_over_weight(graph, id, false, &columns))
+        return false;
+    const Form cut = columns.form[op->n_in];
+    if (cut != FORM_REDUCE && !(absorbed[op->out[0]] >> cut & 1u) &&
+        op->layer != graph_get_op(graph, loss)->layer)
+        return false;
+    *rule = columns;
+    return true;
+}
+
 /* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops
  * that come after. */
 static void assign_tensor_parallel(const Graph *graph, OpId loss, Form *held,
@@ -179,7 +196,7 @@ static void assign_tensor_parallel(const Graph *graph, OpId loss, Form *held,
         const Op *op = graph_get_op(graph, id);
         Rule all[OP_MAX_RULES], *rule = &a->rule[id];
         if (!rule_following(graph, id, held, rule) &&
-            !rule_over_weight(graph, id, false, rule)) {
+            !rule_columns(graph, id, loss, absorbed, rule)) {
             op_rules(graph, id, all);
             *rule = all[0];
         }

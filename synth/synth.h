@@ -36,9 +36,9 @@ typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
     BASELINE_ZERO_EXPERT, /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
     BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert: tokens are exchanged (GShard) */
-    /* Every weight cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by
-     * columns (features, heads, channels), the second by rows, whose partial sums are all-reduced;
-     * what has no second is gathered at once. */
+    /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by columns
+     * (features, heads, channels), the second by rows, whose partial sums are all-reduced. What has
+     * no second stays whole, but for the output layer, which is gathered at once. */
     BASELINE_MEGATRON,
     BASELINES
 } Baseline;

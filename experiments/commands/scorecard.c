@@ -49,8 +49,8 @@ static void print_parameters(const TrialSet *set, const Score *score)
     else
         printf("  not fitted:");
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        printf("%s %s %.3g %s", p ? "," : "", score_parameter_text(p),
-               score->parameter[p], score_parameter_unit(p));
+        printf("%s %s %.3g %s", p ? "," : "", score_parameter((ScoreParameter)p)->text,
+               score->parameter[p], score_parameter((ScoreParameter)p)->unit);
     puts("");
 }
 
@@ -94,7 +94,7 @@ static json_t *score_json(const TrialSet *set, const Score *score)
 {
     json_t *parameters = json_object(), *trials = json_array();
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        json_object_set_new(parameters, score_parameter_text(p),
+        json_object_set_new(parameters, score_parameter((ScoreParameter)p)->text,
                             json_real(score->parameter[p]));
     for (uint32_t i = 0; i < set->trial->len; i++) {
         const Trial *trial = &g_array_index(set->trial, Trial, i);

@@ -6,13 +6,13 @@
 
 static json_t *trial_json(const Trial *t)
 {
-    json_t *json = json_pack(
-        "{s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s}", "model",
-        t->model, "device", t->device, "memory_bytes", json_number(t->memory_bytes),
-        "overhead_s", json_number(t->overhead_s), "processors", (int)t->processors,
-        "gpus", (int)t->gpus, "machines", (int)t->machines, "pp", (int)t->pp, "dp",
-        (int)t->dp, "tmp", (int)t->tmp, "mbs", (int)t->mbs, "chunks", (int)t->chunks,
-        "recompute", (int)t->recompute, "cuts", t->cuts);
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s}",
+                  "model", t->model, "device", t->device, "memory_bytes",
+                  json_number(t->memory_bytes), "processors", (int)t->processors, "gpus",
+                  (int)t->gpus, "machines", (int)t->machines, "pp", (int)t->pp, "dp",
+                  (int)t->dp, "tmp", (int)t->tmp, "mbs", (int)t->mbs, "chunks",
+                  (int)t->chunks, "recompute", (int)t->recompute, "cuts", t->cuts);
     if (*t->planner)
         json_object_update_new(json, json_pack("{s:s, s:s, s:o}", "planner", t->planner,
                                                "options", t->options, "slowdown",
@@ -24,7 +24,7 @@ static json_t *costs_json(const Score *score)
 {
     json_t *costs = json_object();
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        json_object_set_new(costs, score_parameter_text(p),
+        json_object_set_new(costs, score_parameter((ScoreParameter)p)->text,
                             json_number(score->parameter[p]));
     return costs;
 }
@@ -33,7 +33,7 @@ static char *config_of(const TrialSet *set, const Trial *trial, const Score *sco
 {
     return json_canonical(json_pack("{s:s, s:o, s:o, s:s, s:s}", "data_set", set->name,
                                     "trial", trial_json(trial), "costs",
-                                    costs_json(score), "fidelity", score_fidelity(trial),
+                                    costs_json(score), "fidelity", trial_fidelity(trial),
                                     "version", KILTER_VERSION));
 }
 
@@ -62,7 +62,7 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
         .model = t->model,
         .cluster = cluster,
         .planner = *t->planner ? t->planner : "amp",
-        .fidelity = score_fidelity(t),
+        .fidelity = trial_fidelity(t),
         .granularity = granularity_name(GRANULARITY_GPU),
         .gpus = t->machines * t->gpus,
         .status = fits ? "ok" : "oom",

@@ -2,51 +2,20 @@
  * (experiments/scorecard/trials.h).
  *
  * A trial's strategy becomes a program like AMP's (synth_amp_program), or that of the planner that
- * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices, where hosts wait for what they receive (as those of
- * Megatron-LM and DeepSpeed do). What the cluster costs is fitted to the calibration trials' times:
- * an op takes overhead + FLOPs / rate + bytes / bandwidth and its launch, attention has a bandwidth
- * of its own (not fused, it goes through its scores several times), a message latency + bytes /
- * bandwidth inside of machines and between them: eight numbers, by least squares of log(predicted /
- * measured), outliers weighing less, and held near the devices' data sheet where the trials say
- * little. The overhead and the wave (data/cluster/cluster.h), tiles of
- * 128 x 128 on all processors, are given. The test trials are predicted with them. A set without
- * calibration trials is predicted with the costs that it gives. */
+ * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices,
+ * where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the
+ * cluster costs is fitted to the calibration trials' times: an op takes its launch on the host, and
+ * on the device overhead + FLOPs / rate + bytes / bandwidth; attention has a bandwidth of its own
+ * (not fused, it goes through its scores several times), a message takes latency + bytes /
+ * bandwidth inside of machines and between them (experiments/scorecard/fit.h). The wave
+ * (data/cluster/cluster.h), tiles of 128 x 128 on all processors, is given. The test trials are
+ * predicted with them. A set without calibration trials is predicted with the costs that it
+ * gives. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_H
 
 #include "experiments/calibration/statistics.h"
-#include "experiments/scorecard/trials.h"
-
-/* What predicts it: `stage`, or of a plan by one of the planners, some of which overlap, `flow`. */
-const char *score_fidelity(const Trial *trial);
-
-/* id, text, unit of what is fitted */
-#define SCORE_PARAMETERS(X)                            \
-    X(LAUNCH, "launch of an op", "s")                  \
-    X(RATE, "computation", "FLOP/s")                   \
-    X(BANDWIDTH, "memory", "B/s")                      \
-    X(ATTENTION, "memory, for attention", "B/s")       \
-    X(INNER_LATENCY, "latency inside machines", "s")   \
-    X(INNER_BANDWIDTH, "links inside machines", "B/s") \
-    X(OUTER_LATENCY, "latency between machines", "s")  \
-    X(OUTER_BANDWIDTH, "links between machines", "B/s")
-
-typedef enum {
-#define X(id, text, unit) SCORE_##id,
-    SCORE_PARAMETERS(X)
-#undef X
-        SCORE_N_PARAMETERS
-} ScoreParameter;
-
-const char *score_parameter_text(ScoreParameter parameter);
-const char *score_parameter_unit(ScoreParameter parameter);
-
-/* More of what was predicted of a trial. */
-typedef struct {
-    double peak_bytes; /* of one device, the largest */
-    double comm_s;     /* in which a device communicates, on average over devices, */
-    double hidden_s;   /* part of it in which it computes as well */
-} ScoreDetail;
+#include "experiments/scorecard/trial_plan.h"
 
 typedef struct {
     double parameter[SCORE_N_PARAMETERS];

@@ -1,5 +1,128 @@
 #include "experiments/scorecard/trial_plan.h"
 
+#include <math.h>
+
+#include "experiments/planner.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/ratios.h"
+#include "synth/synth.h"
+
+const char *trial_fidelity(const Trial *trial)
+{
+    return *trial->planner ? "flow" : "stage";
+}
+
+void trial_plan_clear(TrialPlan *plan)
+{
+    plan_free(plan->plan);
+    graph_free(plan->graph);
+}
+
+/* Elements of an output that a processor makes at a time. */
+enum { TILE = 128 * 128 };
+
+static OpCost op_cost(const Trial *trial, const double *parameter, OpKind kind)
+{
+    OpCost cost = {.rate = parameter[SCORE_RATE],
+                   .bandwidth = parameter[SCORE_BANDWIDTH],
+                   .overhead_s = parameter[SCORE_OVERHEAD],
+                   .launch_s = parameter[SCORE_LAUNCH],
+                   .wave = trial->processors * TILE,
+                   .largest = INFINITY};
+    if (kind == OP_ATTENTION || kind == OP_ATTENTION_DX)
+        cost.bandwidth = parameter[SCORE_ATTENTION];
+    if (op_kind_is_view(kind)) {
+        cost.bandwidth = INFINITY;
+        cost.overhead_s = 0;
+    }
+    return cost;
+}
+
+static DeviceType device_type(const Trial *trial, const double *parameter)
+{
+    DeviceType type = {.name = g_strdup(trial->device),
+                       .rate = parameter[SCORE_RATE],
+                       .memory_bytes = (uint64_t)trial->memory_bytes,
+                       .source = g_strdup("fitted"),
+                       .slowdown = fmax(trial->slowdown, 1), /* NAN: none */
+                       .launch_s = parameter[SCORE_LAUNCH],
+                       .op = g_new(OpCost, OP_KINDS)};
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        type.op[k] = op_cost(trial, parameter, (OpKind)k);
+    return type;
+}
+
+static Cluster *cluster_of(const Trial *trial, const double *parameter)
+{
+    Cluster *cluster = g_new0(Cluster, 1);
+    const LinkCost inner = {parameter[SCORE_INNER_LATENCY],
+                            parameter[SCORE_INNER_BANDWIDTH]},
+                   outer = {parameter[SCORE_OUTER_LATENCY],
+                            parameter[SCORE_OUTER_BANDWIDTH]};
+    cluster->name = g_strdup("scorecard");
+    cluster->n_types = 1;
+    cluster->type = g_new(DeviceType, 1);
+    cluster->type[0] = device_type(trial, parameter);
+    cluster->n_machines = trial->machines;
+    cluster->machine = g_new0(Machine, trial->machines);
+    for (uint32_t i = 0; i < trial->machines; i++)
+        cluster->machine[i] = (Machine){.name = g_strdup_printf("machine-%u", i),
+                                        .gpus = trial->gpus,
+                                        .inner = inner};
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        cluster->collective[kind] = trial->machines > 1 ? outer : inner;
+    return cluster;
+}
+
+/* First layers of the stages: those given, or equally many of the layers between the first and the
+ * last one. Caller frees. */
+static uint32_t *stage_cuts(const Trial *trial, const Graph *graph, GError **error)
+{
+    const uint32_t n_stages = trial->pp * trial->chunks, n_layers = graph_n_layers(graph);
+    g_auto(GStrv) given = g_strsplit(trial->cuts, " ", -1);
+    g_autofree uint32_t *first = g_new0(uint32_t, n_stages + 1);
+    first[n_stages] = n_layers;
+    for (uint32_t s = 1; s < n_stages; s++)
+        first[s] = *trial->cuts && s <= g_strv_length(given)
+                       ? (uint32_t)g_ascii_strtoull(given[s - 1], NULL, 10)
+                       : 1 + s * (n_layers - 2) / n_stages;
+    for (uint32_t s = 0; s < n_stages; s++)
+        if (first[s] >= first[s + 1]) {
+            kilter_fail(error, KILTER_ERROR_INPUT,
+                        "%s: stage %u has no layer (cuts '%s', %u layers)", trial->model,
+                        s, trial->cuts, n_layers);
+            return NULL;
+        }
+    return g_steal_pointer(&first);
+}
+
+/* Ranks in Megatron's order: tensor parallelism innermost, then replicas, then stages. */
+static Program *program_of(const Trial *trial, const Graph *graph,
+                           const ClusterView *view, GError **error)
+{
+    g_autofree uint32_t *first = stage_cuts(trial, graph, error);
+    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j] = j;
+    const AmpStrategy strategy = {.pp = trial->pp,
+                                  .dp = trial->dp,
+                                  .tmp = trial->tmp,
+                                  .mbs = trial->mbs,
+                                  .chunks = trial->chunks,
+                                  .first = first,
+                                  .device = device};
+    const AmpOptions options = {.schedule = trial->chunks > 1 ? SCHEDULE_INTERLEAVED
+                                                              : SCHEDULE_1F1B,
+                                .chunks = trial->chunks,
+                                .recompute = trial->recompute};
+    if (first && trial->pp * trial->dp * trial->tmp != view->n_devices) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %u x %u x %u ranks on %u GPUs",
+                    trial->model, trial->pp, trial->dp, trial->tmp, view->n_devices);
+        return NULL;
+    }
+    return first ? synth_amp_program(graph, view, &options, &strategy, error) : NULL;
+}
+
 /* "key=value,key=value"; "" for none. */
 static bool set_options(PlannerOptions *options, const char *text, GError **error)
 {
@@ -16,8 +139,8 @@ static bool set_options(PlannerOptions *options, const char *text, GError **erro
     return true;
 }
 
-Plan *trial_plan(const Trial *trial, const ClusterView *view, Graph **graph,
-                 SimOptions *sim, GError **error)
+static Plan *planner_plan_of(const Trial *trial, const ClusterView *view, Graph **graph,
+                             SimOptions *sim, GError **error)
 {
     const Planner *planner = planner_find(trial->planner, error);
     PlannerOptions options;
@@ -26,4 +149,55 @@ Plan *trial_plan(const Trial *trial, const ClusterView *view, Graph **graph,
     *sim = options.sim;
     return planner_plan(planner, trial->model, view->cluster->name, view, &options, graph,
                         error);
+}
+
+bool trial_plan_make(const Trial *trial, const double *parameter, TrialPlan *plan,
+                     GError **error)
+{
+    *plan = (TrialPlan){.trial = trial};
+    sim_options_init(&plan->options);
+    plan->options.host = SIM_HOST_WAITS;
+    g_autoptr(Cluster) cluster = cluster_of(trial, parameter);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    if (*trial->planner) {
+        plan->plan = planner_plan_of(trial, view, &plan->graph, &plan->options, error);
+        return plan->plan != NULL;
+    }
+    plan->graph = model_build(trial->model, view->n_devices, NULL, error);
+    Program *program = plan->graph ? program_of(trial, plan->graph, view, error) : NULL;
+    if (!program)
+        return false;
+    g_autofree double *even = ratios_even(view);
+    plan->plan = plan_new();
+    plan_set(plan->plan, plan->graph, view, program, even);
+    return true;
+}
+
+static ScoreDetail detail_of(const SimReport *report)
+{
+    ScoreDetail detail = {0};
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        detail.peak_bytes = fmax(detail.peak_bytes, (double)report->memory_bytes[j]);
+        detail.comm_s +=
+            (report->comm_busy_s[j] + report->hidden_s[j]) / report->n_devices;
+        detail.hidden_s += report->hidden_s[j] / report->n_devices;
+    }
+    return detail;
+}
+
+bool trial_plan_predict(const TrialPlan *plan, const double *parameter, double *time_s,
+                        ScoreDetail *detail, GError **error)
+{
+    SimOptions options = plan->options;
+    options.time_only = !detail;
+    g_autoptr(Cluster) cluster = cluster_of(plan->trial, parameter);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(SimReport) report = sim_evaluate_with(
+        plan->plan, plan->graph, view, trial_fidelity(plan->trial), &options, error);
+    if (!report)
+        return false;
+    *time_s = report->iteration_time_s;
+    if (detail)
+        *detail = detail_of(report);
+    return true;
 }

@@ -9,6 +9,16 @@
 static const char FOLDER[] = "experiments/scorecard";
 #define GIB (1024.0 * 1024 * 1024)
 
+const ScoreParameterInfo *score_parameter(ScoreParameter parameter)
+{
+    static const ScoreParameterInfo info[] = {
+#define X(id, column, text, unit, width) {column, text, unit, width},
+        SCORE_PARAMETERS(X)
+#undef X
+    };
+    return &info[parameter];
+}
+
 char **trials_names(void)
 {
     return path_list(FOLDER, ".sql");
@@ -166,13 +176,14 @@ static uint32_t count_of(sqlite3_stmt *row, const char *name)
 static bool check_columns(sqlite3_stmt *row, GError **error)
 {
     static const char *const names[] = {
-        "split",      "contest",      "model",    "device",    "memory_gib",
-        "gpus",       "pp",           "machines", "dp",        "tmp",
-        "mbs",        "chunks",       "cuts",     "failed",    "recompute",
-        "measured_s", "measured_gib", "rate",     "inner",     "outer",
-        "bandwidth",  "overhead_s",   "launch_s", "latency_s", "processors"};
+        "split",  "contest",  "model",     "device",     "memory_gib",   "gpus",
+        "pp",     "dp",       "tmp",       "mbs",        "chunks",       "cuts",
+        "failed", "machines", "recompute", "measured_s", "measured_gib", "processors"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)
         if (column_of(row, names[i], error) < 0)
+            return false;
+    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
+        if (column_of(row, score_parameter((ScoreParameter)p)->column, error) < 0)
             return false;
     return true;
 }
@@ -190,7 +201,6 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
                          .recompute = count_of(row, "recompute") > 0,
                          .failed = count_of(row, "failed") > 0,
                          .memory_bytes = number_of(row, "memory_gib") * GIB,
-                         .overhead_s = number_of(row, "overhead_s"),
                          .slowdown = number_of(row, "slowdown"),
                          .processors = count_of(row, "processors"),
                          .gpus = count_of(row, "gpus"),
@@ -205,13 +215,8 @@ static void add_trial(TrialSet *set, sqlite3_stmt *row)
                          .measured_hidden_s = number_of(row, "measured_hidden_s"),
                          .measured_bytes = number_of(row, "measured_gib") * GIB};
     g_array_append_val(set->trial, trial);
-    set->rate = number_of(row, "rate");
-    set->bandwidth = number_of(row, "bandwidth");
-    set->attention = number_of(row, "attention");
-    set->inner = number_of(row, "inner");
-    set->outer = number_of(row, "outer");
-    set->latency_s = number_of(row, "latency_s");
-    set->launch_s = number_of(row, "launch_s");
+    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
+        set->start[p] = number_of(row, score_parameter((ScoreParameter)p)->column);
 }
 
 static bool run_query(sqlite3 *db, const char *file, const char *query, TrialSet *set,

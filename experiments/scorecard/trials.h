@@ -19,13 +19,14 @@
  *                   computes as well; NULL, or left out: not measured
  *     failed        1 if it ended for want of memory
  *
- *     overhead_s    of an op on the device
  *     slowdown      of computation beside communication (data/cluster/cluster.h); may be left out: none
  *
- * A calibration starts from rate (FLOP/s), bandwidth (of memory), inner and outer (of links), in
- * bytes/s, latency_s (of links) and launch_s (of an op), which are the same in all rows. Where no
- * row is of the split 'calibration', they are not a data sheet's but what was measured otherwise,
- * and stay as they are; `attention` then is the bandwidth of memory for attention. */
+ * and where a calibration starts, the same in all rows: rate (FLOP/s), bandwidth (of memory, and as
+ * attention of what is not fused), inner and outer (of links), in bytes/s, latency_s (of links),
+ * launch_s (of an op, on the host) and overhead_s (on the device). The bundled queries start from
+ * 0.8 of a data sheet's rate and links; from 0.4 of its memory, since biases, masks and conversions
+ * are kernels of their own, which go through operands again; and from 0.1 for attention. Where no
+ * row is of the split 'calibration' they stay as they are. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 #define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 
@@ -33,11 +34,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What is fitted: id, column of where it starts, text, unit, within about which factor exp(width) of
+ * the start it is expected: hardware is near its data sheet, what software does is anybody's guess. */
+#define SCORE_PARAMETERS(X)                                             \
+    X(LAUNCH, "launch_s", "launch of an op", "s", 1)                    \
+    X(OVERHEAD, "overhead_s", "overhead of an op", "s", 1)              \
+    X(RATE, "rate", "computation", "FLOP/s", 0.3)                       \
+    X(BANDWIDTH, "bandwidth", "memory", "B/s", 0.7)                     \
+    X(ATTENTION, "attention", "memory, for attention", "B/s", 0.7)      \
+    X(INNER_LATENCY, "latency_s", "latency inside machines", "s", 0.3)  \
+    X(INNER_BANDWIDTH, "inner", "links inside machines", "B/s", 0.3)    \
+    X(OUTER_LATENCY, "latency_s", "latency between machines", "s", 0.3) \
+    X(OUTER_BANDWIDTH, "outer", "links between machines", "B/s", 0.3)
+
+typedef enum {
+#define X(id, column, text, unit, width) SCORE_##id,
+    SCORE_PARAMETERS(X)
+#undef X
+        SCORE_N_PARAMETERS
+} ScoreParameter;
+
+typedef struct {
+    const char *column, *text, *unit;
+    double width;
+} ScoreParameterInfo;
+
+const ScoreParameterInfo *score_parameter(ScoreParameter parameter);
+
 typedef struct {
     char *contest, *model, *device, *cuts;
     char *planner, *options; /* "": a strategy of these degrees */
     bool calibration, recompute, failed;
-    double memory_bytes, overhead_s, slowdown;
+    double memory_bytes, slowdown;
     uint32_t processors, gpus, machines, pp, dp, tmp, mbs, chunks;
     double measured_s, measured_bytes, measured_comm_s,
         measured_hidden_s; /* NAN: not measured */
@@ -46,7 +74,7 @@ typedef struct {
 typedef struct {
     char *name, *description;
     GArray *trial; /* Trial */
-    double rate, bandwidth, attention, inner, outer, latency_s, launch_s;
+    double start[SCORE_N_PARAMETERS];
 } TrialSet;
 
 /* Names of the data sets that are there; free with g_strfreev. */

@@ -6,10 +6,11 @@ SELECT
     CASE WHEN hidden_size = 1024 THEN 'calibration' ELSE 'test' END AS split,
     hidden_size || ' x ' || num_layers || ', batch ' || global_batch || ', ' || num_GPUs || ' GPUs' AS contest,
     'gpt2:dropout=0.1,vocab=51200,layers=' || num_layers || ',hidden=' || hidden_size || ',ffn=' || (4 * hidden_size)
-        || ',heads=' || attention_heads || ',seq=' || sequence_length || ',global_batch=' || global_batch AS model,
+        || ',heads=' || attention_heads || ',seq=' || sequence_length || ',global_batch=' || global_batch || ',precision=mixed' AS model,
     'A100' AS device, 80 AS memory_gib, 108 AS processors, num_GPUs AS gpus, 1 AS machines,
     pipeline_parallelism AS pp, data_parallelism AS dp, tensor_parallelism AS tmp, micro_batch AS mbs,
     1 AS chunks, 0 AS recompute, '' AS cuts,
     iteration_time_ms / 1000.0 AS measured_s, NULL AS measured_gib, 0 AS failed,
-    312e12 AS rate, 2e12 AS bandwidth, 300e9 AS inner, 25e9 AS outer, 10e-6 AS latency_s, 5e-6 AS overhead_s, 100e-6 AS launch_s
+    0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS attention, 0.8 * 300e9 AS inner, 0.8 * 25e9 AS outer,
+    10e-6 AS latency_s, 100e-6 AS launch_s, 15e-6 AS overhead_s
 FROM vtrain_ground_truth_single

@@ -60,12 +60,15 @@ static TrialSet make_set(void)
 {
     return (TrialSet){.name = (char *)"set",
                       .trial = make_trials(),
-                      .rate = 3e12,
-                      .bandwidth = 2e10,
-                      .inner = 8e9,
-                      .outer = 2e9,
-                      .latency_s = 3e-6,
-                      .launch_s = 3e-6};
+                      .start = {[SCORE_LAUNCH] = 3e-6,
+                                [SCORE_OVERHEAD] = 2e-6,
+                                [SCORE_RATE] = 2.4e12,
+                                [SCORE_BANDWIDTH] = 2e10,
+                                [SCORE_ATTENTION] = 5e9,
+                                [SCORE_INNER_LATENCY] = 3e-6,
+                                [SCORE_INNER_BANDWIDTH] = 6e9,
+                                [SCORE_OUTER_LATENCY] = 3e-6,
+                                [SCORE_OUTER_BANDWIDTH] = 1.2e9}};
 }
 
 /* The set's starting values are wrong by factors; times are those of other values, made by a set
@@ -76,12 +79,15 @@ static void test_recovers(void **state)
     const ScoreOptions options = {.threads = 1};
     TrialSet truth = {.name = (char *)"truth",
                       .trial = make_trials(),
-                      .rate = 2e12,
-                      .bandwidth = 4e10,
-                      .inner = 5e9,
-                      .outer = 1e9,
-                      .latency_s = 2e-6,
-                      .launch_s = 2e-6};
+                      .start = {[SCORE_LAUNCH] = 2e-6,
+                                [SCORE_OVERHEAD] = 5e-6,
+                                [SCORE_RATE] = 2e12,
+                                [SCORE_BANDWIDTH] = 4e10,
+                                [SCORE_ATTENTION] = 1e10,
+                                [SCORE_INNER_LATENCY] = 2e-6,
+                                [SCORE_INNER_BANDWIDTH] = 5e9,
+                                [SCORE_OUTER_LATENCY] = 2e-6,
+                                [SCORE_OUTER_BANDWIDTH] = 1e9}};
     TrialSet set = make_set();
     g_autoptr(GError) error = NULL;
     g_auto(Score) made = {0}, score = {0};
@@ -146,7 +152,7 @@ static void test_record(void **state)
         query(store, "SELECT count(*) FROM result JOIN run ON run.id = run WHERE command "
                      "LIKE '%scorecard:set' AND json_extract(detail, '$.measured_s') = 1 "
                      "AND json_extract(config, '$.trial.pp') = stages AND "
-                     "json_extract(config, '$.costs.computation') = 1.5e12 AND "
+                     "json_extract(config, '$.costs.computation') = 2.4e12 AND "
                      "iteration_time_s > 0 AND peak_memory_bytes > 0"),
         set.trial->len - 1);
     g_clear_pointer(&store, store_close);
@@ -174,7 +180,6 @@ static TrialSet make_planned(void)
         t.measured_s = 1;
         g_array_append_val(set.trial, t);
     }
-    set.attention = 2e10;
     return set;
 }
 
@@ -190,22 +195,17 @@ static void test_planners(void **state)
     assert_no_error(error);
     assert_int_equal(score.n_fitted, 0);
     assert_int_equal(score.test.n, 2);
-    assert_true(score.parameter[SCORE_RATE] == set.rate &&
-                score.parameter[SCORE_ATTENTION] == set.attention);
+    assert_memory_equal(score.parameter, set.start, sizeof set.start);
     assert_true(score.predicted_s[0] > 0 && score.predicted_s[1] > 0);
-    assert_string_equal(score_fidelity(&g_array_index(set.trial, Trial, 0)), "flow");
+    assert_string_equal(trial_fidelity(&g_array_index(set.trial, Trial, 0)), "flow");
     for (uint32_t i = 0; i < 2; i++)
         g_array_index(set.trial, Trial, i).slowdown = 1.5;
     score_trials(&set, &options, &slower, &error);
     assert_no_error(error);
     assert_true(slower.predicted_s[0] > score.predicted_s[0]); /* it overlaps */
-    set.rate /= 2;
-    set.bandwidth /= 2;
-    set.attention /= 2;
-    set.inner /= 2;
-    set.outer /= 2;
-    set.latency_s *= 2;
-    set.launch_s *= 2;
+    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
+        set.start[p] *=
+            strcmp(score_parameter((ScoreParameter)p)->unit, "s") == 0 ? 2 : 0.5;
     score_trials(&set, &options, &twice, &error);
     assert_no_error(error);
     assert_close(twice.predicted_s[0], 2 * slower.predicted_s[0], 1e-9);

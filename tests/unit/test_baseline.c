@@ -151,6 +151,16 @@ static void test_megatron_pairs_convolutions(void **state)
     assert_form(&m, "features.0.1", "reduce");
 }
 
+/* The first layer's columns would be gathered at once; nothing is gained by that. */
+static void test_megatron_keeps_single_layers_whole(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("transgan:layers=1", BASELINE_MEGATRON);
+    assert_form(&m, "embedding.weight", "identity");
+    assert_form(&m, "wide.0.ffn.up.weight", "gather(0)");
+    assert_form(&m, "narrow.0.ffn.up.weight", "gather(0)");
+}
+
 static void test_gshard_exchanges_tokens(void **state)
 {
     (void)state;
@@ -172,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_megatron_never_gathers_logits),
         cmocka_unit_test(test_the_search_shards_the_head),
         cmocka_unit_test(test_megatron_pairs_convolutions),
+        cmocka_unit_test(test_megatron_keeps_single_layers_whole),
         cmocka_unit_test(test_gshard_exchanges_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
