@@ -1,28 +1,9 @@
 /* kilter profile, calibrate, exec --db and validate as people call them: the loop closes, and bad
  * input says so in one line and leaves nothing behind. */
-#include <jansson.h>
-
 #include "exec/exec.h"
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 #define TINY "vit:layers=1,hidden=12,heads=2,ffn=24,patch=16,global_batch=8"
-
-static json_t *json_of(const Sandbox *sandbox, const char *line)
-{
-    g_auto(Ran) ran = program_run_good(sandbox, line);
-    json_t *root = json_loads(ran.out, 0, NULL);
-    if (!root)
-        fail_msg("%s: no JSON: %s", line, ran.out);
-    return root;
-}
-
-static double number(const json_t *root, const char *key)
-{
-    const json_t *value = json_object_get(root, key);
-    if (!json_is_number(value))
-        fail_msg("no number %s", key);
-    return json_number_value(value);
-}
 
 static void test_loop(void **state)
 {
@@ -30,8 +11,9 @@ static void test_loop(void **state)
     if (!exec_mpi_built())
         skip();
     g_autoptr(Sandbox) sandbox = sandbox_new();
-    json_t *root = json_of(sandbox, "profile " TINY " --ranks 2 --repeats 2 --warm-up 1 "
-                                    "--largest 2KiB -o measured.csv --json");
+    json_t *root =
+        program_json(sandbox, "profile " TINY " --ranks 2 --repeats 2 --warm-up 1 "
+                              "--largest 2KiB -o measured.csv --json");
     assert_true(number(root, "ops") > 40);
     assert_int_equal(number(root, "collectives"), 2 * (1 + 5 * 3));
     const json_t *limits = json_object_get(root, "limits"),
@@ -46,7 +28,7 @@ static void test_loop(void **state)
         assert_true(number(kernel, "bytes_per_s") > 0);
     }
     json_decref(root);
-    root = json_of(sandbox, "calibrate measured.csv -o mine.yaml --json");
+    root = program_json(sandbox, "calibrate measured.csv -o mine.yaml --json");
     assert_true(json_array_size(json_object_get(root, "fits")) > 20);
     json_decref(root);
     static const char *const planner[] = {"dp-ev", "hap"};
@@ -56,14 +38,14 @@ static void test_loop(void **state)
             planner[i]);
         for (uint32_t again = 0; again < 2;
              again++) { /* the second is not stored twice */
-            root = json_of(sandbox, line);
+            root = program_json(sandbox, line);
             assert_true(number(root, "predicted_time_s") > 0);
             assert_true(json_is_object(json_object_get(
                 json_array_get(json_object_get(root, "stages"), 0), "predicted")));
             json_decref(root);
         }
     }
-    root = json_of(sandbox, "validate r.db --json");
+    root = program_json(sandbox, "validate r.db --json");
     assert_int_equal(number(root, "plans"), 2);
     assert_true(number(root, "mape") > 0);
     assert_int_equal(json_array_size(json_object_get(root, "groups")), 1);
@@ -127,7 +109,7 @@ static void test_validate_csv(void **state)
                   "# measured elsewhere\n"
                   "group,plan,predicted_s,measured_s\n"
                   "a,x,1,1.1\na,y,2,1.0\nb,x,3,3\nb,y,4,5\n");
-    json_t *root = json_of(sandbox, "validate v.csv --json");
+    json_t *root = program_json(sandbox, "validate v.csv --json");
     assert_int_equal(number(root, "plans"), 4);
     assert_close(number(root, "mape"), (0.1 / 1.1 + 1 + 0 + 0.2) / 4, 1e-12);
     assert_close(number(root, "regret_worst"), 0.1, 1e-9);
@@ -137,7 +119,7 @@ static void test_validate_csv(void **state)
     program_run_good(sandbox, "plan vit:layers=1 hap-8 -p dp-ev -o p.json -q");
     sandbox_write(sandbox, "p.csv",
                   "plan,measured_s,slowdown\np.json,1,\np.json,2,0=2\n");
-    root = json_of(sandbox, "validate p.csv --json");
+    root = program_json(sandbox, "validate p.csv --json");
     const json_t *rows = json_object_get(root, "rows");
     assert_true(number(json_array_get(rows, 1), "predicted_s") >
                 number(json_array_get(rows, 0), "predicted_s"));

@@ -1,9 +1,8 @@
 /* What people get wrong: exit status 2 (bad input) or 3 (nothing fits), one line that names the
  * place, nothing written. */
-#include <jansson.h>
 #include <sqlite3.h>
 
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 /* A model that is quick to plan. */
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
@@ -242,10 +241,8 @@ static void test_contradictions(void **state)
 static json_t *plan_of(const Sandbox *box, const char *arguments)
 {
     g_autofree char *line = g_strdup_printf("plan %s --json", arguments);
-    g_auto(Ran) ran = program_run_good(box, line);
-    json_t *plan = json_loads(ran.out, 0, NULL);
-    assert_non_null(plan);
-    assert_true(json_number_value(json_object_get(plan, "iteration_time_s")) > 0);
+    json_t *plan = program_json(box, line);
+    assert_true(number(plan, "iteration_time_s") > 0);
     return plan;
 }
 

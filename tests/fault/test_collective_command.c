@@ -1,16 +1,12 @@
 /* kilter collective from the command line: times that follow by hand, the same bytes for the
  * same seed, and what it refuses. */
-#include <jansson.h>
-
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 static double time_of(const Sandbox *box, const char *line)
 {
     g_autofree char *whole = g_strdup_printf("collective %s --json", line);
-    g_auto(Ran) ran = program_run_good(box, whole);
-    json_t *value = json_loads(ran.out, 0, NULL);
-    assert_non_null(value);
-    const double seconds = json_number_value(json_object_get(value, "time_s"));
+    json_t *value = program_json(box, whole);
+    const double seconds = number(value, "time_s");
     assert_true(json_array_size(json_object_get(value, "rank_times")) ==
                 (size_t)json_integer_value(json_object_get(value, "ranks")));
     json_decref(value);
@@ -41,10 +37,10 @@ static void test_skew(void **state)
     g_auto(Ran) ran = program_run_good(box, LINE);
     g_auto(Ran) again = program_run_good(box, LINE);
     assert_string_equal(ran.out, again.out);
-    json_t *value = json_loads(ran.out, 0, NULL);
-    const double last_s = json_number_value(json_object_get(value, "last_arrival_s"));
+    json_t *value = json_of(ran.out);
+    const double last_s = number(value, "last_arrival_s");
     assert_true(last_s > 0 && last_s < 5e-3);
-    assert_close(json_number_value(json_object_get(value, "time_s")) - last_s,
+    assert_close(number(value, "time_s") - last_s,
                  time_of(box, "all_reduce star:hosts=4 --bytes 10MB"), 1e-9);
     json_decref(value);
 }

@@ -1,9 +1,7 @@
 /* kilter exec as people call it: what it measures, and that what cannot run says so in one line and
  * in time. */
-#include <jansson.h>
-
 #include "exec/exec.h"
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 /* A sandbox with four.yaml, HAP's testbed cut down to four machines. */
 static Sandbox *sandbox_with_cluster(void)
@@ -21,28 +19,13 @@ static Sandbox *sandbox_with_cluster(void)
     return sandbox;
 }
 
-static json_t *measured(const Sandbox *sandbox, const char *line)
-{
-    g_auto(Ran) ran = program_run_good(sandbox, line);
-    json_t *root = json_loads(ran.out, 0, NULL);
-    if (!root)
-        fail_msg("%s: no JSON: %s", line, ran.out);
-    return root;
-}
-
-static double number(const json_t *root, const char *key)
-{
-    const json_t *value = json_object_get(root, key);
-    assert_true(json_is_number(value));
-    return json_number_value(value);
-}
-
 static void test_reference(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
-    json_t *root = measured(sandbox, "exec vit:layers=1 four.yaml -p dp-ev -b reference "
-                                     "--shrink --check --repeats 3 --json");
+    json_t *root =
+        program_json(sandbox, "exec vit:layers=1 four.yaml -p dp-ev -b reference "
+                              "--shrink --check --repeats 3 --json");
     assert_int_equal(number(root, "ranks"), 4);
     assert_at_most(1e-9, number(root, "iteration_time_s"));
     json_decref(root);
@@ -57,8 +40,8 @@ static void test_mpi(void **state)
         skip();
     g_autoptr(Sandbox) sandbox = sandbox_with_cluster();
     json_t *root =
-        measured(sandbox, "exec bert-moe:layers=2 four.yaml -p deepspeed --ranks 4 "
-                          "--shrink --check --dtype float64 --repeats 5 --json");
+        program_json(sandbox, "exec bert-moe:layers=2 four.yaml -p deepspeed --ranks 4 "
+                              "--shrink --check --dtype float64 --repeats 5 --json");
     assert_int_equal(number(root, "ranks"), 4);
     assert_int_equal(number(root, "repeats"), 5);
     assert_at_most(1e-9, number(root, "iteration_time_s"));
@@ -66,9 +49,9 @@ static void test_mpi(void **state)
     assert_true(json_array_size(json_object_get(root, "kinds")) > 10);
     const double computation = number(root, "computation_s");
     json_decref(root);
-    root = measured(sandbox,
-                    "exec bert-moe:layers=2 four.yaml -p deepspeed --shrink --dtype "
-                    "float64 --slowdown 2=500 --repeats 3 --json");
+    root = program_json(sandbox,
+                        "exec bert-moe:layers=2 four.yaml -p deepspeed --shrink --dtype "
+                        "float64 --slowdown 2=500 --repeats 3 --json");
     assert_at_most(2 * computation, number(root, "computation_s"));
     json_decref(root);
 }
@@ -83,8 +66,8 @@ static void test_pipeline(void **state)
     g_auto(Ran) ran = program_run_good(
         sandbox, "plan gpt2:layers=4,global_batch=16 four.yaml --granularity gpu -q "
                  "--planner amp --set pp=2 --set dp=2 --set mbs=4 -o p.json");
-    json_t *root = measured(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
-                                     "float64 --repeats 3 --json");
+    json_t *root = program_json(sandbox, "exec p.json --ranks 4 --shrink --check --dtype "
+                                         "float64 --repeats 3 --json");
     assert_int_equal(number(root, "ranks"), 4);
     assert_at_most(1e-9, number(root, "iteration_time_s"));
     json_decref(root);

@@ -1,27 +1,10 @@
 /* Traces, explanations, samples and timelines from the command line: the trace is the
  * JSON that Perfetto reads, and says what the report says. */
-#include <jansson.h>
-
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 #define SIMULATE                                                            \
     "simulate synthetic:layers=4,forward=10ms,backward=20ms,gradient=28MB " \
     "star:hosts=3,bandwidth=10Gb/s,latency=5us --planner dp-ev -f flow "
-
-static json_t *parse(const char *text)
-{
-    json_error_t wrong;
-    json_t *value = json_loads(text, 0, &wrong);
-    if (!value)
-        TEST_FAIL_AT(__FILE__, __LINE__, "line %d: %s", wrong.line, wrong.text);
-    return value;
-}
-
-static double number(const json_t *object, const char *key)
-{
-    assert_true(json_is_number(json_object_get(object, key)));
-    return json_number_value(json_object_get(object, key));
-}
 
 /* Complete events have a name, a process, a thread, a time and a duration; those of one
  * thread follow one another; computation sums to what the report says of the device. */
@@ -31,7 +14,7 @@ static void test_trace(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(Ran) ran = program_run_good(box, SIMULATE "--json --trace t.json");
     g_autofree char *text = sandbox_read(box, "t.json");
-    json_t *report = parse(ran.out), *trace = parse(text);
+    json_t *report = json_of(ran.out), *trace = json_of(text);
     const json_t *events = json_object_get(trace, "traceEvents");
     double end_us[3][2] = {{0}}, compute_us[3] = {0}, last_us = 0;
     for (size_t i = 0; i < json_array_size(events); i++) {
@@ -78,7 +61,7 @@ static void test_explanation(void **state)
     assert_non_null(path_text);
     assert_non_null(strstr(path_text, "all_reduce of layers.0.weight.grad"));
     g_auto(Ran) ran = program_run_good(box, SIMULATE "--explain --json");
-    json_t *report = parse(ran.out);
+    json_t *report = json_of(ran.out);
     const json_t *path = json_object_get(report, "critical_path");
     double end_s = 0;
     assert_true(json_array_size(path) > 0);
@@ -105,7 +88,7 @@ static json_t *samples(const Sandbox *box, const char *more)
     g_autofree char *line =
         g_strdup_printf(SIMULATE "--set jitter=0.1 --samples 20 --json %s", more);
     g_auto(Ran) ran = program_run_good(box, line);
-    json_t *report = parse(ran.out);
+    json_t *report = json_of(ran.out);
     json_t *found = json_incref(json_object_get(report, "samples"));
     json_decref(report);
     assert_non_null(found);

@@ -1,21 +1,11 @@
 /* kilter verify as people call it: what it prints, and what it refuses. */
-#include <jansson.h>
-
-#include "tests/support/program.h"
-
-static json_t *verified(const Sandbox *sandbox, const char *line)
-{
-    g_auto(Ran) ran = program_run_good(sandbox, line);
-    json_t *root = json_loads(ran.out, 0, NULL);
-    assert_non_null(root);
-    return root;
-}
+#include "tests/support/program_json.h"
 
 static void test_right_plans(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) sandbox = sandbox_new();
-    json_t *root = verified(
+    json_t *root = program_json(
         sandbox, "verify bert-moe:layers=2 hap-8 -p deepspeed --shapes 2 --json");
     assert_true(json_is_true(json_object_get(root, "right")));
     assert_int_equal(json_integer_value(json_object_get(root, "devices")), 8);
@@ -24,7 +14,7 @@ static void test_right_plans(void **state)
     json_decref(root);
     g_auto(Ran) planned = program_run_good(
         sandbox, "plan bert-base:layers=1 hap-8 -p dp-ev -o plan.json -q");
-    root = verified(sandbox, "verify plan.json --json");
+    root = program_json(sandbox, "verify plan.json --json");
     assert_true(json_is_true(json_object_get(root, "right")));
     json_decref(root);
 }
@@ -33,7 +23,8 @@ static void test_the_theory_of_a_model(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) sandbox = sandbox_new();
-    json_t *root = verified(sandbox, "verify --theory vit:layers=1 --shapes 2 --json");
+    json_t *root =
+        program_json(sandbox, "verify --theory vit:layers=1 --shapes 2 --json");
     assert_true(json_is_true(json_object_get(root, "right")));
     assert_at_most(100, json_integer_value(json_object_get(root, "rules")));
     json_decref(root);

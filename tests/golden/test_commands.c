@@ -1,7 +1,5 @@
 /* What scripts rely on: keys of --json, equal output of equal runs, files that appear. */
-#include <jansson.h>
-
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
 
@@ -11,17 +9,6 @@ static const char *const keys[] = {
     "lower_bound_s",  "gap",     "optimal", "search_time_s", "stages",
     "balance_time_s", "ratios",  "seed",    "memory_bytes",  "feasible",
     "version"};
-
-static json_t *run_json(const Sandbox *box, const char *line)
-{
-    g_auto(Ran) ran = program_run_good(box, line);
-    json_error_t error;
-    json_t *value = json_loads(ran.out, 0, &error);
-    if (!value)
-        TEST_FAIL_AT(__FILE__, __LINE__, "kilter %s: %s in '%s'", line, error.text,
-                     ran.out);
-    return value;
-}
 
 static void test_lists(void **state)
 {
@@ -33,7 +20,7 @@ static void test_lists(void **state)
                  {"clusters --json", {"name", "description", "gpus", "machines"}},
                  {"planners --json", {"name", "description", "source", NULL}}};
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        json_t *list = run_json(box, cases[i].line);
+        json_t *list = program_json(box, cases[i].line);
         assert_true(json_array_size(list) >= 4);
         for (size_t k = 0; k < json_array_size(list); k++)
             for (guint j = 0; j < 4 && cases[i].key[j]; j++)
@@ -61,10 +48,10 @@ static void test_plan_and_simulate(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    json_t *plan = run_json(box, "plan " SMALL " hap-8 --json -o p.json");
-    json_t *file = run_json(box, "simulate p.json --json");
-    json_t *model = run_json(box, "simulate " SMALL " hap-8 --json");
-    json_t *analytic = run_json(box, "simulate p.json --fidelity analytic --json");
+    json_t *plan = program_json(box, "plan " SMALL " hap-8 --json -o p.json");
+    json_t *file = program_json(box, "simulate p.json --json");
+    json_t *model = program_json(box, "simulate " SMALL " hap-8 --json");
+    json_t *analytic = program_json(box, "simulate p.json --fidelity analytic --json");
     json_t *all[] = {plan, file, model, analytic};
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
         assert_keys(all[i]);
@@ -80,8 +67,7 @@ static void test_plan_and_simulate(void **state)
 
 static char *without_wall_clock(const char *json)
 {
-    json_t *object = json_loads(json, 0, NULL);
-    assert_non_null(object);
+    json_t *object = json_of(json);
     json_object_del(object, "search_time_s");
     json_object_del(object, "balance_time_s");
     char *text = json_dumps(object, 0);

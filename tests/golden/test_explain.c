@@ -3,7 +3,7 @@
 #include "data/data.h"
 #include "experiments/explain/explain.h"
 #include "experiments/explain/pattern.h"
-#include "tests/support/program.h"
+#include "tests/support/program_json.h"
 
 #define MOE "bert-moe:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=512,dropout=0"
 
@@ -33,9 +33,7 @@ static void test_text(void **state)
 
 static json_t *explanation_of(const Sandbox *box, const char *line)
 {
-    g_auto(Ran) ran = program_run_good(box, line);
-    json_t *object = json_loads(ran.out, 0, NULL);
-    assert_non_null(object);
+    json_t *object = program_json(box, line);
     json_t *explanation = json_incref(json_object_get(object, "explanation"));
     assert_non_null(explanation);
     json_decref(object);

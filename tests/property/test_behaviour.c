@@ -1,27 +1,8 @@
 /* What plans are known to look like: where the strategy should change, it does. */
 #include "experiments/planner.h"
 #include "synth/synth.h"
+#include "tests/support/two_linears.h"
 #include "tests/test.h"
-
-/* x [batch, 64] -> y1 [batch, 64] -> y2 [batch, 64] -> loss. */
-static Graph *two_layers(uint32_t batch)
-{
-    Graph *graph = graph_new("two");
-    TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
-    TensorId y = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){batch, 64});
-    const char *const name[][2] = {{"w1", "y1"}, {"w2", "y2"}};
-    for (uint32_t i = 0; i < 2; i++) {
-        TensorId w = graph_parameter(graph, name[i][0], 2, (uint32_t[]){64, 64});
-        y = graph_op(graph, OP_LINEAR, name[i][1], (OpAttr){0}, 2, (TensorId[]){y, w},
-                     NULL);
-    }
-    y = graph_op(graph, OP_LOG_SOFTMAX, "p", (OpAttr){0}, 1, &y, NULL);
-    y = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){y, labels},
-                 NULL);
-    graph_differentiate(graph, y, OPTIMIZER_SGD);
-    graph_seal(graph);
-    return graph;
-}
 
 /* The program for two equal devices under pins; grouped collectives have 1.5 times the bandwidth. */
 static Program *search(const Graph *graph, const char *text, double share)
@@ -78,7 +59,7 @@ static void test_sufficient_factors_for_small_batches(void **state)
     (void)state;
     static const char *const data_parallel = "y?=gather(0)->*; w?=identity";
     for (uint32_t large = 0; large < 2; large++) {
-        g_autoptr(Graph) graph = two_layers(large ? 1024 : 4);
+        g_autoptr(Graph) graph = two_linears(large ? 1024 : 4, 64);
         g_autoptr(Program) program = search(graph, data_parallel, 0.5);
         assert_int_equal(form_of(graph, program, "w2.grad"),
                          large ? FORM_REDUCE : FORM_IDENTITY);
@@ -92,7 +73,7 @@ static void test_sufficient_factors_for_small_batches(void **state)
 static void test_skew_decides_how_shards_are_gathered(void **state)
 {
     (void)state;
-    g_autoptr(Graph) graph = two_layers(64);
+    g_autoptr(Graph) graph = two_linears(64, 64);
     for (uint32_t skewed = 0; skewed < 2; skewed++) {
         g_autoptr(Program) program =
             search(graph, "w?=gather(0)->identity", skewed ? 0.9 : 0.5);
@@ -129,7 +110,7 @@ static void test_models_are_sharded_as_they_should_be(void **state)
 static void test_a_batch_of_one_and_an_idle_device(void **state)
 {
     (void)state;
-    g_autoptr(Graph) one = two_layers(1);
+    g_autoptr(Graph) one = two_linears(1, 64);
     g_autoptr(Program) program = search(one, "", 1);
     g_autoptr(GError) error = NULL;
     program_check(program, one, &error);

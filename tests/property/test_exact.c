@@ -389,7 +389,7 @@ static void test_one_number_is_not_enough(void **state)
     Device device[2];
     ClusterView view = two_devices(device, 2.6e5);
     g_autoptr(GError) error = NULL;
-    g_autoptr(Graph) graph = two_linears();
+    g_autoptr(Graph) graph = two_linears(16, 8);
     g_autoptr(SynthSpace) space = synth_space_new(graph, NULL);
     g_auto(SynthResult) exact;
     synth_search(space, &view, ratio, &(SynthOptions){0}, &exact, &error);

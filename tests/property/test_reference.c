@@ -316,7 +316,7 @@ static void one_number_is_not_enough(void **state)
     ClusterView view = two_devices(device, 7e4);
     double ratio[][2] = {{0.5, 0.5}, {0.89, 0.11}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(ratio); i++) {
-        Case c = {.graph = two_linears(), .view = &view, .ratio = ratio[i]};
+        Case c = {.graph = two_linears(16, 8), .view = &view, .ratio = ratio[i]};
         const double scalar_s = time_of(&c, REFERENCE_SCALAR),
                      labels_s = time_of(&c, REFERENCE_LABELS), exact_s = exact_time(&c);
         print_message(

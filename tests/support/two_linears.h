@@ -1,18 +1,20 @@
-/* A case in which one number a state is not enough for the search, at the right bandwidth. */
+/* A small graph, and a cluster on which, at the right bandwidth, one number a state is not enough for
+ * the search. */
 #ifndef KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 #define KILTER_TESTS_SUPPORT_TWO_LINEARS_H
 
 #include "data/data.h"
 
-/* x [16, 8] -> linear 8x8 -> linear 8x8 -> cross entropy. */
-static inline Graph *two_linears(void)
+/* x [batch, width] -> y1 [batch, width] -> y2 [batch, width] -> cross entropy. */
+static inline Graph *two_linears(uint32_t batch, uint32_t width)
 {
+    static const char *const name[][2] = {{"w1", "y1"}, {"w2", "y2"}};
     Graph *graph = graph_new("two-linears");
-    const TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){16});
-    TensorId y = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){16, 8});
+    const TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
+    TensorId y = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){batch, width});
     for (uint32_t i = 0; i < 2; i++) {
-        const char *const name[][2] = {{"w1", "y1"}, {"w2", "y2"}};
-        const TensorId w = graph_parameter(graph, name[i][0], 2, (uint32_t[]){8, 8});
+        const TensorId w =
+            graph_parameter(graph, name[i][0], 2, (uint32_t[]){width, width});
         y = graph_op(graph, OP_LINEAR, name[i][1], (OpAttr){0}, 2, (TensorId[]){y, w},
                      NULL);
     }
