@@ -36,6 +36,8 @@ static json_t *machine_json(const Cluster *cluster, const Machine *machine)
         "{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type", type->name,
         "gpus", (int)machine->gpus, "rate", json_number(type->rate), "memory_bytes",
         (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
+    if (type->half_rate > 0)
+        json_object_set_new(object, "half_rate", json_number(type->half_rate));
     if (type->slowdown > 1)
         json_object_set_new(object, "slowdown", json_number(type->slowdown));
     if (machine->stretch > 1)

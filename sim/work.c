@@ -43,10 +43,10 @@ static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
 /* The part of the last wave that is empty (data/cluster/cluster.h). Where the device sums over a
  * part only, the wave is as much shorter. */
 static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
-                     const Rule *rule, const Form *batch, double part,
+                     const Rule *rule, const Form *batch, double part, double rate,
                      const SimWork *work, SimFitted *fitted)
 {
-    const OpCost *cost = &type->op[op->kind];
+    const OpCost *cost = device_type_cost(type, op->kind);
     const bool has_parts = batch && form_is_gather(batch[op->out[0]]);
     const double elements =
         (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
@@ -54,11 +54,20 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
 
     if (cost->wave == 0 || elements == 0)
         return;
-    fitted->overhead_s += empty * work->flops / cost->rate;
+    fitted->overhead_s += empty * work->flops / rate;
     if (rule->form[op->n_in] == FORM_REDUCE)
-        fitted->flops_sharded += empty * type->rate * work->flops_sharded / cost->rate;
+        fitted->flops_sharded += empty * type->rate * work->flops_sharded / rate;
     else
-        fitted->overhead_s += empty * work->flops_sharded / cost->rate;
+        fitted->overhead_s += empty * work->flops_sharded / rate;
+}
+
+/* Whether it computes on half-precision numbers: updates are on their master copies. */
+static bool is_half(const Graph *graph, const Op *op)
+{
+    bool half = false;
+    for (uint32_t i = 0; i < op->n_in && op->pass != PASS_UPDATE; i++)
+        half |= graph_tensor(graph, op->in[i])->dtype == DTYPE_F16;
+    return half;
 }
 
 /* What each fitted device type takes. */
@@ -66,22 +75,27 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {
     const Op *op = graph_get_op(graph, id);
+    const bool half = is_half(graph, op);
     double whole, sharded;
 
     operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
-        const OpCost *cost = &type->op[op->kind];
-        if (cost->largest == 0) {
-            work->fitted[f] = (SimFitted){0, work->flops, work->flops_sharded};
+        const OpCost *cost = device_type_cost(type, op->kind);
+        const double faster =
+            half && type->half_rate > 0 ? type->half_rate / type->rate : 1;
+        if (!cost) {
+            work->fitted[f] =
+                (SimFitted){0, work->flops / faster, work->flops_sharded / faster};
             continue;
         }
+        const double rate = cost->rate * faster;
         work->fitted[f] = (SimFitted){
             .overhead_s = cost->overhead_s,
-            .flops = type->rate * (work->flops / cost->rate + whole / cost->bandwidth),
-            .flops_sharded = type->rate * (work->flops_sharded / cost->rate +
-                                           sharded / cost->bandwidth)};
-        add_wave(graph, type, op, rule, batch, part, work, &work->fitted[f]);
+            .flops = type->rate * (work->flops / rate + whole / cost->bandwidth),
+            .flops_sharded =
+                type->rate * (work->flops_sharded / rate + sharded / cost->bandwidth)};
+        add_wave(graph, type, op, rule, batch, part, rate, work, &work->fitted[f]);
     }
 }
 

@@ -132,6 +132,16 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
     return true;
 }
 
+const OpCost *device_type_cost(const DeviceType *type, OpKind kind)
+{
+    return type->op && type->op[kind].largest > 0 ? &type->op[kind] : NULL;
+}
+
+bool device_type_is_fitted(const DeviceType *type)
+{
+    return type->op || type->half_rate > 0;
+}
+
 /* --- view --- */
 
 /* `gpus` GPUs of the machine as one device. `name` becomes the device's. */
@@ -147,7 +157,7 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         .name = name,
         .type_name = type->name,
         .type = machine->type,
-        .fitted = type->op ? fitted + 1 : 0,
+        .fitted = device_type_is_fitted(type) ? fitted + 1 : 0,
         .stretch = stretch,
         .rate = type->rate * gpus / stretch,
         .gpus = gpus,
@@ -162,7 +172,7 @@ static void view_fitted(ClusterView *view)
 {
     const Cluster *cluster = view->cluster;
     for (uint32_t i = 0; i < cluster->n_types; i++)
-        if (cluster->type[i].op) {
+        if (device_type_is_fitted(&cluster->type[i])) {
             g_assert(view->n_fitted < CLUSTER_MAX_FITTED);
             view->fitted[view->n_fitted++] = &cluster->type[i];
         }
@@ -239,8 +249,8 @@ double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKi
     if (op_kind_is_view(kind))
         return 0;
     const OpCost *cost =
-        device->fitted ? &view->fitted[device->fitted - 1]->op[kind] : NULL;
-    return cost && cost->largest > 0 ? cost->launch_s : device->launch_s;
+        device->fitted ? device_type_cost(view->fitted[device->fitted - 1], kind) : NULL;
+    return cost ? cost->launch_s : device->launch_s;
 }
 
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)

@@ -71,12 +71,13 @@ typedef struct {
         largest; /* bytes that were measured; largest 0: the kind is not fitted */
 } OpCost;
 
-/* Device types with fitted ops in one cluster. */
+/* Device types with fitted ops, or a rate of half precision, in one cluster. */
 enum { CLUSTER_MAX_FITTED = 3 };
 
 typedef struct {
     char *name;
     double rate;           /* FLOP/s, true FLOPs over a whole training step */
+    double half_rate;      /* the same of ops on half-precision numbers; 0: `rate` */
     uint64_t memory_bytes; /* of one device */
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
@@ -85,6 +86,11 @@ typedef struct {
     OpCost
         *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
 } DeviceType;
+
+/* What an op of the kind takes; NULL: FLOPs / rate. */
+const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
+/* Whether some op takes other than FLOPs / rate. */
+bool device_type_is_fitted(const DeviceType *type);
 
 typedef struct {
     char *name;

@@ -5,6 +5,7 @@
  *     device_types:
  *       - name: v100
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
+ *         half_rate: 30 TFLOP/s                     # optional: of ops on half-precision numbers
  *         memory: 16 GiB                            # of one device
  *         slowdown: 1.2                             # optional: of computations while it communicates
  *         launch: 6 us                              # optional: of the host, for an op or a collective
@@ -68,7 +69,7 @@ typedef struct {
 } LinkText;
 
 typedef struct {
-    char *name, *rate, *memory, *slowdown, *launch, *source;
+    char *name, *rate, *half_rate, *memory, *slowdown, *launch, *source;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;
@@ -149,6 +150,7 @@ static const cyaml_schema_field_t COLLECTIVE[] = {
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
     OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
@@ -269,16 +271,20 @@ static bool read_slowdown(const Reader *reader, const char *key, const char *tex
                      LARGEST_SLOWDOWN, text);
 }
 
-/* `fitted`: types before that have ops. */
+static bool read_half_rate(const Reader *reader, const char *type_key, const char *text,
+                           double *half_rate, GError **error)
+{
+    g_autofree char *key = yaml_key(type_key, "half_rate");
+    return !text || yaml_quantity(reader->yaml, key, text, QUANTITY_RATE, SMALLEST,
+                                  LARGEST, half_rate, error);
+}
+
 static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
-                     uint32_t fitted, DeviceType *type, GError **error)
+                     DeviceType *type, GError **error)
 {
     g_autofree char *key = yaml_key(type_key, "ops");
     if (text->op_count == 0)
         return true;
-    if (fitted == CLUSTER_MAX_FITTED)
-        return yaml_fail(reader->yaml, error, key,
-                         "expected at most %d device types with ops", CLUSTER_MAX_FITTED);
     type->op = g_new0(OpCost, OP_KINDS);
     return op_costs_read(reader->yaml, key, text->op_count, text->op, type->launch_s,
                          type->op, error);
@@ -307,11 +313,16 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
     type->slowdown = 1;
     uint32_t fitted = 0;
     for (uint32_t t = 0; t < i; t++)
-        fitted += reader->cluster->type[t].op != NULL;
+        fitted += device_type_is_fitted(&reader->cluster->type[t]);
+    if (fitted == CLUSTER_MAX_FITTED && (text->op_count > 0 || text->half_rate))
+        return yaml_fail(reader->yaml, error, key,
+                         "expected at most %d device types with ops or half_rate",
+                         CLUSTER_MAX_FITTED);
     return (!text->slowdown ||
             read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
            launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
-           read_ops(reader, key, text, fitted, type, error);
+           read_half_rate(reader, key, text->half_rate, &type->half_rate, error) &&
+           read_ops(reader, key, text, type, error);
 }
 
 static bool read_types(const Reader *reader, GError **error)

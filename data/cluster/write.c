@@ -49,6 +49,10 @@ static void add_type(GString *out, const DeviceType *type)
     g_autofree char *rate = units_exact(type->rate, QUANTITY_RATE);
     g_autofree char *memory = units_exact((double)type->memory_bytes, QUANTITY_BYTES);
     g_string_append_printf(out, "    rate: %s\n    memory: %s\n", rate, memory);
+    if (type->half_rate > 0) {
+        g_autofree char *half_rate = units_exact(type->half_rate, QUANTITY_RATE);
+        g_string_append_printf(out, "    half_rate: %s\n", half_rate);
+    }
     g_autofree char *slowdown = number_exact(type->slowdown);
     if (type->slowdown > 1)
         g_string_append_printf(out, "    slowdown: %s\n", slowdown);

@@ -78,9 +78,12 @@ void random_fit(const GRand *rand, Cluster *cluster)
 {
     GRand *own = g_rand_copy((GRand *)rand);
 
-    for (uint32_t i = 0; i < cluster->n_types; i++)
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
         if (g_rand_boolean(own))
             cluster->type[i].op = random_ops(own, cluster->type[i].rate);
+        if (cluster->n_machines % 2)
+            cluster->type[i].half_rate = 3 * cluster->type[i].rate;
+    }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         cluster->pieces[kind] = random_pieces(own);
     g_rand_free(own);

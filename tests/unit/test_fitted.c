@@ -92,6 +92,7 @@ static void test_round_trip(void **state)
         g_autofree char *second = cluster_write(again);
         assert_string_equal(text, second);
         assert_true(again->type[0].rate == cluster->type[0].rate);
+        assert_true(again->type[0].half_rate == cluster->type[0].half_rate);
         for (uint32_t kind = 0; cluster->type[0].op && kind < OP_KINDS; kind++)
             assert_memory_equal(&again->type[0].op[kind], &cluster->type[0].op[kind],
                                 sizeof(OpCost));
@@ -99,11 +100,12 @@ static void test_round_trip(void **state)
     g_rand_free(rand);
 }
 
-/* x[8, 4] -> linear to 6 -> relu, as float32. */
-static Graph *make_graph(void)
+/* x[8, 4] -> linear to 6 -> relu; x is float32. */
+static Graph *make_graph(Precision precision)
 {
     const OpAttr none = {0};
     Graph *g = graph_new("fitted");
+    graph_set_precision(g, precision);
     const TensorId labels = graph_input(g, "labels", DTYPE_I64, 1, (uint32_t[]){8});
     const TensorId w = graph_parameter(g, "w", 2, (uint32_t[]){6, 4});
     TensorId y = graph_input(g, "x", DTYPE_F32, 2, (uint32_t[]){8, 4});
@@ -136,7 +138,7 @@ static void test_work(void **state)
     cluster_stretch(cluster, GRANULARITY_MACHINE, "1=3", &error);
     assert_no_error(error);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
-    g_autoptr(Graph) g = make_graph();
+    g_autoptr(Graph) g = make_graph(PRECISION_SINGLE);
     const double flops = 2 * 8 * 6 * 4, x = 8 * 4 * 4, w = 6 * 4 * 4, y = 8 * 6 * 4;
     /* Replicated; then over the rows, where w stays whole. */
     assert_close(rule_seconds(g, view, 0, false, 0.25),
@@ -193,6 +195,34 @@ static void test_lookups(void **state)
     }
 }
 
+/* Ops on half-precision numbers have another rate, fitted or not; updates have not. */
+static void test_half_rate(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster =
+        parse(HEAD "    half_rate: 6 GFLOP/s\n" OPS MACHINES LINKS ALL_REDUCE);
+    g_autoptr(Cluster) plain =
+        parse(HEAD "    half_rate: 6 GFLOP/s\n" MACHINES LINKS ALL_REDUCE);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    g_autoptr(ClusterView) plain_view = cluster_view(plain, GRANULARITY_MACHINE);
+    g_autoptr(Graph) half = make_graph(PRECISION_MIXED);
+    g_autoptr(Graph) single = make_graph(PRECISION_SINGLE);
+    const double flops = 2 * 8 * 6 * 4, x = 8 * 4 * 4, w = 6 * 4 * 2, y = 8 * 6 * 2;
+    assert_close(rule_seconds(half, view, 0, false, 1),
+                 3e-6 + flops / (3 * 4e9) + (x + w + y) / 1e9, 1e-12);
+    assert_close(rule_seconds(half, plain_view, 0, false, 1), flops / 6e9, 1e-12);
+    assert_close(rule_seconds(half, plain_view, 0, true, 0.25), 0.25 * flops / 6e9,
+                 1e-12);
+    assert_close(rule_seconds(single, plain_view, 0, true, 0.25), 0.25 * flops / 2e9,
+                 1e-12);
+    const OpId update = graph_n_ops(half) - 1;
+    assert_int_equal(graph_get_op(half, update)->pass, PASS_UPDATE);
+    assert_close(rule_seconds(half, plain_view, update, false, 1), 2 * 6 * 4 / 2e9,
+                 1e-12);
+    refuse(HEAD "    half_rate: 6\n" MACHINES LINKS ALL_REDUCE,
+           "device_types[0].half_rate: expected a rate");
+}
+
 /* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of
  * w, a sum over the rows, as many of the share's FLOPs. A wave larger than the output is empty once
  * more at most. */
@@ -200,7 +230,7 @@ static void test_waves(void **state)
 {
     (void)state;
     g_autoptr(Cluster) cluster = parse(HEAD OPS MACHINES LINKS ALL_REDUCE);
-    g_autoptr(Graph) g = make_graph();
+    g_autoptr(Graph) g = make_graph(PRECISION_SINGLE);
     cluster->type[0].op[OP_LINEAR_DW] = cluster->type[0].op[OP_LINEAR];
     const OpId dw = graph_tensor(g, graph_gradient(g, 1))->producer;
     assert_int_equal(graph_get_op(g, dw)->kind, OP_LINEAR_DW);
@@ -329,11 +359,12 @@ static void test_bound_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_work),
-        cmocka_unit_test(test_lookups),        cmocka_unit_test(test_waves),
-        cmocka_unit_test(test_lines),          cmocka_unit_test(test_stretch),
-        cmocka_unit_test(test_table_of_rates), cmocka_unit_test(test_bound_holds),
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_work),
+        cmocka_unit_test(test_lookups),     cmocka_unit_test(test_half_rate),
+        cmocka_unit_test(test_waves),       cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_stretch),     cmocka_unit_test(test_table_of_rates),
+        cmocka_unit_test(test_bound_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
