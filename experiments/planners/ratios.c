@@ -1,5 +1,7 @@
 #include "experiments/planners/ratios.h"
 
+#include <math.h>
+
 #include "experiments/planner_options.h"
 
 static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
@@ -47,4 +49,12 @@ double *ratios_pinned(const ClusterView *view, uint32_t choice)
     return choice == RATIOS_EVEN           ? ratios_even(view)
            : choice == RATIOS_PROPORTIONAL ? ratios_proportional(view)
                                            : NULL;
+}
+
+bool ratios_same(const double *a, const double *b, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++)
+        if (fabs(a[j] - b[j]) > 1e-9)
+            return false;
+    return true;
 }

@@ -12,4 +12,7 @@ double *ratios_proportional(const ClusterView *view);
 /* Those that the option `ratios` pins, NULL if it pins none. Caller frees. */
 double *ratios_pinned(const ClusterView *view, uint32_t choice);
 
+/* Whether they differ by no more than what rounding errors do. */
+bool ratios_same(const double *a, const double *b, uint32_t n);
+
 #endif

@@ -1,0 +1,293 @@
+#include "experiments/planners/alternation.h"
+
+#include <string.h>
+
+#include "balance/balance.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/ratios.h"
+
+/* Ratios that a program was considered with, and whether the plan fits. */
+typedef struct {
+    double *ratio;
+    bool feasible;
+} Considered;
+
+static bool same_program(const Program *a, const Program *b)
+{
+    return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
+}
+
+static void considered_clear(gpointer data)
+{
+    g_free(((Considered *)data)->ratio);
+}
+
+static void known_free(gpointer data)
+{
+    Known *known = data;
+    program_free(known->program);
+    sim_linear_free(known->linear);
+    sim_memory_free(known->memory);
+    g_free(known->balanced);
+    g_array_unref(known->considered);
+    g_free(known);
+}
+
+Alternation alternation_new(const Planning *planning)
+{
+    return (Alternation){.planning = planning,
+                         .graph = planning->graph,
+                         .view = planning->view,
+                         .options = planning->options,
+                         .known = g_ptr_array_new_with_free_func(known_free)};
+}
+
+void alternation_end(Alternation *a, Plan *plan)
+{
+    plan->search_time_s += a->search_s;
+    plan->balance_time_s += a->balance_s;
+    plan_free(a->best);
+    g_ptr_array_unref(a->known);
+}
+
+Known *alternation_know(Alternation *a, const Program *program)
+{
+    for (uint32_t i = 0; i < a->known->len; i++) {
+        Known *known = a->known->pdata[i];
+        if (same_program(known->program, program))
+            return known;
+    }
+    Known *known = g_new0(Known, 1);
+    known->program = program_copy(program);
+    known->linear =
+        sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
+    known->considered = g_array_new(FALSE, FALSE, sizeof(Considered));
+    g_array_set_clear_func(known->considered, considered_clear);
+    g_ptr_array_add(a->known, known);
+    return known;
+}
+
+static const SimMemory *memory_of(const Alternation *a, Known *known)
+{
+    if (!known->memory)
+        known->memory = sim_memory(known->program, a->graph, known->linear, NULL);
+    return known->memory;
+}
+
+/* The plan of these ratios, NULL if there was none. */
+static const Considered *find_considered(const Alternation *a, const Known *known,
+                                         const double *ratio)
+{
+    for (uint32_t i = 0; i < known->considered->len; i++) {
+        const Considered *plan = &g_array_index(known->considered, Considered, i);
+        if (ratios_same(plan->ratio, ratio, a->view->n_devices))
+            return plan;
+    }
+    return NULL;
+}
+
+static void note(const Alternation *a, Known *known, const double *ratio, bool feasible)
+{
+    Considered plan = {g_memdup2(ratio, a->view->n_devices * sizeof *ratio), feasible};
+    g_array_append_val(known->considered, plan);
+}
+
+/* Takes a plan that is complete if it is better. */
+static void take(Alternation *a, Plan *candidate)
+{
+    if (plan_is_better(candidate, a->best)) {
+        plan_free(a->best);
+        a->best = candidate;
+    } else {
+        plan_free(candidate);
+    }
+}
+
+/* Considers the program with ratios of their own for as many segments as it keeps apart, next to
+ * the common ratios. */
+static bool consider_segments(Alternation *a, const Program *program,
+                              const double *common, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(a->graph));
+    uint32_t n_segments = balance_segments_join(program, a->graph, a->segment, segment);
+    if (n_segments == 1)
+        return true;
+    g_autoptr(SimLinear) linear =
+        sim_linear(program, a->graph, a->view, segment, a->options->bucket_bytes);
+    g_autoptr(SimMemory) memory = sim_memory(program, a->graph, linear, segment);
+    g_autofree double *ratio = g_new(double, (gsize)n_segments *n);
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    g_autoptr(GError) failed = NULL;
+    bool solved =
+        balance_ratios(linear, memory, a->view, n_segments, ratio, &report, &failed);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    if (!solved) /* the common ratios may still do */
+        return failed->code == KILTER_ERROR_INFEASIBLE ||
+               (g_propagate_error(error, g_steal_pointer(&failed)), false);
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(program), common);
+    plan_set_segments(candidate, ratio, segment, n_segments);
+    if (!plan_complete(candidate, a->planning, error))
+        return false;
+    take(a, g_steal_pointer(&candidate));
+    return true;
+}
+
+/* Rounds a plan of a known program and sets what candidates are compared by, as plan_complete
+ * would. */
+static bool evaluate(const Alternation *a, Known *known, Plan *plan, GError **error)
+{
+    if (!plan_round(plan, a->graph, error))
+        return false;
+    g_autofree double *share = sim_plan_shares(plan, known->linear);
+    plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
+    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    return true;
+}
+
+bool alternation_consider(Alternation *a, Known *known, const double *ratio,
+                          bool *feasible, GError **error)
+{
+    const bool proved = a->proved && ratios_same(a->proved, ratio, a->view->n_devices);
+    const Considered *before = find_considered(a, known, ratio);
+    if (before && a->best) {
+        *feasible |= before->feasible;
+        a->best->optimal |= proved && same_program(a->best->program, known->program) &&
+                            ratios_same(a->best->ratio, ratio, a->view->n_devices);
+        return true;
+    }
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
+    if (!evaluate(a, known, candidate, error))
+        return false;
+    candidate->optimal = proved;
+    *feasible |= candidate->feasible;
+    note(a, known, ratio, candidate->feasible);
+    take(a, g_steal_pointer(&candidate));
+    return true;
+}
+
+bool alternation_fits(const Alternation *a)
+{
+    return a->best && a->best->feasible;
+}
+
+bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory *memory,
+                       double part, double *ratio, GError **error)
+{
+    ClusterView view = *a->view;
+    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view.n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    view.device = device;
+    BalanceReport report;
+    gint64 start = g_get_monotonic_time();
+    bool done = balance_ratios(linear, memory, &view, 1, ratio, &report, error);
+    a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return done;
+}
+
+bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
+                         GError **error)
+{
+    static const double part[] = {1, 0.98, 0.95, 0.9};
+    if (a->pinned)
+        return true;
+    if (known->balanced) {
+        memcpy(ratio, known->balanced, a->view->n_devices * sizeof *ratio);
+        return alternation_consider(a, known, ratio, feasible, error);
+    }
+    bool fits = false, solved = true;
+    if (a->segment && !consider_segments(a, known->program, ratio, error))
+        return false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && solved && !fits; i++) {
+        g_autoptr(GError) misfit = NULL;
+        solved = alternation_solve(a, known->linear, memory_of(a, known), part[i], ratio,
+                                   &misfit);
+        if (!solved && misfit->code != KILTER_ERROR_INFEASIBLE) {
+            g_propagate_error(error, g_steal_pointer(&misfit));
+            return false;
+        }
+        if (solved && !alternation_consider(a, known, ratio, &fits, error))
+            return false;
+    }
+    *feasible |= fits;
+    known->roomy = !fits && solved;
+    if (!fits && (!alternation_solve(a, known->linear, NULL, 1, ratio, error) ||
+                  !alternation_consider(a, known, ratio, feasible, error)))
+        return false;
+    known->balanced = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    return true;
+}
+
+/* Whether the ratios occurred before: convergence, or an oscillation. */
+static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
+{
+    for (uint32_t i = 0; i < history->len; i++)
+        if (ratios_same(history->pdata[i], ratio, n))
+            return true;
+    return false;
+}
+
+bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
+                       bool *feasible, GError **error)
+{
+    SynthOptions options = {.beam = a->options->beam,
+                            .bucket_bytes = a->options->bucket_bytes,
+                            .memory_s = memory_s,
+                            .deadline_us = a->planning->deadline_us};
+    SynthResult result;
+    if (a->options->search == SEARCH_REFERENCE
+            ? !synth_reference(a->graph, a->view, ratio, &result, error)
+            : !synth_search(a->planning->space, a->view, ratio, &options, &result, error))
+        return false;
+    g_autoptr(Program) program = result.program;
+    a->search_s += result.search_s;
+    *feasible = false;
+    if (!program)
+        return true; /* the budget ran out */
+    g_autofree double *searched = g_memdup2(ratio, a->view->n_devices * sizeof *ratio);
+    a->proved = result.optimal ? searched : NULL;
+    Known *known = alternation_know(a, program);
+    bool done = alternation_consider(a, known, ratio, feasible, error) &&
+                alternation_balance(a, known, ratio, feasible, error);
+    a->proved = NULL;
+    return done;
+}
+
+bool alternation_run(Alternation *a, const double *start, const double *memory_s,
+                     GPtrArray *history, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+    for (uint32_t round = 0; round < a->options->max_rounds && !seen(history, ratio, n) &&
+                             !planning_is_late(a->planning);
+         round++) {
+        bool feasible;
+        g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
+        if (!alternation_round(a, ratio, memory_s, &feasible, error))
+            return false;
+        if (!feasible && !memory_s)
+            break; /* memory will have to be charged for: better ratios of this program lead nowhere */
+    }
+    return true;
+}
+
+bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
+                              const double *start, GError **error)
+{
+    uint32_t n = a->view->n_devices;
+    for (uint32_t i = 0; i < programs->len && !planning_is_late(a->planning); i++) {
+        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
+        Known *known = alternation_know(a, programs->pdata[i]);
+        bool feasible = false;
+        if (!alternation_consider(a, known, ratio, &feasible, error) ||
+            !alternation_balance(a, known, ratio, &feasible, error))
+            return false;
+    }
+    return true;
+}
