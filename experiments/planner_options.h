@@ -46,6 +46,7 @@
     X(COUNT(0, 1000000), pp, "pp", "0", "pipeline stages; 0: any number")                  \
     X(COUNT(0, 1000000), dp, "dp", "0", "replicas; 0: any number")                         \
     X(COUNT(0, 1000000), tmp, "tmp", "0", "devices that share each layer; 0: any number")  \
+    X(COUNT(0, 1000000), most_tmp, "most_tmp", "0", "the most that tmp may be; 0: any")    \
     X(COUNT(0, 1000000), mbs, "mbs", "0", "samples of a micro-batch; 0: any number")       \
     X(CHOICE, schedule, "schedule", "1f1b",                                                \
       "gpipe|1f1b|interleaved: of the micro-batches")                                      \

@@ -2,8 +2,8 @@
 -- correlation of the two ranks in the setting.
 WITH
 setting (panel, model, cluster, title) AS (
-    VALUES (0, 'gpt2', 'amp-homogeneous', 'GPT-2, 16 T4'), (1, 'gpt2', 'amp-het-cluster', 'GPT-2, 12 V100 and 4 T4'),
-           (2, 'transgan', 'amp-het-model', 'TransGAN, 16 V100')),
+    VALUES (0, 'gpt2:precision=mixed', 'amp-homogeneous', 'GPT-2, 16 T4'), (1, 'gpt2:precision=mixed', 'amp-het-cluster', 'GPT-2, 12 V100 and 4 T4'),
+           (2, 'transgan:precision=mixed', 'amp-het-model', 'TransGAN, 16 V100')),
 point AS (
     SELECT panel, title, CAST(json_extract(config, '$.options.rank') AS INTEGER) AS rank, iteration_time_s AS s, max(result.rowid)
     FROM result JOIN setting USING (model, cluster)

@@ -29,7 +29,8 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .pp = amp->pp,
                         .dp = amp->dp,
                         .tmp = amp->tmp,
-                        .mbs = amp->mbs};
+                        .mbs = amp->mbs,
+                        .most_tmp = amp->most_tmp};
 }
 
 static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)

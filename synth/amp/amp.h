@@ -125,8 +125,8 @@ typedef struct {
     bool recompute; /* programs run a stage's forward again before its backward */
     uint64_t seed;  /* of annealing and random strategies */
     uint32_t draws; /* of random strategies that fit; 0: one */
-    /* Degrees and micro-batch size that a strategy must have; 0: any. */
-    uint32_t pp, dp, tmp, mbs;
+    /* Degrees and micro-batch size that a strategy must have, and the most that tmp may be; 0: any. */
+    uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;
 
 /* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers,

@@ -56,7 +56,8 @@ static void add_choices(const AmpSearch *search)
             continue;
         for (uint32_t dp = 1; dp <= n / pp; dp++) {
             const uint32_t tmp = n / pp / dp;
-            if (n / pp % dp == 0 && is_wanted(o->dp, dp) && is_wanted(o->tmp, tmp))
+            if (n / pp % dp == 0 && is_wanted(o->dp, dp) && is_wanted(o->tmp, tmp) &&
+                (o->most_tmp == 0 || tmp <= o->most_tmp))
                 add_sizes(search, (AmpChoice){pp, dp, tmp, 0});
         }
     }
@@ -75,6 +76,9 @@ static bool explain_none(const AmpSearch *search, GError **error)
     if (!synth_amp_check(search->model, search->cluster, o, pp, dp, tmp, MAX(o->mbs, 1),
                          error))
         return false;
+    if (o->most_tmp && o->tmp > o->most_tmp)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "tmp=%u: expected at most %u",
+                           o->tmp, o->most_tmp);
     return kilter_fail(error, KILTER_ERROR_INPUT,
                        "expected degrees pp, dp, tmp with a product of %u", n);
 }

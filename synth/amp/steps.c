@@ -417,15 +417,32 @@ void amp_steps_free(AmpSteps *steps)
     g_free(steps);
 }
 
+/* Of the ops of a layer in a pass, on a device that does nothing else: what they compute or, if that
+ * takes longer, their launches. */
+static double pass_s(const AmpSteps *steps, const double *time_s, const double *launch_s,
+                     uint32_t at)
+{
+    double computed = 0, launched = 0;
+    for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++)
+        if (!g_array_index(steps->step, AmpStep, i).is_message) {
+            computed += time_s[i];
+            launched += launch_s[i];
+        }
+    return MAX(computed, launched);
+}
+
 void amp_steps_sum(const AmpSteps *steps, AmpModel *model)
 {
-    const uint32_t n = steps->step->len;
+    const uint32_t n = steps->step->len, n_layers = model->n_layers;
     const size_t rows = (size_t)model->n_types * model->n_degrees * model->n_sizes;
-    for (size_t r = 0; r < rows; r++)
-        for (uint32_t i = 0; i < steps->first[AMP_UPDATE * model->n_layers]; i++)
-            model->time_s[r * model->n_layers +
-                          g_array_index(steps->step, AmpStep, i).layer] +=
-                steps->time_s[r * n + i];
+    for (size_t r = 0; r < rows; r++) {
+        const size_t type = r / (model->n_degrees * model->n_sizes);
+        for (uint32_t l = 0; l < n_layers; l++)
+            for (AmpPass pass = AMP_FORWARD; pass < AMP_UPDATE; pass++)
+                model->time_s[r * n_layers + l] +=
+                    pass_s(steps, steps->time_s + r * n, steps->launch_s + type * n,
+                           pass * n_layers + l);
+    }
 }
 
 /* --- measured times --- */

@@ -204,6 +204,24 @@ static void test_memory(void **state)
     g_error_free(error);
 }
 
+/* A bound on tensor parallelism leaves the strategies out that are beyond it, and no others. */
+static void test_most_tmp(void **state)
+{
+    (void)state;
+    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    g_autoptr(GArray) all =
+        search(&s, &(AmpOptions){.schedule = SCHEDULE_1F1B}, AMP_SEARCH);
+    g_autoptr(GArray) few =
+        search(&s, &(AmpOptions){.schedule = SCHEDULE_1F1B, .most_tmp = 2}, AMP_SEARCH);
+    guint within = 0;
+    for (guint i = 0; i < all->len; i++)
+        within += g_array_index(all, AmpCandidate, i).strategy.tmp <= 2;
+    assert_true(within < all->len);
+    assert_int_equal(few->len, within);
+    for (guint i = 0; i < few->len; i++)
+        assert_true(g_array_index(few, AmpCandidate, i).strategy.tmp <= 2);
+}
+
 static void refused(const Setup *s, AmpOptions options, const char *message)
 {
     g_autoptr(GError) error = NULL;
@@ -221,6 +239,7 @@ static void test_refusals(void **state)
     refused(&s, (AmpOptions){.pp = 8}, "as many as the model has layers, 6");
     refused(&s, (AmpOptions){.mbs = 3}, "expected a divisor of a replica's batch");
     refused(&s, (AmpOptions){.dp = 16, .mbs = 4}, "a replica's batch, 2");
+    refused(&s, (AmpOptions){.tmp = 4, .most_tmp = 2}, "tmp=4: expected at most 2");
     g_autoptr(GError) error = NULL;
     ClusterView *machines = cluster_view(s.cluster, GRANULARITY_MACHINE);
     assert_null(synth_amp_cluster(machines, &error));
@@ -233,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_of_gpt2), cmocka_unit_test(test_memory_of_megatron),
         cmocka_unit_test(test_methods),        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_most_tmp),       cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
