@@ -1,0 +1,37 @@
+#include "sim/evaluate.h"
+
+static bool alike(const ClusterView *view, uint32_t n_splits, const double *share,
+                  uint32_t a, uint32_t b)
+{
+    for (uint32_t k = 0; k < n_splits; k++)
+        if (share[(size_t)k * view->n_devices + a] !=
+            share[(size_t)k * view->n_devices + b])
+            return false;
+    return device_compare(&view->device[a], &view->device[b]) == 0;
+}
+
+SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share)
+{
+    enum { LATEST = 4 }; /* equal devices are mostly neighbours */
+    SimKinds kinds = {0, g_new(uint32_t, view->n_devices),
+                      g_new(uint32_t, view->n_devices)};
+
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const uint32_t oldest = kinds.n > LATEST ? kinds.n - LATEST : 0;
+        uint32_t k = kinds.n;
+        while (k > oldest && !alike(view, n_splits, share, kinds.first[k - 1], j))
+            k--;
+        if (k == oldest) {
+            kinds.first[kinds.n++] = j;
+            k = kinds.n;
+        }
+        kinds.of[j] = k - 1;
+    }
+    return kinds;
+}
+
+void sim_kinds_clear(SimKinds *kinds)
+{
+    g_free(kinds->first);
+    g_free(kinds->of);
+}
