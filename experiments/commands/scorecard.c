@@ -51,7 +51,8 @@ static void print_parameters(const TrialSet *set, const Score *score)
     for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
         printf("%s %s %.3g %s", p ? "," : "", score_parameter((ScoreParameter)p)->text,
                score->parameter[p], score_parameter((ScoreParameter)p)->unit);
-    puts("");
+    g_autofree char *runtime = units_format(score->runtime_bytes, QUANTITY_BYTES);
+    printf(", memory of the runtime %s\n", runtime);
 }
 
 /* Plans by planners, beside what was measured of them. */
@@ -111,13 +112,14 @@ static json_t *score_json(const TrialSet *set, const Score *score)
                       real_or_null(trial->measured_hidden_s), "hidden_s",
                       real_or_null(score->detail[i].hidden_s)));
     }
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "data_set",
-                     set->name, "description", set->description, "calibration",
-                     agreement_json(&score->calibration), "test",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:f, s:o, s:o}",
+                     "data_set", set->name, "description", set->description,
+                     "calibration", agreement_json(&score->calibration), "test",
                      agreement_json(&score->test), "regret", real_or_null(score->regret),
                      "memory", agreement_json(&score->memory), "memory_trials",
                      (int)score->n_memory, "memory_right", (int)score->n_memory_right,
-                     "parameters", parameters, "trials", trials);
+                     "runtime_bytes", score->runtime_bytes, "parameters", parameters,
+                     "trials", trials);
 }
 
 static bool score_one(const char *name, const ScorecardRun *run,

@@ -1,5 +1,6 @@
 #include "experiments/scorecard/scorecard.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +40,21 @@ static double *measured_times(const TrialSet *set, const GArray *index)
     return time;
 }
 
+/* What the runtime has of a device, by the trials of `index` that tell their memory. */
+static double runtime_bytes(const TrialSet *set, const GArray *index,
+                            const ScoreDetail *detail)
+{
+    g_autofree double *more = g_new(double, index->len);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < index->len; i++) {
+        const uint32_t t = g_array_index(index, uint32_t, i);
+        const double measured = g_array_index(set->trial, Trial, t).measured_bytes;
+        if (isfinite(measured))
+            more[n++] = measured - detail[i].peak_bytes;
+    }
+    return n == 0 ? 0 : fmax(0, gsl_stats_median(more, 1, n));
+}
+
 /* Makes the plans of these trials. Those made are cleared by the caller. */
 static bool make_plans(const TrialSet *set, const GArray *index, const double *parameter,
                        TrialPlan *plan, GError **error)
@@ -69,10 +85,12 @@ static bool calibrate_trials(const TrialSet *set, const ScoreOptions *options,
     work.parameter = score->parameter;
     work.detail = detail;
     good = good && trial_work_run(&work, options->threads, error);
+    score->runtime_bytes = good ? runtime_bytes(set, index, detail) : 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t t = g_array_index(index, uint32_t, i);
         score->predicted_s[t] = time_s[i];
         score->detail[t] = detail[i];
+        score->detail[t].peak_bytes += score->runtime_bytes;
         trial_plan_clear(&plan[i]);
     }
     return good;
@@ -166,6 +184,8 @@ static bool predict_trials(const TrialSet *set, const GArray *index,
                       .detail = detail};
     if (!trial_work_run(&work, options->threads, error))
         return false;
+    for (uint32_t i = 0; i < index->len; i++)
+        detail[i].peak_bytes += score->runtime_bytes;
     judge(set, index, &work, score);
     return true;
 }

@@ -9,7 +9,9 @@
  * (not fused, it goes through its scores several times), a message takes latency + bytes /
  * bandwidth inside of machines and between them (experiments/scorecard/fit.h). The wave
  * (data/cluster/cluster.h), tiles of 128 x 128 on all processors, is given. The test trials are
- * predicted with them. A set without calibration trials is predicted with the costs that it
+ * predicted with them. Memory is that of the plan and what the runtime has besides (its context,
+ * communicators, unused pieces), the same for every device: the median of what calibration trials
+ * have more than their plans. A set without calibration trials is predicted with the costs that it
  * gives. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_H
@@ -19,6 +21,7 @@
 
 typedef struct {
     double parameter[SCORE_N_PARAMETERS];
+    double runtime_bytes;        /* 0: no calibration trial tells its memory */
     uint32_t n_fitted;           /* calibration trials that were fitted to */
     Agreement calibration, test; /* of times; calibration: of the fitted ones */
     double regret; /* mean over the test's contests of at least two trials; NAN: none */

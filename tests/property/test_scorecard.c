@@ -72,7 +72,9 @@ static TrialSet make_set(void)
 }
 
 /* The set's starting values are wrong by factors; times are those of other values, made by a set
- * that starts there. */
+ * that starts there. Peaks are those of the plans and a runtime's. */
+#define RUNTIME_BYTES 3e9
+
 static void test_recovers(void **state)
 {
     (void)state;
@@ -96,6 +98,8 @@ static void test_recovers(void **state)
     for (uint32_t i = 0; i < set.trial->len; i++) {
         assert_true(made.predicted_s[i] > 0);
         g_array_index(set.trial, Trial, i).measured_s = made.predicted_s[i];
+        g_array_index(set.trial, Trial, i).measured_bytes =
+            made.detail[i].peak_bytes + RUNTIME_BYTES;
     }
     score_trials(&set, &options, &score, &error);
     assert_no_error(error);
@@ -104,6 +108,9 @@ static void test_recovers(void **state)
     assert_at_most(score.calibration.mape, 0.03);
     assert_at_most(score.test.mape, 0.05);
     assert_int_equal(score.n_memory_right, 6);
+    assert_close(score.runtime_bytes, RUNTIME_BYTES, 1e-9);
+    assert_int_equal(score.memory.n, 6);
+    assert_at_most(score.memory.worst, 1e-9);
     g_array_unref(truth.trial);
     g_array_unref(set.trial);
 }
