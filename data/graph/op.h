@@ -33,8 +33,9 @@
  *
  * The label's logit, which all shards know once it is added up, stands in for the largest: s is at
  * least 1, and overflows only where the loss of a token exceeds 88 (float32; 709 in float64), far
- * above the logarithm of any vocabulary. The first three have no gradients of their own: that of the
- * loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
+ * above the logarithm of any vocabulary. label_logit is linear in x, but to make partial sums of
+ * logits is to pad them to whole rows, which nothing needs. The first three have no gradients of
+ * their own: that of the loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
  *
  * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in exec/kernels/kernels.c and exec/cuda/kernels.c;
  * the conformance test then runs every rule that follows from the row.
@@ -108,7 +109,7 @@
     X(LOG_SOFTMAX_DX,   "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")              \
     X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
     X(NLL_SUM_DX,       "nll_sum_dx",      ",*->*v",                              "0",    "1*")               \
-    X(LABEL_LOGIT,      "label_logit",     "*v,*->*",                             "0",    "0")                \
+    X(LABEL_LOGIT,      "label_logit",     "*v,*->*",                             "-",    "0")                \
     X(SUM_EXP,          "sum_exp",         "*v,*->*",                             "-",    "3*v")              \
     X(LOG_SUM_EXP,      "log_sum_exp",     "*,*->*",                              "-",    "2*")               \
     X(CROSS_ENTROPY,    "cross_entropy",   "*v,*,*->",                            "-",    "2*")               \

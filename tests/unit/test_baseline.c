@@ -139,6 +139,7 @@ static void test_the_search_shards_the_head(void **state)
     assert_form(&m, "sum_exp", "reduce");
     assert_form(&m, "decoder.grad", "gather(2)");
     assert_form(&m, "decoder.weight.grad", "gather(0)");
+    assert_int_equal(count(&m, COLLECTIVE_PAD, NULL), 0);
 }
 
 static void test_megatron_pairs_convolutions(void **state)
