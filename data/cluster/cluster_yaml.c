@@ -1,0 +1,120 @@
+#include "data/cluster/cluster_yaml.h"
+
+enum {
+    TEXT_MAX_BYTES = 4000,
+    TYPES_MAX = 1000,
+    GROUPS_MAX = 10000,
+    CABLES_MAX = 100000,
+    PIECES_MAX = 100,
+};
+
+#define KIND(id, key)                                                                    \
+    CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
+                        COLLECTIVE)
+
+static const cyaml_schema_field_t LINK[] = {
+    TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t PIECE[] = {
+    TEXT("up_to", PieceText, up_to, NAME_MAX_BYTES),
+    TEXT("latency", PieceText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", PieceText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t PIECE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, PieceText, PIECE)};
+
+static const cyaml_schema_field_t COLLECTIVE[] = {
+    TEXT("latency", CollectiveText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CollectiveText, line.bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("pieces", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                         CollectiveText, piece, &PIECE_ENTRY, 1, PIECES_MAX),
+    OPTIONAL_TEXT("smallest", CollectiveText, smallest, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("largest", CollectiveText, largest, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t TYPE[] = {
+    TEXT("name", TypeText, name, NAME_MAX_BYTES),
+    TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
+    TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
+                         &OP_COST_SCHEMA, 1, OP_KINDS),
+    TEXT("source", TypeText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t GROUP[] = {
+    TEXT("name", GroupText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
+    TEXT("type", GroupText, type, NAME_MAX_BYTES),
+    TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
+    CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
+                            inner, LINK),
+    TEXT("source", GroupText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t KINDS[] = {
+    KIND(ALL_REDUCE, "all_reduce"),
+    KIND(ALL_GATHER, "all_gather"),
+    KIND(GROUPED_ALL_GATHER, "grouped_all_gather"),
+    KIND(REDUCE_SCATTER, "reduce_scatter"),
+    KIND(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter"),
+    KIND(ALL_TO_ALL, "all_to_all"),
+    TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t CABLE[] = {
+    TEXT("from", CableText, from, NAME_MAX_BYTES),
+    TEXT("to", CableText, to, NAME_MAX_BYTES),
+    TEXT("latency", CableText, latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CableText, bandwidth, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t NODE_ENTRY = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
+static const cyaml_schema_value_t CABLE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, CableText, CABLE)};
+
+static const cyaml_schema_field_t TOPOLOGY[] = {
+    OPTIONAL_TEXT("builder", TopologyText, builder, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         node, &NODE_ENTRY, 1, GPUS_MAX),
+    CYAML_FIELD_SEQUENCE("links", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
+                         cable, &CABLE_ENTRY, 1, CABLES_MAX),
+    TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t TYPE_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TypeText, TYPE)};
+static const cyaml_schema_value_t GROUP_ENTRY = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
+
+static const cyaml_schema_field_t CLUSTER[] = {
+    TEXT("name", ClusterText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
+    CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER, ClusterText, type,
+                         &TYPE_ENTRY, 1, TYPES_MAX),
+    CYAML_FIELD_SEQUENCE("machines", CYAML_FLAG_POINTER, ClusterText, group, &GROUP_ENTRY,
+                         1, GROUPS_MAX),
+    CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, collectives, KINDS),
+    CYAML_FIELD_MAPPING_PTR("topology", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, topology, TOPOLOGY),
+    CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            ClusterText, tuning, TUNING_SCHEMA),
+    CYAML_FIELD_END,
+};
+
+const cyaml_schema_value_t CLUSTER_SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, ClusterText, CLUSTER)};

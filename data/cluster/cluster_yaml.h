@@ -1,0 +1,68 @@
+/* A cluster file as texts, before its numbers are checked (data/cluster/read.c). Private to data. */
+#ifndef KILTER_DATA_CLUSTER_CLUSTER_YAML_H
+#define KILTER_DATA_CLUSTER_CLUSTER_YAML_H
+
+#include <cyaml/cyaml.h>
+
+#include "data/cluster/op_cost_yaml.h"
+#include "data/cluster/tuning_yaml.h"
+
+enum { GPUS_MAX = 65536 }; /* in the cluster */
+
+typedef struct {
+    char *latency, *bandwidth;
+} LinkText;
+
+typedef struct {
+    char *name, *rate, *half_rate, *memory, *slowdown, *launch, *source;
+    OpCostText *op;
+    uint32_t op_count;
+} TypeText;
+
+typedef struct {
+    char *up_to, *latency, *bandwidth;
+} PieceText;
+
+typedef struct {
+    LinkText line;
+    PieceText *piece;
+    uint32_t piece_count;
+    char *smallest, *largest;
+} CollectiveText;
+
+typedef struct {
+    char *name, *count, *type, *gpus, *source;
+    LinkText *inner;
+} GroupText;
+
+typedef struct {
+    CollectiveText kind[COLLECTIVES_PRICED];
+    char *source;
+} CollectivesText;
+
+typedef struct {
+    char *from, *to, *latency, *bandwidth;
+} CableText;
+
+typedef struct {
+    char *builder, *source;
+    char **node;
+    uint32_t node_count;
+    CableText *cable;
+    uint32_t cable_count;
+} TopologyText;
+
+typedef struct {
+    char *name, *description;
+    TypeText *type;
+    uint32_t type_count;
+    GroupText *group;
+    uint32_t group_count;
+    CollectivesText *collectives;
+    TopologyText *topology;
+    TuningText *tuning;
+} ClusterText;
+
+extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* of a pointer to ClusterText */
+
+#endif
