@@ -23,19 +23,21 @@
  *
  * Two readings of it:
  *
- *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever device runs
- *                it, in proportion to the samples; a message has its link to itself and goes one way;
- *                latencies are 0; the assignment does not see s_i
- *     default    what the fidelity `flow` says: the schedule is walked step by step, with the launches,
- *                ops and messages of each replica's layers on its own devices, transfers beside
- *                computation, and gradients that are all-reduced while the last backward goes on
- *                (synth/amp/walk.c). Messages cost what the network takes for them alone
- *                (sim_alone_new). T of the above assigns the layers, with the slowest replica's t_i, e_i
- *                both ways and s_i; a link that is busier than every stage limits in the place of max t.
+ *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever
+ *                device runs it, in proportion to the samples; a message has its link to itself and
+ *                goes one way; latencies are 0; the assignment does not see s_i
+ *     default    what the fidelity `flow` says: the schedule is walked step by step, with the
+ *                launches, ops and messages of each replica's layers on its own devices,
+ *                transfers beside computation, and gradients that are all-reduced while the last
+ *                backward goes on (synth/amp/walk.c). Messages cost what the network takes for them
+ *                alone (sim_alone_new). T of the above assigns the layers, with the slowest
+ *                replica's t_i, e_i both ways and s_i; a link that is busier than every stage
+ *                limits in the place of max t.
  *
- * What the default leaves out is that transfers, all-reduces and messages of tensor parallelism slow
- * one another down where they meet on a link, other than all-reduces of several stages; so that
- * times are hardly ever too long, and too short where links are shared (tests/property/test_amp_cost.c). */
+ * The default leaves out that transfers, all-reduces and messages of tensor parallelism slow one
+ * another down where they meet on a link, all-reduces of several stages aside: times are hardly
+ * ever too long, and too short where links are shared (tests/property/test_amp_cost.c).
+ */
 #ifndef KILTER_SYNTH_AMP_H
 #define KILTER_SYNTH_AMP_H
 
@@ -107,8 +109,8 @@ typedef struct {
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
-/* The terms of T, and T itself; of the default reading the terms are those that assign the layers, and
- * total_s the end of the walk. */
+/* The terms of T, and T itself; of the default reading the terms are those that assign the layers,
+ * and total_s is the end of the walk. */
 typedef struct {
     double bubble_s; /* (gas - 1) max t */
     double stages_s, transfers_s, sync_s;
@@ -125,7 +127,7 @@ typedef struct {
     bool recompute; /* programs run a stage's forward again before its backward */
     uint64_t seed;  /* of annealing and random strategies */
     uint32_t draws; /* of random strategies that fit; 0: one */
-    /* Degrees and micro-batch size that a strategy must have, and the most that tmp may be; 0: any. */
+    /* Degrees and micro-batch size that a strategy must have, the most that tmp may be; 0: any. */
     uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;
 

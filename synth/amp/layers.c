@@ -86,8 +86,8 @@ typedef struct {
     double launch_s;          /* of an all-reduce */
 } Where;
 
-/* Seconds for `mbs` samples: between the model's sizes on the line between them, beyond the last one
- * on the last line, below the first one and with a single one in proportion. */
+/* Seconds for `mbs` samples: between the model's sizes on the line between them, beyond the last
+ * one on the last line, below the first one and with a single one in proportion. */
 static double step_s(const AmpModel *model, const Where *w, uint32_t type, uint32_t i)
 {
     const uint32_t n = model->steps->step->len;

@@ -54,6 +54,8 @@ typedef struct AmpSteps {
  * sizes. KILTER_ERROR_INPUT: the batch cannot be cut. */
 AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
                          const ClusterView *view, const Program *program, GError **error);
+/* Sets first, like and first_gradient of steps that are in order and have times. */
+void amp_steps_index(const AmpModel *model, AmpSteps *steps);
 /* Adds what each layer takes alone on a device, forward and backward, to the model's times. */
 void amp_steps_sum(const AmpSteps *steps, AmpModel *model);
 /* One step a layer and pass, of measured times in model->time_s; messages are part of them. */

@@ -1,5 +1,5 @@
-/* What AMP's search expects of a strategy and what the fidelity `flow` says of its program, on random
- * models and clusters: uneven devices and links, with and without latencies and launches, every
+/* What AMP's search expects of a strategy and what the fidelity `flow` says of its program, on
+ * random models and clusters: uneven devices and links, with and without latencies and launches, every
  * schedule. */
 #include <math.h>
 

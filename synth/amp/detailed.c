@@ -1,0 +1,145 @@
+/* The default reading of the cost: what each stage takes on its own devices. */
+#include <math.h>
+
+#include "synth/amp/costing.h"
+
+/* Groups of n devices each that may do the same at the same time, from the `at`-th on: all of them
+ * where they share ports of machines, otherwise that one. */
+static uint32_t together(const AmpCosting *c, const uint32_t *device, uint32_t n,
+                         uint32_t n_groups, uint32_t at)
+{
+    return n > 1 && amp_find_machines(c->cluster, device + (size_t)at * n, n, 1,
+                                      c->member) > 1
+               ? n_groups
+               : 1;
+}
+
+/* [kind]: seconds of a gradient's all-reduce; NULL if there is one replica. Caller frees. */
+static double *price_gradients(const AmpCosting *c, uint32_t group)
+{
+    const GArray *kind = c->model->steps->gradient_kind;
+    const uint32_t tmp = c->s->tmp, dp = c->s->dp;
+    if (dp == 1)
+        return NULL;
+    double *price_s = g_new(double, MAX(kind->len, 1));
+    g_autofree uint32_t *device = g_new(uint32_t, (size_t)dp * tmp);
+    for (uint32_t i = 0; i < dp * tmp; i++)
+        device[i] = amp_group_at(c, group, i % dp)[i / dp];
+    for (uint32_t k = 0; k < kind->len; k++) {
+        const AmpGradientKind *g = &g_array_index(kind, AmpGradientKind, k);
+        price_s[k] = sim_alone_collective_s(c->cluster->alone, COLLECTIVE_ALL_REDUCE,
+                                            g->whole + g->cut / tmp, dp, tmp, device);
+    }
+    return price_s;
+}
+
+static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
+{
+    const uint32_t dp = c->s->dp, tmp = c->s->tmp;
+    g_autofree double *gradient_s = price_gradients(c, group);
+    for (uint32_t r = 0; r < dp; r++) {
+        const uint32_t *all = amp_group_at(c, group, 0), *own = amp_group_at(c, group, r);
+        const uint32_t n_groups = together(c, all, tmp, dp, r), at = group * dp + r;
+        const uint32_t *device = n_groups > 1 ? all : own;
+        rows->delay[at] = amp_layers_delays(c->layers, c->degree, c->s->mbs, tmp,
+                                            n_groups, device, NULL);
+        rows->last[at] = gradient_s ? amp_layers_delays(c->layers, c->degree, c->s->mbs,
+                                                        tmp, n_groups, device, gradient_s)
+                                    : rows->delay[at];
+        for (uint32_t t = 0; t < tmp; t++)
+            rows->launch_s[at] =
+                fmax(rows->launch_s[at],
+                     c->model->steps->collective_launch_s[c->cluster->type[own[t]]]);
+    }
+    for (uint32_t k = 0; gradient_s && k < c->model->steps->gradient->len; k++) {
+        const AmpGradient *g = &g_array_index(c->model->steps->gradient, AmpGradient, k);
+        rows->sync[(size_t)group * c->model->n_layers +
+                   g_array_index(c->model->steps->step, AmpStep, g->step).layer] +=
+            gradient_s[g->kind];
+    }
+}
+
+static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
+{
+    const uint32_t n_layers = c->model->n_layers;
+    const double forward = c->options->recompute ? 2 : 1;
+    for (uint32_t r = 0; r < c->s->dp; r++) {
+        const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
+        for (uint32_t l = 0; l < n_layers; l++) {
+            double *time = &rows->time[(size_t)stage * n_layers + l];
+            *time = fmax(*time, forward * amp_delay_pace(&delay[l]) +
+                                    amp_delay_pace(&delay[n_layers + l]));
+        }
+    }
+}
+
+static double send_s(const AmpCosting *c, double bytes, uint32_t from, uint32_t to,
+                     uint32_t replica)
+{
+    const uint32_t tmp = c->s->tmp, n = c->s->dp * tmp;
+    g_autofree uint32_t *pair = g_new(uint32_t, 2 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        pair[2 * i] = amp_group_at(c, from, 0)[i];
+        pair[2 * i + 1] = amp_group_at(c, to, 0)[i];
+    }
+    const uint32_t first = replica * tmp;
+    return bytes == 0 || from % c->s->pp == to % c->s->pp ? 0
+           : together(c, pair, 2, 2, first) > 1
+               ? sim_alone_send_s(c->cluster->alone, bytes, n, pair)
+               : sim_alone_send_s(c->cluster->alone, bytes, tmp, pair + 2 * first);
+}
+
+static void fill_transfers(const AmpCosting *c, AmpRows *rows, uint32_t stage)
+{
+    const AmpSteps *steps = c->model->steps;
+    const uint32_t n_layers = c->model->n_layers;
+    for (uint32_t r = 0; r < c->s->dp; r++) {
+        double *there = rows->send_s + ((size_t)stage * c->s->dp + r) * n_layers;
+        double *back = rows->return_s + ((size_t)stage * c->s->dp + r) * n_layers;
+        for (uint32_t l = 0; l < n_layers; l++) {
+            const bool same = l > 0 && steps->sent[l] == steps->sent[l - 1] &&
+                              steps->returned[l] == steps->returned[l - 1];
+            there[l] = same ? there[l - 1]
+                            : send_s(c, c->s->mbs * steps->sent[l], stage, stage + 1, r);
+            back[l] =
+                same ? back[l - 1]
+                     : send_s(c, c->s->mbs * steps->returned[l], stage + 1, stage, r);
+            double *both = &rows->transfer[(size_t)stage * n_layers + l];
+            *both = fmax(*both, there[l] + back[l]);
+        }
+    }
+}
+
+/* Which groups' all-reduces leave machines that they share. */
+void amp_find_meetings(const AmpCosting *c, AmpRows *rows)
+{
+    const uint32_t pp = c->s->pp, n = c->s->dp * c->s->tmp;
+    const uint32_t n_machines = c->cluster->n_machines;
+    g_autofree bool *passes = g_new0(bool, (size_t)pp *n_machines);
+    for (uint32_t g = 0; g < pp; g++) {
+        bool leaves = false;
+        for (uint32_t t = 0; t < c->s->tmp; t++)
+            leaves |= amp_find_machines(c->cluster, amp_group_at(c, g, 0) + t, c->s->dp,
+                                        c->s->tmp, c->member) > 1;
+        for (uint32_t i = 0; leaves && i < n; i++)
+            passes[g * n_machines + c->cluster->machine[amp_group_at(c, g, 0)[i]]] = true;
+    }
+    for (uint32_t g = 0; g < pp; g++)
+        for (uint32_t h = 0; h < pp; h++)
+            for (uint32_t m = 0; m < n_machines; m++)
+                rows->meet[g * pp + h] |=
+                    passes[g * n_machines + m] && passes[h * n_machines + m];
+}
+
+void amp_fill_detailed(const AmpCosting *c, AmpRows *rows, uint32_t stage)
+{
+    const size_t n_layers = c->model->n_layers;
+    if (stage < c->s->pp)
+        fill_group(c, rows, stage);
+    else
+        memcpy(rows->sync + stage * n_layers, rows->sync + (stage - c->s->pp) * n_layers,
+               n_layers * sizeof *rows->sync);
+    fill_times(c, rows, stage);
+    if (stage + 1 < c->s->pp * c->s->chunks)
+        fill_transfers(c, rows, stage);
+}

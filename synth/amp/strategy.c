@@ -1,0 +1,76 @@
+#include "synth/amp/cost.h"
+
+AmpStrategy amp_strategy_new(uint32_t pp, uint32_t dp, uint32_t tmp, uint32_t mbs,
+                             uint32_t chunks)
+{
+    return (AmpStrategy){.pp = pp,
+                         .dp = dp,
+                         .tmp = tmp,
+                         .mbs = mbs,
+                         .chunks = chunks,
+                         .first = g_new0(uint32_t, pp * chunks + 1),
+                         .device = g_new0(uint32_t, (size_t)pp * dp * tmp)};
+}
+
+void amp_strategy_clear(AmpStrategy *strategy)
+{
+    g_free(strategy->first);
+    g_free(strategy->device);
+}
+
+uint32_t amp_chunks(const AmpOptions *options)
+{
+    return options->schedule == SCHEDULE_INTERLEAVED ? MAX(options->chunks, 1) : 1;
+}
+
+uint32_t amp_degree(const AmpModel *model, uint32_t tmp)
+{
+    for (uint32_t g = 0; g < model->n_degrees; g++)
+        if (model->degree[g] == tmp)
+            return g;
+    g_assert_not_reached();
+}
+
+static bool has_degree(const AmpModel *model, uint32_t tmp)
+{
+    for (uint32_t g = 0; g < model->n_degrees; g++)
+        if (model->degree[g] == tmp)
+            return true;
+    return false;
+}
+
+bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
+                     const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
+                     uint32_t mbs, GError **error)
+{
+    const uint32_t stages = pp * amp_chunks(options);
+    if ((uint64_t)pp * dp * tmp != cluster->n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "degrees pp=%u, dp=%u, tmp=%u: expected a product of %u, the "
+                           "cluster's GPUs",
+                           pp, dp, tmp, cluster->n_devices);
+    if (stages > model->n_layers)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "pp=%u, %u stages: expected at most as many as the model has "
+                           "layers, %u",
+                           pp, stages, model->n_layers);
+    if (!has_degree(model, tmp))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "tmp=%u: expected a degree that the profile has times for",
+                           tmp);
+    if (model->global_batch % dp != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "dp=%u: expected a divisor of the global batch, %u", dp,
+                           model->global_batch);
+    if (mbs == 0 || model->global_batch / dp % mbs != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "mbs=%u: expected a divisor of a replica's batch, %u", mbs,
+                           model->global_batch / dp);
+    const uint32_t gas = model->global_batch / dp / mbs;
+    if (options->schedule == SCHEDULE_INTERLEAVED && gas % pp != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "mbs=%u: expected a multiple of %u micro-batches for an "
+                           "interleaved schedule, got %u",
+                           mbs, pp, gas);
+    return true;
+}
