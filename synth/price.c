@@ -157,7 +157,11 @@ static OpId find_fullest(const Graph *graph, const OpId *saver)
         if (op->pass != PASS_FORWARD)
             continue;
         OpId backward[MAX_BACKWARD];
+        TensorId of;
+        const double kept = graph_op_kept_bytes(graph, id, &of);
         saved += paid[id];
+        if (kept > 0)
+            saved += kept * (double)tensor_elements(graph_tensor(graph, of));
         double bytes = saved;
         if (backward_ops(graph, id, backward) > 0)
             bytes += bytes_beside(graph, op, backward[0]);

@@ -80,8 +80,8 @@ bool synth_pins_hold(const SynthPins *pins, const Graph *graph, const Program *p
  * once: never more than its peak (sim/sim.h, "Memory").
  *
  *     FORWARD    the backward begins, or is at the op where activations weigh most: parameters and optimizer states at rest,
- *                the other forms of parameters that the backward still reads, activations saved for it, what the op reads
- *                and makes, parameters' gradients made before it
+ *                the other forms of parameters that the backward still reads, activations saved for it and what ops keep
+ *                beside them (graph_op_kept_bytes), what the op reads and makes, parameters' gradients made before it
  *     BACKWARD   all gradients are there: parameters and optimizer states at rest, parameters' gradients as they are made */
 typedef enum { SYNTH_POINT_FORWARD, SYNTH_POINT_BACKWARD, SYNTH_POINTS } SynthPoint;
 

@@ -30,10 +30,11 @@ enum { TENSOR_MAX_RANK = 5 };
 /* F16: either format of two bytes, fp16 or bf16. */
 typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
 
-/* Where a model computes in half precision, its parameters, activations and their gradients are
- * F16. What is made of logits and the optimizer's states are F32, one of them a copy of the parameter
- * that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of
- * parameters are F32, as Megatron-LM accumulates them. */
+/* Where a model computes in half precision, its parameters, activations and their gradients are F16.
+ * What is made of logits and the optimizer's states are F32, one of them a copy of the parameter
+ * that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2 + 4 + 4 + 4
+ * = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as Megatron-LM
+ * accumulates them. */
 #define PRECISION_TABLE(X)        \
     X(SINGLE, "single", F32, F32) \
     X(MIXED, "mixed", F16, F16)   \

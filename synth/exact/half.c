@@ -51,6 +51,18 @@ static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet
     return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
 }
 
+/* Charge for what the op keeps for its backward beside tensors. */
+static double kept_charge(const Choices *c, const Needs *needs)
+{
+    TensorId of;
+    const uint32_t bytes = graph_op_kept_bytes(c->pricer->graph, c->view.op, &of);
+    if (bytes == 0 || c->view.n_backward == 0)
+        return 0;
+    return price_memory(c->pricer, SYNTH_POINT_FORWARD, of,
+                        needs->out[c->op->n_out - 1]) *
+           bytes / dtype_bytes(graph_tensor(c->pricer->graph, of)->dtype);
+}
+
 /* Charge for what the op's first backward op reads of dy, at least a shard if it reads one, and
  * makes. */
 static double working_charge(const Choices *c, const Choice *choice)
@@ -81,11 +93,11 @@ static double working_charge(const Choices *c, const Choice *choice)
 
 double choices_saved_memory(const Choices *c, const Needs *needs, const Choice *choice)
 {
-    double charge = 0;
     if (!c->pricer->charges || c->view.op > c->pricer->fullest)
         return 0;
+    double charge = kept_charge(c, needs);
     if (c->view.op == c->pricer->fullest)
-        charge = working_charge(c, choice);
+        charge += working_charge(c, choice);
     for (uint32_t o = 0; o < c->op->n_out; o++)
         charge +=
             saved_charge(c, c->op->out[o], needs->out[o], choice->wanted[SLOT_OUT + o]);

@@ -271,7 +271,10 @@ static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
 {
     const Op *op = graph_get_op(graph, reads->op);
     uint32_t class = graph_op_class_index(graph, reads->op);
+    TensorId of;
+    const uint32_t kept = graph_op_kept_bytes(graph, reads->op, &of);
     g_string_append_len(key, (const char *)&class, sizeof class);
+    g_string_append_len(key, (const char *)&kept, sizeof kept);
     for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
         TensorId id = operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
         const Tensor *t = graph_tensor(graph, id);
