@@ -38,7 +38,8 @@ typedef enum {
     BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert: tokens are exchanged (GShard) */
     /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by columns
      * (features, heads, channels), the second by rows, whose partial sums are all-reduced. What has
-     * no second stays whole, but for the output layer, which is gathered at once. */
+     * no second stays whole, but for the output layer, which is gathered at once unless the loss
+     * takes its logits cut. */
     BASELINE_MEGATRON,
     BASELINES
 } Baseline;

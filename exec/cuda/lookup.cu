@@ -1,4 +1,5 @@
-// Ops indexed by integers, and the class token; see exec/kernels/vocabulary.c and exec/kernels/token.c.
+// Ops indexed by integers, the loss of sharded logits, and the class token; see exec/kernels/vocabulary.c
+// and exec/kernels/token.c.
 #include "exec/cuda/launch.cuh"
 
 // Place of `id` among `n` entries from `offset` on; n if it is on another device.

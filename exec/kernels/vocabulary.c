@@ -1,6 +1,6 @@
-/* Ops indexed by integers: a device that holds entries [offset, offset + v) of the
- * vocabulary sees the integers in that range and takes the others as contributing
- * nothing. */
+/* Ops indexed by integers, and the loss of sharded logits (data/graph/op.h): a device
+ * that holds entries [offset, offset + v) of the vocabulary sees the integers in that
+ * range and takes the others as contributing nothing. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
