@@ -117,8 +117,7 @@ TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype
                      .producer = GRAPH_NONE,
                      .of = of};
     for (uint32_t d = 0; d < rank; d++) {
-        tensor.dim[d] = dim[d];
-        tensor.units[d] = 1;
+        tensor.dim[d] = tensor.units[d] = dim[d];
     }
     TensorId id = graph->tensors->len, none = GRAPH_NONE;
     g_array_append_val(graph->tensors, tensor);
@@ -139,6 +138,12 @@ TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
 {
     return graph_add_tensor(graph, name, ROLE_PARAMETER, compute_dtype(graph), rank, dim,
                             GRAPH_NONE);
+}
+
+void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim)
+{
+    g_assert(!graph->sealed && dim < graph_tensor(graph, id)->rank);
+    g_array_index(graph->tensors, Tensor, id).units[dim] = 1;
 }
 
 void graph_layer(Graph *graph, const char *name)
@@ -267,7 +272,7 @@ static void cut_op(Graph *graph, OpId id)
 }
 
 /* Dims driven by one shardable loop of some op form a class; all of its members are cut into
- * gcd(extents) pieces. */
+ * gcd(extents) pieces, or not at all if one of them is to stay whole. */
 void graph_seal(Graph *graph)
 {
     uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
@@ -304,7 +309,7 @@ void graph_seal(Graph *graph)
                 if (set)
                     tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
                 else
-                    units[root] = gcd(units[root], tensor->dim[d]);
+                    units[root] = gcd(units[root], tensor->units[d]);
             }
         }
     for (OpId id = 0; id < graph->ops->len; id++)

@@ -110,6 +110,9 @@ TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim);
 
+/* Nobody shards that dim, nor those that ops tie to it. */
+void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim);
+
 /* Starts a new named layer: ops added from here on belong to it. */
 void graph_layer(Graph *graph, const char *name);
 

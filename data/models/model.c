@@ -20,6 +20,11 @@ typedef struct {
     {                                     \
         key, value, 1, 1e9, true, NULL, 0 \
     }
+/* 0: no, 1: yes. */
+#define FLAG(key)                   \
+    {                               \
+        key, 0, 0, 1, true, NULL, 0 \
+    }
 #define DURATION(key, value)                          \
     {                                                 \
         key, value, 0, 1e6, false, "s", QUANTITY_TIME \
@@ -107,7 +112,7 @@ static const ModelEntry entry[] = {
      model_transgan_check,
      {BATCH(4), SIZE("layers", 12), SIZE("channels", 16), SIZE("heads", 4),
       SIZE("windows", 4), SIZE("group", 16), SIZE("upsample", 16), SIZE("bottom", 9),
-      SIZE("latent", 512), DROPOUT(0)},
+      SIZE("latent", 512), FLAG("whole_heads"), DROPOUT(0)},
      NULL,
      0},
     {{"synthetic", "durations written down; for given plans such as dp-ev's"},

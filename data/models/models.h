@@ -62,6 +62,7 @@ typedef struct {
     uint32_t hidden, heads, ffn;
     double dropout;
     bool causal; /* a token attends to no later one */
+    bool whole_heads; /* nobody shards them */
 } TransformerLayer;
 
 /* x [batch, seq, hidden] in and out. */

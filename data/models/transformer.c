@@ -52,6 +52,8 @@ TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double
     g_autofree char *out_bias = named(layer, "attention.out.bias");
     TensorId w =
         graph_parameter(graph, qkv_weight, 4, (uint32_t[]){3, heads, size, hidden});
+    if (layer->whole_heads)
+        graph_keep_whole(graph, w, 1);
     TensorId b = graph_parameter(graph, qkv_bias, 3, (uint32_t[]){3, heads, size});
     TensorId y =
         graph_op(graph, OP_QKV, qkv, (OpAttr){0}, 3, (TensorId[]){x, w, b}, NULL);

@@ -4,19 +4,22 @@
  * Noise becomes bottom x bottom tokens of channels * windows * group (16 * 4 * 16 = 1024). After
  * the wide layers each token is unfolded (pixel shuffle) into `windows` windows of `group` tokens
  * of `channels`, and each token of a window is interpolated to `upsample`: 324 windows of 256
- * tokens of 16, an image of 288 x 288. The narrow layers attend within a window. A cross-entropy
- * over the three colours stands for the discriminator's loss. */
+ * tokens of 16, an image of 288 x 288. The narrow layers attend within a window. With `whole_heads`
+ * nobody shards their heads: AMP's tensor parallelism seems not to, whose profile has a narrow
+ * layer take as long on 4 devices as on one. A cross-entropy over the three colours stands for the
+ * discriminator's loss. */
 #include "data/models/models.h"
 
 enum { COLOURS = 3 };
 
 static TensorId layers(Graph *graph, const ModelParams *params, const char *prefix,
-                       uint32_t hidden, TensorId x)
+                       uint32_t hidden, bool whole_heads, TensorId x)
 {
     TransformerLayer layer = {.graph = graph,
                               .hidden = hidden,
                               .heads = model_size(params, "heads"),
                               .ffn = 4 * hidden,
+                              .whole_heads = whole_heads,
                               .dropout = model_param(params, "dropout")};
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("%s.%u", prefix, i);
@@ -72,11 +75,12 @@ TensorId model_transgan(Graph *graph, const ModelParams *params)
     g_autofree char *extents = g_strdup_printf("n=%u,D=%u", tokens, hidden);
     x = graph_op(graph, OP_SPLIT, "embedding.tokens", (OpAttr){0}, 1, &x, extents);
     x = add_positions(graph, "position", x);
-    x = layers(graph, params, "wide", hidden, x);
+    x = layers(graph, params, "wide", hidden, false, x);
     graph_layer(graph, "upsample");
     x = upsample(graph, params, x);
     x = add_positions(graph, "window.position", x);
-    x = layers(graph, params, "narrow", channels, x);
+    x = layers(graph, params, "narrow", channels, model_param(params, "whole_heads") > 0,
+               x);
     graph_layer(graph, "image");
     x = model_linear(graph, "image", x, COLOURS, true);
     const Tensor image = *graph_tensor(graph, x);
