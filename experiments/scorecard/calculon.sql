@@ -22,6 +22,6 @@ SELECT
     'A100' AS device, 80 AS memory_gib, 108 AS processors, 8 AS gpus, "gpus(A100-80GB)" / 8 AS machines,
     pp, dp, tp AS tmp, microbatch AS mbs, interleave AS chunks, recompute_all AS recompute, '' AS cuts,
     time_s AS measured_s, gib AS measured_gib, gib > 80 AS failed,
-    0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS attention, 0.8 * 300e9 AS inner, 0.8 * 200e9 AS outer,
+    0.8 * 312e12 AS rate, 0.4 * 2e12 AS bandwidth, 0.1 * 2e12 AS unfused, 0.8 * 300e9 AS inner, 0.8 * 200e9 AS outer,
     10e-6 AS latency_s, 100e-6 AS launch_s, 15e-6 AS overhead_s
 FROM trial JOIN memory ON memory.model = trial.model AND memory.mode = CASE WHEN recompute_all THEN 'full' ELSE 'none' END

@@ -75,7 +75,7 @@ SELECT
     NULL AS pp, NULL AS dp, NULL AS tmp, NULL AS mbs, NULL AS chunks, NULL AS recompute, NULL AS cuts,
     wall_us * 1e-6 AS measured_s, NULL AS measured_gib, 0 AS failed,
     nccl_sum_us * 1e-6 AS measured_comm_s, overlap_nccl_us * 1e-6 AS measured_hidden_s,
-    rate, elementwise.bandwidth AS bandwidth, attention.bandwidth AS attention,
+    rate, elementwise.bandwidth AS bandwidth, attention.bandwidth AS unfused,
     link.bandwidth AS inner, link.bandwidth AS outer, link.latency_s AS latency_s,
     slowdown, overhead_s,
     (SELECT fwd_wall_us * 1e-6 / kernels FROM hidup_1x4_v100_summary_mean WHERE system = 'ddp') AS launch_s

@@ -5,8 +5,9 @@
  * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices,
  * where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the
  * cluster costs is fitted to the calibration trials' times: an op takes its launch on the host, and
- * on the device overhead + FLOPs / rate + bytes / bandwidth; attention has a bandwidth of its own
- * (not fused, it goes through its scores several times), a message takes latency + bytes /
+ * on the device overhead + FLOPs / rate + bytes / bandwidth; attention and the loss have
+ * bandwidths of their own (where they are not fused, they go through scores and logits several
+ * times), a message takes latency + bytes /
  * bandwidth inside of machines and between them (experiments/scorecard/fit.h). The wave
  * (data/cluster/cluster.h), tiles of 128 x 128 on all processors, is given. The test trials are
  * predicted with them. Memory is that of the plan and what the runtime has besides (its context,

@@ -21,16 +21,31 @@ void trial_plan_clear(TrialPlan *plan)
 /* Elements of an output that a processor makes at a time. */
 enum { TILE = 128 * 128 };
 
+/* What an op's bytes pass. Frameworks compute some in several passes over large values in between:
+ * attention over its scores, the loss over its logits. */
+static ScoreParameter memory_of(OpKind kind)
+{
+    switch (kind) {
+    case OP_ATTENTION:
+    case OP_ATTENTION_DX:
+        return SCORE_ATTENTION;
+    case OP_SUM_EXP:
+    case OP_CROSS_ENTROPY:
+    case OP_CROSS_ENTROPY_DX:
+        return SCORE_LOSS;
+    default:
+        return SCORE_BANDWIDTH;
+    }
+}
+
 static OpCost op_cost(const Trial *trial, const double *parameter, OpKind kind)
 {
     OpCost cost = {.rate = parameter[SCORE_RATE],
-                   .bandwidth = parameter[SCORE_BANDWIDTH],
+                   .bandwidth = parameter[memory_of(kind)],
                    .overhead_s = parameter[SCORE_OVERHEAD],
                    .launch_s = parameter[SCORE_LAUNCH],
                    .wave = trial->processors * TILE,
                    .largest = INFINITY};
-    if (kind == OP_ATTENTION || kind == OP_ATTENTION_DX)
-        cost.bandwidth = parameter[SCORE_ATTENTION];
     if (op_kind_is_view(kind)) {
         cost.bandwidth = INFINITY;
         cost.overhead_s = 0;

@@ -22,10 +22,10 @@
  *     slowdown      of computation beside communication (data/cluster/cluster.h); may be left out: none
  *
  * and where a calibration starts, the same in all rows: rate (FLOP/s), bandwidth (of memory, and as
- * attention of what is not fused), inner and outer (of links), in bytes/s, latency_s (of links),
+ * unfused of attention and the loss), inner and outer (of links), in bytes/s, latency_s (of links),
  * launch_s (of an op, on the host) and overhead_s (on the device). The bundled queries start from
  * 0.8 of a data sheet's rate and links; from 0.4 of its memory, since biases, masks and conversions
- * are kernels of their own, which go through operands again; and from 0.1 for attention. Where no
+ * are kernels of their own, which go through operands again; and from 0.1 where not fused. Where no
  * row is of the split 'calibration' they stay as they are. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
 #define KILTER_EXPERIMENTS_SCORECARD_TRIALS_H
@@ -41,7 +41,8 @@
     X(OVERHEAD, "overhead_s", "overhead of an op", "s", 1)              \
     X(RATE, "rate", "computation", "FLOP/s", 0.3)                       \
     X(BANDWIDTH, "bandwidth", "memory", "B/s", 0.7)                     \
-    X(ATTENTION, "attention", "memory, for attention", "B/s", 0.7)      \
+    X(ATTENTION, "unfused", "memory, for attention", "B/s", 0.7)        \
+    X(LOSS, "unfused", "memory, for the loss", "B/s", 0.7)              \
     X(INNER_LATENCY, "latency_s", "latency inside machines", "s", 0.3)  \
     X(INNER_BANDWIDTH, "inner", "links inside machines", "B/s", 0.3)    \
     X(OUTER_LATENCY, "latency_s", "latency between machines", "s", 0.3) \

@@ -91,6 +91,24 @@ static void test_transgan_windows(void **state)
     assert_int_equal(x->units[0], 64); /* a sample's windows stay together */
 }
 
+/* Heads that nobody shards, nor what is tied to them; wide layers' are as ever. */
+static void test_whole_heads(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph =
+        model_build("transgan:layers=1,whole_heads=1", 4, NULL, &error);
+    assert_no_error(error);
+    const Tensor *qkv = graph_tensor(graph, graph_find(graph, "narrow.0.attention.qkv")),
+                 *out = graph_tensor(graph,
+                                     graph_find(graph, "narrow.0.attention.out.weight")),
+                 *wide = graph_tensor(graph, graph_find(graph, "wide.0.attention.qkv"));
+    assert_int_equal(qkv->units[3], 1);
+    assert_int_equal(qkv->units[0], 16); /* samples */
+    assert_int_equal(out->units[1], 1);
+    assert_int_equal(wide->units[3], 4);
+}
+
 /* DeepSpeed's routing: a GPU's 4 sequences of 8 tokens share 1.25 x 32 / 2 slots of each of 2
  * experts, so that what one of them can get is of the same size, and finding its slot 4 times it. */
 static void test_routing_groups(void **state)
@@ -261,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_weak_scaling),
         cmocka_unit_test(test_amp_models),
         cmocka_unit_test(test_transgan_windows),
+        cmocka_unit_test(test_whole_heads),
         cmocka_unit_test(test_units),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bytes_per_parameter),

@@ -23,7 +23,7 @@ static const char QUERY[] =
     "-- A toy\nSELECT split, 'c' AS contest, 'm:a=' || a AS model, 'D' AS device, 1 AS "
     "memory_gib, 4 AS gpus, 2 AS machines, 2 AS pp, 2 AS dp, 2 AS tmp, 1 AS mbs, 1 AS "
     "chunks, 0 AS recompute, '3' AS cuts, CASE WHEN t > 0 THEN t END AS measured_s, NULL "
-    "AS measured_gib, t < 0 AS failed, 1e12 AS rate, 1e9 AS bandwidth, 5e8 AS attention, "
+    "AS measured_gib, t < 0 AS failed, 1e12 AS rate, 1e9 AS bandwidth, 5e8 AS unfused, "
     "1e9 AS inner, 1e8 AS outer, 1e-5 AS overhead_s, 1e-4 AS launch_s, 1e-5 AS "
     "latency_s, 10 AS processors "
     "FROM set_times ORDER BY a\n";
