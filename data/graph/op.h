@@ -37,8 +37,9 @@
  * logits is to pad them to whole rows, which nothing needs. The first three have no gradients of
  * their own: that of the loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
  *
- * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in exec/kernels/kernels.c and exec/cuda/kernels.c;
- * the conformance test then runs every rule that follows from the row.
+ * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in
+ * exec/kernels/kernels.c and exec/cuda/kernels.c; the conformance test then runs every rule that
+ * follows from the row.
  */
 #ifndef KILTER_DATA_GRAPH_OP_H
 #define KILTER_DATA_GRAPH_OP_H
@@ -47,10 +48,12 @@
 #include <stdint.h>
 
 /*    id                name               signature                              linear  flops
- * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its second
- * output are the softmax probabilities (before dropout, which the FLOPs leave out), saved for the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups (sequences), s tokens,
- * e experts, c capacity slots, d model width. Updates: parameter, gradient, optimizer states; *_MASTER: the last state is the
- * float32 copy that is updated, and the parameter is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
+ * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its
+ * second output are the softmax probabilities (before dropout, which the FLOPs leave out), saved for
+ * the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
+ * (sequences), s tokens, e experts, c capacity slots, d model width. Updates: parameter, gradient,
+ * optimizer states; *_MASTER: the last state is the float32 copy that is updated, and the parameter
+ * is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
 #define OP_TABLE(X)                                                                                \
     X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
     X(LINEAR_DX,        "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")             \
@@ -132,7 +135,7 @@ enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT }
 typedef struct {
     uint32_t stride, padding; /* conv2d, max_pool2d: stride; conv2d: padding on each side */
     uint32_t window;          /* max_pool2d: window edge */
-    uint32_t seed;            /* dropout, attention: stream of the mask, a function of it and the global element index */
+    uint32_t seed; /* dropout, attention: stream of the mask, a function of it and the global index */
     double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
     bool causal;              /* attention: a query sees no later key */
 } OpAttr;
