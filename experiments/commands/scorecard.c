@@ -122,16 +122,15 @@ static json_t *score_json(const TrialSet *set, const Score *score)
                      "trials", trials);
 }
 
-static bool score_one(const char *name, const ScorecardRun *run,
+static bool score_one(const TrialSet *set, const ScorecardRun *run,
                       const CommandOptions *options, Store *store, json_t *list,
                       GError **error)
 {
-    g_autoptr(TrialSet) set = trials_read(name, run->measured, error);
     const ScoreOptions how = {.max_fitted = MAX_FITTED, .threads = run->threads};
     g_auto(Score) score = {0};
-    if (!set || !score_trials(set, &how, &score, error) ||
+    if (!score_trials(set, &how, &score, error) ||
         !score_record(set, &score, store, error)) {
-        g_prefix_error(error, "data set %s: ", name);
+        g_prefix_error(error, "data set %s: ", set->name);
         return false;
     }
     if (options->json) {
@@ -144,6 +143,23 @@ static bool score_one(const char *name, const ScorecardRun *run,
         }
     }
     return true;
+}
+
+/* All of them, so that nothing is written if one cannot be read. */
+static GPtrArray *read_sets(const ScorecardRun *run, GError **error)
+{
+    g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();
+    g_autoptr(GPtrArray) sets =
+        g_ptr_array_new_with_free_func((GDestroyNotify)trials_free);
+    for (char **name = names; *name; name++) {
+        TrialSet *set = trials_read(*name, run->measured, error);
+        if (!set) {
+            g_prefix_error(error, "data set %s: ", *name);
+            return NULL;
+        }
+        g_ptr_array_add(sets, set);
+    }
+    return g_steal_pointer(&sets);
 }
 
 static Store *begin_store(const ScorecardRun *run, GError **error)
@@ -165,14 +181,14 @@ bool scorecard_run(const ScorecardRun *run, const CommandOptions *options, GErro
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the scorecard needs measured data, which Kilter does not "
                            "have: give its folder by --measured DIR");
-    g_auto(GStrv) names = run->sets ? g_strsplit(run->sets, ",", -1) : trials_names();
-    g_autoptr(Store) store = begin_store(run, error);
+    g_autoptr(GPtrArray) sets = read_sets(run, error);
+    g_autoptr(Store) store = sets ? begin_store(run, error) : NULL;
     json_t *list = json_array();
     bool good = store != NULL;
     if (good && !options->json && !options->quiet)
         print_header();
-    for (char **next = names; good && *next; next++)
-        good = score_one(*next, run, options, store, list, error);
+    for (uint32_t i = 0; good && i < sets->len; i++)
+        good = score_one(sets->pdata[i], run, options, store, list, error);
     json_t *object = json_pack("{s:o, s:s, s:s}", "scorecard", list, "database",
                                run->database, "version", KILTER_VERSION);
     if (good && options->json)
