@@ -3,15 +3,10 @@
  * schedule. */
 #include <math.h>
 
-#include "synth/synth.h"
-#include "tests/test.h"
+#include "tests/support/amp_setup.h"
 
 typedef struct {
-    Cluster *cluster;
-    ClusterView *view;
-    Graph *graph;
-    AmpModel *model;
-    AmpCluster *devices;
+    AmpSetup setup;
     AmpOptions options;
 } Case;
 
@@ -100,51 +95,23 @@ static Case case_new(uint32_t seed)
     g_autofree char *text = random_cluster(rand);
     g_autofree char *model = random_model(rand);
     GError *error = NULL;
-    Case c = {.cluster = cluster_parse("random.yaml", text, strlen(text), &error)};
+    Cluster *cluster = cluster_parse("random.yaml", text, strlen(text), &error);
     assert_no_error(error);
-    c.view = cluster_view(c.cluster, GRANULARITY_GPU);
-    c.graph = model_build(model, cluster_gpus(c.cluster), NULL, &error);
-    assert_no_error(error);
-    c.model = synth_amp_model(c.graph, c.view, NULL, &error);
-    assert_no_error(error);
-    c.devices = synth_amp_cluster(c.view, &error);
-    assert_no_error(error);
+    Case c = {.setup = amp_setup_on(cluster, model)};
     c.options.schedule = (SynthSchedule)g_rand_int_range(rand, 0, 3);
     c.options.chunks = 2;
     return c;
 }
 
-static void case_clear(Case *c)
-{
-    synth_amp_model_free(c->model);
-    synth_amp_cluster_free(c->devices);
-    graph_free(c->graph);
-    cluster_view_free(c->view);
-    cluster_free(c->cluster);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
-
 static double simulated_s(const Case *c, const AmpStrategy *strategy)
 {
     GError *error = NULL;
-    g_autoptr(Plan) plan = plan_new();
-    const uint32_t n = c->view->n_devices;
-    plan->program = synth_amp_program(c->graph, c->view, &c->options, strategy, &error);
-    assert_no_error(error);
-    plan->n_devices = n;
-    plan->n_segments = 1;
-    plan->ratio = g_new(double, n);
-    for (uint32_t j = 0; j < n; j++)
-        plan->ratio[j] = 1.0 / n;
-    plan->n_ops = graph_n_ops(c->graph);
-    plan->segment = g_new0(uint16_t, plan->n_ops);
-    plan_round(plan, c->graph, &error);
-    assert_no_error(error);
+    g_autoptr(Plan) plan = amp_setup_plan(&c->setup, &c->options, strategy);
     SimOptions options;
     sim_options_init(&options);
     options.time_only = true;
     g_autoptr(SimReport) report =
-        sim_evaluate_with(plan, c->graph, c->view, "flow", &options, &error);
+        sim_evaluate_with(plan, c->setup.graph, c->setup.view, "flow", &options, &error);
     assert_no_error(error);
     return report->iteration_time_s;
 }
@@ -180,10 +147,10 @@ static void check_strategy(uint32_t seed, const AmpCandidate *k, double simulate
 
 static void check_case(uint32_t seed, Tally *tally)
 {
-    g_auto(Case) c = case_new(seed);
+    Case c = case_new(seed);
     GError *error = NULL;
-    g_autoptr(GArray) found =
-        synth_amp_search(c.model, c.devices, &c.options, AMP_SEARCH, NULL, &error);
+    g_autoptr(GArray) found = synth_amp_search(c.setup.model, c.setup.devices, &c.options,
+                                               AMP_SEARCH, NULL, &error);
     assert_no_error(error);
     double first = 0, best = INFINITY;
     for (guint i = 0; i < found->len; i++) {
@@ -195,6 +162,7 @@ static void check_case(uint32_t seed, Tally *tally)
     }
     tally->regret += first / best - 1;
     tally->worst_case = fmax(tally->worst_case, first / best - 1);
+    amp_setup_clear(&c.setup);
 }
 
 static void test_cost(void **state)

@@ -1,42 +1,8 @@
 /* AMP's search on graphs and clusters of the repository: what the layers cost, what each method
  * returns, and what is refused. */
-#include "synth/synth.h"
-#include "tests/test.h"
+#include "tests/support/amp_setup.h"
 
-typedef struct {
-    Cluster *cluster;
-    ClusterView *view;
-    Graph *graph;
-    AmpModel *model;
-    AmpCluster *devices;
-} Setup;
-
-static Setup setup_new(const char *model, const char *cluster)
-{
-    GError *error = NULL;
-    Setup s = {.cluster = cluster_load(cluster, &error)};
-    assert_no_error(error);
-    s.view = cluster_view(s.cluster, GRANULARITY_GPU);
-    s.graph = model_build(model, cluster_gpus(s.cluster), NULL, &error);
-    assert_no_error(error);
-    s.model = synth_amp_model(s.graph, s.view, NULL, &error);
-    assert_no_error(error);
-    s.devices = synth_amp_cluster(s.view, &error);
-    assert_no_error(error);
-    return s;
-}
-
-static void setup_free(Setup *s)
-{
-    synth_amp_model_free(s->model);
-    synth_amp_cluster_free(s->devices);
-    graph_free(s->graph);
-    cluster_view_free(s->view);
-    cluster_free(s->cluster);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_free)
-
-static GArray *search(const Setup *s, const AmpOptions *options, AmpMethod method)
+static GArray *search(const AmpSetup *s, const AmpOptions *options, AmpMethod method)
 {
     GError *error = NULL;
     GArray *found = synth_amp_search(s->model, s->devices, options, method, NULL, &error);
@@ -47,7 +13,7 @@ static GArray *search(const Setup *s, const AmpOptions *options, AmpMethod metho
     return found;
 }
 
-static double best_s(const Setup *s, const AmpOptions *options, AmpMethod method)
+static double best_s(const AmpSetup *s, const AmpOptions *options, AmpMethod method)
 {
     g_autoptr(GArray) found = search(s, options, method);
     return g_array_index(found, AmpCandidate, 0).cost.total_s;
@@ -59,7 +25,7 @@ static double best_s(const Setup *s, const AmpOptions *options, AmpMethod method
 static void test_layers_of_gpt2(void **state)
 {
     (void)state;
-    g_auto(Setup) s = setup_new("gpt2:layers=3", "amp-homogeneous");
+    g_auto(AmpSetup) s = amp_setup_new("gpt2:layers=3", "amp-homogeneous");
     assert_int_equal(s.model->n_layers, 5);
     assert_int_equal(s.model->global_batch, 32);
     const uint32_t layer = 2, n = s.model->n_layers;
@@ -89,11 +55,7 @@ static double peak_of_layers(uint32_t layers, uint32_t t, const char *more)
     g_autofree char *model = g_strdup_printf(
         "gpt2:layers=%u,hidden=64,ffn=256,heads=4,seq=96,vocab=64,global_batch=8,%s",
         layers, more);
-    g_autoptr(Cluster) cluster = cluster_load(spec, &error);
-    assert_no_error(error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_autoptr(Graph) graph = model_build(model, t, NULL, &error);
-    assert_no_error(error);
+    g_auto(AmpSetup) s = amp_setup_new(model, spec);
     uint32_t first[] = {0, layers + 2}, device[] = {0, 1, 2, 3};
     const AmpStrategy strategy = {.pp = 1,
                                   .dp = 1,
@@ -103,16 +65,8 @@ static double peak_of_layers(uint32_t layers, uint32_t t, const char *more)
                                   .first = first,
                                   .device = device};
     const AmpOptions options = {.schedule = SCHEDULE_1F1B, .chunks = 1};
-    const double even[] = {1.0 / t, 1.0 / t, 1.0 / t, 1.0 / t};
-    g_autoptr(Plan) plan = plan_new();
-    plan->program = synth_amp_program(graph, view, &options, &strategy, &error);
-    assert_no_error(error);
-    plan->n_devices = t;
-    plan->n_segments = 1;
-    plan->ratio = g_memdup2(even, t * sizeof *even);
-    plan->n_ops = graph_n_ops(graph);
-    plan->segment = g_new0(uint16_t, plan->n_ops);
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
+    g_autoptr(Plan) plan = amp_setup_plan(&s, &options, &strategy);
+    g_autoptr(SimReport) report = sim_evaluate(plan, s.graph, s.view, "stage", &error);
     assert_no_error(error);
     return (double)report->memory_bytes[0];
 }
@@ -144,7 +98,7 @@ static void test_methods(void **state)
         const char *model, *cluster;
     } cases[] = {{"gpt2:layers=2", "amp-het-cluster"}, {"transgan", "amp-het-model"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_auto(Setup) s = setup_new(cases[i].model, cases[i].cluster);
+        g_auto(AmpSetup) s = amp_setup_new(cases[i].model, cases[i].cluster);
         for (uint64_t seed = 0; seed < 2; seed++) {
             const AmpOptions options = {.schedule = SCHEDULE_1F1B, .seed = seed};
             const double best = best_s(&s, &options, AMP_SEARCH);
@@ -183,7 +137,7 @@ static void test_methods(void **state)
 static void test_memory(void **state)
 {
     (void)state;
-    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    g_auto(AmpSetup) s = amp_setup_new("gpt2:layers=4", "amp-homogeneous");
     const AmpOptions options = {.schedule = SCHEDULE_1F1B};
     guint before = G_MAXUINT;
     double cost = 0;
@@ -208,7 +162,7 @@ static void test_memory(void **state)
 static void test_most_tmp(void **state)
 {
     (void)state;
-    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    g_auto(AmpSetup) s = amp_setup_new("gpt2:layers=4", "amp-homogeneous");
     g_autoptr(GArray) all =
         search(&s, &(AmpOptions){.schedule = SCHEDULE_1F1B}, AMP_SEARCH);
     g_autoptr(GArray) few =
@@ -222,7 +176,7 @@ static void test_most_tmp(void **state)
         assert_true(g_array_index(few, AmpCandidate, i).strategy.tmp <= 2);
 }
 
-static void refused(const Setup *s, AmpOptions options, const char *message)
+static void refused(const AmpSetup *s, AmpOptions options, const char *message)
 {
     g_autoptr(GError) error = NULL;
     assert_null(
@@ -233,7 +187,7 @@ static void refused(const Setup *s, AmpOptions options, const char *message)
 static void test_refusals(void **state)
 {
     (void)state;
-    g_auto(Setup) s = setup_new("gpt2:layers=4", "amp-homogeneous");
+    g_auto(AmpSetup) s = amp_setup_new("gpt2:layers=4", "amp-homogeneous");
     refused(&s, (AmpOptions){.pp = 3}, "expected a product of 16");
     refused(&s, (AmpOptions){.pp = 4, .dp = 2, .tmp = 4}, "expected a product of 16");
     refused(&s, (AmpOptions){.pp = 8}, "as many as the model has layers, 6");
