@@ -225,7 +225,7 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
 {
     const char *equals = strchr(pair, '=');
     if (!equals)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "option '%s': expected key=value",
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected key=value, got '%s'",
                            pair);
     g_autofree char *key = g_strndup(pair, (gsize)(equals - pair));
     return planner_options_set(options, key, equals + 1, error);

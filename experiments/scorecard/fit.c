@@ -50,12 +50,12 @@ static void reweigh(Fit *fit)
     }
 }
 
-/* Where a fit begins: the launch is that many times what is expected. Hidden launches have no
- * slope, so that one begins high. */
+/* Where fits begin: the launch is that many times what is expected. Hidden launches have no slope,
+ * so that one begins high. */
 static const double LAUNCH_STARTS[] = {0.3, 1, 3};
 
-/* Minimizes from fit->start with another launch; `parameter` gets the minimum, fit->work->time_s its
- * times. */
+/* Minimizes from fit->start with another launch; `parameter` gets the minimum, fit->work->time_s
+ * its times. */
 static bool solve(Fit *fit, double launch, double *parameter, GError **error)
 {
     enum { ROUNDS = 2, STEPS = 8 };

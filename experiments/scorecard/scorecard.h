@@ -7,10 +7,9 @@
  * cluster costs is fitted to the calibration trials' times: an op takes its launch on the host, and
  * on the device overhead + FLOPs / rate + bytes / bandwidth; attention and the loss have
  * bandwidths of their own (where they are not fused, they go through scores and logits several
- * times), a message takes latency + bytes /
- * bandwidth inside of machines and between them (experiments/scorecard/fit.h). The wave
- * (data/cluster/cluster.h), tiles of 128 x 128 on all processors, is given. The test trials are
- * predicted with them. Memory is that of the plan and what the runtime has besides (its context,
+ * times), a message takes latency + bytes / bandwidth inside of machines and between them
+ * (experiments/scorecard/fit.h). The wave (data/cluster/cluster.h), tiles of 128 x 128 on all
+ * processors, is given. The test trials are predicted with them. Memory is that of the plan and what the runtime has besides (its context,
  * communicators, unused pieces), the same for every device: the median of what calibration trials
  * have more than their plans. A set without calibration trials is predicted with the costs that it
  * gives. */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "experiments/planner.h"
+#include "experiments/configuration.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/ratios.h"
 #include "synth/synth.h"
@@ -141,16 +141,11 @@ static Program *program_of(const Trial *trial, const Graph *graph,
 /* "key=value,key=value"; "" for none. */
 static bool set_options(PlannerOptions *options, const char *text, GError **error)
 {
-    g_auto(GStrv) pairs = g_strsplit(text, ",", -1);
+    g_auto(GStrv) pair = g_strsplit(text, ",", -1);
     planner_options_init(options);
-    for (char **pair = pairs; *pair; pair++) {
-        g_auto(GStrv) part = g_strsplit(*pair, "=", 2);
-        if (!part[0] || !part[1])
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "options '%s': expected key=value, got '%s'", text, *pair);
-        if (!planner_options_set(options, part[0], part[1], error))
+    for (uint32_t i = 0; pair[i]; i++)
+        if (!option_assign(options, pair[i], error))
             return false;
-    }
     return true;
 }
 
