@@ -58,9 +58,10 @@ template <typename T> static void embedding_dw(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_embedding_dw, embedding_dw)
 
-template <typename T> static void nll_sum(const CudaCall *call)
+// Sum of z[*] - x[*,label[*]] over the labels that this device has; z: NULL for 0.
+template <typename T> static void sum_at_labels(const CudaCall *call, const T *z)
 {
-    const T *logp = in<T>(call, 0), *label = in<T>(call, 1);
+    const T *x = in<T>(call, 0), *label = in<T>(call, 1);
     T *loss = out<T>(call, 0);
     const ExecShard *shard = &call->in[0];
     const uint64_t v = shard->dim[shard->rank - 1],
@@ -73,12 +74,17 @@ template <typename T> static void nll_sum(const CudaCall *call)
             for (uint64_t i = lane.id; i < n; i += lane.n) {
                 const uint64_t entry = find_entry(label[i], offset, v);
                 if (entry < v)
-                    sum -= logp[i * v + entry];
+                    sum += (z ? z[i] : 0) - x[i * v + entry];
             }
             sum = lane.sum(sum);
             if (lane.id == 0)
                 loss[0] = sum;
         });
+}
+
+template <typename T> static void nll_sum(const CudaCall *call)
+{
+    sum_at_labels<T>(call, NULL);
 }
 CUDA_KERNEL(cuda_nll_sum, nll_sum)
 
@@ -140,25 +146,7 @@ CUDA_KERNEL(cuda_log_sum_exp, log_sum_exp)
 
 template <typename T> static void cross_entropy(const CudaCall *call)
 {
-    const T *x = in<T>(call, 0), *label = in<T>(call, 1), *z = in<T>(call, 2);
-    T *loss = out<T>(call, 0);
-    const ExecShard *shard = &call->in[0];
-    const uint64_t v = shard->dim[shard->rank - 1],
-                   offset = shard->offset[shard->rank - 1],
-                   n = exec_shard_elements(&call->in[1]);
-    cuda_queue_zero(call->queue, loss, 1);
-    rows(
-        call->queue, n > 0, BODY(uint64_t, Lane lane) {
-            T sum = 0;
-            for (uint64_t i = lane.id; i < n; i += lane.n) {
-                const uint64_t entry = find_entry(label[i], offset, v);
-                if (entry < v)
-                    sum += z[i] - x[i * v + entry];
-            }
-            sum = lane.sum(sum);
-            if (lane.id == 0)
-                loss[0] = sum;
-        });
+    sum_at_labels(call, in<T>(call, 2));
 }
 CUDA_KERNEL(cuda_cross_entropy, cross_entropy)
 
