@@ -11,10 +11,16 @@
  *                 --measurements_read--> GArray of Measurement: times of ops and links     measured/
  *
  * text/ has what readers and writers of files share. Other modules include this header only.
- * Failures are reported through GError (data/text/error.h); the code is the exit status. */
+ * Failures are reported through GError (data/base/error.h); the code is the exit status. */
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H
 
+#include "data/base/csv.h"
+#include "data/base/error.h"
+#include "data/base/options.h"
+#include "data/base/path.h"
+#include "data/base/units.h"
+#include "data/base/yaml.h"
 #include "data/cluster/cluster.h"
 #include "data/cluster/topology.h"
 #include "data/cluster/tuning.h"
@@ -29,11 +35,5 @@
 #include "data/program/batch.h"
 #include "data/program/program.h"
 #include "data/store/store.h"
-#include "data/text/csv.h"
-#include "data/text/error.h"
-#include "data/text/options.h"
-#include "data/text/path.h"
-#include "data/text/units.h"
-#include "data/text/yaml.h"
 
 #endif

@@ -1,5 +1,5 @@
 #include "sim/evaluate.h"
-#include "sim/buffers.h"
+#include "sim/tasks/buffers.h"
 
 #include <math.h>
 #include <string.h>

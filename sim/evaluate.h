@@ -3,7 +3,7 @@
 #ifndef KILTER_SIM_EVALUATE_H
 #define KILTER_SIM_EVALUATE_H
 
-#include "sim/parts.h"
+#include "sim/tasks/parts.h"
 
 typedef struct {
     const Plan *plan;
@@ -42,7 +42,7 @@ typedef struct {
 SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share);
 void sim_kinds_clear(SimKinds *kinds);
 
-/* The two parts of a stage in equation (1) (sim/linear.c). *term walks the terms from 0
+/* The two parts of a stage in equation (1) (sim/cost/linear.c). *term walks the terms from 0
  * as stages are passed in order. */
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
                          const SimKinds *kinds, const double *share, uint32_t stage,

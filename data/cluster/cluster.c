@@ -1,9 +1,9 @@
 #include "data/cluster/cluster.h"
 
+#include "data/base/error.h"
+#include "data/base/path.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/tuning.h"
-#include "data/text/error.h"
-#include "data/text/path.h"
 
 #include <string.h>
 

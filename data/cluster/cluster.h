@@ -3,8 +3,8 @@
  * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
  * parallelism among themselves, Sec. 3 and 6) or a single GPU. */
-#ifndef KILTER_DATA_CLUSTER_H
-#define KILTER_DATA_CLUSTER_H
+#ifndef KILTER_DATA_CLUSTER_CLUSTER_H
+#define KILTER_DATA_CLUSTER_CLUSTER_H
 
 #include <glib.h>
 #include <stdbool.h>
@@ -118,7 +118,7 @@ typedef struct {
     struct Tuning *tuning; /* its own rules, NULL: only the default ones */
 } Cluster;
 
-/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/text/path.h), by the
+/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/base/path.h), by the
  * path of a file, or makes it: "star:hosts=8,bandwidth=10Gb/s,latency=5us" (data/cluster/spec.c).
  * KILTER_ERROR_INPUT with file, line, key and what was expected. */
 Cluster *cluster_load(const char *name, GError **error);

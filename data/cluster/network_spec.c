@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "data/text/error.h"
-#include "data/text/units.h"
+#include "data/base/error.h"
+#include "data/base/units.h"
 
 enum { HOSTS_MAX = 65536, CABLES_MAX = 1 << 22 };
 

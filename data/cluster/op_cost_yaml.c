@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 enum { WAVE_MAX = 1000000000 };
 

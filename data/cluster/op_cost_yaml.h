@@ -5,8 +5,8 @@
 
 #include <cyaml/cyaml.h>
 
+#include "data/base/yaml.h"
 #include "data/cluster/cluster.h"
-#include "data/text/yaml.h"
 
 enum { NAME_MAX_BYTES = 100 };
 

@@ -48,9 +48,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/error.h"
 #include "data/cluster/cluster_yaml.h"
 #include "data/cluster/network_spec.h"
-#include "data/text/error.h"
 
 typedef struct {
     const Yaml *yaml;

@@ -2,11 +2,11 @@
  * networks rather than with models. */
 #include <math.h>
 
+#include "data/base/error.h"
 #include "data/cluster/network_spec.h"
-#include "data/text/error.h"
 
 /* The fitted lines that the stage model prices with. Latencies are those of the rings of
- * sim/lower/lowering.h over routes of the largest latency, bandwidths the host's: what the
+ * sim/network/lower/lowering.h over routes of the largest latency, bandwidths the host's: what the
  * network's inner links add is for the simulation of flows to say. */
 static void price(Cluster *cluster, const HostSpec *spec)
 {

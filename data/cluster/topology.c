@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "data/base/error.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/topology_build.h"
-#include "data/text/error.h"
 
 /* Half a hop of a ring of n whose rounds have the latency of the fit together: a link is
  * half of a route. */

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/error.h"
+#include "data/base/path.h"
 #include "data/cluster/tuning_yaml.h"
-#include "data/text/error.h"
-#include "data/text/path.h"
 
 /* --- names --- */
 

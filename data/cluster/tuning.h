@@ -10,7 +10,7 @@
  *       source: where these are from
  *
  * The first rule that fits decides; what it leaves out fits always. Bytes are those of the
- * whole tensor. What the algorithms do: sim/lower/lowering.h. */
+ * whole tensor. What the algorithms do: sim/network/lower/lowering.h. */
 #ifndef KILTER_DATA_CLUSTER_TUNING_H
 #define KILTER_DATA_CLUSTER_TUNING_H
 

@@ -5,8 +5,8 @@
 
 #include <cyaml/cyaml.h>
 
+#include "data/base/yaml.h"
 #include "data/cluster/tuning.h"
-#include "data/text/yaml.h"
 
 typedef struct {
     char *collective, *most_ranks, *most_bytes, *power_of_two, *algorithm;

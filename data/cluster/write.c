@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/units.h"
 #include "data/cluster/cluster.h"
-#include "data/text/units.h"
 
 /* `key: "value"`, where the value may hold anything. */
 static void add_text(GString *out, const char *indent, const char *key, const char *value)

@@ -12,8 +12,8 @@
  * Invariants: ids are dense and in execution order (an op's inputs exist before its outputs); a
  * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by threads.
  */
-#ifndef KILTER_DATA_GRAPH_H
-#define KILTER_DATA_GRAPH_H
+#ifndef KILTER_DATA_GRAPH_GRAPH_H
+#define KILTER_DATA_GRAPH_GRAPH_H
 
 #include <glib.h>
 #include <stdbool.h>

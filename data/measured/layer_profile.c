@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "data/text/csv.h"
+#include "data/base/csv.h"
 
 static const char *const COLUMN[] = {
     "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};

@@ -1,6 +1,6 @@
 /* Measured times of a model's layers, as AMP profiles them (Sec. 3.4).
  *
- * A CSV file (data/text/csv.h). Columns, in any order (others are passed over):
+ * A CSV file (data/base/csv.h). Columns, in any order (others are passed over):
  *
  *     gpu                     device type; its first word is compared with the cluster's, without regard to case
  *     model                   which model; compared with the graph's name

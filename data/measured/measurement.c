@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "data/base/csv.h"
+#include "data/base/error.h"
+#include "data/base/units.h"
 #include "data/measured/nccl_tests.h"
-#include "data/text/csv.h"
-#include "data/text/error.h"
-#include "data/text/units.h"
 
 static void clear(void *measurement)
 {

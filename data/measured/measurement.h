@@ -1,6 +1,6 @@
 /* Measurements: how long ops and collectives took on real devices; what calibration fits costs to.
  *
- * A measurement file is CSV (data/text/csv.h) with these columns, in any order; lines that begin
+ * A measurement file is CSV (data/base/csv.h) with these columns, in any order; lines that begin
  * with # say where it is from.
  *
  *     device    type of the devices

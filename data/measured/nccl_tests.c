@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 /* nccl-tests calls "size" the bytes that its bus bandwidth refers to: of the whole tensor, but of
  * an all-to-all those of one rank, and of a broadcast or a reduce those of one of the n messages of

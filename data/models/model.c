@@ -1,7 +1,7 @@
 #include "data/models/model.h"
 
+#include "data/base/error.h"
 #include "data/models/models.h"
-#include "data/text/error.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Bundled models: the table of specs and the builders (private to data). */
-#ifndef KILTER_DATA_MODELS_H
-#define KILTER_DATA_MODELS_H
+#ifndef KILTER_DATA_MODELS_MODELS_H
+#define KILTER_DATA_MODELS_MODELS_H
 
 #include "data/graph/graph.h"
-#include "data/text/units.h"
+#include "data/base/units.h"
 
 typedef struct {
     const char *key;

@@ -1,6 +1,6 @@
 #include "data/plan/cut.h"
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 #include <stdlib.h>
 #include <string.h>

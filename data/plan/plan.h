@@ -3,8 +3,8 @@
  * program + ratios + rounded shard sizes + communication options + what it costs + where it came
  * from. Written as JSON (versioned, stable key order) such that read(write(plan)) == plan. The
  * graph is not stored: `model` rebuilds it, and ops and tensors are named by it. */
-#ifndef KILTER_DATA_PLAN_H
-#define KILTER_DATA_PLAN_H
+#ifndef KILTER_DATA_PLAN_PLAN_H
+#define KILTER_DATA_PLAN_PLAN_H
 
 #include "data/program/batch.h"
 

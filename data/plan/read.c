@@ -5,8 +5,8 @@
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
 
+#include "data/base/error.h"
 #include "data/models/model.h"
-#include "data/text/error.h"
 
 #include <jansson.h>
 #include <math.h>

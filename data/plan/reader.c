@@ -1,6 +1,6 @@
 #include "data/plan/reader.h"
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 #include <math.h>
 #include <string.h>

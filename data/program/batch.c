@@ -1,6 +1,6 @@
 #include "data/program/batch.h"
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 enum { UNKNOWN = FORM_MAX }; /* of an input that nothing has used yet */
 

@@ -2,7 +2,7 @@
  * from the op table and the conversions that collectives make, and nothing of how planners search. */
 #include "data/program/batch.h"
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 #include <stdarg.h>
 

@@ -1,6 +1,6 @@
 #include "data/program/program.h"
 
-#include "data/text/error.h"
+#include "data/base/error.h"
 
 enum { FIRST_CAPACITY = 64 };
 

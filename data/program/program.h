@@ -41,8 +41,8 @@
  * A part of the batch goes from whoever has it to whoever needs it, however many replicas there
  * are; what is partial over the replicas goes from replica to replica, and there must be as many;
  * what all replicas have, to any number. */
-#ifndef KILTER_DATA_PROGRAM_H
-#define KILTER_DATA_PROGRAM_H
+#ifndef KILTER_DATA_PROGRAM_PROGRAM_H
+#define KILTER_DATA_PROGRAM_PROGRAM_H
 
 #include "data/cluster/cluster.h"
 #include "data/graph/rule.h"

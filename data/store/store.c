@@ -1,7 +1,7 @@
 #include "data/store/store.h"
 
+#include "data/base/error.h"
 #include "data/schema.h" /* STORE_SCHEMA, made of data/store/schema.sql */
-#include "data/text/error.h"
 
 #include <errno.h>
 #include <fcntl.h>

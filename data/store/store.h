@@ -7,8 +7,8 @@
  *   3. A file that is not a Kilter store, or of another schema version, is refused and left untouched.
  *   4. Opening creates nothing but the file itself and SQLite's own journals.
  * The schema is data/store/schema.sql. A Store is used by one thread at a time. */
-#ifndef KILTER_DATA_STORE_H
-#define KILTER_DATA_STORE_H
+#ifndef KILTER_DATA_STORE_STORE_H
+#define KILTER_DATA_STORE_STORE_H
 
 #include <glib.h>
 #include <stdbool.h>

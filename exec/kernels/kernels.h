@@ -5,8 +5,8 @@
  * rule: what it computes on shards is the op restricted to those index ranges. Outputs
  * are zero on entry. Operands are row-major in the order of the kind's signature
  * (data/graph/op.h). */
-#ifndef KILTER_EXEC_KERNELS_H
-#define KILTER_EXEC_KERNELS_H
+#ifndef KILTER_EXEC_KERNELS_KERNELS_H
+#define KILTER_EXEC_KERNELS_KERNELS_H
 
 #include "exec/tensor.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "experiments/calibration/calibrated.h"
-#include "experiments/configuration.h"
+#include "experiments/sweep/configuration.h"
 
 static void clear_row(void *data)
 {

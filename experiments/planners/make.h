@@ -1,4 +1,4 @@
-/* The planners' make functions (see experiments/planner.h), and what is proved of their plans
+/* The planners' make functions (see experiments/planners/planner.h), and what is proved of their plans
  * (private to experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_MAKE_H
 #define KILTER_EXPERIMENTS_PLANNERS_MAKE_H

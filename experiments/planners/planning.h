@@ -2,12 +2,13 @@
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 
-#include "experiments/planner_options.h"
+#include "experiments/planners/planner_options.h"
 #include "synth/synth.h"
 
 struct Planning {
     const Graph *graph;
-    const ClusterView *view; /* where collectives that the options forbid cost more than any plan */
+    const ClusterView
+        *view; /* where collectives that the options forbid cost more than any plan */
     const PlannerOptions *options;
     const SynthPins *pins; /* NULL: none */
     SynthSpace *space;     /* the programs that keep them */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "experiments/planner_options.h"
+#include "experiments/planners/planner_options.h"
 
 static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
 {

@@ -13,8 +13,8 @@
  * communicators, unused pieces), the same for every device: the median of what calibration trials
  * have more than their plans. A set without calibration trials is predicted with the costs that it
  * gives. */
-#ifndef KILTER_EXPERIMENTS_SCORECARD_H
-#define KILTER_EXPERIMENTS_SCORECARD_H
+#ifndef KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
+#define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 
 #include "experiments/calibration/statistics.h"
 #include "experiments/scorecard/trial_plan.h"

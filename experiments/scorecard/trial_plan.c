@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "experiments/configuration.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/ratios.h"
+#include "experiments/sweep/configuration.h"
 #include "synth/synth.h"
 
 const char *trial_fidelity(const Trial *trial)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/buffers.h"
+#include "sim/tasks/buffers.h"
 
 /* When an instruction runs on a lane. */
 typedef struct {

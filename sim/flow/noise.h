@@ -7,7 +7,7 @@
 #ifndef KILTER_SIM_FLOW_NOISE_H
 #define KILTER_SIM_FLOW_NOISE_H
 
-#include "sim/flow/task.h"
+#include "sim/tasks/task.h"
 
 typedef struct SimNoise SimNoise;
 

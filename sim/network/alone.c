@@ -1,5 +1,5 @@
 /* Messages alone on the network, each kind found once. */
-#include "sim/lower/lowering.h"
+#include "sim/network/lower/lowering.h"
 #include "sim/sim.h"
 
 struct SimAlone {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/lower/lower.h"
+#include "sim/network/lower/lower.h"
 
 enum {
     FEW_MESSAGES = 16,   /* not worth it */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "sim/event/random.h"
-#include "sim/lower/lowering.h"
+#include "sim/network/lower/lowering.h"
 #include "sim/sim.h"
 
 typedef struct {

@@ -15,8 +15,8 @@
  * Rates are solved again only when the set of active flows or a bandwidth has changed,
  * only for flows that are connected to the change through shared links, and once for all
  * changes at one instant. Every link counts the bytes it carried. */
-#ifndef KILTER_SIM_NETWORK_H
-#define KILTER_SIM_NETWORK_H
+#ifndef KILTER_SIM_NETWORK_NETWORK_H
+#define KILTER_SIM_NETWORK_NETWORK_H
 
 #include "data/data.h"
 #include "sim/event/engine.h"

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sim/lower/lowering.h"
+#include "sim/network/lower/lowering.h"
 
 /* What two tasks must have in common to be the same flows. */
 typedef struct {

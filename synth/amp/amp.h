@@ -38,8 +38,8 @@
  * another down where they meet on a link, all-reduces of several stages aside: times are hardly
  * ever too long, and too short where links are shared (tests/property/test_amp_cost.c).
  */
-#ifndef KILTER_SYNTH_AMP_H
-#define KILTER_SYNTH_AMP_H
+#ifndef KILTER_SYNTH_AMP_AMP_H
+#define KILTER_SYNTH_AMP_AMP_H
 
 #include "sim/sim.h"
 #include "synth/pipeline.h"

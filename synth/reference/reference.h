@@ -1,7 +1,7 @@
 /* The reference search: HAP's Fig. 10 on explicit triples (private to synth). See synth_reference()
  * in synth/synth.h. */
-#ifndef KILTER_SYNTH_REFERENCE_H
-#define KILTER_SYNTH_REFERENCE_H
+#ifndef KILTER_SYNTH_REFERENCE_REFERENCE_H
+#define KILTER_SYNTH_REFERENCE_REFERENCE_H
 
 #include "synth/assignment.h"
 

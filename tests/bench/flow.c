@@ -1,6 +1,6 @@
 /* What iterations under the `flow` fidelity take: a data-parallel one over many hosts, and
  * samples under noise. */
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "sim/sim.h"
 #include "tests/bench/bench.h"
 

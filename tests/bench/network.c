@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "sim/event/queue.h"
-#include "sim/lower/lowering.h"
+#include "sim/network/lower/lowering.h"
 #include "tests/bench/bench.h"
 
 /* --- collectives --- */

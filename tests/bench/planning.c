@@ -1,7 +1,7 @@
 /* What a user waits for: building a model, making a plan by each planner, simulating it, for HAP's
  * models on its testbed of 64 GPUs. */
-#include "experiments/planner.h"
 #include "experiments/planners/complete.h"
+#include "experiments/planners/planner.h"
 #include "sim/sim.h"
 #include "tests/bench/bench.h"
 

@@ -3,7 +3,7 @@
 #ifndef KILTER_TESTS_CONFORMANCE_BUNDLED_CASES_H
 #define KILTER_TESTS_CONFORMANCE_BUNDLED_CASES_H
 
-#include "experiments/experiment.h"
+#include "experiments/sweep/experiment.h"
 #include "tests/test.h"
 
 static inline void assert_plannable(const char *name, const Configuration *c)

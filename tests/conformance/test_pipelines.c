@@ -1,6 +1,6 @@
 /* Plans of the planners of pipelines: the reference backend proves each one, the simulations take
  * it, and what was asked for is what the program has. */
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
 static const char MODEL[] =

@@ -1,6 +1,6 @@
 /* Plans proved by running them: those of every planner, random ones, and wrong ones that must be
  * caught. */
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
 /* --- plans of the planners --- */

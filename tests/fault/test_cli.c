@@ -39,7 +39,8 @@ static void test_unknown_names(void **state)
     program_refuses(box, "figure fig13", 2, "hap-fig13");
     program_refuses(box, "figure ../plots/hap-fig13", 2, "known figures");
     program_refuses(box, "reproduce hpa", 2, "hap-fig13");
-    program_refuses(box, "reproduce scorecard:nothing --measured .", 2, "unknown data set");
+    program_refuses(box, "reproduce scorecard:nothing --measured .", 2,
+                    "unknown data set");
 }
 
 static void test_experiment_file(void **state)

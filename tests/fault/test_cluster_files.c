@@ -1,8 +1,8 @@
 /* Bad cluster files: each is refused with one line that names file, line and key, and
  * what was expected. Truncated ones never crash. */
+#include "data/base/error.h"
+#include "data/base/path.h"
 #include "data/cluster/cluster.h"
-#include "data/text/error.h"
-#include "data/text/path.h"
 #include "tests/test.h"
 
 /* A good file; each case breaks one place. */

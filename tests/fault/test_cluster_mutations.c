@@ -1,8 +1,8 @@
 /* The property of tests/fuzz/fuzz_cluster.c on bundled files with random damage (fixed
  * seeds): it aborts where it is broken. */
+#include "data/base/error.h"
+#include "data/base/path.h"
 #include "data/cluster/network_spec.h"
-#include "data/text/error.h"
-#include "data/text/path.h"
 #include "tests/test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,8 +5,8 @@
  *     mkdir corpus && build-fuzz/tests/fuzz_cluster corpus data/clusters
  *
  * The same function runs over mutated bundled files in tests/fault/test_cluster_mutations.c. */
+#include "data/base/error.h"
 #include "data/cluster/topology.h"
-#include "data/text/error.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Every bundled experiment can be read, and its figure and claims can be computed from its results:
  * made up ones, since planning them all takes minutes; but Fig. 4's, which need no plan. */
-#include "experiments/claims.h"
-#include "experiments/experiment.h"
-#include "experiments/figure.h"
-#include "experiments/sweep.h"
+#include "experiments/figures/claims.h"
+#include "experiments/figures/figure.h"
+#include "experiments/sweep/experiment.h"
+#include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 
 static Experiment *load(const char *name)

@@ -1,5 +1,5 @@
 /* What plans are known to look like: where the strategy should change, it does. */
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/two_linears.h"
 #include "tests/test.h"

@@ -2,7 +2,7 @@
  * instruction is left out (no planner emits one that nobody needs), when one operand is in another
  * form, and when an instruction is about another microbatch or another group. $KILTER_ALL: every
  * instruction; else a few of each plan. */
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "tests/test.h"
 
 typedef struct {

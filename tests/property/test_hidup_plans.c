@@ -2,7 +2,7 @@
  * costs and saves. */
 #include <math.h>
 
-#include "experiments/planner.h"
+#include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/test.h"
 

@@ -2,7 +2,7 @@
 #ifndef KILTER_TESTS_COLLECTIVE_CASE_H
 #define KILTER_TESTS_COLLECTIVE_CASE_H
 
-#include "sim/lower/lowering.h"
+#include "sim/network/lower/lowering.h"
 #include "tests/test.h"
 
 typedef struct {

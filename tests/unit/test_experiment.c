@@ -1,7 +1,7 @@
 /* Experiments: the grid, the identity of configurations, the claims. */
-#include "experiments/claims.h"
-#include "experiments/experiment.h"
-#include "experiments/sweep.h"
+#include "experiments/figures/claims.h"
+#include "experiments/sweep/experiment.h"
+#include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"

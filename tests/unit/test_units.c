@@ -1,6 +1,6 @@
-/* Quantities as people write them: data/text/units.h. */
-#include "data/text/error.h"
-#include "data/text/units.h"
+/* Quantities as people write them: data/base/units.h. */
+#include "data/base/error.h"
+#include "data/base/units.h"
 #include "tests/test.h"
 
 static void test_parse(void **state)

@@ -1,0 +1,24 @@
+#include "data/base/error.h"
+
+G_DEFINE_QUARK(kilter - error - quark, kilter_error)
+
+/* One line of valid UTF-8: texts quoted from input may hold anything. */
+static char *one_line(const char *text)
+{
+    char *line = g_utf8_make_valid(text, -1);
+    for (char *c = line; *c; c++)
+        if (g_ascii_iscntrl(*c))
+            *c = ' ';
+    return line;
+}
+
+bool kilter_fail(GError **error, KilterError code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *line = one_line(text);
+    g_set_error_literal(error, KILTER_ERROR, code, line);
+    return false;
+}

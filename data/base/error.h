@@ -1,0 +1,24 @@
+/* Errors: one GError domain; the code is the process's exit status. */
+#ifndef KILTER_DATA_BASE_ERROR_H
+#define KILTER_DATA_BASE_ERROR_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+#define KILTER_ERROR (kilter_error_quark())
+
+typedef enum {
+    KILTER_ERROR_FAILED = 1, /* the work failed */
+    KILTER_ERROR_INPUT =
+        2, /* bad usage or bad input: names file, line, key, what was expected */
+    KILTER_ERROR_INFEASIBLE =
+        3, /* no feasible plan: names the device and the bytes missing */
+} KilterError;
+
+GQuark kilter_error_quark(void);
+
+/* Sets *error in our domain; always returns false, so `return kilter_fail(...)` reads well. */
+bool kilter_fail(GError **error, KilterError code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+#endif

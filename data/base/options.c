@@ -1,0 +1,203 @@
+#include "data/base/options.h"
+
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/base/units.h"
+
+/* Any option's member. */
+typedef union {
+    uint32_t count;
+    uint64_t bytes;
+    double number;
+    const char *text;
+} Value;
+
+const Option *options_find(const OptionTable *table, const char *key)
+{
+    for (uint32_t i = 0; i < table->n; i++)
+        if (strcmp(table->row[i].key, key) == 0)
+            return &table->row[i];
+    return NULL;
+}
+
+/* --- from text --- */
+
+/* The words before the colon of a choice's help. Free with g_strfreev. */
+static char **choices(const Option *option)
+{
+    g_autofree char *list = g_strndup(option->help, strcspn(option->help, ":"));
+    return g_strsplit(list, "|", -1);
+}
+
+static bool read_choice(const Option *option, const char *text, uint32_t *choice,
+                        GError **error)
+{
+    g_auto(GStrv) known = choices(option);
+    for (uint32_t i = 0; known[i]; i++)
+        if (strcmp(known[i], text) == 0) {
+            *choice = i;
+            return true;
+        }
+    g_autofree char *list = g_strjoinv(", ", known);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "expected one of %s, got '%s'", list,
+                       text);
+}
+
+static bool read_count(const Option *option, const char *text, uint32_t *count,
+                       GError **error)
+{
+    guint64 number;
+    if (!g_ascii_string_to_unsigned(text, 10, (guint64)option->least,
+                                    (guint64)option->most, &number, NULL))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected an integer from %.0f to %.0f, got '%s'",
+                           option->least, option->most, text);
+    *count = (uint32_t)number;
+    return true;
+}
+
+static bool read_number(const Option *option, const char *text, double *number,
+                        GError **error)
+{
+    char *end;
+    const double read = g_ascii_strtod(text, &end);
+    if (end == text || *end || !(read >= option->least && read <= option->most))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected a number from %.10g to %.10g, got '%s'",
+                           option->least, option->most, text);
+    *number = read;
+    return true;
+}
+
+static bool read_quantity(const char *text, Quantity quantity, double *value,
+                          GError **error)
+{
+    double read = 0;
+    if (strcmp(text, "0") != 0 && !units_parse(text, quantity, &read, error))
+        return false;
+    *value = read;
+    return true;
+}
+
+static bool read_bytes(const char *text, uint64_t *bytes, GError **error)
+{
+    double value;
+    if (!read_quantity(text, QUANTITY_BYTES, &value, error))
+        return false;
+    *bytes = (uint64_t)value;
+    return true;
+}
+
+static bool read_text(const Option *option, const char *text, const char **kept,
+                      GError **error)
+{
+    if (option->read)
+        return option->read(text, kept, error);
+    *kept = g_intern_string(text);
+    return true;
+}
+
+static bool read_member(const Option *option, const char *text, void *member,
+                        GError **error)
+{
+    switch (option->type) {
+    case OPTION_CHOICE:
+        return read_choice(option, text, member, error);
+    case OPTION_COUNT:
+        return read_count(option, text, member, error);
+    case OPTION_NUMBER:
+        return read_number(option, text, member, error);
+    case OPTION_BYTES:
+        return read_bytes(text, member, error);
+    case OPTION_TIME:
+        return read_quantity(text, QUANTITY_TIME, member, error);
+    case OPTION_TEXT:
+        return read_text(option, text, member, error);
+    }
+    g_assert_not_reached();
+}
+
+bool option_set(const Option *option, void *options, const char *value, GError **error)
+{
+    if (read_member(option, value, (char *)options + option->offset, error))
+        return true;
+    g_prefix_error(error, "option '%s': ", option->key);
+    return false;
+}
+
+static void set_default(const Option *option, void *member)
+{
+    if (option->type == OPTION_TEXT)
+        *(const char **)member = NULL;
+    const bool good = read_member(option, option->value, member, NULL);
+    g_assert(good);
+}
+
+void options_init(const OptionTable *table, void *options)
+{
+    for (uint32_t i = 0; i < table->n; i++)
+        set_default(&table->row[i], (char *)options + table->row[i].offset);
+}
+
+/* --- to text --- */
+
+static char *quantity_text(double value, Quantity quantity)
+{
+    return value == 0 ? g_strdup("0") : units_exact(value, quantity);
+}
+
+static char *choice_text(const Option *option, uint32_t choice)
+{
+    g_auto(GStrv) known = choices(option);
+    return g_strdup(known[choice]);
+}
+
+char *option_get(const Option *option, const void *options)
+{
+    const void *member = (const char *)options + option->offset;
+    switch (option->type) {
+    case OPTION_CHOICE:
+        return choice_text(option, *(const uint32_t *)member);
+    case OPTION_COUNT:
+        return g_strdup_printf("%u", *(const uint32_t *)member);
+    case OPTION_NUMBER:
+        return number_exact(*(const double *)member);
+    case OPTION_BYTES:
+        return quantity_text((double)*(const uint64_t *)member, QUANTITY_BYTES);
+    case OPTION_TIME:
+        return quantity_text(*(const double *)member, QUANTITY_TIME);
+    case OPTION_TEXT: {
+        const char *text = *(const char *const *)member;
+        return g_strdup(text ? text : option->value);
+    }
+    }
+    g_assert_not_reached();
+}
+
+bool option_is_default(const Option *option, const void *options)
+{
+    static const size_t size[] = {
+        [OPTION_CHOICE] = sizeof(uint32_t), [OPTION_COUNT] = sizeof(uint32_t),
+        [OPTION_NUMBER] = sizeof(double),   [OPTION_BYTES] = sizeof(uint64_t),
+        [OPTION_TIME] = sizeof(double),     [OPTION_TEXT] = sizeof(const char *)};
+    Value usual = {0};
+    set_default(option, &usual);
+    return memcmp(&usual, (const char *)options + option->offset, size[option->type]) ==
+           0;
+}
+
+void options_keys(const OptionTable *table, GString *text)
+{
+    for (uint32_t i = 0; i < table->n; i++)
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "", table->row[i].key);
+}
+
+void options_help(const OptionTable *table, GString *text)
+{
+    for (uint32_t i = 0; i < table->n; i++) {
+        const Option *option = &table->row[i];
+        g_string_append_printf(text, "\n  %-14s%-11s%s", option->key,
+                               *option->value ? option->value : "-", option->help);
+    }
+}

@@ -1,0 +1,101 @@
+/* Options that people set as KEY=VALUE, a table of them a struct. The table is a macro with a row
+ * an option; from it come the struct's members, their defaults, reader, writer and help:
+ *
+ *     #define NOISE_OPTION_TABLE(X)                                              \
+ *         X(CHOICE, law, "law", "normal", "normal|gamma: distribution of times") \
+ *         X(NUMBER(0, 10), jitter, "jitter", "0", "standard deviation, relative")
+ *
+ *     typedef struct {
+ *         NOISE_OPTION_TABLE(OPTION_MEMBER)
+ *     } NoiseOptions;
+ *
+ *     static const Option row[] = {
+ *     #define X(...) OPTION_ROW(NoiseOptions, __VA_ARGS__)
+ *         NOISE_OPTION_TABLE(X)
+ *     #undef X
+ *     };
+ *     const OptionTable noise_options = {row, G_N_ELEMENTS(row)};
+ *
+ *     type                  member          as text
+ *     CHOICE                uint32_t        a word of the help, before its colon; kept: which one
+ *     COUNT(least, most)    uint32_t        an integer
+ *     NUMBER(least, most)   double          a number
+ *     BYTES                 uint64_t        "25 MiB", or 0
+ *     TIME                  double, s       "10 ms", or 0
+ *     TEXT                  const char *    anything; kept interned
+ *     PARSED(reader)        const char *    what the OptionReader takes
+ */
+#ifndef KILTER_DATA_BASE_OPTIONS_H
+#define KILTER_DATA_BASE_OPTIONS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+    OPTION_CHOICE,
+    OPTION_COUNT,
+    OPTION_NUMBER,
+    OPTION_BYTES,
+    OPTION_TIME,
+    OPTION_TEXT
+} OptionType;
+
+/* *kept: what it was before, at first NULL; out: what it is now, interned. NULL stands for the
+ * default. KILTER_ERROR_INPUT says what was expected. */
+typedef bool OptionReader(const char *text, const char **kept, GError **error);
+
+typedef struct {
+    OptionType type;
+    double least, most;
+    OptionReader *read; /* NULL: any text */
+    size_t offset;      /* of the member */
+    const char *key, *value, *help;
+} Option; /* value: the default */
+
+typedef struct {
+    const Option *row;
+    uint32_t n;
+} OptionTable;
+
+#define OPTION_MEMBER(type, member, key, value, help) OPTION_MEMBER_##type member;
+#define OPTION_MEMBER_CHOICE                          uint32_t
+#define OPTION_MEMBER_COUNT(least, most)              uint32_t
+#define OPTION_MEMBER_NUMBER(least, most)             double
+#define OPTION_MEMBER_BYTES                           uint64_t
+#define OPTION_MEMBER_TIME                            double
+#define OPTION_MEMBER_TEXT                            const char *
+#define OPTION_MEMBER_PARSED(reader)                  const char *
+
+#define OPTION_ROW(Struct, type, member, key, value, help) \
+    {OPTION_ROW_##type, offsetof(Struct, member), key, value, help},
+#define OPTION_ROW_CHOICE              OPTION_CHOICE, 0, 0, NULL
+#define OPTION_ROW_COUNT(least, most)  OPTION_COUNT, least, most, NULL
+#define OPTION_ROW_NUMBER(least, most) OPTION_NUMBER, least, most, NULL
+#define OPTION_ROW_BYTES               OPTION_BYTES, 0, 0, NULL
+#define OPTION_ROW_TIME                OPTION_TIME, 0, 0, NULL
+#define OPTION_ROW_TEXT                OPTION_TEXT, 0, 0, NULL
+#define OPTION_ROW_PARSED(reader)      OPTION_TEXT, 0, 0, reader
+
+/* Sets every member of a table's struct to its default. */
+void options_init(const OptionTable *table, void *options);
+
+/* NULL: no option of the table has this key. */
+const Option *options_find(const OptionTable *table, const char *key);
+
+/* KILTER_ERROR_INPUT names the option and what was expected. */
+bool option_set(const Option *option, void *options, const char *value, GError **error);
+
+/* The value as text that option_set takes. Caller frees. */
+char *option_get(const Option *option, const void *options);
+
+bool option_is_default(const Option *option, const void *options);
+
+/* Appends the keys, ", " between them. */
+void options_keys(const OptionTable *table, GString *text);
+
+/* Appends a line an option: key, default, help. */
+void options_help(const OptionTable *table, GString *text);
+
+#endif

@@ -1,0 +1,185 @@
+#include "data/base/units.h"
+
+#include "data/base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* value in base units = number * times / per: exact factors, so that "65 us" is the
+ * double nearest to 65e-6. */
+typedef struct {
+    Quantity quantity;
+    const char *name;
+    double times, per;
+} Unit;
+
+static const Unit UNIT[] = {
+    {QUANTITY_BYTES, "B", 1, 1},
+    {QUANTITY_BYTES, "kB", 1e3, 1},
+    {QUANTITY_BYTES, "MB", 1e6, 1},
+    {QUANTITY_BYTES, "GB", 1e9, 1},
+    {QUANTITY_BYTES, "TB", 1e12, 1},
+    {QUANTITY_BYTES, "KiB", 0x1p10, 1},
+    {QUANTITY_BYTES, "MiB", 0x1p20, 1},
+    {QUANTITY_BYTES, "GiB", 0x1p30, 1},
+    {QUANTITY_BYTES, "TiB", 0x1p40, 1},
+    {QUANTITY_BANDWIDTH, "B/s", 1, 1},
+    {QUANTITY_BANDWIDTH, "kB/s", 1e3, 1},
+    {QUANTITY_BANDWIDTH, "MB/s", 1e6, 1},
+    {QUANTITY_BANDWIDTH, "GB/s", 1e9, 1},
+    {QUANTITY_BANDWIDTH, "TB/s", 1e12, 1},
+    {QUANTITY_BANDWIDTH, "KiB/s", 0x1p10, 1},
+    {QUANTITY_BANDWIDTH, "MiB/s", 0x1p20, 1},
+    {QUANTITY_BANDWIDTH, "GiB/s", 0x1p30, 1},
+    {QUANTITY_BANDWIDTH, "TiB/s", 0x1p40, 1},
+    {QUANTITY_BANDWIDTH, "b/s", 1, 8},
+    {QUANTITY_BANDWIDTH, "kb/s", 1e3, 8},
+    {QUANTITY_BANDWIDTH, "Mb/s", 1e6, 8},
+    {QUANTITY_BANDWIDTH, "Gb/s", 1e9, 8},
+    {QUANTITY_BANDWIDTH, "Tb/s", 1e12, 8},
+    {QUANTITY_RATE, "FLOP/s", 1, 1},
+    {QUANTITY_RATE, "kFLOP/s", 1e3, 1},
+    {QUANTITY_RATE, "MFLOP/s", 1e6, 1},
+    {QUANTITY_RATE, "GFLOP/s", 1e9, 1},
+    {QUANTITY_RATE, "TFLOP/s", 1e12, 1},
+    {QUANTITY_RATE, "PFLOP/s", 1e15, 1},
+    {QUANTITY_TIME, "s", 1, 1},
+    {QUANTITY_TIME, "ms", 1, 1e3},
+    {QUANTITY_TIME, "us", 1, 1e6},
+    {QUANTITY_TIME, "ns", 1, 1e9},
+};
+
+static const char *const EXPECTED[] = {
+    [QUANTITY_BYTES] = "an amount of bytes such as 16 GiB",
+    [QUANTITY_BANDWIDTH] = "a bandwidth such as 10.4 Gb/s",
+    [QUANTITY_RATE] = "a rate such as 15.7 TFLOP/s",
+    [QUANTITY_TIME] = "a time such as 100 us",
+};
+
+/* Plain decimals with an optional exponent: none of the signs, hex digits and names that
+ * strtod takes too. */
+static bool parse_number(const char **text, double *number)
+{
+    const char *start = *text;
+    if (!g_ascii_isdigit(*start) && *start != '.')
+        return false;
+    if (start[0] == '0' && (start[1] == 'x' || start[1] == 'X'))
+        return false;
+    char *end;
+    *number = g_ascii_strtod(start, &end);
+    *text = end;
+    return end != start && isfinite(*number);
+}
+
+static const Unit *find_unit(const char *name, Quantity quantity)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(UNIT); i++)
+        if (UNIT[i].quantity == quantity && strcmp(UNIT[i].name, name) == 0)
+            return &UNIT[i];
+    return NULL;
+}
+
+bool units_parse(const char *text, Quantity quantity, double *value, GError **error)
+{
+    g_autofree char *copy = g_strstrip(g_strdup(text));
+    const char *rest = copy;
+    double number = 0;
+    const Unit *unit = NULL;
+    if (parse_number(&rest, &number)) {
+        while (*rest == ' ')
+            rest++;
+        unit = find_unit(rest, quantity);
+    }
+    double result = unit ? number * unit->times / unit->per : INFINITY;
+    if (!isfinite(result))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s, got '%.60s'",
+                           EXPECTED[quantity], text);
+    *value = result;
+    return true;
+}
+
+/* What units_format writes with, small to large: bytes by powers of 1024, the rest by
+ * powers of 1000. */
+static const char *const SHOWN[][7] = {
+    [QUANTITY_BYTES] = {"B", "KiB", "MiB", "GiB", "TiB"},
+    [QUANTITY_BANDWIDTH] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"},
+    [QUANTITY_RATE] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"},
+    [QUANTITY_TIME] = {"ns", "us", "ms", "s"},
+};
+static const char *const PLAIN[] = {
+    [QUANTITY_BYTES] = "B",
+    [QUANTITY_BANDWIDTH] = "B/s",
+    [QUANTITY_RATE] = "FLOP/s",
+    [QUANTITY_TIME] = "s",
+};
+
+char *units_format(double value, Quantity quantity)
+{
+    if (value == 0 || !isfinite(value))
+        return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);
+
+    /* The first prefix that leaves fewer than four digits: 999.5 would be written as
+     * 1000. */
+    const char *const *name = SHOWN[quantity];
+    double shown = 0;
+    for (;; name++) {
+        const Unit *unit = find_unit(*name, quantity);
+        shown = value / unit->times * unit->per;
+        if (fabs(shown) < 999.5 || !name[1])
+            break;
+    }
+    double size = fabs(shown);
+    if (name == SHOWN[quantity] && shown == floor(shown))
+        return g_strdup_printf("%.0f %s", shown, *name);
+    if (size < 0.0995 || size >= 999.5)
+        return g_strdup_printf("%.3g %s", shown, *name);
+    /* Digits after the point that leave three significant ones, after rounding: 9.996 is
+     * 10.0. */
+    int digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
+    return g_strdup_printf("%.*f %s", digits, shown, *name);
+}
+
+char *number_exact(double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+    for (int digits = 6; digits <= 17; digits++) {
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof text, format, value);
+        if (g_ascii_strtod(text, NULL) == value)
+            break;
+    }
+    return g_strdup(text);
+}
+
+/* The text in one unit, as short as its value allows; NULL if no number of 17 digits is exact. */
+static char *exact_in(double value, const Unit *unit, Quantity quantity)
+{
+    char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+    for (int digits = 6; digits <= 17; digits++) { /* fewer: 1e+01 for 10 */
+        double again;
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(number, sizeof number, format, value / unit->times * unit->per);
+        g_autofree char *text = g_strdup_printf("%s %s", number, unit->name);
+        if (units_parse(text, quantity, &again, NULL) && again == value)
+            return g_steal_pointer(&text);
+    }
+    return NULL;
+}
+
+char *units_exact(double value, Quantity quantity)
+{
+    g_assert(isfinite(value) && value >= 0);
+    char *best = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(UNIT); i++) {
+        const bool in_bits = quantity == QUANTITY_BANDWIDTH && UNIT[i].per != 1;
+        if (UNIT[i].quantity != quantity || in_bits)
+            continue;
+        char *text = exact_in(value, &UNIT[i], quantity);
+        if (text && (!best || strlen(text) < strlen(best))) {
+            g_free(best);
+            best = g_steal_pointer(&text);
+        }
+        g_free(text);
+    }
+    return best;
+}

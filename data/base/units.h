@@ -1,0 +1,29 @@
+/* Quantities with units, as people write them: "10.4 Gb/s", "16 GiB", "15.7 TFLOP/s", "100 us". */
+#ifndef KILTER_DATA_BASE_UNITS_H
+#define KILTER_DATA_BASE_UNITS_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+typedef enum {
+    QUANTITY_BYTES,     /* B, kB, MB, GB, TB, KiB, MiB, GiB, TiB -> bytes */
+    QUANTITY_BANDWIDTH, /* B/s ..., GiB/s, and bits: b/s, kb/s, Mb/s, Gb/s, Tb/s -> bytes/s */
+    QUANTITY_RATE,      /* FLOP/s with k, M, G, T, P -> FLOP/s */
+    QUANTITY_TIME,      /* s, ms, us, ns -> s */
+} Quantity;
+
+/* Parses all of `text`; the unit is required, the number finite and not negative. On failure the
+ * message says what was expected ("expected a bandwidth such as 10.4 Gb/s, got '10.4 GiB'"). */
+bool units_parse(const char *text, Quantity quantity, double *value, GError **error);
+
+/* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller frees. */
+char *units_format(double value, Quantity quantity);
+
+/* The shortest text that units_parse reads as exactly this finite value that is not negative.
+ * Caller frees. */
+char *units_exact(double value, Quantity quantity);
+
+/* The number without a unit, as g_ascii_strtod reads it again, to the bit. Caller frees. */
+char *number_exact(double value);
+
+#endif

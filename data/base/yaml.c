@@ -1,0 +1,270 @@
+#include "data/base/yaml.h"
+
+#include "data/base/error.h"
+#include "data/base/yaml_lines.h"
+
+#include <cyaml/cyaml.h>
+#include <string.h>
+
+/* More than any file that a person writes. */
+enum { FILE_MAX_BYTES = 1 << 20 };
+
+struct Yaml {
+    char *file;
+    YamlLines *lines;
+    const cyaml_schema_value_t *schema;
+    cyaml_data_t *data;
+};
+
+/* --- what libcyaml says of a failure --- */
+
+/* libcyaml logs one message, then where it was, innermost first:
+ *
+ *     Load: Unexpected key: gpsu
+ *     Load: Backtrace:
+ *       in mapping (line: 5, column: 11)
+ *       in sequence entry '2' (line: 5, column: 5)
+ *       in mapping field 'machines' (line: 3, column: 3)
+ *
+ * Its lines are those of the event before, and its names say no path, so only the names
+ * are used. */
+typedef struct {
+    char *message; /* after "Load: " */
+    GPtrArray *
+        trail; /* "name" or "[1]", innermost first; "" for a mapping between two fields */
+} Log;
+
+static void log_line(cyaml_log_t level, void *context, const char *format, va_list args)
+{
+    (void)level;
+    Log *log = context;
+    g_autofree char *line = g_strdup_vprintf(format, args);
+    g_strchomp(line);
+    const char *quote = strchr(line, '\'');
+    if (g_str_has_prefix(line, "Load: ")) {
+        if (!log->message && strcmp(line, "Load: Backtrace:") != 0)
+            log->message = g_strdup(line + strlen("Load: "));
+    } else if (g_str_has_prefix(line, "  in mapping field '")) {
+        const char *end = strchr(quote + 1, '\'');
+        g_ptr_array_add(log->trail, g_strndup(quote + 1, end ? end - quote - 1 : 0));
+    } else if (g_str_has_prefix(line, "  in sequence entry '")) {
+        guint64 entry = g_ascii_strtoull(quote + 1, NULL, 10); /* from 1; 0: none yet */
+        g_ptr_array_add(log->trail, entry ? g_strdup_printf("[%u]", (unsigned)(entry - 1))
+                                          : g_strdup(""));
+    } else {
+        g_ptr_array_add(log->trail, g_strdup(""));
+    }
+}
+
+/* Path of the trail without its innermost `skip` steps. */
+static char *trail_path(const Log *log, uint32_t skip)
+{
+    GString *path = g_string_new(NULL);
+    for (uint32_t i = log->trail->len; i-- > skip;) {
+        const char *step = log->trail->pdata[i];
+        if (path->len && step[0] && step[0] != '[')
+            g_string_append_c(path, '.');
+        g_string_append(path, step);
+    }
+    return g_string_free(path, FALSE);
+}
+
+/* The schema at that place, NULL if the trail does not follow it. */
+static const cyaml_schema_value_t *trail_schema(const Log *log, uint32_t skip,
+                                                const cyaml_schema_value_t *schema)
+{
+    for (uint32_t i = log->trail->len; schema && i-- > skip;) {
+        const char *step = log->trail->pdata[i];
+        if (step[0] == '[' && schema->type == CYAML_SEQUENCE) {
+            schema = schema->sequence.entry;
+        } else if (step[0] && schema->type == CYAML_MAPPING) {
+            const cyaml_schema_field_t *field = schema->mapping.fields;
+            while (field->key && strcmp(field->key, step) != 0)
+                field++;
+            schema = field->key ? &field->value : NULL;
+        }
+    }
+    return schema;
+}
+
+static char *join_keys(const cyaml_schema_value_t *schema)
+{
+    GString *keys = g_string_new(NULL);
+    if (schema && schema->type == CYAML_MAPPING)
+        for (const cyaml_schema_field_t *field = schema->mapping.fields; field->key;
+             field++)
+            g_string_append_printf(keys, "%s%s", keys->len ? ", " : "", field->key);
+    return g_string_free(keys, FALSE);
+}
+
+static const char *in_words(const char *name)
+{
+    static const struct {
+        const char *name, *words;
+    } KIND[] = {
+        {"MAPPING", "a mapping"},
+        {"SEQUENCE", "a list"},
+        {"STRING", "a text"},
+        {"SCALAR", "a text"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(KIND); i++)
+        if (g_str_has_prefix(name, KIND[i].name))
+            return KIND[i].words;
+    return name;
+}
+
+/* After "what: ", the name that libcyaml gives. */
+static const char *after_colon(const char *message)
+{
+    const char *colon = strstr(message, ": ");
+    return colon ? colon + 2 : message;
+}
+
+static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
+                         GError **error)
+{
+    const char *message = log->message ? log->message : cyaml_strerror(code);
+    const char *name = after_colon(message);
+    g_autofree char *place = trail_path(log, 0);
+
+    if (code == CYAML_ERR_INVALID_KEY || code == CYAML_ERR_MAPPING_FIELD_MISSING) {
+        /* The trail's innermost field is the one before in the same mapping, if any. */
+        const char *innermost = log->trail->len ? log->trail->pdata[0] : "[";
+        uint32_t skip = innermost[0] && innermost[0] != '[';
+        g_autofree char *around = trail_path(log, skip);
+        g_autofree char *key = g_strconcat(around, *around ? "." : "", name, NULL);
+        if (code == CYAML_ERR_MAPPING_FIELD_MISSING)
+            return yaml_fail(yaml, error, key, "missing; expected this key");
+        g_autofree char *known = join_keys(trail_schema(log, skip, yaml->schema));
+        return yaml_fail(yaml, error, key, "unknown key; expected one of %s", known);
+    }
+    if (code == CYAML_ERR_INVALID_VALUE && g_str_has_prefix(message, "Expecting ")) {
+        const char *wanted = message + strlen("Expecting ");
+        return yaml_fail(yaml, error, place, "expected %s, got %s", in_words(wanted),
+                         in_words(name));
+    }
+    if (code == CYAML_ERR_STRING_LENGTH_MIN)
+        return yaml_fail(yaml, error, place, "expected a text, got nothing");
+    if (code == CYAML_ERR_STRING_LENGTH_MAX)
+        return yaml_fail(yaml, error, place, "expected a shorter text");
+    if (code == CYAML_ERR_SEQUENCE_ENTRIES_MIN)
+        return yaml_fail(yaml, error, place, "expected at least one entry");
+    return yaml_fail(yaml, error, place, "%s", message);
+}
+
+/* --- reading --- */
+
+static cyaml_config_t configuration(Log *log)
+{
+    return (cyaml_config_t){
+        .log_fn = log ? log_line : NULL,
+        .log_ctx = log,
+        .mem_fn = cyaml_mem,
+        .log_level = CYAML_LOG_ERROR,
+        .flags = CYAML_CFG_NO_ALIAS,
+    };
+}
+
+static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
+{
+    yaml->lines = yaml_lines_read(yaml->file, text, length, error);
+    if (!yaml->lines)
+        return false;
+    Log log = {.trail = g_ptr_array_new_with_free_func(g_free)};
+    cyaml_config_t config = configuration(&log);
+    cyaml_err_t code = cyaml_load_data((const uint8_t *)text, length, &config,
+                                       yaml->schema, &yaml->data, NULL);
+    bool done = code == CYAML_OK && yaml->data;
+    if (code != CYAML_OK)
+        fail_loading(yaml, code, &log, error);
+    else if (!done)
+        yaml_fail(yaml, error, "", "expected a mapping, got nothing");
+    g_free(log.message);
+    g_ptr_array_unref(log.trail);
+    return done;
+}
+
+Yaml *yaml_parse(const char *file, const char *text, size_t length,
+                 const struct cyaml_schema_value *schema, GError **error)
+{
+    g_autoptr(Yaml) yaml = g_new0(Yaml, 1);
+    yaml->file = g_strdup(file);
+    yaml->schema = schema;
+    if (!load(yaml, length ? text : "", length, error)) /* libyaml takes no NULL */
+        return NULL;
+    return g_steal_pointer(&yaml);
+}
+
+Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    g_autoptr(GError) failure = NULL;
+    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", file);
+        return NULL;
+    }
+    if (!g_file_get_contents(file, &text, &length, &failure)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        return NULL;
+    }
+    if (length > FILE_MAX_BYTES) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected at most %d bytes, got %zu",
+                    file, FILE_MAX_BYTES, length);
+        return NULL;
+    }
+    return yaml_parse(file, text, length, schema, error);
+}
+
+void yaml_close(Yaml *yaml)
+{
+    if (!yaml)
+        return;
+    cyaml_config_t config = configuration(NULL);
+    cyaml_free(&config, yaml->schema, yaml->data, 0);
+    yaml_lines_free(yaml->lines);
+    g_free(yaml->file);
+    g_free(yaml);
+}
+
+const void *yaml_data(const Yaml *yaml)
+{
+    return yaml->data;
+}
+
+/* --- failures and numbers of whoever reads the data --- */
+
+bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %.200s%s%s", yaml->file,
+                       yaml_lines_at(yaml->lines, key), key, *key ? ": " : "", text);
+}
+
+bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity quantity,
+                   double low, double high, double *value, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    if (!units_parse(text, quantity, value, &failure))
+        return yaml_fail(yaml, error, key, "%s", failure->message);
+    if (*value >= low && *value <= high)
+        return true;
+    g_autofree char *from = units_format(low, quantity);
+    g_autofree char *to = units_format(high, quantity);
+    return yaml_fail(yaml, error, key, "expected %s to %s, got '%.60s'", from, to, text);
+}
+
+bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
+               uint32_t high, uint32_t *value, GError **error)
+{
+    guint64 number;
+    if (!g_ascii_string_to_unsigned(text, 10, low, high, &number, NULL))
+        return yaml_fail(yaml, error, key,
+                         "expected a whole number from %u to %u, got '%.60s'", low, high,
+                         text);
+    *value = (uint32_t)number;
+    return true;
+}

@@ -1,0 +1,46 @@
+/* Files that people write (clusters, experiments): YAML, read by libcyaml under a schema, with
+ * errors that name file, line and key on one line:
+ *
+ *     my.yaml:7: machines[1].gpsu: unknown key; expected one of name, count, type, gpus, inner, source
+ *
+ * A key is the path from the top, entries of lists counted from 0. Schemas hold mappings, lists and
+ * texts only: numbers are parsed here, from texts, because libcyaml reads "08" as 0 and "3.5" as 3.
+ * Aliases, several documents and keys given twice are refused. */
+#ifndef KILTER_DATA_BASE_YAML_H
+#define KILTER_DATA_BASE_YAML_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/base/units.h"
+
+/* Of cyaml/cyaml.h; the top one must be a mapping with CYAML_FLAG_POINTER. */
+struct cyaml_schema_value;
+
+typedef struct Yaml Yaml;
+
+/* Reads `file`, or `length` bytes of text that messages call `file`. `schema` must
+ * outlive the result. KILTER_ERROR_INPUT as above. */
+Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema,
+                GError **error);
+Yaml *yaml_parse(const char *file, const char *text, size_t length,
+                 const struct cyaml_schema_value *schema, GError **error);
+void yaml_close(Yaml *yaml); /* not yaml_free: that symbol is libyaml's */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
+
+/* The loaded structure of the schema's top mapping; owned by the Yaml. */
+const void *yaml_data(const Yaml *yaml);
+
+/* Fails with "FILE:LINE: KEY: message" for a key that was read; a key that is not there
+ * gets the line of the nearest one around it. Always false. */
+bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+
+/* Numbers from texts: in [low, high], or a failure at `key` that says so. */
+bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity quantity,
+                   double low, double high, double *value, GError **error);
+bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
+               uint32_t high, uint32_t *value, GError **error);
+
+#endif

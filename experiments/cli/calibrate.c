@@ -1,0 +1,268 @@
+/* kilter calibrate: a cluster file from measurements. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiments/calibration/calibrate.h"
+#include "experiments/cli/command.h"
+#include "experiments/figures/figure.h"
+#include "experiments/json_values.h"
+
+typedef struct {
+    char *output, *base, *memory, *plot;
+    int ranks;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->output);
+    g_free(own->base);
+    g_free(own->memory);
+    g_free(own->plot);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static const char *fit_name(const CalibrationFit *fit)
+{
+    return fit->device ? op_kind_name(fit->op) : collective_name(fit->collective);
+}
+
+/* --- report --- */
+
+/* Seconds a unit as units a second, with the interval. Caller frees. */
+static char *speed_text(const CalibrationLine *line, uint32_t j, Quantity quantity)
+{
+    if (line->x[j] == 0)
+        return g_strdup("-");
+    g_autofree char *value = units_format(1 / line->x[j], quantity);
+    g_autofree char *low = units_format(1 / line->high[j], quantity);
+    g_autofree char *high = units_format(1 / line->low[j], quantity);
+    return g_strdup_printf("%s (%s to %s)", value, low, high);
+}
+
+static void print_line(const CalibrationFit *fit, uint32_t p)
+{
+    const CalibrationLine *line = &fit->line[p];
+    g_autofree char *x = units_format(line->x[0], QUANTITY_TIME);
+    g_autofree char *low = units_format(line->low[0], QUANTITY_TIME);
+    g_autofree char *high = units_format(line->high[0], QUANTITY_TIME);
+    printf("    %s %s (%s to %s)", fit->device ? "overhead" : "latency", x, low, high);
+    if (fit->device && line->x[1] > 0) {
+        g_autofree char *rate = speed_text(line, 1, QUANTITY_RATE);
+        printf(", %s", rate);
+    }
+    const uint32_t bytes = fit->device ? 2 : 1;
+    if (line->x[bytes] > 0) {
+        g_autofree char *bandwidth = speed_text(line, bytes, QUANTITY_BANDWIDTH);
+        printf(", %s", bandwidth);
+    }
+    g_autofree char *up_to = units_format(line->up_to, QUANTITY_BYTES);
+    printf(p + 1 < fit->n_lines ? " up to %s\n" : "\n", up_to);
+}
+
+static void print_text(const Calibration *calibration, bool verbose)
+{
+    printf("%-24s %6s %8s %8s %8s   %s\n", "op or collective", "rows", "MAPE", "p95",
+           "worst", "measured");
+    for (uint32_t i = 0; i < calibration->n_fits; i++) {
+        const CalibrationFit *fit = &calibration->fit[i];
+        g_autofree char *smallest = units_format(fit->smallest, QUANTITY_BYTES);
+        g_autofree char *largest = units_format(fit->largest, QUANTITY_BYTES);
+        printf("%-24s %6u %6.1f %% %6.1f %% %6.1f %%   %s to %s\n", fit_name(fit),
+               fit->agreement.n, 100 * fit->agreement.mape, 100 * fit->agreement.p95,
+               100 * fit->agreement.worst, smallest, largest);
+        for (uint32_t p = 0; verbose && p < fit->n_lines; p++)
+            print_line(fit, p);
+    }
+    const Agreement *all = &calibration->agreement;
+    printf("%-24s %6u %6.1f %% %6.1f %% %6.1f %%\n", "all", all->n, 100 * all->mape,
+           100 * all->p95, 100 * all->worst);
+}
+
+static json_t *triple_json(const double *x, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t j = 0; j < n; j++)
+        json_array_append_new(list, json_number(x[j]));
+    return list;
+}
+
+static json_t *fit_json(const CalibrationFit *fit)
+{
+    json_t *lines = json_array();
+    const uint32_t k = fit->device ? 3 : 2;
+    for (uint32_t p = 0; p < fit->n_lines; p++)
+        json_array_append_new(lines,
+                              json_pack("{s:o, s:o, s:o, s:o}", "seconds",
+                                        triple_json(fit->line[p].x, k), "low",
+                                        triple_json(fit->line[p].low, k), "high",
+                                        triple_json(fit->line[p].high, k), "up_to_bytes",
+                                        json_number(fit->line[p].up_to)));
+    return json_pack(
+        "{s:s, s:s*, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", fit_name(fit), "device",
+        fit->device, "rows", (int)fit->agreement.n, "mape",
+        json_number(fit->agreement.mape), "p95", json_number(fit->agreement.p95), "worst",
+        json_number(fit->agreement.worst), "smallest_bytes", json_number(fit->smallest),
+        "largest_bytes", json_number(fit->largest), "lines", lines);
+}
+
+static void print_report_json(const Calibration *calibration, const Own *own)
+{
+    json_t *fits = json_array();
+    for (uint32_t i = 0; i < calibration->n_fits; i++)
+        json_array_append_new(fits, fit_json(&calibration->fit[i]));
+    command_print_json(json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s}", "cluster",
+                                 calibration->cluster->name, "output", own->output,
+                                 "rows", (int)calibration->agreement.n, "mape",
+                                 json_number(calibration->agreement.mape), "p95",
+                                 json_number(calibration->agreement.p95), "worst",
+                                 json_number(calibration->agreement.worst), "fits", fits,
+                                 "version", KILTER_VERSION));
+}
+
+/* Rows of the figure: is it a collective, kind, bytes, measured, predicted. */
+static bool draw(const Calibration *calibration, const GArray *measurements,
+                 const char *folder, GError **error)
+{
+    g_autoptr(GString) text =
+        g_string_new("# collective\tkind\tbytes\tmeasured_s\tpredicted_s\n");
+    for (uint32_t i = 0; i < measurements->len; i++) {
+        const Measurement *m = &g_array_index(measurements, Measurement, i);
+        if (!isnan(calibration->predicted_s[i]))
+            g_string_append_printf(text, "%d\t%s\t%.9g\t%.9g\t%.9g\n", m->op == OP_KINDS,
+                                   measurement_kind(m), m->bytes, m->median_s,
+                                   calibration->predicted_s[i]);
+    }
+    return figure_draw_text("calibration", text->str, folder, error);
+}
+
+/* --- input --- */
+
+/* What this machine gives each of its ranks. */
+static double own_memory(uint32_t ranks)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks;
+}
+
+static GArray *read_all(int argc, char **argv, GString *names, GError **error)
+{
+    g_autoptr(GArray) list = measurements_new();
+    for (int i = 1; i < argc; i++) {
+        g_autofree char *name = g_path_get_basename(argv[i]);
+        if (!measurements_read(argv[i], list, error))
+            return NULL;
+        g_string_append_printf(names, "%s%s", i > 1 ? ", " : "", name);
+    }
+    return g_steal_pointer(&list);
+}
+
+static bool fill_options(const Own *own, const CommandOptions *command,
+                         CalibrateOptions *options, GError **error)
+{
+    double memory = own_memory(MAX(options->ranks, 1));
+    options->seed = command->planner.seed;
+    if (own->memory && !units_parse(own->memory, QUANTITY_BYTES, &memory, error)) {
+        g_prefix_error(error, "--memory: ");
+        return false;
+    }
+    options->memory_bytes = (uint64_t)MAX(memory, 1);
+    if (own->base)
+        options->base = cluster_load(own->base, error);
+    return !own->base || options->base;
+}
+
+static bool write_cluster(const Calibration *calibration, const char *file,
+                          GError **error)
+{
+    g_autofree char *text = cluster_write(calibration->cluster);
+    g_autoptr(GError) trouble = NULL;
+    return g_file_set_contents(file, text, -1, &trouble) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                       trouble->message);
+}
+
+static uint32_t most_ranks(const GArray *measurements)
+{
+    uint32_t ranks = 1;
+    for (uint32_t i = 0; i < measurements->len; i++)
+        ranks = MAX(ranks, g_array_index(measurements, Measurement, i).ranks);
+    return ranks;
+}
+
+static bool run(const Own *own, int argc, char **argv, const CommandOptions *command,
+                GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GArray) measurements = read_all(argc, argv, names, error);
+    if (!measurements)
+        return false;
+    g_autofree char *source =
+        g_strdup_printf("kilter " KILTER_VERSION " calibrate: %u measurements of %.1000s",
+                        measurements->len, names->str);
+    g_autofree char *name = g_path_get_basename(own->output);
+    CalibrateOptions options = {.ranks = own->ranks ? (uint32_t)own->ranks
+                                                    : most_ranks(measurements),
+                                .name = name,
+                                .source = source};
+    if (strrchr(name, '.') > name)
+        *strrchr(name, '.') = '\0';
+    if (!fill_options(own, command, &options, error))
+        return false;
+    g_autoptr(Cluster) base = options.base;
+    g_autoptr(Calibration) calibration = calibrate(measurements, &options, error);
+    if (!calibration ||
+        (own->plot && !draw(calibration, measurements, own->plot, error)) ||
+        !write_cluster(calibration, own->output, error))
+        return false;
+    if (command->json)
+        print_report_json(calibration, own);
+    else if (!command->quiet)
+        print_text(calibration, command->verbose);
+    return true;
+}
+
+bool cmd_calibrate(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the cluster (YAML)",
+         "FILE"},
+        {"base", 0, 0, G_OPTION_ARG_STRING, &own.base,
+         "Put the fitted costs into a copy of this cluster (default: a machine of one "
+         "device a rank)",
+         "CLUSTER"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
+         "Without --base: how many ranks (default: the most that were measured together)",
+         "N"},
+        {"memory", 0, 0, G_OPTION_ARG_STRING, &own.memory,
+         "Without --base: memory of a device (default: this machine's, shared by the "
+         "ranks)",
+         "BYTES"},
+        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.plot,
+         "Draw the residuals: FOLDER/calibration.png and .svg", "FOLDER"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "calibrate",
+        .arguments = "FILE...",
+        .min_arguments = 1,
+        .max_arguments = 1000,
+        .summary =
+            "Fits what ops and collectives cost to measurements (of kilter profile, or "
+            "the text or JSON\noutput of nccl-tests), and writes a cluster that is "
+            "priced "
+            "by them. With -v the fitted\nnumbers and their 95 % intervals.",
+        .example = "kilter calibrate measured.csv -o mine.yaml --plot out\n  kilter "
+                   "calibrate all_reduce.json --base hap-8 -o mine.yaml",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (!own.output)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected --output FILE for the cluster");
+    return command_check_range("--ranks", own.ranks, 0, 65536, error) &&
+           command_check_output(own.output, error) &&
+           run(&own, argc, argv, &options, error);
+}

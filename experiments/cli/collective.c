@@ -1,0 +1,228 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+
+typedef struct {
+    char *bytes, *algorithm, *granularity, *skew, *shares, *root;
+    GArray *share; /* double */
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->bytes);
+    g_free(own->algorithm);
+    g_free(own->granularity);
+    g_free(own->skew);
+    g_free(own->shares);
+    g_free(own->root);
+    if (own->share)
+        g_array_unref(own->share);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+enum { LINKS_SHOWN = 5 };
+
+static const double SHARE_MAX = 1e12;
+
+/* Busy links first: by the part of their bandwidth that was used, then by name. */
+static int by_use(const void *a, const void *b)
+{
+    const SimLinkReport *x = a, *y = b;
+    const double used_x = x->bytes / x->bandwidth, used_y = y->bytes / y->bandwidth;
+    if (used_x != used_y)
+        return used_x < used_y ? 1 : -1;
+    return g_strcmp0(x->name, y->name);
+}
+
+static double utilization(const SimLone *lone, const SimLinkReport *link)
+{
+    return lone->time_s > 0 ? link->bytes / (link->bandwidth * lone->time_s) : 0;
+}
+
+static json_t *lone_json(const char *kind, const char *cluster, double bytes,
+                         const SimLone *lone, uint64_t seed)
+{
+    json_t *links = json_array(), *ends = json_array();
+    for (uint32_t i = 0; i < lone->n_links; i++) {
+        const SimLinkReport *link = &lone->link[i];
+        json_array_append_new(
+            links, json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", link->name, "bandwidth",
+                             link->bandwidth, "bytes", link->bytes, "busy_s",
+                             link->busy_s, "utilization", utilization(lone, link)));
+    }
+    for (uint32_t r = 0; r < lone->n_ranks; r++)
+        json_array_append_new(ends,
+                              json_pack("{s:f, s:f}", "arrival_s", lone->arrival_s[r],
+                                        "end_s", lone->end_s[r]));
+    return json_pack("{s:s, s:s, s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:o, s:o, s:I, s:s}",
+                     "collective", kind, "cluster", cluster, "algorithm", lone->algorithm,
+                     "bytes", bytes, "ranks", (int)lone->n_ranks, "time_s", lone->time_s,
+                     "last_arrival_s", lone->last_arrival_s, "latency_s", lone->latency_s,
+                     "sent_bytes", lone->sent_bytes, "links", links, "rank_times", ends,
+                     "seed", (json_int_t)seed, "version", KILTER_VERSION);
+}
+
+static void print_text(const char *kind, const char *cluster, double bytes,
+                       const SimLone *lone, bool verbose)
+{
+    g_autofree char *size = units_format(bytes, QUANTITY_BYTES);
+    g_autofree char *time = units_format(lone->time_s, QUANTITY_TIME);
+    g_autofree char *latency = units_format(lone->latency_s, QUANTITY_TIME);
+    g_autofree char *speed =
+        units_format(lone->time_s > 0 ? bytes / lone->time_s : 0, QUANTITY_BANDWIDTH);
+    g_autofree char *sent = units_format(lone->sent_bytes, QUANTITY_BYTES);
+    printf("%s of %s among %u ranks of %s by %s\n", kind, size, lone->n_ranks, cluster,
+           lone->algorithm);
+    printf("  time        %s (%.9g s), %s of the tensor\n", time, lone->time_s, speed);
+    printf("  latency     %s of it\n", latency);
+    if (lone->last_arrival_s > 0) {
+        g_autofree char *late = units_format(lone->last_arrival_s, QUANTITY_TIME);
+        printf("  last rank   comes at %s\n", late);
+    }
+    printf("  sent        %s by all ranks\n", sent);
+    const uint32_t shown = verbose ? lone->n_links : MIN(lone->n_links, LINKS_SHOWN);
+    for (uint32_t i = 0; i < shown; i++) {
+        g_autofree char *carried = units_format(lone->link[i].bytes, QUANTITY_BYTES);
+        printf("  %s %-28s %9s, %5.1f %% used\n", i ? "          " : "links     ",
+               lone->link[i].name, carried, 100 * utilization(lone, &lone->link[i]));
+    }
+    if (shown < lone->n_links)
+        printf("              and %u more links\n", lone->n_links - shown);
+}
+
+static bool parse_shares(Own *own, SimLoneOptions *what, GError **error)
+{
+    own->share = g_array_new(FALSE, FALSE, sizeof(double));
+    g_auto(GStrv) words = g_strsplit(own->shares ? own->shares : "", ",", -1);
+    double sum = 0;
+    for (char **word = words; *word; word++) {
+        char *end;
+        const double share = g_ascii_strtod(*word, &end);
+        if (end == *word || *end || !(share >= 0 && share <= SHARE_MAX))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "--shares: expected numbers from 0 to %g, got '%.60s'",
+                               SHARE_MAX, *word);
+        sum += share;
+        g_array_append_val(own->share, share);
+    }
+    if (own->shares && !(sum > 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "--shares: expected one above 0");
+    what->share = own->shares ? (const double *)(void *)own->share->data : NULL;
+    what->n_shares = own->share->len;
+    return true;
+}
+
+static bool parse_root(const Own *own, SimLoneOptions *what, GError **error)
+{
+    guint64 root;
+    if (!own->root)
+        return true;
+    if (strcmp(own->root, "all") == 0) {
+        what->root = SIM_EVERY_RANK;
+        return true;
+    }
+    if (!g_ascii_string_to_unsigned(own->root, 10, 0, UINT32_MAX - 1, &root, NULL))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--root: expected a rank or all, got '%.60s'", own->root);
+    what->root = (uint32_t)root;
+    return true;
+}
+
+static bool parse_sizes(const Own *own, SimLoneOptions *what, Granularity *granularity,
+                        GError **error)
+{
+    *granularity = GRANULARITY_GPU;
+    if (!own->bytes)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected --bytes; see kilter collective --help");
+    if (!units_parse(own->bytes, QUANTITY_BYTES, &what->bytes, error)) {
+        g_prefix_error(error, "--bytes: ");
+        return false;
+    }
+    if (own->skew && !units_parse(own->skew, QUANTITY_TIME, &what->skew_s, error)) {
+        g_prefix_error(error, "--skew: ");
+        return false;
+    }
+    if (own->granularity && !granularity_parse(own->granularity, granularity))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "unknown granularity '%.60s'; expected machine or gpu",
+                           own->granularity);
+    return true;
+}
+
+static bool simulate(const char *cluster_name, const SimLoneOptions *what,
+                     Granularity granularity, const CommandOptions *options,
+                     GError **error)
+{
+    g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
+    if (!cluster)
+        return false;
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    g_autoptr(SimLone) lone = sim_lone(view, what, error);
+    if (!lone)
+        return false;
+    if (lone->n_links > 1)
+        qsort(lone->link, lone->n_links, sizeof *lone->link, by_use);
+    if (options->json)
+        command_print_json(
+            lone_json(what->kind, cluster_name, what->bytes, lone, what->seed));
+    else if (!options->quiet)
+        print_text(what->kind, cluster_name, what->bytes, lone, options->verbose);
+    return true;
+}
+
+bool cmd_collective(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"bytes", 'b', 0, G_OPTION_ARG_STRING, &own.bytes,
+         "Size of the tensor, such as 100MB; of an all-to-all, of each rank", "SIZE"},
+        {"algorithm", 'a', 0, G_OPTION_ARG_STRING, &own.algorithm,
+         "ring, tree, double_tree, halving, pairwise, direct or hierarchical (default: "
+         "what the cluster's tuning table says)",
+         "NAME"},
+        {"shares", 0, 0, G_OPTION_ARG_STRING, &own.shares,
+         "What part of the tensor each rank has, gets or serves, such as 2,1,1; relative "
+         "(default: equal)",
+         "A,B,..."},
+        {"root", 0, 0, G_OPTION_ARG_STRING, &own.root,
+         "Rank that broadcasts, gets the sum, or is the server (default: 0); of push and "
+         "pull also all",
+         "RANK"},
+        {"skew", 0, 0, G_OPTION_ARG_STRING, &own.skew,
+         "Ranks come at random within this time, such as 1ms", "TIME"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
+         "What a rank is: gpu (default) or machine", "LEVEL"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "collective",
+        .arguments = "KIND CLUSTER",
+        .min_arguments = 2,
+        .max_arguments = 2,
+        .summary =
+            "Simulates one collective alone on a cluster's network. KIND is all_reduce, "
+            "all_gather,\ngrouped_all_gather, reduce_scatter, grouped_reduce_scatter, "
+            "all_to_all, broadcast, reduce,\nsend, push or pull; rank 0 is the root. "
+            "CLUSTER is one of kilter clusters, or a network:\n"
+            "star:hosts=N, tree:hosts=N,leaf=N,oversubscription=X,spines=N,pod=N, "
+            "rail:hosts=N,gpus=N,rails=N,\ndragonfly:hosts=N,leaf=N,group=N,global=N; "
+            "all "
+            "take bandwidth=10Gb/s,latency=5us of a link\nand, for several GPUs a host, "
+            "gpus=N,inner_bandwidth=100GB/s,inner_latency=10us.",
+        .example = "kilter collective all_reduce "
+                   "star:hosts=1024,bandwidth=10Gb/s,latency=5us --bytes 100MB "
+                   "--algorithm ring",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    SimLoneOptions what = {.kind = argv[1], .algorithm = own.algorithm};
+    Granularity granularity;
+    what.seed = options.planner.seed;
+    return parse_sizes(&own, &what, &granularity, error) &&
+           parse_shares(&own, &what, error) && parse_root(&own, &what, error) &&
+           simulate(argv[2], &what, granularity, &options, error);
+}

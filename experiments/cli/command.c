@@ -1,0 +1,190 @@
+#include "experiments/cli/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void command_options_clear(CommandOptions *options)
+{
+    g_clear_pointer(&options->seed_text, g_free);
+    g_clear_pointer(&options->set, g_strfreev);
+    g_clear_pointer(&options->pin, g_strfreev);
+    g_clear_pointer(&options->pins, g_strfreev);
+}
+
+char *command_line(int argc, char **argv)
+{
+    GString *line = g_string_new("kilter");
+    for (int i = 0; i < argc; i++) {
+        bool plain = argv[i][strspn(argv[i], G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS
+                                    "-_=:.,/+@")] == '\0';
+        g_autofree char *quoted = plain ? g_strdup(argv[i]) : g_shell_quote(argv[i]);
+        g_string_append_printf(line, " %s", quoted);
+    }
+    return g_string_free(line, FALSE);
+}
+
+static bool set_all(CommandOptions *options, const char *key, char **value,
+                    GError **error)
+{
+    for (; value && *value; value++)
+        if (!planner_options_set(&options->planner, key, *value, error))
+            return false;
+    return true;
+}
+
+static bool finish_options(CommandOptions *options, GError **error)
+{
+    planner_options_init(&options->planner);
+    options->seed_given = options->seed_text != NULL;
+    if (options->seed_given &&
+        !seed_parse(options->seed_text, &options->planner.seed, error)) {
+        g_prefix_error(error, "--seed: ");
+        return false;
+    }
+    for (char **pair = options->set; pair && *pair; pair++)
+        if (!option_assign(&options->planner, *pair, error)) {
+            g_prefix_error(error, "--set: ");
+            return false;
+        }
+    return set_all(options, "pins", options->pins, error) &&
+           set_all(options, "pin", options->pin, error);
+}
+
+static GOptionContext *make_context(const CommandSyntax *syntax, CommandOptions *options)
+{
+    GOptionEntry common[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON value", NULL},
+        {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
+         "Seed of everything random", "N"},
+        {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
+         "Set an option of the planner or the simulation (see kilter planners); may be "
+         "repeated",
+         "KEY=VALUE"},
+        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
+         NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},
+        G_OPTION_ENTRY_NULL};
+    GOptionContext *context = g_option_context_new(syntax->arguments);
+    if (syntax->entries)
+        g_option_context_add_main_entries(context, syntax->entries, NULL);
+    g_option_context_add_main_entries(context, common, NULL);
+    g_autofree char *example = g_strdup_printf("Example:\n  %s", syntax->example);
+    g_option_context_set_summary(context, syntax->summary);
+    g_option_context_set_description(context, example);
+    return context;
+}
+
+bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
+                   CommandOptions *options, GError **error)
+{
+    g_autofree char *program = g_strdup_printf("kilter %s", syntax->name);
+    g_set_prgname(program);
+    g_autoptr(GOptionContext) context = make_context(syntax, options);
+    g_autoptr(GError) bad = NULL;
+    if (!g_option_context_parse(context, argc, &argv, &bad))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s; see %s --help", bad->message,
+                           program);
+    int n = *argc - 1;
+    if (n < syntax->min_arguments || n > syntax->max_arguments)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s; see %s --help",
+                           *syntax->arguments ? syntax->arguments : "no arguments",
+                           program);
+    return finish_options(options, error);
+}
+
+bool command_check_range(const char *option, int value, int least, int most,
+                         GError **error)
+{
+    return (value >= least && value <= most) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %d to %d, got %d", option,
+                       least, most, value);
+}
+
+bool command_check_choice(const char *option, const char *value,
+                          const char *const *choices, GError **error)
+{
+    g_autofree char *known = g_strjoinv(", ", (char **)choices);
+    return g_strv_contains(choices, value) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'",
+                       option, known, value);
+}
+
+void command_print_json(json_t *value)
+{
+    char *text = json_dumps(value, JSON_INDENT(2));
+    g_assert(text); /* only a value that was not made has no text */
+    puts(text);
+    free(text);
+    json_decref(value);
+}
+
+bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
+                     GError **error)
+{
+    for (; slowdown && *slowdown; slowdown++)
+        if (!cluster_stretch(cluster, granularity, *slowdown, error))
+            return false;
+    return true;
+}
+
+void command_planning_clear(CommandPlanning *how)
+{
+    g_clear_pointer(&how->planner, g_free);
+    g_clear_pointer(&how->granularity, g_free);
+    g_clear_pointer(&how->slowdown, g_strfreev);
+}
+
+bool command_setting(const CommandPlanning *how, const char *cluster,
+                     CommandSetting *setting, GError **error)
+{
+    *setting = (CommandSetting){
+        .planner = planner_find(how->planner ? how->planner : "hap", error),
+        .granularity = GRANULARITY_MACHINE};
+    if (!setting->planner ||
+        (how->granularity &&
+         !granularity_find(how->granularity, &setting->granularity, error)))
+        return false;
+    setting->cluster = cluster_load(cluster, error);
+    return setting->cluster &&
+           command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
+}
+
+void command_setting_clear(CommandSetting *setting)
+{
+    g_clear_pointer(&setting->cluster, cluster_free);
+}
+
+bool command_check_output(const char *file, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(file);
+    if (g_file_test(file, G_FILE_TEST_IS_DIR))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: it is a folder",
+                           file);
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: no folder %s",
+                           file, folder);
+    if (access(folder, W_OK) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cannot write %s: the folder is not writable", file);
+    return true;
+}
+
+bool command_check_fits(const Evaluation *evaluation, GError **error)
+{
+    if (evaluation->report->feasible)
+        return true;
+    g_autofree char *misfit = evaluation_misfit(evaluation);
+    if (evaluation->plan->misfit)
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "no plan fits, proved: %s; the best one found: %s",
+                           evaluation->plan->misfit, misfit);
+    if (evaluation->searched)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "no plan that fits was found, and it is not proved that there "
+                           "is none; the best one: %s",
+                           misfit);
+    return kilter_fail(error, KILTER_ERROR_INFEASIBLE, "the plan does not fit: %s",
+                       misfit);
+}

@@ -1,0 +1,143 @@
+/* What all commands share: options, errors, output. Only main.c and the commands speak to the
+ * terminal. */
+#ifndef KILTER_EXPERIMENTS_CLI_COMMAND_H
+#define KILTER_EXPERIMENTS_CLI_COMMAND_H
+
+#include <jansson.h>
+
+#include "experiments/sweep/configuration.h"
+#include "experiments/sweep/sweep.h"
+
+/* A command gets its arguments (argv[0] is its name) and reports failure, whose code becomes the
+ * exit status. */
+typedef bool (*CommandRun)(int argc, char **argv, GError **error);
+
+#define COMMAND_TABLE(X)                                           \
+    X(models, "list the built-in models")                          \
+    X(clusters, "list the clusters on the search path")            \
+    X(planners, "list the planners")                               \
+    X(plan, "plan a model on a cluster")                           \
+    X(simulate, "simulate an iteration of a plan")                 \
+    X(collective, "simulate one collective on a network")          \
+    X(theory, "print the sharding theory of a model")              \
+    X(verify, "prove a plan, or the sharding rules, by running")   \
+    X(exec, "run a plan for real, and time it")                    \
+    X(profile, "measure ops and collectives on this machine")      \
+    X(calibrate, "fit a cluster's costs to measurements")          \
+    X(validate, "compare predicted with measured times of plans")  \
+    X(sweep, "evaluate the grid of an experiment file, resumably") \
+    X(figure, "draw a figure from stored results")                 \
+    X(reproduce, "sweep, figure and table of claims of a published experiment")
+
+#define X(name, help) bool cmd_##name(int argc, char **argv, GError **error);
+COMMAND_TABLE(X)
+#undef X
+
+/* Options that every command takes. */
+typedef struct {
+    gboolean json, quiet, verbose;
+    char *seed_text;
+    char **set;
+    char **pin, **pins; /* of commands that have COMMAND_PIN_ENTRIES */
+    bool seed_given;
+    PlannerOptions planner; /* with --seed, --set and pins applied */
+} CommandOptions;
+
+/* Entries of a command that plans: pins, in files and one by one; those of files come first. */
+/* clang-format off */
+#define COMMAND_PIN_ENTRIES(options)                                                \
+    {"pin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(options)->pin,                       \
+     "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated "      \
+     "(see README)", "PIN"},                                                        \
+    {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,                   \
+     "Read pins from a file, one a line", "FILE"}
+/* clang-format on */
+
+void command_options_clear(CommandOptions *options);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
+
+typedef struct {
+    const char *name;
+    const char *arguments; /* "MODEL CLUSTER" */
+    int min_arguments, max_arguments;
+    const char *summary;
+    const char *example;
+    const GOptionEntry *entries; /* the command's own; may be NULL */
+} CommandSyntax;
+
+/* Parses options; argv is left with the name and the arguments. --help prints and exits. */
+bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
+                   CommandOptions *options, GError **error);
+
+/* Whether what an option was given is within bounds, or one of the words. KILTER_ERROR_INPUT. */
+bool command_check_range(const char *option, int value, int least, int most,
+                         GError **error);
+bool command_check_choice(const char *option, const char *value,
+                          const char *const *choices, GError **error);
+
+/* Prints one JSON value to stdout and releases it. */
+void command_print_json(json_t *value);
+
+/* How a command that plans is told to: --planner (NULL: hap), --granularity (NULL: machine) and
+ * --slowdown, devices whose computation is stretched. */
+typedef struct {
+    char *planner, *granularity;
+    char **slowdown; /* RANK=FACTOR; NULL: none */
+} CommandPlanning;
+
+void command_planning_clear(CommandPlanning *how);
+
+/* clang-format off */
+#define COMMAND_PLANNING_ENTRIES(how)                                               \
+    {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner,                        \
+     "How to plan MODEL (default hap; see kilter planners)", "NAME"},               \
+    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity,                  \
+     "What a device is: machine (default) or gpu", "LEVEL"}
+#define COMMAND_SLOWDOWN_ENTRY(how)                                                 \
+    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown,                  \
+     "Stretch a device's computation by a factor, as kilter exec does; may be "     \
+     "repeated", "RANK=FACTOR"}
+/* clang-format on */
+
+/* Applies a --slowdown to a cluster. */
+bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
+                     GError **error);
+
+/* The same in terms of what there is, with the cluster. */
+typedef struct {
+    const Planner *planner;
+    Granularity granularity;
+    Cluster *cluster; /* stretched */
+} CommandSetting;
+
+bool command_setting(const CommandPlanning *how, const char *cluster,
+                     CommandSetting *setting, GError **error);
+void command_setting_clear(CommandSetting *setting);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
+
+/* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if
+ * not. */
+bool command_check_output(const char *file, GError **error);
+
+/* The keys that every plan and simulation carries, and the human-readable form of the same. */
+json_t *command_evaluation_json(const Evaluation *evaluation);
+void command_print_evaluation(const Evaluation *evaluation, bool verbose);
+/* The same keys and, if it has a timeline, where each device's time goes and (on demand) the
+ * critical path. */
+json_t *command_simulation_json(const Evaluation *evaluation, bool path);
+
+/* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE
+ * where no other one does (a strategy's only plan; a search's, with a proof), else
+ * KILTER_ERROR_FAILED. */
+bool command_check_fits(const Evaluation *evaluation, GError **error);
+
+/* A progress line on a terminal, and a stop after the first Ctrl-C, while sweeps run. */
+typedef struct Terminal Terminal;
+Terminal *terminal_begin(bool quiet);
+bool terminal_watch(const SweepProgress *progress, void *terminal);
+void terminal_end(Terminal *terminal);
+
+/* "kilter sweep -j 2 x.yaml", shell-quoted, for the store. Call before command_parse. Caller frees. */
+char *command_line(int argc, char **argv);
+
+#endif

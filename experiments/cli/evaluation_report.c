@@ -1,0 +1,173 @@
+/* An evaluation as JSON and as text. */
+#include <math.h>
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/json_values.h"
+
+/* A bound that was proved; 0 says that none was. */
+static json_t *bound_json(double bound)
+{
+    return bound > 0.0 ? json_number(bound) : json_null();
+}
+
+json_t *command_evaluation_json(const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    json_t *memory = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:o, s:o, "
+        "s:i, s:o, s:o, s:b, s:I, s:s}",
+        "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
+        "granularity", granularity_name(plan->granularity), "fidelity", report->fidelity,
+        "gpus", (int)cluster_gpus(evaluation->view->cluster), "iteration_time_s",
+        json_number(report->iteration_time_s), "communication_s",
+        json_number(report->comm_s), "computation_s", json_number(report->comp_s),
+        "lower_bound_s", bound_json(plan->lower_bound_s), "gap",
+        json_number(plan_gap(plan)), "optimal", (int)plan->optimal, "certificate",
+        certificate_name(plan->certificate), "search_time_s",
+        json_number(plan->search_time_s), "balance_time_s",
+        json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
+        json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
+        "seed", (json_int_t)plan->seed, "version", plan->version);
+}
+
+static json_t *devices_json(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    json_t *devices = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const Device *device = &evaluation->view->device[j];
+        json_array_append_new(
+            devices,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "name", device->name, "type",
+                      device->type_name, "computation_s", json_number(report->busy_s[j]),
+                      "exposed_communication_s", json_number(report->comm_busy_s[j]),
+                      "hidden_communication_s", json_number(report->hidden_s[j]),
+                      "idle_s", json_number(report->idle_s[j])));
+    }
+    return devices;
+}
+
+static json_t *path_json(const Evaluation *evaluation)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    uint32_t n;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
+    json_t *spans = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        uint32_t device = 0;
+        while (span->lane != SIM_TEAM && timeline->lane[device] != span->lane)
+            device++;
+        g_autofree char *what = sim_span_text(
+            timeline, path[i], evaluation->plan->program, evaluation->graph);
+        json_array_append_new(
+            spans, json_pack("{s:s, s:i, s:o, s:o, s:o}", "what", what, "stage",
+                             (int)span->stage, "device",
+                             span->lane == SIM_TEAM
+                                 ? json_null()
+                                 : json_string(evaluation->view->device[device].name),
+                             "start_s", json_number(span->start_s), "end_s",
+                             json_number(span->end_s)));
+    }
+    return spans;
+}
+
+static json_t *links_json(const SimTimeline *timeline)
+{
+    const double end_s = sim_timeline_end_s(timeline);
+    json_t *links = json_array();
+    for (uint32_t i = 0; i < timeline->n_links; i++) {
+        const SimLinkUse *link = &timeline->link[i];
+        const double most = link->bandwidth * end_s;
+        json_array_append_new(links,
+                              json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", link->name,
+                                        "bandwidth", json_number(link->bandwidth),
+                                        "bytes", json_number(link->bytes), "busy_s",
+                                        json_number(link->busy_s), "utilization",
+                                        json_number(most > 0 ? link->bytes / most : 0)));
+    }
+    return links;
+}
+
+json_t *command_simulation_json(const Evaluation *evaluation, bool path)
+{
+    json_t *object = command_evaluation_json(evaluation);
+    json_object_set_new(object, "devices", devices_json(evaluation));
+    if (evaluation->report->timeline && evaluation->report->timeline->lost_s > 0)
+        json_object_set_new(object, "lost_s",
+                            json_number(evaluation->report->timeline->lost_s));
+    if (path && evaluation->report->timeline->n_links > 0)
+        json_object_set_new(object, "links", links_json(evaluation->report->timeline));
+    if (path)
+        json_object_set_new(object, "critical_path", path_json(evaluation));
+    return object;
+}
+
+static void print_devices(const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    printf("  %-12s %-10s %5s %9s %9s %9s   %s\n", "device", "type", "gpus", "ratio",
+           "busy", "idle", "memory of a GPU");
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const Device *device = &evaluation->view->device[j];
+        g_autofree char *busy = units_format(report->busy_s[j], QUANTITY_TIME);
+        /* A difference of sums: below a part in 1e12 it is rounding. */
+        bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
+        g_autofree char *idle =
+            units_format(idles ? report->idle_s[j] : 0.0, QUANTITY_TIME);
+        g_autofree char *used =
+            units_format((double)report->memory_bytes[j], QUANTITY_BYTES);
+        g_autofree char *has = units_format((double)device->memory_bytes, QUANTITY_BYTES);
+        printf("  %-12s %-10s %5u %9.4f %9s %9s   %s of %s\n", device->name,
+               device->type_name, device->gpus, plan->ratio[j], busy, idle, used, has);
+    }
+}
+
+static void print_stages(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    printf("  %5s %13s %13s %13s   %s\n", "stage", "communication", "computation",
+           "instructions", "first");
+    for (uint32_t i = 0; i < report->n_stages; i++) {
+        const SimStageReport *stage = &report->stage[i];
+        g_autofree char *comm = units_format(stage->comm_s, QUANTITY_TIME);
+        g_autofree char *comp = units_format(stage->comp_s, QUANTITY_TIME);
+        g_autofree char *first =
+            stage->n ? instr_text(&evaluation->plan->program->instr[stage->first],
+                                  evaluation->graph)
+                     : g_strdup("-");
+        printf("  %5u %13s %13s %13u   %s\n", i, comm, comp, stage->n, first);
+    }
+}
+
+void command_print_evaluation(const Evaluation *evaluation, bool verbose)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    g_autofree char *time = units_format(report->iteration_time_s, QUANTITY_TIME);
+    g_autofree char *comm = units_format(report->comm_s, QUANTITY_TIME);
+    g_autofree char *comp = units_format(report->comp_s, QUANTITY_TIME);
+    g_autofree char *search = units_format(plan->search_time_s, QUANTITY_TIME);
+    g_autofree char *balance = units_format(plan->balance_time_s, QUANTITY_TIME);
+    printf("%s on %s with %s, %s fidelity\n", plan->model, plan->cluster, plan->planner,
+           report->fidelity);
+    printf("  iteration    %s = communication %s + computation %s, %u stages\n", time,
+           comm, comp, report->n_stages);
+    if (plan->lower_bound_s > 0.0 && isfinite(plan_gap(plan))) {
+        g_autofree char *bound = units_format(plan->lower_bound_s, QUANTITY_TIME);
+        printf("  lower bound  %s, gap %.2f %%%s\n", bound, 100.0 * plan_gap(plan),
+               plan->optimal ? ", optimal for its ratios" : "");
+    }
+    if (plan->certificate != CERTIFICATE_NONE)
+        printf("  certificate  %s\n", certificate_text(plan->certificate));
+    printf("  planning     search %s, balance %s\n", search, balance);
+    print_devices(evaluation);
+    if (verbose)
+        print_stages(evaluation);
+}

@@ -1,0 +1,364 @@
+/* kilter exec: runs a plan for real and says how long it takes. */
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/exec.h"
+#include "experiments/cli/exec_launch.h"
+#include "experiments/cli/exec_plan.h"
+#include "experiments/cli/exec_report.h"
+
+/* float32 is compared with a float64 run. */
+#define SINGLE_TOLERANCE 1e-4
+
+typedef struct {
+    ExecPlan source;
+    char *backend, *dtype;
+    char *db, *command; /* store for what is measured, and the line that asked for it */
+    int ranks;
+    ExecTiming timing;
+    gboolean shrink, check;
+} Own;
+
+static void own_clear(Own *own)
+{
+    exec_plan_clear(&own->source);
+    g_free(own->backend);
+    g_free(own->dtype);
+    g_free(own->db);
+    g_free(own->command);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static bool is_mpi(const Own *own)
+{
+    return strcmp(own->backend, "mpi") == 0;
+}
+
+static bool is_cuda(const Own *own)
+{
+    return strcmp(own->backend, "cuda") == 0;
+}
+
+static bool is_single(const Own *own)
+{
+    return strcmp(own->dtype, "float32") == 0;
+}
+
+/* --- options --- */
+
+static double slowdown_of(const Own *own, uint32_t n_ranks, uint32_t rank)
+{
+    double result = 1;
+    for (char **text = own->source.how.slowdown; text && *text; text++) {
+        uint32_t of;
+        double factor;
+        if (stretch_parse(*text, n_ranks, &of, &factor, NULL) && of == rank)
+            result = factor;
+    }
+    return result;
+}
+
+static bool check_options(Own *own, GError **error)
+{
+    own->backend = own->backend ? own->backend : g_strdup("mpi");
+    static const char *const backends[] = {"mpi", "cuda", "reference", NULL},
+                             *const dtypes[] = {"float32", "float64", NULL};
+    const bool reference = strcmp(own->backend, "reference") == 0;
+    own->dtype = own->dtype ? own->dtype : g_strdup(reference ? "float64" : "float32");
+    if (!command_check_choice("--backend", own->backend, backends, error) ||
+        !command_check_choice("--dtype", own->dtype, dtypes, error) ||
+        !exec_timing_check(&own->timing, error))
+        return false;
+    if (reference && is_single(own))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "the reference backend computes in float64 only");
+    if (!is_mpi(own) && own->source.how.slowdown)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--slowdown: only the mpi backend's ranks can be slowed down");
+    return true;
+}
+
+/* Puts the shrunk model in place of the plan's. */
+static bool shrink_source(ExecPlan *source, GError **error)
+{
+    Graph *small = NULL;
+    Plan *plan = exec_shrink_plan(source->plan, source->graph, NULL, &small, error);
+    if (!plan)
+        return false;
+    plan_free(source->plan);
+    graph_free(source->graph);
+    source->plan = plan;
+    source->graph = small;
+    return true;
+}
+
+/* --- on the ranks --- */
+
+/* Numbers first: on a small model the plan must compute what one device computes. */
+static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
+                       GError **error)
+{
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) plan =
+        exec_shrink_plan(own->source.plan, own->source.graph, NULL, &small, error);
+    g_auto(ExecVerdict) verdict = {0};
+    if (!plan ||
+        !exec_verify(backend, plan, small, seed,
+                     is_single(own) ? SINGLE_TOLERANCE : EXEC_TOLERANCE, &verdict, error))
+        return false;
+    return verdict.right ||
+           kilter_fail(
+               error, KILTER_ERROR_FAILED,
+               "the plan is wrong on this backend: relative error %.2g; the first "
+               "wrong tensor is %s, made by %s",
+               verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
+}
+
+/* Prints and stores what was measured, beside what was predicted. */
+static bool report(const Own *own, const ExecMeasurement *measurement,
+                   const CommandOptions *options, GError **error)
+{
+    g_auto(ExecReport) report = {.plan = own->source.plan,
+                                 .graph = own->source.graph,
+                                 .measured = measurement,
+                                 .backend = own->backend,
+                                 .dtype = own->dtype,
+                                 .slowdown = own->source.how.slowdown,
+                                 .warm_up = (uint32_t)own->timing.warm_up,
+                                 .seed = options->planner.seed};
+    bool kept = false;
+    exec_report_predict(&report);
+    if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
+        return false;
+    if (options->json)
+        command_print_json(exec_report_json(&report));
+    else if (!options->quiet)
+        exec_report_print(&report, options->verbose);
+    if (own->db && !options->json && !options->quiet)
+        printf("  %s %s\n", own->db,
+               kept ? "has it now" : "keeps an earlier measurement of the same");
+    return true;
+}
+
+/* Times the plan; the process that holds rank 0 reports. */
+static bool measure(Own *own, ExecBackend *backend, const CommandOptions *options,
+                    GError **error)
+{
+    const uint64_t seed = options->planner.seed;
+    if (own->check && !check_plan(own, backend, seed, error))
+        return false;
+    g_autoptr(ExecReplay) replay =
+        exec_replay_new(backend, own->source.plan, own->source.graph, error);
+    if (!replay || !exec_replay_load(replay, seed, error))
+        return false;
+    exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
+    g_auto(ExecMeasurement) measurement = {0};
+    if (!exec_measure(backend, replay, own->source.plan, own->source.graph,
+                      (uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats,
+                      &measurement, error))
+        return false;
+    return backend->first > 0 || report(own, &measurement, options, error);
+}
+
+static size_t element_bytes(const Own *own)
+{
+    return is_single(own) ? sizeof(float) : sizeof(double);
+}
+
+typedef struct {
+    Own *own;
+    const CommandOptions *options;
+} Work;
+
+static bool measure_as_rank(ExecRank rank, void *data, GError **error)
+{
+    const Work *work = data;
+    (void)rank;
+    g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(work->own));
+    return measure(work->own, backend, work->options, error);
+}
+
+/* All GPUs of a node in one process; under mpirun a process a node. */
+static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
+{
+    const Work *work = data;
+    const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
+                                 .n_ranks = work->own->source.plan->n_devices,
+                                 .process = rank.rank,
+                                 .n_processes = rank.n};
+    g_autoptr(ExecBackend) backend =
+        exec_cuda_new(&world, element_bytes(work->own), error);
+    return backend && measure(work->own, backend, work->options, error);
+}
+
+/* --- starting the ranks --- */
+
+/* Memory that this machine can still give, in bytes; UINT64_MAX if it does not say. */
+static uint64_t free_memory(void)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
+        return UINT64_MAX;
+    const char *line = strstr(text, "MemAvailable:");
+    return line ? 1024 * g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10)
+                : UINT64_MAX;
+}
+
+/* All ranks together must fit: a rank that the kernel ends says nothing. */
+static bool check_memory(const Own *own, GError **error)
+{
+    const Plan *plan = own->source.plan;
+    g_autoptr(ExecBackend) all = exec_reference_new(plan->n_devices);
+    all->element_bytes = element_bytes(own);
+    g_autoptr(ExecReplay) replay = exec_replay_new(all, plan, own->source.graph, error);
+    if (!replay)
+        return false;
+    const uint64_t needed = exec_replay_bytes_needed(replay), has = free_memory();
+    g_autofree char *needed_text = units_format((double)needed, QUANTITY_BYTES);
+    g_autofree char *has_text = units_format((double)has, QUANTITY_BYTES);
+    return needed <= has ||
+           kilter_fail(error, KILTER_ERROR_FAILED,
+                       "too big for this machine: %u ranks need %s together, %s are free",
+                       plan->n_devices, needed_text, has_text);
+}
+
+/* The same command for the ranks, on a plan file. */
+static char **rank_arguments(const Own *own, const char *file,
+                             const CommandOptions *options)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    g_autofree char *dtype = g_strdup_printf("--dtype=%s", own->dtype);
+    g_strv_builder_add_many(list, "exec", file, "--backend=mpi", dtype, NULL);
+    exec_rank_options(list, options, &own->timing);
+    if (own->check)
+        g_strv_builder_add(list, "--check");
+    if (own->shrink)
+        g_strv_builder_add(list, "--shrink");
+    for (char **text = own->source.how.slowdown; text && *text; text++) {
+        g_autofree char *option = g_strdup_printf("--slowdown=%s", *text);
+        g_strv_builder_add(list, option);
+    }
+    if (own->db)
+        g_strv_builder_add_many(list, "--db", own->db, "--asked", own->command, NULL);
+    return g_strv_builder_end(list);
+}
+
+static bool start_ranks(Own *own, const CommandOptions *options, GError **error)
+{
+    uint32_t unused;
+    if (!exec_mpi_built())
+        return exec_mpi_start(&unused, &unused, error);
+    const Plan *plan = own->source.plan;
+    if (own->ranks && (uint32_t)own->ranks != plan->n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--ranks %d: the plan is for %u devices", own->ranks,
+                           plan->n_devices);
+    g_autofree char *text = plan_write(plan, own->source.graph);
+    const uint32_t n_ranks = plan->n_devices;
+    if ((own->shrink && !shrink_source(&own->source, error)) || !check_memory(own, error))
+        return false;
+    g_autoptr(GError) trouble = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kilter-exec-XXXXXX", &trouble);
+    g_autofree char *file = folder ? g_build_filename(folder, "plan.json", NULL) : NULL;
+    bool good = file && g_file_set_contents(file, text, -1, &trouble);
+    if (good) {
+        g_auto(GStrv) arguments = rank_arguments(own, file, options);
+        good = exec_launch(n_ranks, (uint32_t)own->timing.timeout_s,
+                           (const char *const *)arguments, error);
+    } else {
+        kilter_fail(error, KILTER_ERROR_FAILED, "cannot pass the plan to the ranks: %s",
+                    trouble->message);
+    }
+    if (file)
+        g_unlink(file);
+    if (folder)
+        g_rmdir(folder);
+    return good;
+}
+
+/* Refuses a file that is no store before anything is run. */
+static bool prepare_store(Own *own, const char *line, GError **error)
+{
+    if (!own->db)
+        return true;
+    own->command = own->command ? own->command : g_strdup(line);
+    if (exec_is_rank() || !g_file_test(own->db, G_FILE_TEST_EXISTS))
+        return exec_is_rank() || command_check_output(own->db, error);
+    g_autoptr(Store) store = store_open_read(own->db, error);
+    return store != NULL;
+}
+
+static bool run(Own *own, int argc, char **argv, const CommandOptions *options,
+                GError **error)
+{
+    uint32_t rank;
+    double factor;
+    const bool starts = is_mpi(own) && !exec_is_rank();
+    if (!exec_plan_obtain(&own->source, argc, argv, options, error) ||
+        !exec_plan_check_precision(own->source.graph, error) ||
+        (own->shrink && !starts && !shrink_source(&own->source, error)))
+        return false;
+    for (char **text = own->source.how.slowdown; text && *text; text++)
+        if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
+            return false;
+    Work work = {own, options};
+    if (starts)
+        return start_ranks(own, options, error);
+    if (is_mpi(own))
+        return exec_as_rank((uint32_t)own->timing.timeout_s, false, measure_as_rank,
+                            &work, error);
+    if (is_cuda(own))
+        return exec_as_rank((uint32_t)own->timing.timeout_s, !exec_is_rank(),
+                            measure_on_gpus, &work, error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(own->source.plan->n_devices);
+    return check_memory(own, error) && measure(own, backend, options, error);
+}
+
+bool cmd_exec(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}};
+    const GOptionEntry entries[] = {
+        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
+         "Where to run: mpi (default), cuda or reference", "NAME"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
+         "How many ranks to start (default and only choice: the plan's devices)", "N"},
+        {"dtype", 0, 0, G_OPTION_ARG_STRING, &own.dtype,
+         "float32 (default of mpi and cuda) or float64", "TYPE"},
+        EXEC_TIMING_ENTRIES(own.timing, "Iterations", "600"),
+        {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.source.how.slowdown,
+         "Stretch a rank's computation by a factor of its own time; may be repeated",
+         "RANK=FACTOR"},
+        {"shrink", 0, 0, G_OPTION_ARG_NONE, &own.shrink,
+         "Run the small model of kilter verify", NULL},
+        {"check", 0, 0, G_OPTION_ARG_NONE, &own.check,
+         "Verify the plan on these ranks first", NULL},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.db,
+         "Add the measurement, beside the prediction, to this results file", "FILE"},
+        {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
+         "The command line that started these ranks", "LINE"},
+        COMMAND_PLANNING_ENTRIES(own.source.how),
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "exec",
+        .arguments = "PLAN.json | MODEL CLUSTER",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary =
+            "Runs a plan for real and times it: a rank a device. With mpi on this "
+            "machine's "
+            "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
+            "cuda "
+            "on GPUs, all of a node's in one process;\nmpirun starts a process a node.",
+        .example = "kilter exec plan.json --shrink --repeats 20\n  kilter exec "
+                   "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    g_autofree char *line = command_line(argc, argv);
+    return exec_rank_ends(command_parse(&syntax, &argc, argv, &options, error) &&
+                          check_options(&own, error) &&
+                          prepare_store(&own, line, error) &&
+                          run(&own, argc, argv, &options, error));
+}

@@ -1,0 +1,57 @@
+/* Ranks of kilter exec and kilter profile: starting them, and what a process that is one does. */
+#ifndef KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
+#define KILTER_EXPERIMENTS_CLI_EXEC_LAUNCH_H
+
+#include "experiments/cli/command.h"
+
+/* Whether mpirun (or a process manager that speaks PMI) started this process. */
+bool exec_is_rank(void);
+bool exec_is_first_rank(void);
+
+/* Runs `kilter arguments...` on n_ranks ranks of this machine, more than it has cores if need be,
+ * and waits. What the ranks write to stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own
+ * code) with their first message if they fail, if there is no mpirun, or if they take more than
+ * timeout_s. */
+bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
+                 GError **error);
+
+/* How often both commands run what they time, and when they give up. */
+typedef struct {
+    int warm_up, repeats, timeout_s;
+} ExecTiming;
+
+/* Its options, which set a struct that has the defaults; `runs`: what is counted, `s`: the default
+ * timeout, in words. */
+/* clang-format off */
+#define EXEC_TIMING_ENTRIES(timing, runs, s)                                                \
+    {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up,                                  \
+     runs " before the clock starts (default 2)", "N"},                                     \
+    {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats,                                  \
+     runs " that are timed (default 10)", "N"},                                             \
+    {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s,                                \
+     "Give up after that many seconds (default " s ")", "S"}
+/* clang-format on */
+
+bool exec_timing_check(const ExecTiming *timing, GError **error);
+
+/* The options that both commands pass on to their ranks. */
+void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,
+                       const ExecTiming *timing);
+
+/* Which rank this process is, of how many. */
+typedef struct {
+    uint32_t n, rank;
+} ExecRank;
+
+/* Joins the world of the ranks (not if `alone`: a world of one), works, and leaves. `work` has to
+ * free its backend, which must not outlive the world. The process is ended if it has not ended by
+ * itself soon after timeout_s. */
+bool exec_as_rank(uint32_t timeout_s, bool alone,
+                  bool (*work)(ExecRank rank, void *data, GError **error), void *data,
+                  GError **error);
+
+/* Before a process ends, well or not: what is wrong on all ranks is said by the first one, whose
+ * end ends the others. */
+bool exec_rank_ends(bool good);
+
+#endif

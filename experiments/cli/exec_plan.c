@@ -1,0 +1,50 @@
+#include "experiments/cli/exec_plan.h"
+
+void exec_plan_clear(ExecPlan *source)
+{
+    command_planning_clear(&source->how);
+    g_clear_pointer(&source->plan, plan_free);
+    g_clear_pointer(&source->graph, graph_free);
+}
+
+static bool read_file(ExecPlan *source, const char *file, const CommandOptions *options,
+                      GError **error)
+{
+    if (source->how.planner || source->how.granularity || options->set)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--planner, --granularity and --set are for MODEL CLUSTER; %s "
+                           "is a plan already",
+                           file);
+    source->plan = plan_read(file, &source->graph, error);
+    return source->plan != NULL;
+}
+
+static bool plan_model(ExecPlan *source, const char *model, const char *cluster_name,
+                       const CommandOptions *options, GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(&source->how, cluster_name, &setting, error))
+        return false;
+    g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
+    source->plan = planner_plan(setting.planner, model, cluster_name, view,
+                                &options->planner, &source->graph, error);
+    return source->plan != NULL;
+}
+
+bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,
+                      const CommandOptions *options, GError **error)
+{
+    return argc == 2 ? read_file(source, argv[1], options, error)
+                     : plan_model(source, argv[1], argv[2], options, error);
+}
+
+bool exec_plan_check_precision(const Graph *graph, GError **error)
+{
+    const Precision precision = graph_precision(graph);
+    return precision == PRECISION_SINGLE ||
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "model '%s': precision=%s: what is timed runs in float32 or float64; "
+               "time it with precision=single",
+               graph_name(graph), precision_name(precision));
+}

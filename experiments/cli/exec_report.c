@@ -1,0 +1,258 @@
+#include "experiments/cli/exec_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/calibration/calibrated.h"
+#include "experiments/json_values.h"
+
+/* --- prediction --- */
+
+void exec_report_predict(ExecReport *report)
+{
+    const Plan *plan = report->plan;
+    g_autoptr(Cluster) cluster = cluster_load(plan->cluster, NULL);
+    for (char **text = report->slowdown; cluster && text && *text; text++)
+        cluster_stretch(cluster, plan->granularity, *text, NULL);
+    if (!cluster)
+        return;
+    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
+    report->predicted = sim_evaluate(plan, report->graph, view, "analytic", NULL);
+    if (report->predicted)
+        report->unmeasured = calibrated_outside(plan, report->graph, view);
+}
+
+void exec_report_clear(ExecReport *report)
+{
+    g_clear_pointer(&report->predicted, sim_report_free);
+}
+
+/* The prediction's stage that begins with the same instructions, or NULL. */
+static const SimStageReport *stage_of(const ExecReport *report, uint32_t k)
+{
+    const SimReport *p = report->predicted;
+    return p && p->n_stages == report->measured->n_stages ? &p->stage[k] : NULL;
+}
+
+/* --- text --- */
+
+static void print_spread(const char *what, const ExecSpread *spread)
+{
+    g_autofree char *median = units_format(spread->median_s, QUANTITY_TIME);
+    g_autofree char *low = units_format(spread->low_s, QUANTITY_TIME);
+    g_autofree char *high = units_format(spread->high_s, QUANTITY_TIME);
+    printf("  %-12s %s, quartiles %s and %s\n", what, median, low, high);
+}
+
+static void print_kind(const char *name, const ExecKind *kind)
+{
+    g_autofree char *time = units_format(kind->median_s, QUANTITY_TIME);
+    if (kind->n > 0)
+        printf("  %-24s %6u %12s\n", name, kind->n, time);
+}
+
+/* Measured, and in brackets predicted. */
+static void print_pair(double measured_s, bool known, double predicted_s)
+{
+    g_autofree char *measured = units_format(measured_s, QUANTITY_TIME);
+    g_autofree char *predicted = units_format(predicted_s, QUANTITY_TIME);
+    g_autofree char *both =
+        known ? g_strdup_printf("%s (%s)", measured, predicted) : g_strdup(measured);
+    printf(" %22s", both);
+}
+
+static void print_stages(const ExecReport *report)
+{
+    const ExecMeasurement *m = report->measured;
+    printf("  %5s %22s %22s   %s\n", "stage", "communication", "computation", "first");
+    for (uint32_t k = 0; k < m->n_stages; k++) {
+        const SimStageReport *predicted = stage_of(report, k);
+        g_autofree char *first =
+            instr_text(&report->plan->program->instr[m->stage[k].first], report->graph);
+        printf("  %5u", k);
+        print_pair(m->stage[k].comm.median_s, predicted,
+                   predicted ? predicted->comm_s : 0);
+        print_pair(m->stage[k].comp.median_s, predicted,
+                   predicted ? predicted->comp_s : 0);
+        printf("   %s\n", first);
+    }
+}
+
+void exec_report_print(const ExecReport *report, bool verbose)
+{
+    const Plan *plan = report->plan;
+    const ExecMeasurement *m = report->measured;
+    g_autofree char *memory = units_format((double)m->bytes, QUANTITY_BYTES);
+    printf("%s on %u ranks, %s backend, %s, %u repeats\n", plan->model, plan->n_devices,
+           report->backend, report->dtype, m->repeats);
+    print_spread("iteration", &m->iteration);
+    if (report->predicted) {
+        g_autofree char *predicted =
+            units_format(report->predicted->iteration_time_s, QUANTITY_TIME);
+        printf("  %-12s %s by the plan's cluster\n", "predicted", predicted);
+        if (report->unmeasured > 0)
+            printf("  %-12s %u instructions have sizes outside of those calibrated on\n",
+                   "", report->unmeasured);
+    }
+    printf("  %-12s %s on the rank that holds most\n", "memory", memory);
+    printf("  %-24s %6s %12s\n", "op or collective", "calls", "together");
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        print_kind(op_kind_name((OpKind)k), &m->op[k]);
+    for (uint32_t k = 0; k < COLLECTIVES; k++)
+        print_kind(collective_name((Collective)k), &m->collective[k]);
+    if (verbose)
+        print_stages(report);
+}
+
+/* --- JSON --- */
+
+static json_t *spread_json(const ExecSpread *spread)
+{
+    return json_pack("{s:f, s:f, s:f}", "median_s", spread->median_s, "low_s",
+                     spread->low_s, "high_s", spread->high_s);
+}
+
+static void append_kind(json_t *list, const char *name, const ExecKind *kind)
+{
+    if (kind->n > 0)
+        json_array_append_new(list, json_pack("{s:s, s:i, s:f}", "kind", name, "calls",
+                                              (int)kind->n, "median_s", kind->median_s));
+}
+
+static json_t *stages_json(const ExecReport *report)
+{
+    const ExecMeasurement *m = report->measured;
+    json_t *stages = json_array();
+    for (uint32_t k = 0; k < m->n_stages; k++) {
+        const SimStageReport *predicted = stage_of(report, k);
+        g_autofree char *first =
+            instr_text(&report->plan->program->instr[m->stage[k].first], report->graph);
+        json_t *stage = json_pack("{s:s, s:o, s:o}", "first", first, "communication",
+                                  spread_json(&m->stage[k].comm), "computation",
+                                  spread_json(&m->stage[k].comp));
+        if (predicted)
+            json_object_set_new(stage, "predicted",
+                                json_pack("{s:f, s:f}", "communication_s",
+                                          predicted->comm_s, "computation_s",
+                                          predicted->comp_s));
+        json_array_append_new(stages, stage);
+    }
+    return stages;
+}
+
+static json_t *slowdown_json(const ExecReport *report)
+{
+    json_t *list = json_array();
+    for (char **text = report->slowdown; text && *text; text++)
+        json_array_append_new(list, json_string(*text));
+    return list;
+}
+
+static void total(const ExecMeasurement *m, double *comm_s, double *comp_s)
+{
+    *comm_s = *comp_s = 0;
+    for (uint32_t k = 0; k < m->n_stages; k++) {
+        *comm_s += m->stage[k].comm.median_s;
+        *comp_s += m->stage[k].comp.median_s;
+    }
+}
+
+json_t *exec_report_json(const ExecReport *report)
+{
+    const Plan *plan = report->plan;
+    const ExecMeasurement *m = report->measured;
+    const SimReport *p = report->predicted;
+    json_t *kinds = json_array();
+    double comm_s, comp_s;
+    total(m, &comm_s, &comp_s);
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        append_kind(kinds, op_kind_name((OpKind)k), &m->op[k]);
+    for (uint32_t k = 0; k < COLLECTIVES; k++)
+        append_kind(kinds, collective_name((Collective)k), &m->collective[k]);
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:o, s:f, s:o, s:i, "
+                  "s:f, s:f, s:o, "
+                  "s:o, s:o, s:I, s:I, s:s}",
+                  "model", plan->model, "cluster", plan->cluster, "planner",
+                  plan->planner, "fidelity", "exec", "backend", report->backend, "dtype",
+                  report->dtype, "ranks", (int)plan->n_devices, "repeats",
+                  (int)m->repeats, "iteration_time_s", m->iteration.median_s, "iteration",
+                  spread_json(&m->iteration), "planned_time_s", plan->iteration_time_s,
+                  "predicted_time_s", p ? json_number(p->iteration_time_s) : json_null(),
+                  "unmeasured", (int)report->unmeasured, "communication_s", comm_s,
+                  "computation_s", comp_s, "stages", stages_json(report), "kinds", kinds,
+                  "slowdown", slowdown_json(report), "bytes", (json_int_t)m->bytes,
+                  "seed", (json_int_t)report->seed, "version", KILTER_VERSION);
+    return root;
+}
+
+/* --- the store --- */
+
+/* SHA-256 of what the plan makes the ranks do. Caller frees. */
+static char *program_hash(const ExecReport *report)
+{
+    static const char *const keys[] = {"program", "ratios", "segments", "splits"};
+    g_autofree char *text = plan_write(report->plan, report->graph);
+    json_t *plan = json_loads(text, 0, NULL), *kept = json_object();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(keys); i++)
+        json_object_set(kept, keys[i], json_object_get(plan, keys[i]));
+    json_decref(plan);
+    g_autofree char *canonical = json_canonical(kept);
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, canonical, -1);
+}
+
+static char *configuration(const ExecReport *report)
+{
+    const Plan *plan = report->plan;
+    g_autofree char *program = program_hash(report);
+    return json_canonical(json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:I, s:s}", "model",
+        plan->model, "cluster", plan->cluster, "granularity",
+        granularity_name(plan->granularity), "planner", plan->planner, "program", program,
+        "fidelity", "exec", "backend", report->backend, "dtype", report->dtype, "host",
+        g_get_host_name(), "repeats", (int)report->measured->repeats, "warm_up",
+        (int)report->warm_up, "slowdown", slowdown_json(report), "seed",
+        (json_int_t)report->seed, "version", KILTER_VERSION));
+}
+
+bool exec_report_store(const ExecReport *report, const char *file, const char *command,
+                       bool *kept, GError **error)
+{
+    const Plan *plan = report->plan;
+    const ExecMeasurement *m = report->measured;
+    g_autofree char *config = configuration(report);
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
+    g_autofree char *detail = json_canonical(exec_report_json(report));
+    g_autofree char *ratios = json_canonical(json_ratios(plan));
+    StoreResult row = {.hash = hash,
+                       .experiment = "exec",
+                       .config = config,
+                       .model = plan->model,
+                       .cluster = plan->cluster,
+                       .planner = plan->planner,
+                       .fidelity = "exec",
+                       .granularity = granularity_name(plan->granularity),
+                       .gpus = plan->n_devices,
+                       .seed = report->seed,
+                       .status = "ok",
+                       .iteration_time_s = m->iteration.median_s,
+                       .fractional_time_s = NAN,
+                       .lower_bound_s = NAN,
+                       .gap = NAN,
+                       .stages = m->n_stages,
+                       .ratios = ratios,
+                       .peak_memory_bytes = m->bytes,
+                       .search_time_s = plan->search_time_s,
+                       .balance_time_s = plan->balance_time_s,
+                       .detail = detail};
+    total(m, &row.communication_s, &row.computation_s);
+    g_autoptr(Store) store = store_open(file, error);
+    bool has = false;
+    if (!store || !store_begin_run(store, command, error) ||
+        !store_has(store, row.experiment, hash, &has, error) ||
+        !store_put(store, &row, error))
+        return false;
+    *kept = !has;
+    return true;
+}

@@ -1,0 +1,39 @@
+/* What kilter exec measured, beside what was predicted: as text, as JSON, as a row of the store. */
+#ifndef KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
+#define KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
+
+#include <jansson.h>
+
+#include "exec/exec.h"
+#include "sim/sim.h"
+
+typedef struct {
+    const Plan *plan;
+    const Graph *graph;
+    const ExecMeasurement *measured;
+    SimReport *
+        predicted; /* analytic, under the same slowdowns; NULL: the cluster is not there */
+    /* instructions whose size is outside of what the cluster was calibrated on */
+    uint32_t unmeasured;
+    const char *backend, *dtype;
+    char **slowdown; /* "1=2", ...; may be NULL */
+    uint32_t warm_up;
+    uint64_t seed;
+} ExecReport;
+
+/* Fills `predicted` and `unmeasured` with the plan's own cluster. */
+void exec_report_predict(ExecReport *report);
+void exec_report_clear(ExecReport *report);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecReport, exec_report_clear)
+
+void exec_report_print(const ExecReport *report, bool verbose);
+json_t *exec_report_json(const ExecReport *report);
+
+/* Adds a row of fidelity `exec` to a store (data/store/store.h), in one transaction: the measured
+ * iteration, and in `detail` what exec_report_json says. A store keeps the first measurement of a
+ * configuration (plan, backend, numbers, slowdowns, host); *kept says whether this is it.
+ * `command`: the line that asked for it. */
+bool exec_report_store(const ExecReport *report, const char *file, const char *command,
+                       bool *kept, GError **error);
+
+#endif

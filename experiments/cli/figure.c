@@ -1,0 +1,86 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/figures/figure.h"
+#include "experiments/figures/timeline_figure.h"
+
+typedef struct {
+    char *database, *folder, *trace;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->database);
+    g_free(own->folder);
+    g_free(own->trace);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* The one figure that is not drawn from the store. */
+static bool draw_timeline(const Own *own, GError **error)
+{
+    if (!own->trace)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "timeline needs --trace FILE, as kilter simulate --trace FILE "
+                           "writes it");
+    return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
+}
+
+static bool draw(const char *name, const Own *own, GError **error)
+{
+    if (strcmp(name, "timeline") == 0)
+        return draw_timeline(own, error);
+    if (own->trace)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--trace is for the figure timeline, not for %s", name);
+    g_autofree char *database =
+        own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", name);
+    /* Before the store: an unknown figure is the likelier mistake. */
+    g_autofree char *sql = figure_query(name, ".sql", error);
+    g_autoptr(Store) store = sql ? store_open_read(database, error) : NULL;
+    return store && figure_draw(name, store, own->folder ? own->folder : "out", error);
+}
+
+bool cmd_figure(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+                                     "The results (default out/NAME.db)", "FILE"},
+                                    {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder,
+                                     "Folder (default out)", "DIR"},
+                                    {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
+                                     "Trace that the figure timeline draws", "FILE"},
+                                    G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "figure",
+        .arguments = "NAME|timeline|all",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Draws a figure from stored results, or the timeline of a trace, as "
+                   "DIR/NAME.png and DIR/NAME.svg.",
+        .example = "kilter figure hap-fig13 --db results.db -o pictures",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    const char *folder = own.folder ? own.folder : "out";
+    char *one[] = {argv[1], NULL};
+    g_auto(GStrv) names = strcmp(argv[1], "all") == 0 ? figure_list() : g_strdupv(one);
+    json_t *files = json_array();
+    bool good = true;
+    for (char **name = names; good && *name; name++) {
+        good = draw(*name, &own, error);
+        json_array_append_new(files, json_sprintf("%s/%s.png", folder, *name));
+        json_array_append_new(files, json_sprintf("%s/%s.svg", folder, *name));
+        if (good && !options.json && !options.quiet)
+            printf("%s/%s.png %s/%s.svg\n", folder, *name, folder, *name);
+    }
+    json_t *object = json_pack("{s:o}", "files", files);
+    if (good && options.json)
+        command_print_json(object);
+    else
+        json_decref(object);
+    return good;
+}

@@ -1,0 +1,161 @@
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/planners/explain/explain.h"
+
+typedef struct {
+    CommandPlanning how;
+    char *output, *certify, *budget, *segments;
+    gboolean explain;
+} Own;
+
+static void own_clear(Own *own)
+{
+    command_planning_clear(&own->how);
+    g_free(own->output);
+    g_free(own->certify);
+    g_free(own->budget);
+    g_free(own->segments);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
+{
+    g_autofree char *text = plan_write(evaluation->plan, evaluation->graph);
+    g_autoptr(GError) bad = NULL;
+    if (g_file_set_contents(file, text, -1, &bad))
+        return true;
+    return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                       bad->message);
+}
+
+static bool report(const Evaluation *evaluation, const Own *own,
+                   const CommandOptions *options, GError **error)
+{
+    if (!command_check_fits(evaluation, error) ||
+        (own->output && !write_plan(own->output, evaluation, error)))
+        return false;
+    json_t *explanation = own->explain
+                              ? explain_plan(evaluation->plan, evaluation->graph,
+                                             evaluation->view, evaluation->report)
+                              : NULL;
+    if (options->json) {
+        json_t *object = command_evaluation_json(evaluation);
+        if (explanation)
+            json_object_set(object, "explanation", explanation);
+        command_print_json(object);
+    } else if (!options->quiet) {
+        command_print_evaluation(evaluation, options->verbose);
+        g_autofree char *text = explanation ? explain_text(explanation) : g_strdup("");
+        printf("%s", text);
+    }
+    json_decref(explanation);
+    return true;
+}
+
+/* --certify, --segments and --budget, which are options of the planner by name. */
+static bool take_options(const Own *own, PlannerOptions *options, GError **error)
+{
+    if (own->certify && !planner_options_set(options, "certify", own->certify, error)) {
+        g_prefix_error(error, "--certify: ");
+        return false;
+    }
+    if (own->segments &&
+        !planner_options_set(options, "segments", own->segments, error)) {
+        g_prefix_error(error, "--segments: ");
+        return false;
+    }
+    if (own->budget && !planner_options_set(options, "budget_s", own->budget, error)) {
+        g_prefix_error(error, "--budget: ");
+        return false;
+    }
+    return true;
+}
+
+static bool make_plan(const char *model, const char *cluster_name, const Own *own,
+                      const CommandOptions *options, GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(&own->how, cluster_name, &setting, error) ||
+        (own->output && !command_check_output(own->output, error)))
+        return false;
+    g_autoptr(Configuration) configuration =
+        configuration_new(model, cluster_name, setting.cluster, setting.granularity,
+                          setting.planner, NULL, &options->planner, error);
+    g_auto(Evaluation) evaluation = {0};
+    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
+           report(&evaluation, own, options, error);
+}
+
+/* A plan that exists is shown, not made again. */
+static bool show_plan(const char *file, const Own *own, const CommandOptions *options,
+                      GError **error)
+{
+    if (own->how.planner || own->how.granularity || own->output || own->certify ||
+        own->budget || own->segments || options->set || options->pin || options->pins)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
+            "--pin and --pins are for MODEL CLUSTER; %s is a plan already",
+            file);
+    if (!g_file_test(file, G_FILE_TEST_EXISTS))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "expected MODEL CLUSTER or a plan's file, and there is no file "
+            "'%s'; see kilter plan --help",
+            file);
+    Graph *graph;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
+    g_autoptr(Graph) owned = plan ? graph : NULL;
+    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
+        return false;
+    g_auto(Evaluation) evaluation = {0};
+    owned = NULL;
+    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, NULL,
+                              &options->planner.sim, &evaluation, error) &&
+           report(&evaluation, own, options, error);
+}
+
+bool cmd_plan(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
+    const GOptionEntry entries[] = {
+        COMMAND_PLANNING_ENTRIES(own.how),
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
+         "FILE"},
+        COMMAND_SLOWDOWN_ENTRY(own.how),
+        {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
+         "Prove how far the plan can be from the best program and ratios, until that is "
+         "less than GAP (0.01: 1 %)",
+         "GAP"},
+        {"segments", 0, 0, G_OPTION_ARG_STRING, &own.segments,
+         "Ratios of their own for parts of the model: none (default), layers, ops, "
+         "metis:K, OP=NUMBER;..., or a file of such lines",
+         "SEGMENTS"},
+        {"budget", 0, 0, G_OPTION_ARG_STRING, &own.budget,
+         "Stop searching and proving after so long, with the best plan and bound so far",
+         "SECONDS"},
+        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
+         "Say how each layer is sharded, and what limits the time", NULL},
+        COMMAND_PIN_ENTRIES(&options),
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "plan",
+        .arguments = "MODEL CLUSTER | PLAN.json",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary =
+            "Plans a model on a cluster, or reads a plan, and prints what an iteration "
+            "costs by the analytic model.\nExit status 3, and nothing written, if the "
+            "plan does not fit "
+            "the memory.",
+        .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
+        .entries = entries,
+    };
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           take_options(&own, &options.planner, error) &&
+           (argc == 2 ? show_plan(argv[1], &own, &options, error)
+                      : make_plan(argv[1], argv[2], &own, &options, error));
+}

@@ -1,0 +1,36 @@
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+
+bool cmd_planners(int argc, char **argv, GError **error)
+{
+    const CommandSyntax syntax = {
+        .name = "planners",
+        .arguments = "",
+        .summary = "Lists the planners and where they come from, then the options that "
+                   "--set takes.",
+        .example = "kilter planners",
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < planner_count(); i++) {
+        const Planner *planner = planner_at(i);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", planner->name,
+                                              "description", planner->description,
+                                              "source", planner->source));
+        if (!options.json && !options.quiet)
+            printf("%-16s %s (%s)\n", planner->name, planner->description,
+                   planner->source);
+    }
+    if (options.json) {
+        command_print_json(list);
+        return true;
+    }
+    json_decref(list);
+    g_autofree char *help = planner_options_help();
+    if (!options.quiet)
+        printf("\n%s\n", help);
+    return true;
+}

@@ -1,0 +1,247 @@
+/* kilter profile: measures what kilter calibrate fits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/exec.h"
+#include "experiments/cli/command.h"
+#include "experiments/cli/exec_launch.h"
+#include "experiments/cli/exec_plan.h"
+#include "experiments/cli/profile_report.h"
+
+typedef struct {
+    char *backend, *output, *device, *largest;
+    int ranks;
+    ExecTiming timing;
+    double largest_bytes;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->backend);
+    g_free(own->output);
+    g_free(own->device);
+    g_free(own->largest);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* Of the first rank; the first of them stands for an even share. */
+static const double SHARE[] = {0.5, 0.75, 0.9};
+
+/* Smaller messages cost their latency only. */
+static const double SMALLEST_BYTES = 1024;
+
+static bool is_cuda(const Own *own)
+{
+    return strcmp(own->backend, "cuda") == 0;
+}
+
+static bool check_options(Own *own, GError **error)
+{
+    own->backend = own->backend ? own->backend : g_strdup("cpu");
+    own->device = own->device ? own->device : g_strdup(own->backend);
+    static const char *const backends[] = {"cpu", "cuda", NULL};
+    if (!command_check_choice("--backend", own->backend, backends, error) ||
+        !command_check_range("--ranks", own->ranks, 1, 1024, error) ||
+        !exec_timing_check(&own->timing, error))
+        return false;
+    if (!own->output)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected --output FILE for the measurements");
+    if (strpbrk(own->device, ",#\r\n") || !*own->device)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--device: expected a name without commas, got '%s'",
+                           own->device);
+    if (own->largest &&
+        !units_parse(own->largest, QUANTITY_BYTES, &own->largest_bytes, error)) {
+        g_prefix_error(error, "--largest: ");
+        return false;
+    }
+    return true;
+}
+
+/* --- on the ranks --- */
+
+/* Every rule of every op of a model in turn, for each way to share. */
+static bool profile_model(const char *model, ExecBackend *backend,
+                          const ExecProfile *profile, GArray *list, GError **error)
+{
+    enum { VARIANTS = 4 };
+    const uint32_t n = backend->n_ranks;
+    g_autoptr(Graph) graph = model_build(model, n, NULL, error);
+    g_autofree double *ratio = g_new(double, n);
+    for (uint32_t s = 0; graph && s < (n > 1 ? G_N_ELEMENTS(SHARE) : 1); s++) {
+        for (uint32_t r = 0; r < n; r++)
+            ratio[r] = n == 1   ? 1
+                       : s == 0 ? 1.0 / n
+                       : r == 0 ? SHARE[s]
+                                : (1 - SHARE[s]) / (n - 1);
+        for (uint32_t v = 0; v < VARIANTS; v++)
+            if (!exec_profile_ops(backend, profile, graph, ratio, v, list, error))
+                return false;
+    }
+    return graph != NULL;
+}
+
+static bool profile_links(const Own *own, ExecBackend *backend,
+                          const ExecProfile *profile, GArray *list, GError **error)
+{
+    double share[G_N_ELEMENTS(SHARE)];
+    memcpy(share, SHARE, sizeof share);
+    share[0] = 1.0 / backend->n_ranks;
+    for (double bytes = SMALLEST_BYTES;
+         backend->n_ranks > 1 && bytes <= own->largest_bytes; bytes *= 2)
+        if (!exec_profile_collectives(backend, profile, bytes, share, G_N_ELEMENTS(share),
+                                      list, error))
+            return false;
+    return true;
+}
+
+static bool write_file(const Own *own, const GArray *list, const ExecLimits *limits,
+                       const CommandOptions *options, GError **error)
+{
+    g_autofree char *comment =
+        g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
+                        own->backend, own->ranks, g_get_host_name());
+    g_autofree char *text = measurements_write(list, comment);
+    g_autoptr(GError) trouble = NULL;
+    if (!g_file_set_contents(own->output, text, -1, &trouble))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", own->output,
+                           trouble->message);
+    uint32_t ops = 0;
+    for (uint32_t i = 0; i < list->len; i++)
+        ops += g_array_index(list, Measurement, i).op < OP_KINDS;
+    g_autoptr(GArray) rates = profile_kernel_rates(list);
+    if (options->json) {
+        json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output,
+                                 "ops", (int)ops, "collectives", (int)(list->len - ops),
+                                 "ranks", own->ranks, "version", KILTER_VERSION);
+        json_object_update_new(root, profile_rates_json(rates, limits));
+        command_print_json(root);
+    } else if (!options->quiet) {
+        printf("%s: %u shapes of ops, %u of collectives on %d ranks\n", own->output, ops,
+               list->len - ops, own->ranks);
+        profile_print_rates(rates, limits);
+    }
+    return true;
+}
+
+/* float32; with cuda a GPU a process. */
+static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
+{
+    const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,
+                                 .n_ranks = rank.n,
+                                 .process = rank.rank,
+                                 .n_processes = rank.n};
+    return is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
+                        : exec_mpi_new(sizeof(float));
+}
+
+typedef struct {
+    const Own *own;
+    int n_models;
+    char **model;
+    const CommandOptions *options;
+} Work;
+
+static bool profile_as_rank(ExecRank rank, void *data, GError **error)
+{
+    const Work *work = data;
+    const Own *own = work->own;
+    if (rank.n != (uint32_t)own->ranks)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "--ranks %d: mpirun started %u",
+                           own->ranks, rank.n);
+    g_autoptr(ExecBackend) backend = backend_new(own, rank, error);
+    if (!backend)
+        return false;
+    g_autoptr(GArray) list = measurements_new();
+    const ExecProfile profile = {own->device, (uint32_t)own->timing.warm_up,
+                                 (uint32_t)own->timing.repeats,
+                                 work->options->planner.seed};
+    ExecLimits limits;
+    if (!exec_limits(backend, &profile, &limits, error))
+        return false;
+    for (int i = 0; i < work->n_models; i++)
+        if (!profile_model(work->model[i], backend, &profile, list, error))
+            return false;
+    if (!profile_links(own, backend, &profile, list, error))
+        return false;
+    exec_profile_join(list);
+    return rank.rank > 0 || write_file(own, list, &limits, work->options, error);
+}
+
+/* --- starting the ranks --- */
+
+static bool start_ranks(const Own *own, int argc, char **argv,
+                        const CommandOptions *options, GError **error)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    uint32_t unused;
+    if (!exec_mpi_built())
+        return exec_mpi_start(&unused, &unused, error);
+    if (is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "profile --backend cuda: %d ranks need as many GPUs, %u are "
+                           "here",
+                           own->ranks, exec_cuda_gpus());
+    for (int i = 1; i < argc; i++) {
+        g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
+        if (!graph || !exec_plan_check_precision(graph, error))
+            return false;
+    }
+    if (!command_check_output(own->output, error))
+        return false;
+    g_strv_builder_add(list, "profile");
+    for (int i = 1; i < argc; i++)
+        g_strv_builder_add(list, argv[i]);
+    g_autofree char *ranks = g_strdup_printf("--ranks=%d", own->ranks);
+    g_autofree char *largest = g_strdup_printf("--largest=%.0f B", own->largest_bytes);
+    g_strv_builder_add_many(list, "--output", own->output, "--backend", own->backend,
+                            "--device", own->device, ranks, largest, NULL);
+    exec_rank_options(list, options, &own->timing);
+    g_auto(GStrv) arguments = g_strv_builder_end(list);
+    return exec_launch((uint32_t)own->ranks, (uint32_t)own->timing.timeout_s,
+                       (const char *const *)arguments, error);
+}
+
+bool cmd_profile(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {.ranks = 2,
+                       .timing = {.warm_up = 2, .repeats = 10, .timeout_s = 3600},
+                       .largest_bytes = 0x1p24};
+    const GOptionEntry entries[] = {
+        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
+         "What to measure: cpu (default) or cuda", "NAME"},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &own.ranks,
+         "How many ranks work at the same time (default 2)", "N"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
+         "Write the measurements (CSV, see data/measured/measurement.h)", "FILE"},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &own.device,
+         "What to call the type of the ranks' devices (default: the backend)", "NAME"},
+        {"largest", 0, 0, G_OPTION_ARG_STRING, &own.largest,
+         "Largest tensor of the collectives (default 16 MiB)", "BYTES"},
+        EXEC_TIMING_ENTRIES(own.timing, "Runs", "3600"),
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "profile",
+        .arguments = "MODEL...",
+        .min_arguments = 1,
+        .max_arguments = 100,
+        .summary = "Measures how long the ops of the models take, whole and in shards of "
+                   "several sizes, and how\nlong collectives take, on ranks of this "
+                   "machine's CPUs (or on GPUs) that all work at the same\ntime. Prints "
+                   "the FLOP/s and bytes/s that each kind of op reaches, beside the best "
+                   "of a device.",
+        .example = "kilter profile bert-base:layers=1,batch=1,vocab=512 --ranks 2 "
+                   "-o measured.csv",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    bool good = command_parse(&syntax, &argc, argv, &options, error) &&
+                check_options(&own, error);
+    Work work = {&own, argc - 1, argv + 1, &options};
+    if (good)
+        good = exec_is_rank() ? exec_as_rank((uint32_t)own.timing.timeout_s, false,
+                                             profile_as_rank, &work, error)
+                              : start_ranks(&own, argc, argv, &options, error);
+    return exec_rank_ends(good);
+}

@@ -1,0 +1,22 @@
+/* What kilter profile says beside the file: what kernels reach, beside the device's limits. */
+#ifndef KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
+#define KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
+
+#include "exec/exec.h"
+#include "experiments/cli/command.h"
+
+/* The best that one op kind reached in any shape on any rank. */
+typedef struct {
+    OpKind kind;
+    uint32_t shapes;
+    double rate, bandwidth; /* FLOP/s, bytes/s of its operands */
+} KernelRate;
+
+/* Of each kind that was measured; free with g_array_unref. */
+GArray *profile_kernel_rates(const GArray *measurements);
+
+void profile_print_rates(const GArray *rates, const ExecLimits *limits);
+/* {"limits": {...}, "kernels": [...]} */
+json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits);
+
+#endif

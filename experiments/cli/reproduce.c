@@ -1,0 +1,222 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/scorecard.h"
+#include "experiments/figures/reproduce.h"
+
+typedef struct {
+    char *database, *folder, *granularity, *measured;
+    int threads;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->database);
+    g_free(own->folder);
+    g_free(own->granularity);
+    g_free(own->measured);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* --- the table of claims --- */
+
+static const char *verdict(const Claim *claim)
+{
+    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
+}
+
+/* Prints text in lines of bounded width, all indented. */
+static void print_wrapped(const char *label, const char *text)
+{
+    enum { INDENT = 4, WIDTH = 100 };
+    g_autofree char *whole = g_strconcat(label, text, NULL);
+    g_auto(GStrv) words = g_strsplit(whole, " ", -1);
+    size_t column = 0;
+    for (char **word = words; *word; word++) {
+        size_t length = (size_t)g_utf8_strlen(*word, -1);
+        bool fits = column > 0 && column + 1 + length <= WIDTH;
+        printf("%s%s", fits ? " " : column ? "\n    " : "    ", *word);
+        column = fits ? column + 1 + length : INDENT + length;
+    }
+    puts("");
+}
+
+static void print_claims(const Claims *claims)
+{
+    size_t width = strlen("claim");
+    for (uint32_t i = 0; i < claims->n; i++)
+        width = MAX(width, (size_t)g_utf8_strlen(claims->claim[i].text, -1));
+    printf("\n%-*s  %12s  %5s  %-13s  %s\n", (int)width, "claim", "paper", "ours",
+           "verdict", "where");
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        int padding = (int)(width - (size_t)g_utf8_strlen(claim->text, -1));
+        g_autofree char *ours =
+            isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
+        printf("%s%*s  %4.2f +- %4.2f  %5s  %-13s  %s\n", claim->text, padding, "",
+               claim->value, claim->tolerance, ours, verdict(claim), claim->where);
+        if (*claim->note)
+            print_wrapped("", claim->note);
+        if (*claim->reason)
+            print_wrapped("why: ", claim->reason);
+    }
+}
+
+static json_t *claims_json(const Claims *claims)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < claims->n; i++) {
+        const Claim *claim = &claims->claim[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s}", "claim",
+                            claim->claim, "text", claim->text, "where", claim->where,
+                            "paper", claim->value, "tolerance", claim->tolerance, "ours",
+                            isnan(claim->ours) ? json_null() : json_real(claim->ours),
+                            "verdict", verdict(claim), "note", claim->note, "reason",
+                            claim->reason));
+    }
+    return list;
+}
+
+/* --- the command --- */
+
+static void report(const Experiment *experiment, const Reproduction *reproduction,
+                   const CommandOptions *options, json_t *list)
+{
+    const SweepProgress *p = &reproduction->progress;
+    json_array_append_new(
+        list, json_pack("{s:s, s:s, s:[s, s], s:i, s:o}", "experiment",
+                        experiment_name(experiment), "database", reproduction->database,
+                        "figure", reproduction->png, reproduction->svg, "configurations",
+                        (int)p->total, "claims", claims_json(reproduction->claims)));
+    if (options->json || options->quiet)
+        return;
+    printf("%s: %s\n", experiment_name(experiment), experiment_description(experiment));
+    print_claims(reproduction->claims);
+    printf("\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n", p->total,
+           p->done, reproduction->database, reproduction->png, reproduction->svg);
+}
+
+static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
+                          const CommandOptions *options, json_t *list, GError **error)
+{
+    for (guint i = 0; i < experiments->len; i++) {
+        Terminal *terminal = terminal_begin(options->quiet);
+        ReproduceOptions reproduce_options = {
+            .database = own->database,
+            .folder = own->folder ? own->folder : "out",
+            .command = line,
+            .sweep = {.threads = (uint32_t)own->threads,
+                      .watch = terminal_watch,
+                      .data = terminal},
+        };
+        g_auto(Reproduction) reproduction = {0};
+        bool good = reproduce_run(experiments->pdata[i], &reproduce_options,
+                                  &reproduction, error);
+        terminal_end(terminal);
+        if (!good)
+            return false;
+        if (i > 0 && !options->json && !options->quiet)
+            puts("");
+        report(experiments->pdata[i], &reproduction, options, list);
+    }
+    return true;
+}
+
+/* All files are read and checked before the first is evaluated. */
+static GPtrArray *load_all(const char *what, const Own *own,
+                           const CommandOptions *options, GError **error)
+{
+    if (own->threads < 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "-j: expected a number of threads, got %d",
+                    own->threads);
+        return NULL;
+    }
+    g_auto(GStrv) names = reproduce_names(what, error);
+    ExperimentChange change = {.granularity = own->granularity,
+                               .seed =
+                                   options->seed_given ? &options->planner.seed : NULL,
+                               .set = options->set};
+    g_autoptr(GPtrArray) list =
+        g_ptr_array_new_with_free_func((GDestroyNotify)experiment_free);
+    for (char **name = names; name && *name; name++) {
+        Experiment *experiment = experiment_load(*name, &change, error);
+        if (!experiment)
+            return NULL;
+        g_ptr_array_add(list, experiment);
+    }
+    return names ? g_steal_pointer(&list) : NULL;
+}
+
+/* "scorecard", or some of its data sets. */
+static bool is_scorecard(const char *what)
+{
+    return strcmp(what, "scorecard") == 0 || g_str_has_prefix(what, "scorecard:");
+}
+
+static bool run_scorecard(const char *what, const char *line, const Own *own,
+                          const CommandOptions *options, GError **error)
+{
+    const char *sets = strchr(what, ':');
+    g_autofree char *database =
+        own->database
+            ? g_strdup(own->database)
+            : g_build_filename(own->folder ? own->folder : "out", "scorecard.db", NULL);
+    const ScorecardRun run = {
+        .sets = sets ? sets + 1 : NULL,
+        .measured = own->measured ? own->measured : g_getenv("KILTER_MEASURED"),
+        .database = database,
+        .line = line,
+        .threads = (uint32_t)MAX(own->threads, 0),
+    };
+    return scorecard_run(&run, options, error);
+}
+
+bool cmd_reproduce(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads, "Threads (default: one a core)",
+         "N"},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+         "The results (default DIR/NAME.db)", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder, "Folder (default out)",
+         "DIR"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
+         "Instead of the experiment's: machine or gpu", "LEVEL"},
+        {"measured", 0, 0, G_OPTION_ARG_FILENAME, &own.measured,
+         "Of scorecard: the folder of measured data (default $KILTER_MEASURED)", "DIR"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "reproduce",
+        .arguments = "NAME|PAPER|all|scorecard[:SET,...]",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Runs a published experiment, draws its figure, and prints the "
+                   "paper's claims "
+                   "beside ours.\nResumes and reuses what the database holds.\n"
+                   "scorecard holds the simulator against iterations that others "
+                   "measured, a data set a row.",
+        .example = "kilter reproduce hap-fig13\n  kilter reproduce scorecard:vtrain "
+                   "--measured data-of-others",
+        .entries = entries,
+    };
+    g_autofree char *line = command_line(argc, argv);
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (is_scorecard(argv[1]))
+        return run_scorecard(argv[1], line, &own, &options, error);
+    g_autoptr(GPtrArray) experiments = load_all(argv[1], &own, &options, error);
+    if (!experiments)
+        return false;
+    json_t *list = json_array();
+    bool good = reproduce_all(experiments, line, &own, &options, list, error);
+    json_t *object = json_pack("{s:o}", "reproduced", list);
+    if (good && options.json)
+        command_print_json(object);
+    else
+        json_decref(object);
+    return good;
+}

@@ -1,0 +1,19 @@
+/* kilter reproduce scorecard. Private to experiments. */
+#ifndef KILTER_EXPERIMENTS_CLI_SCORECARD_H
+#define KILTER_EXPERIMENTS_CLI_SCORECARD_H
+
+#include "experiments/cli/command.h"
+
+typedef struct {
+    const char *sets;     /* some of the data sets' names, with commas; NULL: all */
+    const char *measured; /* folder of the data; NULL: refused */
+    const char *database; /* where the trials' rows go (experiments/scorecard/record.h) */
+    const char *line;     /* the command line */
+    uint32_t threads;     /* 0: one a core */
+} ScorecardRun;
+
+/* Scores the data sets, stores their trials, prints the table. */
+bool scorecard_run(const ScorecardRun *run, const CommandOptions *options,
+                   GError **error);
+
+#endif

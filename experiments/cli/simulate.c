@@ -1,0 +1,231 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+
+typedef struct {
+    CommandPlanning how;
+    char *fidelity, *trace;
+    gboolean explain;
+    int samples, jobs;
+} Own;
+
+static void own_clear(Own *own)
+{
+    command_planning_clear(&own->how);
+    g_free(own->fidelity);
+    g_free(own->trace);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
+{
+    g_autoptr(GError) trouble = NULL;
+    g_autofree char *text =
+        sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
+                           evaluation->graph, evaluation->view);
+    if (!g_file_set_contents(file, text, -1, &trouble))
+        return kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
+                           trouble->message);
+    return true;
+}
+
+/* Samples, if any are asked for. */
+static bool sample(const Evaluation *evaluation, const Own *own, const SimOptions *sim,
+                   SimSamples **samples, GError **error)
+{
+    if (own->samples == 0)
+        return true;
+    if (strcmp(evaluation->report->fidelity, "flow") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "fidelity %s has no noise for --samples, expected flow",
+                           evaluation->report->fidelity);
+    const uint32_t jobs = own->jobs > 0 ? (uint32_t)own->jobs : g_get_num_processors();
+    *samples = sim_samples(evaluation->plan, evaluation->graph, evaluation->view, sim,
+                           (uint32_t)own->samples, jobs, error);
+    return *samples != NULL;
+}
+
+static json_t *samples_json(const SimSamples *samples)
+{
+    return json_pack("{s:i, s:f, s:f, s:f, s:f, s:[f, f]}", "n", (int)samples->n,
+                     "mean_s", samples->mean_s, "median_s", samples->median_s, "p95_s",
+                     samples->p95_s, "deviation_s", samples->deviation_s, "interval_s",
+                     samples->low_s, samples->high_s);
+}
+
+static void print_samples(const SimSamples *samples)
+{
+    g_autofree char *mean = units_format(samples->mean_s, QUANTITY_TIME);
+    g_autofree char *median = units_format(samples->median_s, QUANTITY_TIME);
+    g_autofree char *p95 = units_format(samples->p95_s, QUANTITY_TIME);
+    g_autofree char *low = units_format(samples->low_s, QUANTITY_TIME);
+    g_autofree char *high = units_format(samples->high_s, QUANTITY_TIME);
+    printf("%u samples: mean %s (95 %% interval %s to %s), median %s, p95 %s\n",
+           samples->n, mean, low, high, median, p95);
+}
+
+static void print_path(const Evaluation *evaluation)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    uint32_t n;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
+    puts("Critical path:");
+    for (uint32_t i = 0; i < n; i++) {
+        const SimSpan *span = &timeline->span[path[i]];
+        g_autofree char *what = sim_span_text(
+            timeline, path[i], evaluation->plan->program, evaluation->graph);
+        g_autofree char *start = units_format(span->start_s, QUANTITY_TIME);
+        g_autofree char *time = units_format(span->end_s - span->start_s, QUANTITY_TIME);
+        if (span->end_s > span->start_s)
+            printf("  at %9s  %9s  %s\n", start, time, what);
+    }
+    g_autofree char *sum = units_format(sim_timeline_end_s(timeline), QUANTITY_TIME);
+    printf("  in all       %9s\n", sum);
+}
+
+static void print_text(const Evaluation *evaluation, const Own *own,
+                       const CommandOptions *options)
+{
+    command_print_evaluation(evaluation, options->verbose);
+    if (!own->explain)
+        return;
+    g_autofree char *words =
+        sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
+                             evaluation->graph, evaluation->view);
+    printf("%s", words);
+    if (options->verbose)
+        print_path(evaluation);
+}
+
+static bool report(const Evaluation *evaluation, const Own *own,
+                   const CommandOptions *options, GError **error)
+{
+    g_autoptr(SimSamples) samples = NULL;
+    SimOptions sim = options->planner.sim;
+    sim.seed = options->planner.seed;
+    const bool wanted = own->explain || own->trace;
+    if (wanted && !evaluation->report->timeline)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "fidelity %s has no timeline for --trace and --explain, "
+                           "expected stage or flow",
+                           evaluation->report->fidelity);
+    if (!command_check_fits(evaluation, error) ||
+        !sample(evaluation, own, &sim, &samples, error) ||
+        (own->trace && !write_trace(evaluation, own->trace, error)))
+        return false;
+    if (options->json) {
+        json_t *object = command_simulation_json(evaluation, own->explain);
+        if (samples)
+            json_object_set_new(object, "samples", samples_json(samples));
+        command_print_json(object);
+    } else if (!options->quiet) {
+        print_text(evaluation, own, options);
+        if (samples)
+            print_samples(samples);
+    }
+    return true;
+}
+
+/* A plan file is planned already: only the simulation's options apply to it. */
+static bool check_options(const char *file, const Own *own, const CommandOptions *options,
+                          GError **error)
+{
+    bool plans =
+        own->how.planner || own->how.granularity || options->pin || options->pins;
+    for (char **pair = options->set; pair && *pair; pair++) {
+        g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
+        plans = plans || !options_find(&sim_option_table, key);
+    }
+    return !plans ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--planner, --granularity, --pin, --pins and --set of a planner's "
+                       "option are for MODEL CLUSTER; %s is a plan already",
+                       file);
+}
+
+static bool simulate_file(const char *file, const Own *own, const char *fidelity,
+                          const CommandOptions *options, GError **error)
+{
+    if (!check_options(file, own, options, error))
+        return false;
+    Graph *graph;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
+    g_autoptr(Graph) owned = plan ? graph : NULL;
+    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
+        return false;
+    g_auto(Evaluation) evaluation = {0};
+    owned = NULL;
+    SimOptions sim = options->planner.sim;
+    sim.seed = options->planner.seed;
+    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity, &sim,
+                              &evaluation, error) &&
+           report(&evaluation, own, options, error);
+}
+
+static bool simulate_model(const char *model, const char *cluster_name, const Own *own,
+                           const char *fidelity, const CommandOptions *options,
+                           GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(&own->how, cluster_name, &setting, error))
+        return false;
+    g_autoptr(Configuration) configuration =
+        configuration_new(model, cluster_name, setting.cluster, setting.granularity,
+                          setting.planner, fidelity, &options->planner, error);
+    g_auto(Evaluation) evaluation = {0};
+    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
+           report(&evaluation, own, options, error);
+}
+
+/* What --help says first: the command and the options of the simulation. Caller frees. */
+static char *summary(void)
+{
+    GString *text =
+        g_string_new("Simulates one iteration of a plan, read from a file or made on the "
+                     "spot.\n\nOptions of the flow fidelity (--set KEY=VALUE):");
+    options_help(&sim_option_table, text);
+    return g_string_free(text, FALSE);
+}
+
+bool cmd_simulate(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
+    const GOptionEntry entries[] = {
+        COMMAND_PLANNING_ENTRIES(own.how),
+        COMMAND_SLOWDOWN_ENTRY(own.how),
+        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
+         "How to evaluate: stage (default), flow or analytic", "NAME"},
+        {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,
+         "Write the timeline as Chrome trace JSON, which Perfetto opens", "FILE"},
+        {"explain", 'e', 0, G_OPTION_ARG_NONE, &own.explain,
+         "Say what bounds the iteration; with -v and --json its critical path too", NULL},
+        {"samples", 'n', 0, G_OPTION_ARG_INT, &own.samples,
+         "Also simulate so many iterations under the noise that --set asks for", "N"},
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
+         "Threads for the samples (default all cores)", "N"},
+        COMMAND_PIN_ENTRIES(&options),
+        G_OPTION_ENTRY_NULL};
+    g_autofree char *words = summary();
+    const CommandSyntax syntax = {
+        .name = "simulate",
+        .arguments = "PLAN.json | MODEL CLUSTER",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary = words,
+        .example = "kilter simulate vgg19 hap-16 --planner dp-ev --set bucket=25MiB "
+                   "--fidelity flow --explain --trace t.json",
+        .entries = entries,
+    };
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
+    if (!fidelity || !command_check_range("--samples", own.samples, 0, G_MAXINT, error) ||
+        !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
+        (own.trace && !command_check_output(own.trace, error)))
+        return false;
+    return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)
+                     : simulate_model(argv[1], argv[2], &own, fidelity, &options, error);
+}

@@ -1,0 +1,83 @@
+/* Progress of sweeps on a terminal, and their interruption. */
+#include <glib-unix.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "experiments/cli/command.h"
+
+/* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and
+ * polling for them is not enough: a library may have started threads of its own, where a signal to
+ * the process still ends it.) */
+enum { SIGNALS = 2 };
+static const int SIGNAL[SIGNALS] = {SIGINT, SIGTERM};
+
+struct Terminal {
+    bool shows;
+    bool stopped;
+    guint source[SIGNALS]; /* 0: ignored before, or not looked at any more */
+};
+
+static gboolean stop(gpointer data)
+{
+    Terminal *terminal = data;
+    terminal->stopped = true;
+    return G_SOURCE_CONTINUE;
+}
+
+static void let_go(Terminal *terminal)
+{
+    for (int i = 0; i < SIGNALS; i++)
+        g_clear_handle_id(&terminal->source[i], g_source_remove);
+}
+
+Terminal *terminal_begin(bool quiet)
+{
+    Terminal *terminal = g_new0(Terminal, 1);
+    terminal->shows = !quiet && isatty(STDERR_FILENO);
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction before;
+        if (sigaction(SIGNAL[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            terminal->source[i] = g_unix_signal_add(SIGNAL[i], stop, terminal);
+    }
+    return terminal;
+}
+
+static void show(const SweepProgress *p)
+{
+    uint32_t finished = p->done + p->failed;
+    uint32_t left = p->total - p->present - finished;
+    double rate = p->elapsed_s > 0.0 ? finished / p->elapsed_s : 0.0;
+    fprintf(stderr, "\r\033[K%u/%u", p->present + finished, p->total);
+    if (p->oom)
+        fprintf(stderr, ", %u out of memory", p->oom);
+    if (p->failed)
+        fprintf(stderr, ", %u failed", p->failed);
+    if (rate > 0.0)
+        fprintf(stderr, ", %.1f/s, ETA %.0f s", rate, ceil(left / rate));
+    fflush(stderr);
+}
+
+bool terminal_watch(const SweepProgress *progress, void *data)
+{
+    Terminal *terminal = data;
+    if (terminal->shows)
+        show(progress);
+    if (!terminal->stopped && g_main_context_iteration(NULL, FALSE) &&
+        terminal->stopped) {
+        /* A second Ctrl-C does not wait for what is in flight. */
+        let_go(terminal);
+        if (terminal->shows)
+            fputs("\nfinishing what is in flight\n", stderr);
+    }
+    return !terminal->stopped;
+}
+
+void terminal_end(Terminal *terminal)
+{
+    if (terminal->shows)
+        fputs("\r\033[K", stderr);
+    let_go(terminal);
+    g_free(terminal);
+}

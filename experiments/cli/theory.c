@@ -1,0 +1,120 @@
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+#include "synth/synth.h"
+
+/* Kinds that are counted: loads, computations by pass, collectives by kind. */
+enum {
+    KIND_LOAD,
+    KIND_FORWARD,
+    KIND_BACKWARD,
+    KIND_UPDATE,
+    KIND_COLLECTIVE,
+    KINDS = KIND_COLLECTIVE + COLLECTIVES
+};
+
+static uint32_t kind_of(const Graph *graph, const Triple *triple)
+{
+    switch (triple->kind) {
+    case TRIPLE_LOAD:
+        return KIND_LOAD;
+    case TRIPLE_COLLECTIVE:
+        return KIND_COLLECTIVE + (uint32_t)triple->collective;
+    case TRIPLE_COMPUTE:
+        break;
+    }
+    return KIND_FORWARD + (uint32_t)graph_get_op(graph, triple->op)->pass;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const name[KIND_COLLECTIVE] = {"load", "forward", "backward",
+                                                      "update"};
+    return kind < KIND_COLLECTIVE ? name[kind]
+                                  : collective_name((Collective)(kind - KIND_COLLECTIVE));
+}
+
+static json_t *triple_json(const Graph *graph, const Triple *triple)
+{
+    g_autofree char *instruction = synth_triple_instruction(graph, triple);
+    g_autofree char *before = synth_triple_condition(graph, triple, false);
+    g_autofree char *after = synth_triple_condition(graph, triple, true);
+    return json_pack("{s:s, s:s, s:s, s:s}", "kind", kind_name(kind_of(graph, triple)),
+                     "precondition", before, "instruction", instruction, "postcondition",
+                     after);
+}
+
+static void print_triple(const Graph *graph, const Triple *triple)
+{
+    g_autofree char *instruction = synth_triple_instruction(graph, triple);
+    g_autofree char *before = synth_triple_condition(graph, triple, false);
+    g_autofree char *after = synth_triple_condition(graph, triple, true);
+    printf("%s %s %s\n", before, instruction, after);
+}
+
+static void print_text(const Graph *graph, const GArray *theory,
+                       const uint32_t count[KINDS])
+{
+    for (guint i = 0; i < theory->len; i++)
+        print_triple(graph, &g_array_index(theory, Triple, i));
+    printf("# %u triples:", theory->len);
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        printf("%s %u %s", kind ? "," : "", count[kind], kind_name(kind));
+    printf("\n");
+}
+
+static void print_json(const Graph *graph, const char *model, const GArray *theory,
+                       const uint32_t count[KINDS])
+{
+    json_t *counts = json_object(), *triples = json_array();
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        json_object_set_new(counts, kind_name(kind), json_integer(count[kind]));
+    for (guint i = 0; i < theory->len; i++)
+        json_array_append_new(triples,
+                              triple_json(graph, &g_array_index(theory, Triple, i)));
+    command_print_json(json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
+                                 (json_int_t)theory->len, "counts", counts, "triples",
+                                 triples));
+}
+
+bool cmd_theory(int argc, char **argv, GError **error)
+{
+    int gpus = 8;
+    const GOptionEntry entries[] = {
+        {"gpus", 0, 0, G_OPTION_ARG_INT, &gpus,
+         "GPUs that the batch and MoE's experts follow (default 8)", "N"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "theory",
+        .arguments = "MODEL",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Prints the theory of a model's training graph: every way to load a "
+                   "tensor, to "
+                   "run an op and to\nconvert a tensor, as a Hoare triple a line. What "
+                   "is whole on "
+                   "every device is Identity, what is cut\nalong dim d is Gather(d), "
+                   "partial sums "
+                   "are Reduce. The last line counts them.",
+        .example = "kilter theory vit:layers=1 | grep attention",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (!command_check_range("--gpus", gpus, 1, G_MAXINT, error))
+        return false;
+    g_autofree char *model = NULL;
+    g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)gpus, &model, error);
+    if (!graph)
+        return false;
+    g_autoptr(GArray) theory = synth_theory(graph);
+    uint32_t count[KINDS] = {0};
+    for (guint i = 0; i < theory->len; i++)
+        count[kind_of(graph, &g_array_index(theory, Triple, i))]++;
+    if (options.json)
+        print_json(graph, model, theory, count);
+    else if (!options.quiet)
+        print_text(graph, theory, count);
+    return true;
+}

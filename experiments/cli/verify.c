@@ -1,0 +1,241 @@
+/* kilter verify: numeric proofs, of a plan and of the theory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/exec.h"
+#include "experiments/cli/exec_plan.h"
+
+/* Sizes are the same on every cluster here, so the theory needs no cluster: a model for that many
+ * GPUs, shrunk for that many devices. */
+enum { THEORY_GPUS = 8, THEORY_DEVICES = 4 };
+
+typedef struct {
+    ExecPlan source;
+    char *backend;
+    gboolean theory, virtual_ranks;
+    int shapes; /* random small models; 0: the command's default */
+} Own;
+
+static void own_clear(Own *own)
+{
+    exec_plan_clear(&own->source);
+    g_free(own->backend);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* The first model has the standard small sizes, further ones random sizes. */
+static GRand *shape_random(uint64_t seed, int shape)
+{
+    return shape == 0 ? NULL : g_rand_new_with_seed((guint32)seed + (guint32)shape);
+}
+
+/* --- the theory --- */
+
+static void print_theory(const char *model, const ExecTheory *theory, int shapes,
+                         const CommandOptions *options)
+{
+    if (options->json)
+        command_print_json(json_pack(
+            "{s:s, s:i, s:i, s:i, s:f, s:f, s:b, s:s?, s:I, s:s}", "model", model,
+            "shapes", shapes, "ops", (int)theory->ops, "rules", (int)theory->rules,
+            "error", MIN(theory->error, G_MAXDOUBLE), "tolerance", EXEC_TOLERANCE,
+            "right", theory->wrong == NULL, "wrong_rule", theory->wrong, "seed",
+            (json_int_t)options->planner.seed, "version", KILTER_VERSION));
+    else if (!options->quiet)
+        printf("%s: %u rules of %u ops run on random shards, %d shapes; largest relative "
+               "error %.2g, allowed %.2g\n",
+               model, theory->rules, theory->ops, shapes, theory->error, EXEC_TOLERANCE);
+}
+
+static bool verify_theory(const char *model, const Own *own,
+                          const CommandOptions *options, GError **error)
+{
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(model, THEORY_GPUS, &canonical, error);
+    if (!graph)
+        return false;
+    const int shapes = own->shapes ? own->shapes : 3;
+    const uint64_t seed = options->planner.seed;
+    ExecTheory theory = {0};
+    bool good = true;
+    for (int i = 0; good && i < shapes; i++) {
+        GRand *random = shape_random(seed, i);
+        g_autofree char *spec = exec_shrink(canonical, THEORY_DEVICES, 1, random);
+        g_autoptr(Graph) small = model_build(spec, THEORY_GPUS, NULL, error);
+        g_clear_pointer(&random, g_rand_free);
+        good = small && exec_same_structure(graph, small, error);
+        if (good)
+            exec_theory_check(small, seed + (uint64_t)i, EXEC_TOLERANCE, &theory);
+    }
+    g_autofree char *wrong = theory.wrong;
+    if (!good)
+        return false;
+    print_theory(canonical, &theory, shapes, options);
+    return !wrong || kilter_fail(error, KILTER_ERROR_FAILED, "wrong rule: %s", wrong);
+}
+
+/* --- a plan --- */
+
+/* "reference", "cuda", or "cuda, virtual ranks". */
+static const char *backend_name(const Own *own)
+{
+    return own->virtual_ranks ? "cuda, virtual ranks" : own->backend;
+}
+
+static void print_verdict(const Own *own, const char *small, int shapes,
+                          const ExecVerdict *verdict, const CommandOptions *options)
+{
+    const Plan *plan = own->source.plan;
+    if (options->json) {
+        command_print_json(json_pack(
+            "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
+            "s:b, "
+            "s:s?, s:s?, s:I, s:s}",
+            "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
+            plan->cluster, "planner", plan->planner, "granularity",
+            granularity_name(plan->granularity), "backend", backend_name(own), "devices",
+            (int)plan->n_devices, "tensors", (int)verdict->n_tensors, "zero_tensors",
+            (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE), "tolerance",
+            EXEC_TOLERANCE, "where", verdict->where, "rank", (int)verdict->rank, "right",
+            verdict->right, "wrong_tensor", verdict->wrong_tensor, "wrong_instruction",
+            verdict->wrong_instr, "seed", (json_int_t)options->planner.seed, "version",
+            KILTER_VERSION));
+        return;
+    }
+    if (options->quiet)
+        return;
+    printf("%s on %s with %s: %s\n", plan->model, plan->cluster, plan->planner,
+           verdict->right ? "right" : "WRONG");
+    printf("  shrunk to    %s%s\n", small, shapes > 1 ? " (worst of several)" : "");
+    printf(
+        "  compared     %u tensors on %u devices (%s, float64): the loss, gradients of "
+        "parameters, what the update writes\n",
+        verdict->n_tensors, plan->n_devices, backend_name(own));
+    printf("  error        %.2g of %s on device %u, allowed %.2g\n", verdict->error,
+           verdict->where, verdict->rank, EXEC_TOLERANCE);
+}
+
+/* float64 on either. */
+static ExecBackend *backend_new(const Own *own, uint32_t n_ranks, GError **error)
+{
+    const ExecCudaWorld world = {.ranks = own->virtual_ranks ? EXEC_CUDA_VIRTUAL
+                                                             : EXEC_CUDA_GPUS,
+                                 .n_ranks = n_ranks,
+                                 .n_processes = 1};
+    return strcmp(own->backend, "cuda") == 0
+               ? exec_cuda_new(&world, sizeof(double), error)
+               : exec_reference_new(n_ranks);
+}
+
+/* Replaces *worst, and the spec of its model, by the verdict on another small model if that is
+ * worse. */
+static bool verify_shape(const Own *own, int shape, uint64_t seed, char **spec,
+                         ExecVerdict *worst, GError **error)
+{
+    GRand *random = shape_random(seed, shape);
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) plan =
+        exec_shrink_plan(own->source.plan, own->source.graph, random, &small, error);
+    g_clear_pointer(&random, g_rand_free);
+    if (!plan)
+        return false;
+    g_autoptr(ExecBackend) backend = backend_new(own, plan->n_devices, error);
+    g_auto(ExecVerdict) verdict = {0};
+    if (!backend ||
+        !exec_verify(backend, plan, small, seed, EXEC_TOLERANCE, &verdict, error))
+        return false;
+    if (*spec && verdict.error <= worst->error)
+        return true;
+    exec_verdict_clear(worst);
+    *worst = verdict;
+    verdict = (ExecVerdict){0};
+    g_free(*spec);
+    *spec = g_strdup(plan->model);
+    return true;
+}
+
+static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *options,
+                        GError **error)
+{
+    if (!exec_plan_obtain(&own->source, argc, argv, options, error))
+        return false;
+    g_autofree char *spec = NULL;
+    g_auto(ExecVerdict) verdict = {0};
+    const int shapes = MAX(own->shapes, 1);
+    for (int i = 0; i < shapes; i++)
+        if (!verify_shape(own, i, options->planner.seed, &spec, &verdict, error))
+            return false;
+    print_verdict(own, spec, shapes, &verdict, options);
+    return verdict.right ||
+           kilter_fail(
+               error, KILTER_ERROR_FAILED,
+               "the plan is wrong: relative error %.2g; the first wrong tensor is "
+               "%s, made by %s",
+               verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
+}
+
+/* A lone argument that names a model, not a file, asks for its theory. */
+static bool asks_for_theory(int argc, char **argv)
+{
+    g_autofree char *name = g_strndup(argv[1], strcspn(argv[1], ":"));
+    bool known = false;
+    for (uint32_t i = 0; i < model_count(); i++)
+        known = known || strcmp(model_info(i)->name, name) == 0;
+    return argc == 2 && known && !g_file_test(argv[1], G_FILE_TEST_EXISTS);
+}
+
+bool cmd_verify(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"theory", 0, 0, G_OPTION_ARG_NONE, &own.theory,
+         "Verify every sharding rule of MODEL's ops instead of a plan", NULL},
+        {"shapes", 0, 0, G_OPTION_ARG_INT, &own.shapes,
+         "How many small models to verify on, of random sizes but for the first (default "
+         "1; of the theory 3)",
+         "N"},
+        {"backend", 'b', 0, G_OPTION_ARG_STRING, &own.backend,
+         "Where to run: reference (default; plain C) or cuda", "NAME"},
+        {"virtual-ranks", 0, 0, G_OPTION_ARG_NONE, &own.virtual_ranks,
+         "With cuda: run all devices on one GPU, copies in its memory in NCCL's place",
+         NULL},
+        COMMAND_PLANNING_ENTRIES(own.source.how),
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "verify",
+        .arguments = "PLAN.json | MODEL CLUSTER | MODEL",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary =
+            "Proves a plan by running it: on a small model of the same structure the "
+            "devices' loss, gradients,\nupdated parameters and optimizer states must be "
+            "those of a single device. Of a lone MODEL, every\nsharding rule is proved "
+            "the same way. All arithmetic is float64, also where the model has "
+            "precision=mixed.\nExit status 1, naming the first wrong tensor, if the plan "
+            "is "
+            "wrong.",
+        .example = "kilter verify bert-moe hap-8 --planner deepspeed\n  kilter verify "
+                   "--theory vit",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (own.shapes < 0 || own.shapes > 1000)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--shapes: expected 1 to 1000, got %d", own.shapes);
+    own.backend = own.backend ? own.backend : g_strdup("reference");
+    if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--backend: expected reference or cuda, got '%s'",
+                           own.backend);
+    if (own.virtual_ranks && strcmp(own.backend, "cuda") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--virtual-ranks: only --backend cuda has them");
+    if (own.theory && argc != 2)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--theory: expected MODEL alone; see kilter verify --help");
+    return own.theory || asks_for_theory(argc, argv)
+               ? verify_theory(argv[1], &own, &options, error)
+               : verify_plan(&own, argc, argv, &options, error);
+}

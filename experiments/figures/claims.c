@@ -1,0 +1,134 @@
+#include "experiments/figures/claims.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiments/figures/figure.h"
+
+/* --- the paper's side --- */
+
+static const char *const COLUMN[] = {"figure",    "claim", "text", "value",
+                                     "tolerance", "where", NULL};
+
+typedef struct {
+    const char *figure;
+    GArray *claims; /* those about it */
+} Reader;
+
+/* No published number is larger. */
+static const double MOST = 1e15;
+
+static bool add_claim(const Csv *csv, void *data, GError **error)
+{
+    const Reader *reader = data;
+    Claim claim = {.ours = NAN};
+    if (strcmp(csv_text(csv, "figure"), reader->figure) != 0)
+        return true;
+    if (!csv_number(csv, "value", -MOST, MOST, &claim.value, error) ||
+        !csv_number(csv, "tolerance", 0, MOST, &claim.tolerance, error))
+        return false;
+    claim.claim = g_strdup(csv_text(csv, "claim"));
+    claim.text = g_strdup(csv_text(csv, "text"));
+    claim.where = g_strdup(csv_text(csv, "where"));
+    g_array_append_val(reader->claims, claim);
+    return true;
+}
+
+static bool read_claims(const char *figure, GArray *claims, GError **error)
+{
+    const char *dash = strchr(figure, '-');
+    g_autofree char *paper =
+        dash ? g_strndup(figure, (gsize)(dash - figure)) : g_strdup(figure);
+    g_autofree char *relative = g_strdup_printf("data/paper/%s.csv", paper);
+    g_autofree char *path = path_find(relative);
+    if (!path)
+        return true;
+    static const char *const others[] = {NULL};
+    Reader reader = {figure, claims};
+    g_autoptr(Csv) csv = csv_read(path, error);
+    return csv && csv_expect(csv, COLUMN, others, error) &&
+           csv_each(csv, add_claim, &reader, error);
+}
+
+/* --- ours --- */
+
+static bool number(const char *text, double *value)
+{
+    char *end = NULL;
+    *value = g_ascii_strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*value);
+}
+
+typedef struct {
+    Claims *claims;
+    char *unknown; /* a claim of the query that the paper's file lacks */
+} Judge;
+
+static void judge_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)column;
+    Judge *judge = data;
+    if (n_columns < 4 || !value[0])
+        return;
+    for (uint32_t i = 0; i < judge->claims->n; i++) {
+        Claim *claim = &judge->claims->claim[i];
+        if (claim->note || strcmp(claim->claim, value[0]) != 0)
+            continue;
+        if (value[1] && !number(value[1], &claim->ours))
+            claim->ours = NAN;
+        claim->holds = fabs(claim->ours - claim->value) <= claim->tolerance;
+        claim->note = g_strdup(value[2] ? value[2] : "");
+        claim->reason = g_strdup(claim->holds || !value[3] ? "" : value[3]);
+        return;
+    }
+    if (!judge->unknown)
+        judge->unknown = g_strdup(value[0]);
+}
+
+static bool ask(const char *figure, Store *store, Claims *claims, GError **error)
+{
+    g_autofree char *sql = figure_query(figure, "-claims.sql", error);
+    if (!sql)
+        return false;
+    Judge judge = {.claims = claims};
+    bool good = store_query(store, sql, judge_row, &judge, error);
+    if (good && judge.unknown)
+        good = kilter_fail(error, KILTER_ERROR_INPUT,
+                           "plots/%s-claims.sql: claim '%s' is not in data/paper", figure,
+                           judge.unknown);
+    g_free(judge.unknown);
+    for (uint32_t i = 0; i < claims->n; i++)
+        if (!claims->claim[i].note) {
+            claims->claim[i].note = g_strdup("");
+            claims->claim[i].reason = g_strdup("no results to judge it by");
+        }
+    return good;
+}
+
+Claims *claims_judge(const char *figure, Store *store, GError **error)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Claim));
+    bool good = read_claims(figure, list, error);
+    g_autoptr(Claims) claims = g_new0(Claims, 1);
+    claims->n = list->len;
+    claims->claim = (Claim *)g_array_free(list, FALSE);
+    if (good && claims->n > 0)
+        good = ask(figure, store, claims, error);
+    return good ? g_steal_pointer(&claims) : NULL;
+}
+
+void claims_free(Claims *claims)
+{
+    if (!claims)
+        return;
+    for (uint32_t i = 0; i < claims->n; i++) {
+        g_free(claims->claim[i].claim);
+        g_free(claims->claim[i].text);
+        g_free(claims->claim[i].where);
+        g_free(claims->claim[i].note);
+        g_free(claims->claim[i].reason);
+    }
+    g_free(claims->claim);
+    g_free(claims);
+}

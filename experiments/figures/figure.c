@@ -1,0 +1,179 @@
+#include "experiments/figures/figure.h"
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Scripts without a query are parts of others, or draw something else than the store. */
+char **figure_list(void)
+{
+    g_auto(GStrv) scripts = path_list("plots", ".gp");
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    for (char **name = scripts; *name; name++) {
+        g_autofree char *relative = g_strdup_printf("plots/%s.sql", *name);
+        g_autofree char *query = path_find(relative);
+        if (query)
+            g_strv_builder_add(list, *name);
+    }
+    return g_strv_builder_end(list);
+}
+
+static char *find(const char *name, const char *suffix, GError **error)
+{
+    g_autofree char *relative = g_strdup_printf("plots/%s%s", name, suffix);
+    char *path = strchr(name, '/') ? NULL : path_find(relative);
+    if (path)
+        return path;
+    g_auto(GStrv) known = figure_list();
+    g_autofree char *names = g_strjoinv(", ", known);
+    kilter_fail(error, KILTER_ERROR_INPUT, "no %s; known figures: %s", relative, names);
+    return NULL;
+}
+
+char *figure_query(const char *name, const char *suffix, GError **error)
+{
+    g_autofree char *path = find(name, suffix, error);
+    char *text = NULL;
+    g_autoptr(GError) read_error = NULL;
+    if (path && !g_file_get_contents(path, &text, NULL, &read_error))
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s", read_error->message);
+    return text;
+}
+
+/* --- data --- */
+
+typedef struct {
+    GString *text;
+    uint32_t rows;
+} Table;
+
+static void add_cells(GString *text, uint32_t n, char **cell)
+{
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text, "%s%s", i ? "\t" : "", cell[i] ? cell[i] : "NaN");
+    g_string_append_c(text, '\n');
+}
+
+static void add_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    Table *table = data;
+    if (table->rows++ == 0) {
+        g_string_append(table->text, "# ");
+        add_cells(table->text, n_columns, column);
+    }
+    add_cells(table->text, n_columns, value);
+}
+
+static bool write_data(const char *name, Store *store, const char *file, GError **error)
+{
+    g_autofree char *sql = figure_query(name, ".sql", error);
+    if (!sql)
+        return false;
+    Table table = {.text = g_string_new(NULL)};
+    bool good = store_query(store, sql, add_row, &table, error);
+    if (good && table.rows == 0)
+        good = kilter_fail(
+            error, KILTER_ERROR_FAILED,
+            "the database holds no results for %s; kilter reproduce %s makes them", name,
+            name);
+    good = good &&
+           g_file_set_contents(file, table.text->str, (gssize)table.text->len, error);
+    g_string_free(table.text, TRUE);
+    return good;
+}
+
+/* --- drawing --- */
+
+/* First line of what gnuplot said that is not an echo of the script or its pointer. */
+static char *complaint(const char *output)
+{
+    g_auto(GStrv) lines = g_strsplit(output ? output : "", "\n", -1);
+    for (char **line = lines; *line; line++)
+        if (strstr(*line, "line ") && strchr(*line, ':'))
+            return g_strdup(g_strstrip(*line));
+    return g_strdup(lines[0] && *g_strstrip(lines[0]) ? lines[0] : "no message");
+}
+
+static bool run_gnuplot(const char *script, const char *data, const char *output,
+                        const char *terminal, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(script);
+    g_autofree char *said = NULL;
+    g_autoptr(GError) trouble = NULL;
+    g_autoptr(GSubprocess) gnuplot = g_subprocess_new(
+        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &trouble,
+        "gnuplot", "-c", script, data, output, terminal, folder, NULL);
+    if (!gnuplot)
+        return kilter_fail(
+            error, KILTER_ERROR_FAILED,
+            "cannot start gnuplot, which draws the figures (Debian: gnuplot-nox): %s",
+            trouble->message);
+    if (!g_subprocess_communicate_utf8(gnuplot, NULL, NULL, NULL, &said, &trouble))
+        return kilter_fail(error, KILTER_ERROR_FAILED, "gnuplot: %s", trouble->message);
+    if (!g_subprocess_get_successful(gnuplot) ||
+        !g_file_test(output, G_FILE_TEST_EXISTS)) {
+        g_autofree char *first = complaint(said);
+        return kilter_fail(error, KILTER_ERROR_FAILED, "gnuplot failed on %s: %s", script,
+                           first);
+    }
+    return true;
+}
+
+static bool draw_as(const char *name, const char *data, const char *terminal,
+                    const char *suffix, const char *folder, GError **error)
+{
+    g_autofree char *script = find(name, ".gp", error);
+    if (!script)
+        return false;
+    g_autofree char *output = g_strdup_printf("%s/%s.%s", folder, name, suffix);
+    /* Beside the target, since a rename needs the same file system. */
+    g_autofree char *draft =
+        g_strdup_printf("%s/.%s.%s.%d", folder, name, suffix, (int)getpid());
+    bool good = run_gnuplot(script, data, draft, terminal, error);
+    if (good && g_rename(draft, output) != 0)
+        good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", output,
+                           g_strerror(errno));
+    if (!good)
+        g_unlink(draft);
+    return good;
+}
+
+/* Draws what `data` holds as FOLDER/NAME.png and .svg. */
+static bool draw_data(const char *name, const char *data, const char *folder,
+                      GError **error)
+{
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
+                           folder, g_strerror(errno));
+    return draw_as(name, data, "pngcairo", "png", folder, error) &&
+           draw_as(name, data, "svg", "svg", folder, error);
+}
+
+bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
+{
+    g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
+    if (!scratch)
+        return false;
+    g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
+    const bool good =
+        write_data(name, store, data, error) && draw_data(name, data, folder, error);
+    g_unlink(data);
+    g_rmdir(scratch);
+    return good;
+}
+
+bool figure_draw_text(const char *name, const char *text, const char *folder,
+                      GError **error)
+{
+    g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
+    if (!scratch)
+        return false;
+    g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
+    const bool good = g_file_set_contents(data, text, -1, error) &&
+                      draw_data(name, data, folder, error);
+    g_unlink(data);
+    g_rmdir(scratch);
+    return good;
+}

@@ -1,0 +1,119 @@
+#include "experiments/figures/reproduce.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "experiments/figures/figure.h"
+
+char **reproduce_names(const char *what, GError **error)
+{
+    g_auto(GStrv) known = path_list("experiments", ".yaml");
+    g_autofree char *paper = g_strdup_printf("%s-", what);
+    GPtrArray *names = g_ptr_array_new();
+    for (char **name = known; *name; name++)
+        if (strcmp(what, "all") == 0 || strcmp(what, *name) == 0 ||
+            g_str_has_prefix(*name, paper))
+            g_ptr_array_add(names, g_strdup(*name));
+    if (names->len == 0) {
+        g_autofree char *list = g_strjoinv(", ", known);
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "nothing to reproduce is called '%s', expected a paper, all, or one of %s",
+            what, list);
+        g_ptr_array_free(names, TRUE);
+        return NULL;
+    }
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+/* --- rows that the experiment does not describe --- */
+
+typedef struct {
+    GHashTable *hashes;
+    uint32_t strangers;
+} Census;
+
+static void count_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)n_columns;
+    (void)column;
+    Census *census = data;
+    census->strangers += !g_hash_table_contains(census->hashes, value[0]);
+}
+
+static bool check_rows(const Experiment *experiment, Store *store, const char *database,
+                       GError **error)
+{
+    g_autoptr(GHashTable) hashes = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < experiment_count(experiment); i++)
+        g_hash_table_add(hashes, experiment_at(experiment, i)->hash);
+    Census census = {.hashes = hashes};
+    g_autofree char *sql = g_strdup_printf(
+        "SELECT hash FROM result WHERE experiment = '%s'", experiment_name(experiment));
+    if (!store_query(store, sql, count_row, &census, error))
+        return false;
+    if (census.strangers == 0)
+        return true;
+    return kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "%s: holds %u results of %s under other settings or another version; give "
+        "another database (--db) or folder (-o), or remove it",
+        database, census.strangers, experiment_name(experiment));
+}
+
+/* --- the whole --- */
+
+static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,
+                            Reproduction *reproduction, GError **error)
+{
+    const char *name = experiment_name(experiment);
+    g_autoptr(Store) store = store_open(reproduction->database, error);
+    if (!store || !check_rows(experiment, store, reproduction->database, error) ||
+        !store_begin_run(store, options->command, error) ||
+        !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||
+        !figure_draw(name, store, options->folder, error))
+        return false;
+    reproduction->claims = claims_judge(name, store, error);
+    return reproduction->claims != NULL;
+}
+
+static bool prepare(const char *name, const char *folder, GError **error)
+{
+    /* That there is a figure to draw is known before the work that it is for. */
+    g_autofree char *sql = figure_query(name, ".sql", error);
+    if (!sql)
+        return false;
+    return g_mkdir_with_parents(folder, 0777) == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
+                       g_strerror(errno));
+}
+
+bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
+                   Reproduction *reproduction, GError **error)
+{
+    const char *name = experiment_name(experiment);
+    const char *folder = options->folder;
+    *reproduction = (Reproduction){
+        .database = options->database ? g_strdup(options->database)
+                                      : g_strdup_printf("%s/%s.db", folder, name),
+        .png = g_strdup_printf("%s/%s.png", folder, name),
+        .svg = g_strdup_printf("%s/%s.svg", folder, name),
+    };
+    if (prepare(name, folder, error) &&
+        sweep_and_judge(experiment, options, reproduction, error))
+        return true;
+    SweepProgress progress = reproduction->progress;
+    reproduction_clear(reproduction);
+    reproduction->progress = progress;
+    return false;
+}
+
+void reproduction_clear(Reproduction *reproduction)
+{
+    g_clear_pointer(&reproduction->database, g_free);
+    g_clear_pointer(&reproduction->png, g_free);
+    g_clear_pointer(&reproduction->svg, g_free);
+    g_clear_pointer(&reproduction->claims, claims_free);
+}

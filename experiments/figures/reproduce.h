@@ -1,0 +1,35 @@
+/* Reproducing a paper's figure: its experiment's sweep, the figure, the paper's claims beside ours. */
+#ifndef KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
+#define KILTER_EXPERIMENTS_FIGURES_REPRODUCE_H
+
+#include "experiments/figures/claims.h"
+#include "experiments/sweep/sweep.h"
+
+/* Names of the experiments that `what` stands for: one of experiments/NAME.yaml, all of a paper's
+ * ("hap": every name that starts with hap-), or "all". KILTER_ERROR_INPUT lists the known ones.
+ * Free with g_strfreev. */
+char **reproduce_names(const char *what, GError **error);
+
+typedef struct {
+    const char *database; /* NULL: folder/NAME.db */
+    const char *folder;
+    const char *command; /* the command line, for the store */
+    SweepOptions sweep;
+} ReproduceOptions;
+
+typedef struct {
+    char *database;
+    char *png, *svg;
+    Claims *claims;
+    SweepProgress progress; /* also set on failure */
+} Reproduction;
+
+/* KILTER_ERROR_INPUT also if the database holds rows of this experiment that its file does not
+ * describe any more (other options, an edited cluster, another version): a figure must not mix
+ * them. */
+bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
+                   Reproduction *reproduction, GError **error);
+void reproduction_clear(Reproduction *reproduction);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Reproduction, reproduction_clear)
+
+#endif

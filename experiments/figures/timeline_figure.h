@@ -1,0 +1,12 @@
+/* The figure `timeline`: what each device does when, from a trace that `kilter simulate --trace`
+ * wrote. */
+#ifndef KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
+#define KILTER_EXPERIMENTS_FIGURES_TIMELINE_FIGURE_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and what is wrong with it. */
+bool timeline_figure_draw(const char *trace, const char *folder, GError **error);
+
+#endif

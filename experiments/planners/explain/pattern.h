@@ -1,0 +1,31 @@
+/* Names of the patterns that ops with weights follow (private to experiments; see explain.h). */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_EXPLAIN_PATTERN_H
+#define KILTER_EXPERIMENTS_PLANNERS_EXPLAIN_PATTERN_H
+
+#include "data/data.h"
+
+#define PATTERN_DATA "data parallel"
+
+/* What a program does with each op and tensor. */
+typedef struct {
+    const Graph *graph;
+    const Instr **compute; /* [op]: its computation */
+    Form *rest;            /* [tensor]: as loaded */
+    Form *made;            /* [tensor]: as loaded or computed */
+    Form *moment;          /* [parameter]: that its optimizer state rests in */
+    uint32_t *used; /* [tensor]: bit f: forward or backward ops read it in form f */
+    uint32_t *held; /* [tensor]: bit f: it is held in form f at some time */
+} PatternForms;
+
+/* The program must have passed program_check and outlive the result. */
+PatternForms *pattern_forms_new(const Program *program, const Graph *graph);
+void pattern_forms_free(PatternForms *forms);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(PatternForms, pattern_forms_free)
+
+/* The input of a forward op that is its weight; false if it has none. */
+bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight);
+
+/* "column parallel", "data parallel with ZeRO-3". Caller frees. */
+char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight);
+
+#endif

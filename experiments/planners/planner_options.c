@@ -1,0 +1,112 @@
+#include "experiments/planners/planner_options.h"
+
+#include <string.h>
+
+#include "experiments/planners/segments.h"
+#include "synth/synth.h"
+
+/* Adds pins to those that are there. */
+static bool read_pins(const char *text, const char **kept, GError **error)
+{
+    g_autofree char *pins = synth_pins_text(text, error);
+    if (!pins)
+        return false;
+    g_autofree char *all = *kept ? g_strconcat(*kept, "; ", pins, NULL) : g_strdup(pins);
+    if (*pins)
+        *kept = g_intern_string(all);
+    return true;
+}
+
+static bool read_pins_file(const char *file, const char **kept, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) bad = NULL;
+    if (!g_file_get_contents(file, &text, NULL, &bad))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "option 'pins': expected a file of pins: %s", bad->message);
+    if (read_pins(text, kept, error))
+        return true;
+    g_prefix_error(error, "%s: ", file);
+    return false;
+}
+
+#define X(...) OPTION_ROW(PlannerOptions, __VA_ARGS__)
+static const Option planner_row[] = {PLANNER_OPTION_TABLE(X)};
+static const Option special_row[] = {SPECIAL_OPTION_TABLE(X)};
+#undef X
+#define X(...) OPTION_ROW(AmpPlanOptions, __VA_ARGS__)
+static const Option amp_row[] = {AMP_OPTION_TABLE(X)};
+#undef X
+
+static const OptionTable planner_table = {planner_row, G_N_ELEMENTS(planner_row)};
+static const OptionTable special_table = {special_row, G_N_ELEMENTS(special_row)};
+static const OptionTable amp_table = {amp_row, G_N_ELEMENTS(amp_row)};
+
+/* The tables, and where in PlannerOptions each has its struct. */
+static const struct {
+    const OptionTable *table;
+    size_t offset;
+    bool listed; /* also where they are at their defaults */
+} part[] = {{&planner_table, 0, true},
+            {&special_table, 0, false},
+            {&amp_table, offsetof(PlannerOptions, amp), false},
+            {&sim_option_table, offsetof(PlannerOptions, sim), false}};
+
+void planner_options_init(PlannerOptions *options)
+{
+    *options = (PlannerOptions){.seed = 1};
+    options_init(&planner_table, options);
+    options_init(&special_table, options);
+    options_init(&amp_table, &options->amp);
+    sim_options_init(&options->sim);
+}
+
+bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
+                         GError **error)
+{
+    if (strcmp(key, "pins") == 0)
+        return read_pins_file(value, &options->pins, error);
+    g_autoptr(GString) known = g_string_new("pins");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const Option *option = options_find(part[i].table, key);
+        if (option)
+            return option_set(option, (char *)options + part[i].offset, value, error);
+        options_keys(part[i].table, known);
+    }
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "unknown option '%s', expected one of %s", key, known->str);
+}
+
+char **planner_options_list(const PlannerOptions *options)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
+        const void *own = (const char *)options + part[i].offset;
+        for (uint32_t j = 0; j < part[i].table->n; j++) {
+            const Option *option = &part[i].table->row[j];
+            g_autofree char *value = option_get(option, own);
+            if (part[i].listed || !option_is_default(option, own))
+                g_strv_builder_add_many(list, option->key, value, NULL);
+        }
+    }
+    return g_strv_builder_end(list);
+}
+
+bool planner_options_of_pipelines(const PlannerOptions *options)
+{
+    for (uint32_t i = 0; i < amp_table.n; i++)
+        if (!option_is_default(&amp_table.row[i], &options->amp))
+            return true;
+    return false;
+}
+
+char *planner_options_help(void)
+{
+    GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
+    options_help(&planner_table, text);
+    options_help(&special_table, text);
+    g_string_append(text, "\n\nOf the planners of pipelines:");
+    options_help(&amp_table, text);
+    g_string_append(text, "\n\nOf the simulation: see kilter simulate --help");
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,100 @@
+/* What planners may be told: `--set key=value` and the `set:` of an experiment file. */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNER_OPTIONS_H
+#define KILTER_EXPERIMENTS_PLANNERS_PLANNER_OPTIONS_H
+
+#include "data/data.h"
+#include "sim/sim.h"
+
+/* Of planning; all of them are part of every configuration.
+ *    type    member            key            default     help */
+#define PLANNER_OPTION_TABLE(X)                                                            \
+    X(CHOICE, ratios, "ratios", "own",                                                     \
+      "own|even|proportional|best: the planner's, by number of GPUs, by speed, or what "   \
+      "is best for its program (hap, hidup: together with it)")                            \
+    X(CHOICE, collectives, "collectives", "both",                                          \
+      "both|padded|grouped: how uneven shards are gathered and reduce-scattered")          \
+    X(CHOICE, search, "search", "exact",                                                   \
+      "exact|reference: of hap; reference: HAP's own (Fig. 10), without memory and "       \
+      "baselines")                                                                         \
+    X(BYTES, bucket_bytes, "bucket", "0",                                                  \
+      "up to which size gradients are all-reduced together; 0: one by one")                \
+    X(COUNT(0, 100000000), beam, "beam", "500", "of hap's search; 0: none, it is exact")   \
+    X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                       \
+      "of search and ratios in turn (hap, hidup)")                                         \
+    X(NUMBER(0, 1), certify, "certify", "0",                                               \
+      "gap to a lower bound that is good enough; 0: take the bound that is had at once")   \
+    X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                       \
+      "seconds for search and certificate together; 0: as many as it takes")
+
+/* Of some planners; part of a configuration where they are not at their defaults. */
+#define SPECIAL_OPTION_TABLE(X)                                                            \
+    X(CHOICE, duplex, "duplex", "own",                                                     \
+      "own|off|on: whether two microbatches take turns; own: in hidup's plans only")       \
+    X(CHOICE, backward, "backward", "overlapped",                                          \
+      "overlapped|serial: how the backward runs, to hidup's search; serial: its artifact's") \
+    X(NUMBER(0, 1), noise, "noise", "0",                                                   \
+      "part by which hidup's estimates are off, at random by the seed")                    \
+    X(NUMBER(-1, 100), communication, "communication", "0",                                \
+      "part by which hidup believes communication longer; -1: free")                       \
+    X(PARSED(read_pins), pins, "pin", "",                                                  \
+      "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
+    X(PARSED(segments_parse), segments, "segments", "none",                                \
+      "of hap: none, layers, ops, metis:K or FILE: ops that may have their own ratios")
+
+/* Of the planners of pipelines (amp, amp-sa, megatron, amp-random); likewise. */
+#define AMP_OPTION_TABLE(X)                                                                \
+    X(COUNT(0, 1000000), pp, "pp", "0", "pipeline stages; 0: any number")                  \
+    X(COUNT(0, 1000000), dp, "dp", "0", "replicas; 0: any number")                         \
+    X(COUNT(0, 1000000), tmp, "tmp", "0", "devices that share each layer; 0: any number")  \
+    X(COUNT(0, 1000000), most_tmp, "most_tmp", "0", "the most that tmp may be; 0: any")    \
+    X(COUNT(0, 1000000), mbs, "mbs", "0", "samples of a micro-batch; 0: any number")       \
+    X(CHOICE, schedule, "schedule", "1f1b",                                                \
+      "gpipe|1f1b|interleaved: of the micro-batches")                                      \
+    X(COUNT(0, 1000000), chunks, "chunks", "2", "stages of each device when interleaved")  \
+    X(CHOICE, cost, "cost", "detailed",                                                    \
+      "detailed|faithful: how AMP's cost model is read")                                   \
+    X(CHOICE, balance, "balance", "layers",                                                \
+      "layers|parameters: what megatron cuts evenly")                                      \
+    X(TEXT, profile, "profile", "",                                                        \
+      "file of measured layer times; without: FLOPs over rates")                           \
+    X(COUNT(0, 1000000), trials, "trials", "5",                                            \
+      "candidates of least predicted time that are simulated")                             \
+    X(COUNT(0, 1000000), rank, "rank", "0",                                                \
+      "the n-th candidate by predicted time, or at random; 0: by trials")
+
+typedef struct {
+    AMP_OPTION_TABLE(OPTION_MEMBER)
+} AmpPlanOptions;
+
+enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
+enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };
+
+enum { RATIOS_OWN, RATIOS_EVEN, RATIOS_PROPORTIONAL, RATIOS_BEST };
+enum { EXCHANGES_BOTH, EXCHANGES_PADDED, EXCHANGES_GROUPED }; /* HAP Sec. 2.5.1 */
+enum { SEARCH_EXACT, SEARCH_REFERENCE };
+enum { DUPLEX_OWN, DUPLEX_OFF, DUPLEX_ON }; /* HiDup Sec. 3 */
+enum { BACKWARD_OVERLAPPED, BACKWARD_SERIAL }; /* overlapped: HiDup Eq. 5 */
+
+typedef struct {
+    PLANNER_OPTION_TABLE(OPTION_MEMBER)
+    SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
+    uint64_t seed;
+    AmpPlanOptions amp;
+    SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
+} PlannerOptions;
+
+void planner_options_init(PlannerOptions *options);
+/* One `key=value`; KILTER_ERROR_INPUT names the key and what was expected. */
+bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
+                         GError **error);
+
+/* The options as `key`, `value` pairs for the effective configuration. Free with g_strfreev. */
+char **planner_options_list(const PlannerOptions *options);
+
+/* Whether an option of the planners of pipelines is not at its default. */
+bool planner_options_of_pipelines(const PlannerOptions *options);
+
+/* What can be set and what it means, without the options of the simulation. Caller frees. */
+char *planner_options_help(void);
+
+#endif

@@ -1,0 +1,89 @@
+/* A configuration: everything that one result depends on, checked before any work is done.
+ *
+ * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number,
+ * every option) is what a result row stores, and the SHA-256 of that text is the row's identity:
+ * equal configurations are evaluated once, and a cluster file that was edited makes another
+ * configuration. */
+#ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
+#define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
+
+#include "experiments/planners/planner.h"
+#include "sim/sim.h"
+
+/* A collective alone: the first device has `share` of the sharded dim, the others share the rest
+ * alike. */
+typedef struct {
+    Collective kind;
+    double bytes; /* of the whole tensor */
+    double share;
+} Exchange;
+
+typedef struct {
+    char *model;            /* as asked for */
+    char *canonical_model;  /* with every parameter */
+    char *cluster_name;     /* as asked for */
+    const Cluster *cluster; /* borrowed */
+    Granularity granularity;
+    const Planner *planner; /* NULL: no plan of a model but the exchange, priced */
+    Exchange exchange;
+    /* NULL: the one that plans of its kind are made by (plan_fidelity) */
+    const char *fidelity;
+    PlannerOptions options;
+    char *json;
+    char *hash; /* hex */
+} Configuration;
+
+/* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
+Configuration *configuration_new(const char *model, const char *cluster_name,
+                                 const Cluster *cluster, Granularity granularity,
+                                 const Planner *planner, const char *fidelity,
+                                 const PlannerOptions *options, GError **error);
+/* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is
+ * "all_gather:bytes=4000000,share=0.4". */
+Configuration *configuration_of_exchange(const char *kind, const char *bytes,
+                                         const char *share, const char *cluster_name,
+                                         const Cluster *cluster, Granularity granularity,
+                                         GError **error);
+/* What the cost model says it takes (sim_collective_s). */
+double configuration_exchange_s(const Configuration *configuration);
+void configuration_free(Configuration *configuration);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)
+
+/* The fidelity's own name, or NULL with KILTER_ERROR_INPUT that lists the known ones. */
+const char *fidelity_find(const char *name, GError **error);
+/* machine or gpu, or KILTER_ERROR_INPUT. */
+bool granularity_find(const char *name, Granularity *granularity, GError **error);
+
+/* A seed: 0 to 2^63 - 1, what the store and JSON can hold; KILTER_ERROR_INPUT. */
+bool seed_parse(const char *text, uint64_t *seed, GError **error);
+/* Sets an option from "key=value". */
+bool option_assign(PlannerOptions *options, const char *pair, GError **error);
+
+/* A configuration that was planned and simulated. */
+typedef struct {
+    Graph *graph;
+    ClusterView *view;
+    Plan *plan;
+    SimReport *report;
+    /* the plan is the best of those that a search found, not read or a fixed strategy's */
+    bool searched;
+} Evaluation;
+
+/* Plans and simulates. A plan that does not fit is no error: see report->feasible.
+ * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
+ * several threads. */
+bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
+                            GError **error);
+/* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
+Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
+/* Simulates a plan that exists. Takes plan and graph over, also on failure. */
+bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
+                        const char *fidelity, const SimOptions *options,
+                        Evaluation *evaluation, GError **error);
+void evaluation_clear(Evaluation *evaluation);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
+
+/* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
+char *evaluation_misfit(const Evaluation *evaluation);
+
+#endif

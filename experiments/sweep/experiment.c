@@ -1,0 +1,396 @@
+#include "experiments/sweep/experiment.h"
+
+#include <cyaml/cyaml.h>
+#include <string.h>
+
+/* --- the file --- */
+
+typedef struct {
+    char **model, **cluster, **planner, **granularity, **fidelity, **seed;
+    uint32_t n_model, n_cluster, n_planner, n_granularity, n_fidelity, n_seed;
+} Grid;
+
+/* Collectives alone, instead of plans. */
+typedef struct {
+    char **kind, **bytes, **share, **cluster, **granularity;
+    uint32_t n_kind, n_bytes, n_share, n_cluster, n_granularity;
+} Exchanges;
+
+typedef struct {
+    char *name, *description;
+    Grid grid;
+    Exchanges exchange;
+    char **set;
+    uint32_t n_set;
+} File;
+
+static const cyaml_schema_value_t text_entry = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, CYAML_UNLIMITED)};
+
+#define TEXT_LIST(owner, key)                                                         \
+    CYAML_FIELD_SEQUENCE_COUNT(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, owner, \
+                               key, n_##key, &text_entry, 0, CYAML_UNLIMITED)
+
+static const cyaml_schema_field_t grid_fields[] = {TEXT_LIST(Grid, model),
+                                                   TEXT_LIST(Grid, cluster),
+                                                   TEXT_LIST(Grid, planner),
+                                                   TEXT_LIST(Grid, granularity),
+                                                   TEXT_LIST(Grid, fidelity),
+                                                   TEXT_LIST(Grid, seed),
+                                                   CYAML_FIELD_END};
+
+static const cyaml_schema_field_t exchange_fields[] = {
+    TEXT_LIST(Exchanges, kind),        TEXT_LIST(Exchanges, bytes),
+    TEXT_LIST(Exchanges, share),       TEXT_LIST(Exchanges, cluster),
+    TEXT_LIST(Exchanges, granularity), CYAML_FIELD_END};
+
+static const cyaml_schema_field_t file_fields[] = {
+    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, File, name, 1, CYAML_UNLIMITED),
+    CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, File,
+                           description, 0, CYAML_UNLIMITED),
+    CYAML_FIELD_MAPPING("grid", CYAML_FLAG_OPTIONAL, File, grid, grid_fields),
+    CYAML_FIELD_MAPPING("exchange", CYAML_FLAG_OPTIONAL, File, exchange, exchange_fields),
+    TEXT_LIST(File, set),
+    CYAML_FIELD_END};
+
+static const cyaml_schema_value_t file_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, File, file_fields)};
+
+/* --- the experiment --- */
+
+struct Experiment {
+    char *name, *description;
+    GPtrArray *clusters;       /* Cluster */
+    GPtrArray *configurations; /* Configuration */
+};
+
+void experiment_free(Experiment *experiment)
+{
+    if (!experiment)
+        return;
+    g_free(experiment->name);
+    g_free(experiment->description);
+    g_ptr_array_unref(experiment->configurations);
+    g_ptr_array_unref(experiment->clusters);
+    g_free(experiment);
+}
+
+const char *experiment_name(const Experiment *experiment)
+{
+    return experiment->name;
+}
+
+const char *experiment_description(const Experiment *experiment)
+{
+    return experiment->description;
+}
+
+uint32_t experiment_count(const Experiment *experiment)
+{
+    return experiment->configurations->len;
+}
+
+const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
+{
+    return experiment->configurations->pdata[index];
+}
+
+/* The file while configurations are made from it. */
+typedef struct {
+    const Yaml *yaml;
+    const File *file;
+    const ExperimentChange *change;
+    Experiment *experiment;
+} Source;
+
+/* Fails at entry `index` of list `list` with the message of *cause, which is freed; always false. */
+static bool fail_entry(const Source *source, const char *list, uint32_t index,
+                       GError *cause, GError **error)
+{
+    g_autofree char *key = g_strdup_printf("%s[%u]", list, index);
+    yaml_fail(source->yaml, error, key, "%s", cause->message);
+    g_error_free(cause);
+    return false;
+}
+
+/* --- from the file to configurations --- */
+
+/* The name becomes part of file names. */
+#define NAME_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
+
+/* The axes of the grid, resolved; one entry an axis value. */
+typedef struct {
+    const Planner **planner;
+    Granularity *granularity;
+    const char **fidelity;
+    uint64_t *seed;
+    uint32_t n_granularity, n_fidelity, n_seed;
+    PlannerOptions options;  /* of all */
+    PlannerOptions *planned; /* of each planner: those of all, and its own */
+} Axes;
+
+static void axes_clear(Axes *axes)
+{
+    g_free(axes->planner);
+    g_free(axes->granularity);
+    g_free(axes->fidelity);
+    g_free(axes->seed);
+    g_free(axes->planned);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Axes, axes_clear)
+
+static bool check_filled(const Source *source, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    const struct {
+        const char *key, *what;
+        uint32_t n;
+    } needed[] = {{"grid.model", "model", grid->n_model},
+                  {"grid.cluster", "cluster", grid->n_cluster},
+                  {"grid.planner", "planner", grid->n_planner}};
+    for (guint i = 0; i < G_N_ELEMENTS(needed); i++)
+        if (needed[i].n == 0)
+            return yaml_fail(source->yaml, error, needed[i].key,
+                             "the grid is empty; expected at least one %s",
+                             needed[i].what);
+    return true;
+}
+
+static bool resolve_options(const Source *source, PlannerOptions *options, GError **error)
+{
+    planner_options_init(options);
+    for (uint32_t i = 0; i < source->file->n_set; i++) {
+        GError *cause = NULL;
+        if (!option_assign(options, source->file->set[i], &cause))
+            return fail_entry(source, "set", i, cause, error);
+    }
+    for (char **pair = source->change->set; pair && *pair; pair++)
+        if (!option_assign(options, *pair, error))
+            return false;
+    return true;
+}
+
+static bool resolve_granularity(const Source *source, Axes *axes, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    const char *changed = source->change->granularity;
+    uint32_t n = changed ? 0 : grid->n_granularity;
+    axes->n_granularity = MAX(n, 1);
+    axes->granularity = g_new0(Granularity, axes->n_granularity);
+    if (changed)
+        return granularity_find(changed, axes->granularity, error);
+    axes->granularity[0] = GRANULARITY_MACHINE;
+    for (uint32_t i = 0; i < n; i++) {
+        GError *cause = NULL;
+        if (!granularity_find(grid->granularity[i], &axes->granularity[i], &cause))
+            return fail_entry(source, "grid.granularity", i, cause, error);
+    }
+    return true;
+}
+
+static bool resolve_fidelity(const Source *source, Axes *axes, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    axes->n_fidelity = MAX(grid->n_fidelity, 1);
+    axes->fidelity = g_new0(const char *, axes->n_fidelity);
+    axes->fidelity[0] = "stage";
+    for (uint32_t i = 0; i < grid->n_fidelity; i++) {
+        GError *cause = NULL;
+        axes->fidelity[i] = fidelity_find(grid->fidelity[i], &cause);
+        if (!axes->fidelity[i])
+            return fail_entry(source, "grid.fidelity", i, cause, error);
+    }
+    return true;
+}
+
+static bool resolve_seed(const Source *source, Axes *axes, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    const uint64_t *changed = source->change->seed;
+    uint32_t n = changed ? 0 : grid->n_seed;
+    axes->n_seed = MAX(n, 1);
+    axes->seed = g_new0(uint64_t, axes->n_seed);
+    axes->seed[0] = changed ? *changed : axes->options.seed;
+    for (uint32_t i = 0; i < n; i++) {
+        GError *cause = NULL;
+        if (!seed_parse(grid->seed[i], &axes->seed[i], &cause))
+            return fail_entry(source, "grid.seed", i, cause, error);
+    }
+    return true;
+}
+
+/* NAME or NAME:key=value,...; *options start as those of all. */
+static const Planner *parse_planner(const char *text, PlannerOptions *options,
+                                    GError **error)
+{
+    g_auto(GStrv) part = g_strsplit(text, ":", 2);
+    const Planner *planner = planner_find(part[0] ? part[0] : "", error);
+    g_auto(GStrv) pair = g_strsplit(planner && part[1] ? part[1] : "", ",", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        if (!option_assign(options, pair[i], error))
+            return NULL;
+    return planner;
+}
+
+static bool resolve_planners(const Source *source, Axes *axes, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    axes->planner = g_new0(const Planner *, grid->n_planner);
+    axes->planned = g_new0(PlannerOptions, grid->n_planner);
+    for (uint32_t i = 0; i < grid->n_planner; i++) {
+        GError *cause = NULL;
+        axes->planned[i] = axes->options;
+        axes->planner[i] = parse_planner(grid->planner[i], &axes->planned[i], &cause);
+        if (!axes->planner[i])
+            return fail_entry(source, "grid.planner", i, cause, error);
+    }
+    return true;
+}
+
+static bool resolve_clusters(const Source *source, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    for (uint32_t i = 0; i < grid->n_cluster; i++) {
+        GError *cause = NULL;
+        Cluster *cluster = cluster_load(grid->cluster[i], &cause);
+        if (!cluster)
+            return fail_entry(source, "grid.cluster", i, cause, error);
+        g_ptr_array_add(source->experiment->clusters, cluster);
+    }
+    return true;
+}
+
+/* All configurations of one model on one cluster. */
+static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
+                     uint32_t cluster, GHashTable *seen, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    uint32_t n_inner = axes->n_granularity * axes->n_fidelity * axes->n_seed;
+    for (uint32_t i = 0; i < grid->n_planner * n_inner; i++) {
+        uint32_t rest = i;
+        const uint64_t seed = axes->seed[rest % axes->n_seed];
+        rest /= axes->n_seed;
+        const char *fidelity = axes->fidelity[rest % axes->n_fidelity];
+        rest /= axes->n_fidelity;
+        Granularity granularity = axes->granularity[rest % axes->n_granularity];
+        rest /= axes->n_granularity;
+        PlannerOptions options = axes->planned[rest];
+        options.seed = seed;
+        GError *cause = NULL;
+        g_autoptr(Configuration) configuration =
+            configuration_new(grid->model[model], grid->cluster[cluster],
+                              source->experiment->clusters->pdata[cluster], granularity,
+                              axes->planner[rest], fidelity, &options, &cause);
+        if (!configuration)
+            return fail_entry(source, "grid.model", model, cause, error);
+        if (g_hash_table_add(seen, configuration->hash))
+            g_ptr_array_add(source->experiment->configurations,
+                            g_steal_pointer(&configuration));
+    }
+    return true;
+}
+
+/* --- collectives alone --- */
+
+static bool add_exchange(const Source *source, const Cluster *cluster, uint32_t index,
+                         Granularity granularity, GError **error)
+{
+    const Exchanges *e = &source->file->exchange;
+    const char *name = e->cluster[index];
+    for (uint32_t i = 0; i < e->n_kind * e->n_bytes * e->n_share; i++) {
+        GError *cause = NULL;
+        Configuration *configuration = configuration_of_exchange(
+            e->kind[i / e->n_share / e->n_bytes], e->bytes[i / e->n_share % e->n_bytes],
+            e->share[i % e->n_share], name, cluster, granularity, &cause);
+        if (!configuration)
+            return fail_entry(source, "exchange.kind", i / e->n_share / e->n_bytes, cause,
+                              error);
+        g_ptr_array_add(source->experiment->configurations, configuration);
+    }
+    return true;
+}
+
+static bool fill_exchanges(const Source *source, GError **error)
+{
+    const Exchanges *e = &source->file->exchange;
+    if (!e->n_kind || !e->n_bytes || !e->n_share || !e->n_cluster)
+        return yaml_fail(source->yaml, error, "exchange",
+                         "expected at least one kind, bytes, share and cluster");
+    Granularity granularity = GRANULARITY_GPU;
+    const char *wanted = source->change->granularity ? source->change->granularity
+                         : e->n_granularity          ? e->granularity[0]
+                                                     : "gpu";
+    if (e->n_granularity > 1)
+        return yaml_fail(source->yaml, error, "exchange.granularity",
+                         "expected one granularity");
+    if (!granularity_find(wanted, &granularity, error))
+        return false;
+    for (uint32_t i = 0; i < e->n_cluster; i++) {
+        GError *cause = NULL;
+        Cluster *cluster = cluster_load(e->cluster[i], &cause);
+        if (!cluster)
+            return fail_entry(source, "exchange.cluster", i, cause, error);
+        g_ptr_array_add(source->experiment->clusters, cluster);
+        if (!add_exchange(source, cluster, i, granularity, error))
+            return false;
+    }
+    return true;
+}
+
+static bool fill(const Source *source, GError **error)
+{
+    const File *file = source->file;
+    Experiment *experiment = source->experiment;
+    if (strspn(file->name, NAME_LETTERS) != strlen(file->name))
+        return yaml_fail(source->yaml, error, "name",
+                         "expected letters, digits and . _ -, got '%s'", file->name);
+    experiment->name = g_strdup(file->name);
+    experiment->description = g_strdup(file->description ? file->description : "");
+    if (file->exchange.n_kind && !file->grid.n_model && !file->grid.n_planner)
+        return fill_exchanges(source, error);
+    g_auto(Axes) axes = {0};
+    if (!check_filled(source, error) || !resolve_options(source, &axes.options, error) ||
+        !resolve_granularity(source, &axes, error) ||
+        !resolve_fidelity(source, &axes, error) || !resolve_seed(source, &axes, error) ||
+        !resolve_planners(source, &axes, error) || !resolve_clusters(source, error))
+        return false;
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t m = 0; m < file->grid.n_model; m++)
+        for (uint32_t c = 0; c < file->grid.n_cluster; c++)
+            if (!add_cell(source, &axes, m, c, seen, error))
+                return false;
+    return true;
+}
+
+static char *find_file(const char *name, GError **error)
+{
+    if (g_file_test(name, G_FILE_TEST_IS_REGULAR))
+        return g_strdup(name);
+    g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
+    char *path = strchr(name, '/') ? NULL : path_find(relative);
+    if (!path)
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "no experiment '%s', expected a file or the name of one in experiments/",
+            name);
+    return path;
+}
+
+Experiment *experiment_load(const char *name, const ExperimentChange *change,
+                            GError **error)
+{
+    g_autoptr(Experiment) experiment = g_new0(Experiment, 1);
+    experiment->clusters = g_ptr_array_new_with_free_func((GDestroyNotify)cluster_free);
+    experiment->configurations =
+        g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
+    g_autofree char *path = find_file(name, error);
+    g_autoptr(Yaml) yaml = path ? yaml_read(path, &file_schema, error) : NULL;
+    if (!yaml)
+        return NULL;
+    const ExperimentChange none = {0};
+    Source source = {.yaml = yaml,
+                     .file = yaml_data(yaml),
+                     .change = change ? change : &none,
+                     .experiment = experiment};
+    return fill(&source, error) ? g_steal_pointer(&experiment) : NULL;
+}

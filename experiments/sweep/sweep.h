@@ -1,0 +1,36 @@
+/* Sweeps: many configurations on all cores, one row each, resumable.
+ *
+ * Worker threads evaluate; the calling thread alone writes the store, each result as it comes, so a
+ * killed sweep loses only what was in flight. What a row holds does not depend on the number of
+ * threads; the order of rows may. A plan that does not fit is a row with status "oom". A
+ * configuration that fails in any other way gets no row, so that the next sweep tries it again, and
+ * fails the sweep once all the others are done. */
+#ifndef KILTER_EXPERIMENTS_SWEEP_SWEEP_H
+#define KILTER_EXPERIMENTS_SWEEP_SWEEP_H
+
+#include "experiments/sweep/experiment.h"
+
+typedef struct {
+    uint32_t total;   /* configurations of the experiment */
+    uint32_t present; /* of them in the store before */
+    uint32_t done;    /* evaluated now and written */
+    uint32_t oom;     /* of those done */
+    uint32_t failed;
+    double elapsed_s;
+} SweepProgress;
+
+typedef struct {
+    uint32_t threads; /* 0: one a core */
+    /* Called from the calling thread after every result and several times a second; returns false
+     * to stop: no further configuration is started, those in flight are finished and written. May
+     * be NULL. */
+    bool (*watch)(const SweepProgress *progress, void *data);
+    void *data;
+} SweepOptions;
+
+/* Evaluates what the store lacks. KILTER_ERROR_FAILED, with the first reason, if configurations
+ * failed or the sweep was stopped; *progress says how far it came in any case. */
+bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
+               SweepProgress *progress, GError **error);
+
+#endif

@@ -1,0 +1,355 @@
+/* A program's time as a function of the shares: equations (1) and (2) of sim/sim.h with
+ * their coefficients collected by stage and split (HAP Eq. 3). */
+#include <math.h>
+
+#include "sim/cost/split.h"
+#include "sim/cost/step.h"
+#include "sim/cost/turns.h"
+#include "sim/evaluate.h"
+
+/* What building one SimLinear needs. */
+typedef struct {
+    SimLinear *linear;
+    const Graph *graph;
+    const ClusterView *view;
+    const uint16_t *segment, *instance_segment;
+    const Instances *instances;
+    uint32_t n_microbatches;
+    uint32_t *runs; /* [op]: how many microbatches have run it */
+    GArray *terms;
+} Build;
+
+static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t split)
+{
+    SimLinear *linear = build->linear;
+    SimWork *fixed = &linear->stage[stage].fixed;
+
+    fixed->seconds += work->seconds;
+    fixed->flops += work->flops;
+    for (uint32_t f = 0; f < build->view->n_fitted; f++) {
+        fixed->fitted[f].overhead_s += work->fitted[f].overhead_s;
+        fixed->fitted[f].flops += work->fitted[f].flops;
+    }
+    fixed->inner_bytes += work->inner_bytes;
+    fixed->inner_messages += work->inner_messages;
+    if (split == SPLIT_NONE)
+        return;
+    const size_t at = (size_t)stage * linear->n_splits + split;
+    linear->flops[at] += work->flops_sharded;
+    for (uint32_t f = 0; f < build->view->n_fitted; f++)
+        linear->fitted[f][at] += work->fitted[f].flops_sharded;
+    linear->inner_bytes[at] += work->inner_bytes_sharded;
+}
+
+/* What is sharded of the work counts whole. */
+static void gather_work(SimWork *work)
+{
+    work->flops += work->flops_sharded;
+    for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++)
+        work->fitted[f].flops += work->fitted[f].flops_sharded;
+    work->inner_bytes += work->inner_bytes_sharded;
+}
+
+/* Work of an op on one microbatch. Where devices divide the batch, what grows with their part of it
+ * is sharded. */
+static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
+{
+    const BatchForms *batch = build->instances->batch;
+    const double part = 1.0 / build->n_microbatches;
+    SimWork none;
+
+    sim_work_part(build->graph, build->view, op, rule, batch->form, part, work);
+    work->seconds *= part;
+    if (rule->loop == batch->loop[op]) {
+        sim_work_part(build->graph, build->view, op, rule, batch->form, 0, &none);
+        gather_work(&none);
+        gather_work(work);
+        work->flops_sharded = work->flops - none.flops;
+        work->flops = none.flops;
+        for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++) {
+            work->fitted[f].flops_sharded = work->fitted[f].flops - none.fitted[f].flops;
+            work->fitted[f].flops = none.fitted[f].flops;
+        }
+        work->inner_bytes_sharded = 0;
+    }
+    if (++build->runs[op] % build->n_microbatches) { /* others are to add to its sums */
+        work->inner_messages = 0;
+        work->inner_bytes = work->inner_bytes_sharded = 0;
+    }
+}
+
+static void add_compute(Build *build, uint32_t stage, const Instr *instr)
+{
+    const SimLinear *linear = build->linear;
+    const BatchForms *batch = build->instances->batch;
+    const Rule rule = sim_split_rule(build->graph, instr);
+    SimWork work;
+
+    if (batch && batch->loop[instr->op] >= 0)
+        work_of_part(build, instr->op, &rule, &work);
+    else
+        sim_work_op(build->graph, build->view, instr->op, &rule, &work);
+    add_work(build, stage, &work,
+             sim_split_of_rule(linear->split, linear->n_splits, build->segment, instr->op,
+                               &rule));
+}
+
+/* The price of a collective is linear in the largest share: what it costs at share 0 is the
+ * stage's, what it costs more at share 1 is the term's. `inner`: the stage of what machines
+ * communicate inside. */
+static void add_collective(Build *build, uint32_t stage, uint32_t inner,
+                           const Instr *instr, bool pays_latency)
+{
+    SimLinear *linear = build->linear;
+    const double part = instances_has_parts(build->instances, instr->tensor)
+                            ? 1.0 / build->n_microbatches
+                            : 1;
+    const double bytes =
+        part * (double)tensor_bytes(graph_tensor(build->graph, instr->tensor));
+    const uint32_t from =
+        sim_split_of_form(linear->split, linear->n_splits, build->graph,
+                          build->instance_segment, instr->tensor, instr->from);
+    const uint32_t to =
+        sim_split_of_form(linear->split, linear->n_splits, build->graph,
+                          build->instance_segment, instr->tensor, instr->to);
+    SimWork work;
+
+    sim_work_collective(build->graph, instr->collective, instr->tensor, instr->from,
+                        instr->to, &work);
+    work.inner_bytes *= part;
+    work.inner_bytes_sharded *= part;
+    add_work(build, inner, &work, to != SPLIT_NONE ? to : from);
+    if (build->view->n_devices == 1)
+        return;
+
+    const double fixed_s = sim_collective_s(build->view, instr->collective, bytes, 0, 0);
+    const double whole_s = sim_collective_s(build->view, instr->collective, bytes, 1, 1);
+    linear->stage[stage].comm_s += fixed_s;
+    if (!pays_latency)
+        linear->stage[stage].comm_s -=
+            cluster_view_line(build->view, instr->collective, bytes).latency_s;
+    if (whole_s == fixed_s)
+        return;
+    SimTerm term = {stage, from != SPLIT_NONE ? from : to, to != SPLIT_NONE ? to : from,
+                    whole_s - fixed_s};
+    g_array_append_val(build->terms, term);
+}
+
+/* Ranges of the stages; all instructions belong to one: [instr], caller frees. */
+static uint32_t *find_stages(SimLinear *linear, const Program *program,
+                             const Graph *graph)
+{
+    GArray *stages = g_array_new(false, true, sizeof(SimStage));
+    uint32_t *of = g_new(uint32_t, program->n);
+    SimStep step = {0};
+
+    for (uint32_t i = 0; i < program->n; i++) {
+        sim_step_next(&step, graph, &program->instr[i]);
+        of[i] = step.stage;
+        if (step.stage == stages->len) {
+            SimStage stage = {.first = i};
+            g_array_append_val(stages, stage);
+        }
+        g_array_index(stages, SimStage, step.stage).n++;
+    }
+    linear->n_stages = stages->len;
+    linear->stage = (SimStage *)(void *)g_array_free(stages, false);
+    return of;
+}
+
+/* stage, inner: of each instruction. */
+static void add_instrs(Build *build, const Program *program, const uint32_t *stage,
+                       const uint32_t *inner, uint64_t bucket_bytes)
+{
+    SimStep step = {.bucket_bytes = bucket_bytes};
+
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        const bool pays_latency = sim_step_next(&step, build->graph, instr);
+        if (instr->kind == INSTR_COMPUTE)
+            add_compute(build, stage[i], instr);
+        else if (sim_is_priced_collective(instr))
+            add_collective(build, stage[i], inner[i], instr, pays_latency);
+    }
+}
+
+static int compare_terms(const void *a, const void *b)
+{
+    const SimTerm *x = a, *y = b;
+
+    return (x->stage > y->stage) - (x->stage < y->stage);
+}
+
+static void new_cells(SimLinear *linear, const ClusterView *view)
+{
+    const size_t cells = (size_t)linear->n_stages * linear->n_splits;
+
+    linear->flops = g_new0(double, cells);
+    linear->inner_bytes = g_new0(double, cells);
+    for (uint32_t f = 0; f < view->n_fitted; f++)
+        linear->fitted[f] = g_new0(double, cells);
+}
+
+SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterView *view,
+                      const uint16_t *segment, uint64_t bucket_bytes)
+{
+    SimLinear *linear = g_new0(SimLinear, 1);
+    const bool turns = program->n_microbatches > 1;
+    g_autoptr(BatchForms) batch = turns ? batch_forms_new(graph, NULL) : NULL;
+    g_autoptr(Instances) instances = instances_new(program, graph, batch);
+    g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
+    g_autofree uint32_t *runs = g_new0(uint32_t, graph_n_ops(graph));
+    Build build = {linear,
+                   graph,
+                   view,
+                   segment,
+                   instance_segment,
+                   instances,
+                   program->n_microbatches,
+                   runs,
+                   g_array_new(false, false, sizeof(SimTerm))};
+
+    linear->split =
+        sim_split_collect(program, graph, segment, instance_segment, &linear->n_splits);
+    if (turns) {
+        SimTurnStages of = sim_turn_stages(program, graph, view, instances);
+        linear->n_stages = of.stages->len;
+        linear->stage = (SimStage *)(void *)g_array_free(of.stages, false);
+        new_cells(linear, view);
+        add_instrs(&build, program, of.stage, of.inner, bucket_bytes);
+        sim_turn_stages_clear(&of);
+        g_array_sort(build.terms, compare_terms);
+    } else {
+        g_autofree uint32_t *stage = find_stages(linear, program, graph);
+        new_cells(linear, view);
+        add_instrs(&build, program, stage, stage, bucket_bytes);
+    }
+    linear->n_terms = build.terms->len;
+    linear->term = (SimTerm *)(void *)g_array_free(build.terms, false);
+    return linear;
+}
+
+void sim_linear_free(SimLinear *linear)
+{
+    if (!linear)
+        return;
+    g_free(linear->stage);
+    g_free(linear->split);
+    g_free(linear->flops);
+    for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++)
+        g_free(linear->fitted[f]);
+    g_free(linear->inner_bytes);
+    g_free(linear->term);
+    g_free(linear);
+}
+
+double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
+                         const SimKinds *kinds, const double *share, uint32_t stage,
+                         uint32_t *term)
+{
+    double seconds = linear->stage[stage].comm_s;
+
+    for (; *term < linear->n_terms && linear->term[*term].stage == stage; ++*term) {
+        const SimTerm *t = &linear->term[*term];
+        double largest = 0;
+        for (uint32_t k = 0; k < kinds->n; k++) {
+            const uint32_t j = kinds->first[k];
+            largest = fmax(largest, fmax(share[t->from * view->n_devices + j],
+                                         share[t->to * view->n_devices + j]));
+        }
+        seconds += t->seconds * largest;
+    }
+    return seconds;
+}
+
+double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
+                         const double *share, uint32_t stage, uint32_t device)
+{
+    const Device *d = &view->device[device];
+    SimWork work = linear->stage[stage].fixed;
+    double *flops = sim_work_flops(&work, d);
+
+    for (uint32_t k = 0; k < linear->n_splits; k++) {
+        const double part = share[k * view->n_devices + device];
+        const size_t at = (size_t)stage * linear->n_splits + k;
+        *flops += sim_linear_flops(linear, at, d) * part;
+        work.inner_bytes += linear->inner_bytes[at] * part;
+    }
+    return sim_work_s(&work, d, 0);
+}
+
+/* Largest time of a device in a stage's computation. */
+static double slowest_s(const SimLinear *linear, const ClusterView *view,
+                        const SimKinds *kinds, const double *share, uint32_t stage)
+{
+    double slowest = 0;
+
+    for (uint32_t k = 0; k < kinds->n; k++)
+        slowest =
+            fmax(slowest, sim_linear_comp_s(linear, view, share, stage, kinds->first[k]));
+    return slowest;
+}
+
+/* Equation (4); *comp_s gets the largest sum of computations of a device. */
+static double turn_s(const SimLinear *linear, const ClusterView *view,
+                     const SimKinds *kinds, const double *share, uint32_t first,
+                     uint32_t end, uint32_t *term, double *comp_s)
+{
+    g_autofree double *comm_s = g_new(double, end - first); /* of stages up to it */
+    double largest = 0;
+
+    for (uint32_t i = first; i < end; i++)
+        comm_s[i - first] = sim_linear_comm_s(linear, view, kinds, share, i, term) +
+                            (i > first ? comm_s[i - first - 1] : 0);
+    *comp_s = 0;
+    for (uint32_t k = 0; k < kinds->n; k++) {
+        double after = 0, sum = 0; /* computations after the stage; all of them */
+        for (uint32_t i = end; i-- > first;) {
+            const double s = sim_linear_comp_s(linear, view, share, i, kinds->first[k]);
+            largest = fmax(largest, comm_s[i - first] + s + after);
+            after += linear->stage[i].beside ? 0 : s;
+            sum += s;
+        }
+        *comp_s = fmax(*comp_s, sum);
+    }
+    *comp_s = fmin(*comp_s, largest);
+    return largest;
+}
+
+double sim_linear_time(const SimLinear *linear, const ClusterView *view,
+                       const double *share, double *comm_s, double *comp_s)
+{
+    SimKinds kinds = sim_kinds(view, linear->n_splits, share);
+    double comm = 0, comp = 0;
+    uint32_t term = 0;
+
+    for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
+        end = sim_turn_end(linear, i);
+        if (end == i + 1) {
+            comp += slowest_s(linear, view, &kinds, share, i);
+            comm += sim_linear_comm_s(linear, view, &kinds, share, i, &term);
+        } else {
+            double own;
+            const double turn = turn_s(linear, view, &kinds, share, i, end, &term, &own);
+            comp += own;
+            comm += turn - own;
+        }
+    }
+    sim_kinds_clear(&kinds);
+    if (comm_s)
+        *comm_s = comm;
+    if (comp_s)
+        *comp_s = comp;
+    return comm + comp;
+}
+
+double *sim_shares(const SimLinear *linear, const ClusterView *view, const double *ratio)
+{
+    const uint32_t n = view->n_devices;
+    double *share = g_new(double, (size_t)linear->n_splits *n);
+
+    for (uint32_t k = 0; k < linear->n_splits; k++)
+        for (uint32_t j = 0; j < n; j++)
+            share[k * n + j] = ratio[linear->split[k].segment * n + j];
+    return share;
+}

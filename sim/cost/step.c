@@ -1,0 +1,35 @@
+#include "sim/cost/step.h"
+
+/* Whether the instruction is one that buckets fuse: an all-reduce of a parameter's
+ * gradient. */
+static bool fusible(const Graph *graph, const Instr *instr)
+{
+    const Tensor *tensor = graph_tensor(graph, instr->tensor);
+
+    return instr->collective == COLLECTIVE_ALL_REDUCE && tensor->role == ROLE_GRADIENT &&
+           tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
+bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
+{
+    if (instr->kind == INSTR_COMPUTE) {
+        step->computed = true;
+        step->bucket_open = false;
+        return true;
+    }
+    if (!sim_is_priced_collective(instr))
+        return true;
+
+    if (step->computed)
+        step->stage++;
+    step->computed = false;
+    const bool fuse = step->bucket_bytes > 0 && fusible(graph, instr);
+    const uint64_t bytes = tensor_bytes(graph_tensor(graph, instr->tensor));
+    const bool joins = fuse && step->bucket_open && step->across == instr->across &&
+                       step->bucket_fill + bytes <= step->bucket_bytes;
+    step->across = instr->across;
+    step->bucket_fill = joins ? step->bucket_fill + bytes : bytes;
+    step->bucket_open = fuse;
+    return !joins;
+}

@@ -1,0 +1,38 @@
+/* Stages and buckets of a program: walks its instructions in order. Private to sim.
+ *
+ * A priced collective after a computation opens the next stage. Loads and local
+ * conversions cost nothing and neither open a stage nor end a step of collectives or a
+ * bucket. */
+#ifndef KILTER_SIM_COST_STEP_H
+#define KILTER_SIM_COST_STEP_H
+
+#include "sim/sim.h"
+
+typedef struct {
+    uint64_t bucket_bytes; /* capacity of a bucket; 0: one collective each */
+    uint32_t stage;        /* of the instruction last passed to sim_step_next */
+    bool computed;         /* the stage has computations */
+    bool bucket_open;      /* the last priced collective may be fused with the next, */
+    bool across;           /* it was one over the replicas, */
+    uint64_t bucket_fill;  /* its bucket has so many bytes */
+} SimStep;
+
+static inline bool sim_is_priced(Collective kind)
+{
+    return kind < COLLECTIVE_SLICE;
+}
+
+static inline bool sim_is_priced_collective(const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
+}
+
+/* sim_collective_s among n devices with that line (sim/cost/collective.c). */
+double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
+                           double bytes, double max_share_from, double max_share_to);
+
+/* Passes to the next instruction. False if it is a priced collective that joins the open
+ * bucket, so that it pays no latency. */
+bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr);
+
+#endif

@@ -1,0 +1,166 @@
+/* Work of one instruction: FLOPs (equation 2) and inner communication (equation 3) of
+ * sim/sim.h. */
+#include <math.h>
+
+#include "sim/cost/step.h"
+
+/* One inner message of the bytes of `tensor` that a device holds in `form`. */
+static void add_message(SimWork *work, const Tensor *tensor, Form form)
+{
+    const double bytes = (double)tensor_bytes(tensor);
+
+    work->inner_messages++;
+    if (form_is_gather(form))
+        work->inner_bytes_sharded += bytes;
+    else
+        work->inner_bytes += bytes;
+}
+
+static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
+{
+    return tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
+/* Bytes of the op's operands in their forms, of those that `batch` gives parts only a part. */
+static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
+                          const Form *batch, double part, double *whole, double *sharded)
+{
+    const Op *op = graph_get_op(graph, id);
+    Form cut[OP_MAX_OPERANDS] = {0};
+    for (uint32_t i = 0; batch && i < op->n_in + op->n_out; i++)
+        cut[i] = batch[i < op->n_in ? op->in[i] : op->out[i - op->n_in]];
+    *whole = *sharded = 0;
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const bool has_parts = form_is_gather(cut[op_cut_with(op, cut, i)]);
+        const bool is_sharded =
+            form_is_gather(rule->form[op_cut_with(op, rule->form, i)]);
+        *(is_sharded ? sharded : whole) +=
+            (double)graph_op_bytes(graph, id, i) * (has_parts ? part : 1);
+    }
+}
+
+/* The part of the last wave that is empty (data/cluster/cluster.h). Where the device sums over a
+ * part only, the wave is as much shorter. */
+static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
+                     const Rule *rule, const Form *batch, double part, double rate,
+                     const SimWork *work, SimFitted *fitted)
+{
+    const OpCost *cost = device_type_cost(type, op->kind);
+    const bool has_parts = batch && form_is_gather(batch[op->out[0]]);
+    const double elements =
+        (double)tensor_elements(graph_tensor(graph, op->out[0])) * (has_parts ? part : 1);
+    const double empty = fmin(cost->wave / 2.0, elements) / elements;
+
+    if (cost->wave == 0 || elements == 0)
+        return;
+    fitted->overhead_s += empty * work->flops / rate;
+    if (rule->form[op->n_in] == FORM_REDUCE)
+        fitted->flops_sharded += empty * type->rate * work->flops_sharded / rate;
+    else
+        fitted->overhead_s += empty * work->flops_sharded / rate;
+}
+
+/* Whether it computes on half-precision numbers: updates are on their master copies. */
+static bool is_half(const Graph *graph, const Op *op)
+{
+    bool half = false;
+    for (uint32_t i = 0; i < op->n_in && op->pass != PASS_UPDATE; i++)
+        half |= graph_tensor(graph, op->in[i])->dtype == DTYPE_F16;
+    return half;
+}
+
+/* What each fitted device type takes. */
+static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
+                     const Rule *rule, const Form *batch, double part, SimWork *work)
+{
+    const Op *op = graph_get_op(graph, id);
+    const bool half = is_half(graph, op);
+    double whole, sharded;
+
+    operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
+    for (uint32_t f = 0; f < view->n_fitted; f++) {
+        const DeviceType *type = view->fitted[f];
+        const OpCost *cost = device_type_cost(type, op->kind);
+        const double faster =
+            half && type->half_rate > 0 ? type->half_rate / type->rate : 1;
+        if (!cost) {
+            work->fitted[f] =
+                (SimFitted){0, work->flops / faster, work->flops_sharded / faster};
+            continue;
+        }
+        const double rate = cost->rate * faster;
+        work->fitted[f] = (SimFitted){
+            .overhead_s = cost->overhead_s,
+            .flops = type->rate * (work->flops / rate + whole / cost->bandwidth),
+            .flops_sharded =
+                type->rate * (work->flops_sharded / rate + sharded / cost->bandwidth)};
+        add_wave(graph, type, op, rule, batch, part, rate, work, &work->fitted[f]);
+    }
+}
+
+void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                 SimWork *work)
+{
+    sim_work_part(graph, view, op, rule, NULL, 1, work);
+}
+
+void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
+                   const Form *batch, double part, SimWork *work)
+{
+    const Op *o = graph_get_op(graph, op);
+
+    if (graph_is_timed(graph)) {
+        *work = (SimWork){.seconds = o->seconds};
+    } else {
+        const double all = batch ? part : 1;
+        *work = (SimWork){.flops = rule->flops_replicated * all,
+                          .flops_sharded = rule->flops_sharded * all};
+        if (view->n_fitted > 0)
+            fit_work(graph, view, op, rule, batch, part, work);
+    }
+    for (uint32_t i = 0; i < o->n_out; i++) {
+        const Tensor *tensor = graph_tensor(graph, o->out[i]);
+        if (is_parameter_gradient(graph, tensor) &&
+            graph_gradient(graph, tensor->of) == o->out[i])
+            add_message(work, tensor, rule->form[o->n_in + i]);
+    }
+    if (o->pass != PASS_UPDATE)
+        return;
+    for (uint32_t i = 0; i < o->n_in; i++) {
+        const Tensor *tensor = graph_tensor(graph, o->in[i]);
+        if (is_parameter_gradient(graph, tensor))
+            add_message(work, tensor, rule->form[i]);
+    }
+}
+
+void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
+                         Form to, SimWork *work)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+
+    *work = (SimWork){0};
+    if (!sim_is_priced(kind) || is_parameter_gradient(graph, t))
+        return;
+    if (t->role != ROLE_PARAMETER && t->role != ROLE_OPTIMIZER && t->role != ROLE_UPDATED)
+        add_message(work, t, from);
+    add_message(work, t, to);
+}
+
+double sim_work_s(const SimWork *work, const Device *device, double share)
+{
+    const SimFitted plain = {0, work->flops, work->flops_sharded};
+    const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
+    const double flops = own->flops + own->flops_sharded * share;
+    /* A device of rate 0 may have nothing to compute. */
+    double seconds = work->seconds + own->overhead_s * device->stretch +
+                     (flops == 0 ? 0 : flops / device->rate);
+
+    if (device->gpus > 1) {
+        const double g = device->gpus;
+        const double bytes = work->inner_bytes + work->inner_bytes_sharded * share;
+        seconds += work->inner_messages * device->inner.latency_s +
+                   (g - 1) / g * bytes / device->inner.bandwidth;
+    }
+    return seconds;
+}

@@ -1,0 +1,110 @@
+/* Messages that go straight from rank to rank. */
+#include <math.h>
+
+#include "sim/network/lower/lower.h"
+
+static double between(const Lower *lower, uint32_t i, uint32_t j)
+{
+    return lower_share_from(lower, i) * lower_share_to(lower, j) *
+           lower->collective->bytes;
+}
+
+/* Round k: everyone sends to the k-th after it, and waits for the largest of these. */
+bool lower_pairwise(Lower *lower, GError **error)
+{
+    const uint32_t n = lower->n, *ring = lower->ring;
+    (void)error;
+    for (uint32_t k = 1; k < n; k++) {
+        double largest = 0;
+        for (uint32_t i = 0; i < n; i++)
+            largest = fmax(largest, between(lower, ring[i], ring[(i + k) % n]));
+        for (uint32_t g = 0; g < lower->n_groups; g++)
+            for (uint32_t i = 0; i < n; i++) {
+                const uint32_t a = ring[(size_t)g * n + i],
+                               b = ring[(size_t)g * n + (i + k) % n];
+                lower_message(lower, g, a, b,
+                              largest > 0 ? between(lower, a, b) / largest : 0);
+            }
+        lower_rounds(lower, 1, largest, 0);
+    }
+    return true;
+}
+
+bool lower_direct_all_to_all(Lower *lower, GError **error)
+{
+    (void)error;
+    for (uint32_t g = 0; g < lower->n_groups; g++)
+        for (uint32_t k = 1; k < lower->n; k++)
+            for (uint32_t i = 0; i < lower->n; i++)
+                lower_free(lower, g, i, (i + k) % lower->n,
+                           between(lower, i, (i + k) % lower->n));
+    return true;
+}
+
+/* Every part from its owner to everyone else, or to its owner from everyone else; padded
+ * or exact. */
+bool lower_direct_parts(Lower *lower, GError **error)
+{
+    const Traffic traffic = lower->collective->traffic;
+    const bool gather =
+        traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_GROUPED_ALL_GATHER;
+    const bool padded =
+        traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_REDUCE_SCATTER;
+    (void)error;
+    for (uint32_t g = 0; g < lower->n_groups; g++)
+        for (uint32_t k = 1; k < lower->n; k++)
+            for (uint32_t i = 0; i < lower->n; i++) {
+                const uint32_t j = (i + k) % lower->n;
+                const double share =
+                    gather ? lower_share_from(lower, i) : lower_share_to(lower, j);
+                lower_free(lower, g, i, j,
+                           padded ? lower_part_bytes(lower)
+                                  : share * lower->collective->bytes);
+            }
+    return true;
+}
+
+/* Broadcast, reduce and send. */
+bool lower_direct_root(Lower *lower, GError **error)
+{
+    const SimCollective *collective = lower->collective;
+    (void)error;
+    for (uint32_t g = 0; collective->weight && g < lower->n_groups; g++)
+        lower_message(lower, g, 0, 1, collective->weight[g]);
+    if (collective->weight) {
+        lower_rounds(lower, 1, collective->bytes, 0);
+        return true;
+    }
+    for (uint32_t g = 0; g < lower->n_groups; g++) {
+        if (collective->traffic == TRAFFIC_SEND) {
+            lower_free(lower, g, 0, 1, collective->bytes);
+            continue;
+        }
+        const bool reduce = collective->traffic == TRAFFIC_REDUCE;
+        for (uint32_t i = 0; i < lower->n; i++)
+            if (i != collective->root)
+                lower_free(lower, g, reduce ? i : collective->root,
+                           reduce ? collective->root : i, collective->bytes);
+    }
+    return true;
+}
+
+/* Workers to servers or back. */
+bool lower_direct_server(Lower *lower, GError **error)
+{
+    const SimCollective *collective = lower->collective;
+    const bool push = collective->traffic == TRAFFIC_PUSH;
+    (void)error;
+    for (uint32_t g = 0; g < lower->n_groups; g++)
+        for (uint32_t server = 0; server < lower->n; server++) {
+            if (collective->root < lower->n && server != collective->root)
+                continue;
+            const double bytes =
+                collective->bytes *
+                (collective->root < lower->n ? 1 : lower_share_to(lower, server));
+            for (uint32_t i = 0; i < lower->n; i++)
+                if (i != server)
+                    lower_free(lower, g, push ? i : server, push ? server : i, bytes);
+        }
+    return true;
+}

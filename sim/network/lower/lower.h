@@ -1,0 +1,99 @@
+/* How algorithms say what they send. Private to sim's lowering.
+ *
+ * An algorithm is a function that calls lower_message for the messages of a round and then
+ * lower_round for the rounds like it, or lower_free for messages that wait for nobody. It
+ * does so for all groups at once. Positions are ranks in the topology's order. */
+#ifndef KILTER_SIM_NETWORK_LOWER_LOWER_H
+#define KILTER_SIM_NETWORK_LOWER_LOWER_H
+
+#include "sim/network/lower/lowering.h"
+
+typedef struct {
+    uint32_t from, to; /* group * n + rank */
+    uint32_t first_use, n_uses;
+    double bytes, latency_s;
+} LoweredMessage;
+
+/* Rounds that advance together. */
+typedef struct {
+    uint32_t first_use, n_uses;
+    double bytes, payload, latency_s;
+} LoweredPhase;
+
+/* Messages that have the same rate while nothing else shares their links: sim/network/bundle.c. */
+typedef struct {
+    uint32_t first, n;          /* members: messages */
+    uint32_t first_use, n_uses; /* of all together, in bundle_use */
+    double bytes, latency_s;    /* of each */
+} LoweredBundle;
+
+struct SimLowered {
+    uint32_t n_ranks; /* of all groups */
+    Algorithm algorithm;
+    double efficiency, sent;
+    GArray *use, *phase, *message;   /* either phases or messages */
+    uint32_t *first_of, *message_of; /* messages of rank r, whichever end it is:
+                                      * message_of[first_of[r]...first_of[r + 1]] */
+    uint32_t n_bundles;              /* 0: messages are too different */
+    LoweredBundle *bundle;
+    uint32_t *member; /* messages, bundle by bundle */
+    GArray *bundle_use;
+};
+
+/* Finds the bundles of the messages, if any. */
+void lower_bundles(SimLowered *lowered, const Topology *topology);
+
+typedef struct {
+    SimNetwork *network;
+    const SimCollective *collective;
+    SimLowered *lowered;
+    uint32_t n, n_groups;
+    uint32_t *ring;     /* [group * n + position]: rank */
+    uint32_t *position; /* [group * n + rank] */
+    /* the round that is being filled */
+    double *weight;  /* [link] */
+    GArray *touched; /* links with a weight */
+    double sent, longest_s;
+} Lower;
+
+/* A message of the round, `weight` times as large as the round's bytes; ranks are of the
+ * group. */
+void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
+                   double weight);
+/* The same between positions. */
+void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double weight);
+
+/* `steps` rounds of the messages so far, in which a message of weight 1 moves `bytes` in
+ * all; `idle_bytes` more would fit into the time when it has nothing to send (the filling
+ * of a pipeline). */
+void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes);
+
+void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes);
+
+/* Shares of a rank before and after, and the largest of each. */
+double lower_share_from(const Lower *lower, uint32_t rank);
+double lower_share_to(const Lower *lower, uint32_t rank);
+double lower_part_bytes(const Lower *lower); /* padded part of an all-gather or
+                                              * reduce-scatter: max(B) V */
+
+/* How a pipeline cuts `bytes`: how many pieces. */
+double lower_pieces(const Lower *lower, double bytes);
+
+typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);
+bool lower_ring_all_reduce(Lower *lower, GError **error);
+bool lower_ring_parts(Lower *lower, GError **error);
+bool lower_ring_grouped(Lower *lower, GError **error);
+bool lower_chain(Lower *lower, GError **error);
+bool lower_tree(Lower *lower, GError **error);
+bool lower_double_tree(Lower *lower, GError **error);
+bool lower_halving(Lower *lower, GError **error);
+bool lower_halving_parts(Lower *lower, GError **error);
+bool lower_pairwise(Lower *lower, GError **error);
+bool lower_direct_all_to_all(Lower *lower, GError **error);
+bool lower_direct_parts(Lower *lower, GError **error);
+bool lower_direct_root(Lower *lower, GError **error);
+bool lower_direct_server(Lower *lower, GError **error);
+bool lower_hierarchical(Lower *lower, GError **error);
+bool lower_hierarchical_all_to_all(Lower *lower, GError **error);
+
+#endif

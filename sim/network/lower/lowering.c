@@ -1,0 +1,330 @@
+#include "sim/network/lower/lowering.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/network/lower/lower.h"
+
+/* --- which algorithm does what: as algorithm_check (data/cluster/tuning.h) says --- */
+
+static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
+    [TRAFFIC_ALL_REDUCE] = {[ALGORITHM_RING] = lower_ring_all_reduce,
+                            [ALGORITHM_TREE] = lower_tree,
+                            [ALGORITHM_DOUBLE_TREE] = lower_double_tree,
+                            [ALGORITHM_HALVING] = lower_halving,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_ALL_GATHER] = {[ALGORITHM_RING] = lower_ring_parts,
+                            [ALGORITHM_HALVING] = lower_halving_parts,
+                            [ALGORITHM_DIRECT] = lower_direct_parts,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_GROUPED_ALL_GATHER] =
+        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
+    [TRAFFIC_REDUCE_SCATTER] = {[ALGORITHM_RING] = lower_ring_parts,
+                                [ALGORITHM_HALVING] = lower_halving_parts,
+                                [ALGORITHM_DIRECT] = lower_direct_parts,
+                                [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
+    [TRAFFIC_GROUPED_REDUCE_SCATTER] =
+        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
+    [TRAFFIC_ALL_TO_ALL] = {[ALGORITHM_PAIRWISE] = lower_pairwise,
+                            [ALGORITHM_DIRECT] = lower_direct_all_to_all,
+                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical_all_to_all},
+    [TRAFFIC_BROADCAST] = {[ALGORITHM_RING] = lower_chain,
+                           [ALGORITHM_TREE] = lower_tree,
+                           [ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_REDUCE] = {[ALGORITHM_RING] = lower_chain,
+                        [ALGORITHM_TREE] = lower_tree,
+                        [ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_SEND] = {[ALGORITHM_DIRECT] = lower_direct_root},
+    [TRAFFIC_PUSH] = {[ALGORITHM_DIRECT] = lower_direct_server},
+    [TRAFFIC_PULL] = {[ALGORITHM_DIRECT] = lower_direct_server},
+};
+
+/* The algorithm that is asked for or that the tuning table names; AUTO if neither is. */
+static Algorithm choose(const SimCollective *collective, const Topology *topology,
+                        GError **error)
+{
+    if (collective->algorithm != ALGORITHM_AUTO)
+        return algorithm_check(collective->algorithm, collective->traffic, error)
+                   ? collective->algorithm
+                   : ALGORITHM_AUTO;
+    const Algorithm chosen = tuning_choose(topology->tuning, collective->traffic,
+                                           collective->n, collective->bytes);
+    if (chosen == ALGORITHM_AUTO)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "no tuning rule for %s of %.0f bytes among %u ranks",
+                    traffic_name(collective->traffic), collective->bytes, collective->n);
+    return chosen;
+}
+
+/* The fitted collective whose part of the bandwidth traffic of that kind gets. */
+static const Collective FITTED[TRAFFICS] = {
+    [TRAFFIC_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_ALL_GATHER] = COLLECTIVE_ALL_GATHER,
+    [TRAFFIC_GROUPED_ALL_GATHER] = COLLECTIVE_GROUPED_ALL_GATHER,
+    [TRAFFIC_REDUCE_SCATTER] = COLLECTIVE_REDUCE_SCATTER,
+    [TRAFFIC_GROUPED_REDUCE_SCATTER] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
+    [TRAFFIC_ALL_TO_ALL] = COLLECTIVE_ALL_TO_ALL,
+    [TRAFFIC_BROADCAST] = COLLECTIVE_GROUPED_ALL_GATHER,
+    [TRAFFIC_REDUCE] = COLLECTIVE_GROUPED_REDUCE_SCATTER,
+    [TRAFFIC_SEND] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_PUSH] = COLLECTIVE_ALL_REDUCE,
+    [TRAFFIC_PULL] = COLLECTIVE_ALL_REDUCE,
+};
+
+/* --- what algorithms call --- */
+
+double lower_share_from(const Lower *lower, uint32_t rank)
+{
+    const double *share = lower->collective->share_from;
+    return share ? share[rank] : 1.0 / lower->n;
+}
+
+double lower_share_to(const Lower *lower, uint32_t rank)
+{
+    const double *share = lower->collective->share_to;
+    return share ? share[rank] : 1.0 / lower->n;
+}
+
+double lower_pieces(const Lower *lower, double bytes)
+{
+    const Topology *topology = sim_network_topology(lower->network);
+    return fmax(1, ceil(bytes / topology->tuning->piece_bytes));
+}
+
+double lower_part_bytes(const Lower *lower)
+{
+    const bool gather = lower->collective->traffic == TRAFFIC_ALL_GATHER;
+    double largest = 0;
+    for (uint32_t i = 0; i < lower->n; i++)
+        largest =
+            fmax(largest, gather ? lower_share_from(lower, i) : lower_share_to(lower, i));
+    return largest * lower->collective->bytes;
+}
+
+static uint32_t find_route(const Lower *lower, uint32_t group, uint32_t from, uint32_t to,
+                           uint32_t link[ROUTE_MAX_LINKS], double *latency_s)
+{
+    const uint32_t *device = &lower->collective->device[(size_t)group * lower->n];
+    const Topology *topology = sim_network_topology(lower->network);
+    const uint32_t n = sim_network_route(lower->network, device[from], device[to], link);
+    *latency_s = 0;
+    for (uint32_t i = 0; i < n; i++)
+        *latency_s += topology->link[link[i]].latency_s;
+    return n;
+}
+
+void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
+                   double weight)
+{
+    uint32_t link[ROUTE_MAX_LINKS];
+    double latency_s;
+    const uint32_t n = find_route(lower, group, from, to, link, &latency_s);
+
+    lower->longest_s = fmax(lower->longest_s, latency_s);
+    lower->sent += weight;
+    for (uint32_t i = 0; weight > 0 && i < n; i++) {
+        if (lower->weight[link[i]] == 0)
+            g_array_append_val(lower->touched, link[i]);
+        lower->weight[link[i]] += weight;
+    }
+}
+
+void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double weight)
+{
+    const uint32_t *ring = &lower->ring[(size_t)group * lower->n];
+    lower_message(lower, group, ring[from], ring[to], weight);
+}
+
+void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
+{
+    SimLowered *lowered = lower->lowered;
+    const double whole = bytes + idle_bytes;
+    LoweredPhase phase = {lowered->use->len, lower->touched->len, whole,
+                          whole > 0 ? bytes / whole : 1, steps * lower->longest_s};
+
+    for (uint32_t i = 0; i < lower->touched->len; i++) {
+        const uint32_t link = g_array_index(lower->touched, uint32_t, i);
+        SimUse use = {link, lower->weight[link]};
+        g_array_append_val(lowered->use, use);
+        lower->weight[link] = 0;
+    }
+    g_array_append_val(lowered->phase, phase);
+    lowered->sent += lower->sent * bytes;
+    g_array_set_size(lower->touched, 0);
+    lower->sent = 0;
+    lower->longest_s = 0;
+}
+
+void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes)
+{
+    SimLowered *lowered = lower->lowered;
+    uint32_t link[ROUTE_MAX_LINKS];
+    SimUse use[ROUTE_MAX_LINKS];
+    LoweredMessage message = {
+        group * lower->n + from, group * lower->n + to, lowered->use->len, 0, bytes, 0};
+
+    message.n_uses = find_route(lower, group, from, to, link, &message.latency_s);
+    for (uint32_t i = 0; i < message.n_uses; i++)
+        use[i] = (SimUse){link[i], 1};
+    g_array_append_vals(lowered->use, use, message.n_uses);
+    g_array_append_val(lowered->message, message);
+    lowered->sent += bytes;
+}
+
+/* --- lowering --- */
+
+static bool check(const SimCollective *collective, const Topology *topology,
+                  GError **error)
+{
+    const uint32_t groups = MAX(1, collective->n_groups);
+    if (collective->n == 0 || !(collective->bytes >= 0 && isfinite(collective->bytes)))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected at least one rank and a finite amount of bytes");
+    for (size_t i = 0; i < (size_t)groups * collective->n; i++)
+        if (collective->device[i] >= topology->n_devices)
+            return kilter_fail(error, KILTER_ERROR_INPUT, "device %u: the network has %u",
+                               collective->device[i], topology->n_devices);
+    const bool server =
+        collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
+    if (collective->root >= collective->n + server)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
+                           collective->root, collective->n);
+    if (collective->traffic == TRAFFIC_SEND && collective->n < 2)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "send: expected 2 ranks, got 1");
+    return true;
+}
+
+typedef struct {
+    uint32_t position, rank;
+} Placed;
+
+static int by_position(const void *a, const void *b)
+{
+    const Placed *x = a, *y = b;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+/* Ranks of each group in the topology's order. */
+static void order_ranks(Lower *lower)
+{
+    const Topology *topology = sim_network_topology(lower->network);
+    const uint32_t n = lower->n;
+    g_autofree Placed *placed = g_new(Placed, n);
+
+    lower->ring = g_new(uint32_t, (size_t)lower->n_groups * n);
+    lower->position = g_new(uint32_t, (size_t)lower->n_groups * n);
+    for (size_t first = 0; first < (size_t)lower->n_groups * n; first += n) {
+        for (uint32_t i = 0; i < n; i++)
+            placed[i] =
+                (Placed){topology->order[lower->collective->device[first + i]], i};
+        qsort(placed, n, sizeof *placed, by_position);
+        for (uint32_t i = 0; i < n; i++) {
+            lower->ring[first + i] = placed[i].rank;
+            lower->position[first + placed[i].rank] = i;
+        }
+    }
+}
+
+/* Which messages each rank has. */
+static void index_messages(SimLowered *lowered)
+{
+    const GArray *messages = lowered->message;
+    lowered->first_of = g_new0(uint32_t, lowered->n_ranks + 1);
+    lowered->message_of = g_new(uint32_t, 2 * (size_t)messages->len);
+    for (uint32_t i = 0; i < messages->len; i++) {
+        const LoweredMessage *message = &g_array_index(messages, LoweredMessage, i);
+        lowered->first_of[message->from + 1]++;
+        lowered->first_of[message->to + 1]++;
+    }
+    for (uint32_t i = 0; i < lowered->n_ranks; i++)
+        lowered->first_of[i + 1] += lowered->first_of[i];
+    g_autofree uint32_t *next =
+        g_memdup2(lowered->first_of, lowered->n_ranks * sizeof *next);
+    for (uint32_t i = 0; i < messages->len; i++) {
+        const LoweredMessage *message = &g_array_index(messages, LoweredMessage, i);
+        lowered->message_of[next[message->from]++] = i;
+        lowered->message_of[next[message->to]++] = i;
+    }
+}
+
+static SimLowered *lowered_new(const SimCollective *collective, const Topology *topology)
+{
+    SimLowered *lowered = g_new0(SimLowered, 1);
+    lowered->n_ranks = collective->n * MAX(1, collective->n_groups);
+    lowered->efficiency = topology->efficiency[FITTED[collective->traffic]];
+    lowered->use = g_array_new(FALSE, FALSE, sizeof(SimUse));
+    lowered->phase = g_array_new(FALSE, FALSE, sizeof(LoweredPhase));
+    lowered->bundle_use = g_array_new(FALSE, FALSE, sizeof(SimUse));
+    lowered->message = g_array_new(FALSE, FALSE, sizeof(LoweredMessage));
+    return lowered;
+}
+
+SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
+                      GError **error)
+{
+    const Topology *topology = sim_network_topology(network);
+    if (!check(collective, topology, error))
+        return NULL;
+    g_autoptr(SimLowered) lowered = lowered_new(collective, topology);
+    lowered->algorithm = choose(collective, topology, error);
+    if (lowered->algorithm == ALGORITHM_AUTO)
+        return NULL;
+    const LowerAlgorithm algorithm = LOWER[collective->traffic][lowered->algorithm];
+
+    Lower lower = {.network = network,
+                   .collective = collective,
+                   .lowered = lowered,
+                   .n = collective->n,
+                   .n_groups = MAX(1, collective->n_groups),
+                   .weight = g_new0(double, topology->n_links),
+                   .touched = g_array_new(FALSE, FALSE, sizeof(uint32_t))};
+    order_ranks(&lower);
+    /* One rank has all there is. */
+    const bool good = collective->n == 1 || algorithm(&lower, error);
+    g_free(lower.ring);
+    g_free(lower.position);
+    g_free(lower.weight);
+    g_array_unref(lower.touched);
+    if (!good)
+        return NULL;
+    index_messages(lowered);
+    lower_bundles(lowered, topology);
+    return g_steal_pointer(&lowered);
+}
+
+void sim_lowered_free(SimLowered *lowered)
+{
+    if (!lowered)
+        return;
+    g_array_unref(lowered->use);
+    g_array_unref(lowered->phase);
+    g_array_unref(lowered->message);
+    g_array_unref(lowered->bundle_use);
+    g_free(lowered->bundle);
+    g_free(lowered->member);
+    g_free(lowered->first_of);
+    g_free(lowered->message_of);
+    g_free(lowered);
+}
+
+Algorithm sim_lowered_algorithm(const SimLowered *lowered)
+{
+    return lowered->algorithm;
+}
+
+double sim_lowered_latency_s(const SimLowered *lowered)
+{
+    double latency_s = 0;
+    for (uint32_t i = 0; i < lowered->phase->len; i++)
+        latency_s += g_array_index(lowered->phase, LoweredPhase, i).latency_s;
+    for (uint32_t i = 0; i < lowered->message->len; i++)
+        latency_s =
+            fmax(latency_s, g_array_index(lowered->message, LoweredMessage, i).latency_s);
+    return latency_s;
+}
+
+double sim_lowered_bytes(const SimLowered *lowered)
+{
+    return lowered->sent;
+}

@@ -1,0 +1,87 @@
+/* Collectives as flows. Private to sim.
+ *
+ * A collective of V bytes over n ranks becomes phases, one after the other, by its algorithm. A
+ * phase is either
+ *
+ *   lockstep   one flow (sim/network/network.h) for all messages of `steps` equal rounds: the
+ *              rounds of a ring see the same active flows, so they advance together and
+ *              cost one event. It starts when every rank has arrived and the phase before
+ *              it is done. Its latency is steps * the longest route's;
+ *   free       a flow a message, each of which starts when its two ranks have arrived. When
+ *              all arrive at once on a network that carries nothing else, messages that
+ *              cannot be told apart are one flow, until something else comes (sim/network/bundle.c).
+ *
+ * Bytes are those of the whole tensor, as in sim/sim.h; shares say which part of it a rank has
+ * (NULL: 1/n each). What each rank sends, with B = shares:
+ *
+ *     all_reduce            V in, V out, everywhere
+ *     all_gather            padded: every rank's part counts as max(B) V
+ *     grouped_all_gather    n broadcasts of the exact parts, pipelined, one after another
+ *     reduce_scatter, grouped_reduce_scatter   likewise
+ *     all_to_all            from i to j: from_i to_j V
+ *     broadcast, reduce     V from or to the root
+ *     send                  V from rank 0 to rank 1; with weights in lockstep, and a group may be of devices of others
+ *     push, pull            to or from the servers: the root has the whole V or, without
+ *                           one (root = n), rank i is server of to_i V
+ *
+ * Algorithms (ALGORITHM_AUTO: the rule of the cluster, data/cluster/tuning.h):
+ *
+ *     ring            2 (n-1) rounds of V/n (all-reduce); n-1 of a part (the others); a
+ *                     pipelined chain (broadcast, reduce)
+ *     tree            a binary tree, pipelined in pieces: all-reduce, broadcast, reduce
+ *     double_tree     two of them, half the bytes each: all-reduce
+ *     halving         recursive halving and doubling, nearest partner first; all-reduce
+ *                     folds the ranks beyond a power of two into it, all-gather and
+ *                     reduce-scatter need a power of two
+ *     pairwise        n-1 rounds of all-to-all, in round k rank i sends to i+k
+ *     direct          every message at once (free)
+ *     hierarchical    inside machines, between them, inside again: all-reduce, all-gather,
+ *                     reduce-scatter; all-to-all inside, then between GPUs of the same
+ *                     index; machines must hold equally many ranks
+ *
+ * Neighbours in rings and trees follow the topology's order, not the order of the ranks.
+ *
+ * `groups` disjoint groups that do the same in the same instant (the tensor-parallel groups of a
+ * cluster) can be one collective: a lockstep phase then holds the messages of all of them. */
+#ifndef KILTER_SIM_NETWORK_LOWER_LOWERING_H
+#define KILTER_SIM_NETWORK_LOWER_LOWERING_H
+
+#include "sim/network/network.h"
+
+typedef struct {
+    Traffic traffic;
+    Algorithm algorithm;
+    double bytes;                        /* of one group's whole tensor */
+    uint32_t n, n_groups;                /* ranks a group; groups, 0 counts as 1 */
+    const uint32_t *device;              /* [group * n + rank], all different */
+    const double *share_from, *share_to; /* [rank], of the tensor; NULL: 1/n */
+    uint32_t root;                       /* rank */
+    const double *weight; /* [group]: sends at once, so many times `bytes` each; NULL */
+} SimCollective;
+
+/* The flows of a collective; can be run any number of times, also at once.
+ * KILTER_ERROR_INPUT if the algorithm does not do this kind. */
+typedef struct SimLowered SimLowered;
+SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
+                      GError **error);
+void sim_lowered_free(SimLowered *lowered);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLowered, sim_lowered_free)
+
+Algorithm sim_lowered_algorithm(const SimLowered *lowered); /* never AUTO */
+double sim_lowered_latency_s(const SimLowered *lowered); /* of all phases, one by one */
+double sim_lowered_bytes(const SimLowered *lowered);     /* sent by all ranks together */
+
+/* One execution. `rank_done` (may be NULL) is called once for each (group * n + rank),
+ * `done` once when all are; both with `context`, done with `argument`. A rank of a
+ * lockstep phase is done when all are; of a free phase when it has sent and received all
+ * that it has to. Freed by the caller, in `done` at the earliest. A rank
+ * that has nothing to send or receive is done when it arrives, inside sim_run_arrive. */
+typedef struct SimRun SimRun;
+SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler rank_done,
+                    SimHandler done, void *context, uint64_t argument);
+void sim_run_arrive(SimRun *run, uint32_t rank); /* (group * n + rank) is there, now */
+void sim_run_arrive_all(SimRun *run);
+void sim_run_free(SimRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimRun, sim_run_free)
+
+#endif

@@ -1,0 +1,148 @@
+/* Trees, and recursive halving and doubling. */
+#include "data/data.h"
+#include "sim/network/lower/lower.h"
+
+/* --- binary trees ---
+ *
+ * NCCL's in-order tree over positions 0..n-1 with root 0: the lowest set bit of a position
+ * is its height, so that leaves are the odd positions and a subtree is a range. The second
+ * tree is the first one mirrored (n even) or shifted by one (n odd): whoever is inside one
+ * is a leaf of the other. */
+
+static uint32_t parent_of(uint32_t n, uint32_t i)
+{
+    const uint32_t bit = i & -i;
+    const uint32_t up = (i ^ bit) | bit << 1;
+    return up < n ? up : i ^ bit;
+}
+
+static uint32_t depth_of(uint32_t n)
+{
+    uint32_t deepest = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t depth = 0;
+        for (uint32_t k = i; k != 0; k = parent_of(n, k))
+            depth++;
+        deepest = MAX(deepest, depth);
+    }
+    return deepest;
+}
+
+typedef enum { TREE_FIRST, TREE_MIRRORED, TREE_SHIFTED } TreeKind;
+
+static uint32_t place(uint32_t n, uint32_t i, TreeKind kind)
+{
+    return kind == TREE_FIRST ? i : kind == TREE_MIRRORED ? n - 1 - i : (i + 1) % n;
+}
+
+/* Messages of a tree; the first kind's root is rank `root`, if that is one. */
+static void tree_hops(Lower *lower, uint32_t root, TreeKind kind, bool up, bool down)
+{
+    const uint32_t n = lower->n;
+    for (uint32_t g = 0; g < lower->n_groups; g++) {
+        const uint32_t turn = root < n ? lower->position[(size_t)g * n + root] : 0;
+        for (uint32_t i = 1; i < n; i++) {
+            const uint32_t child = (place(n, i, kind) + turn) % n;
+            const uint32_t parent = (place(n, parent_of(n, i), kind) + turn) % n;
+            if (up)
+                lower_hop(lower, g, child, parent, 1);
+            if (down)
+                lower_hop(lower, g, parent, child, 1);
+        }
+    }
+}
+
+static void tree_rounds(Lower *lower, double bytes, uint32_t levels)
+{
+    lower_rounds(lower, levels, bytes, (levels - 1) * bytes / lower_pieces(lower, bytes));
+}
+
+bool lower_tree(Lower *lower, GError **error)
+{
+    const SimCollective *collective = lower->collective;
+    const bool both = collective->traffic == TRAFFIC_ALL_REDUCE;
+    const uint32_t depth = depth_of(lower->n);
+    (void)error;
+    tree_hops(lower, both ? lower->n : collective->root, TREE_FIRST,
+              collective->traffic != TRAFFIC_BROADCAST,
+              collective->traffic != TRAFFIC_REDUCE);
+    tree_rounds(lower, collective->bytes, both ? 2 * depth : depth);
+    return true;
+}
+
+bool lower_double_tree(Lower *lower, GError **error)
+{
+    (void)error;
+    tree_hops(lower, lower->n, TREE_FIRST, true, true);
+    tree_hops(lower, lower->n, lower->n % 2 ? TREE_SHIFTED : TREE_MIRRORED, true, true);
+    tree_rounds(lower, lower->collective->bytes / 2, 2 * depth_of(lower->n));
+    return true;
+}
+
+/* --- recursive halving and doubling --- */
+
+static bool is_power_of_two(uint32_t n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* One round: every position of `member` exchanges with the one at that distance. */
+static void exchange(Lower *lower, const uint32_t *member, uint32_t n, uint32_t distance,
+                     double bytes)
+{
+    for (uint32_t g = 0; g < lower->n_groups; g++)
+        for (uint32_t i = 0; i < n; i++)
+            lower_hop(lower, g, member[i], member[i ^ distance], 1);
+    lower_rounds(lower, 1, bytes, 0);
+}
+
+/* Positions 2k + 1 give to 2k, or get from it. */
+static void fold(Lower *lower, uint32_t extra, bool back)
+{
+    for (uint32_t g = 0; g < lower->n_groups; g++)
+        for (uint32_t k = 0; k < extra; k++)
+            lower_hop(lower, g, 2 * k + !back, 2 * k + back, 1);
+    if (extra)
+        lower_rounds(lower, 1, lower->collective->bytes, 0);
+}
+
+bool lower_halving(Lower *lower, GError **error)
+{
+    const double bytes = lower->collective->bytes;
+    uint32_t core = 1;
+    (void)error;
+    while (2 * core <= lower->n)
+        core *= 2;
+    const uint32_t extra = lower->n - core;
+    g_autofree uint32_t *member = g_new(uint32_t, core);
+    for (uint32_t i = 0; i < core; i++)
+        member[i] = i < extra ? 2 * i : i + extra;
+    fold(lower, extra, false);
+    for (uint32_t d = 1; d < core; d *= 2)
+        exchange(lower, member, core, d, bytes / (2 * d));
+    for (uint32_t d = core / 2; d >= 1; d /= 2)
+        exchange(lower, member, core, d, bytes / (2 * d));
+    fold(lower, extra, true);
+    return true;
+}
+
+/* The first half of it for reduce-scatter, the second for all-gather. */
+bool lower_halving_parts(Lower *lower, GError **error)
+{
+    const uint32_t n = lower->n;
+    const double bytes = n * lower_part_bytes(lower);
+    if (!is_power_of_two(n))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "halving: %s needs a power of two of ranks, got %u",
+                           traffic_name(lower->collective->traffic), n);
+    g_autofree uint32_t *member = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        member[i] = i;
+    if (lower->collective->traffic == TRAFFIC_REDUCE_SCATTER)
+        for (uint32_t d = 1; d < n; d *= 2)
+            exchange(lower, member, n, d, bytes / (2 * d));
+    else
+        for (uint32_t d = n / 2; d >= 1; d /= 2)
+            exchange(lower, member, n, d, bytes / (2 * d));
+    return true;
+}

@@ -1,0 +1,521 @@
+/* Buffers of a program: the rules under "Memory" in sim/sim.h.
+ *
+ * A value is one making of an instance; it lives until its last use before
+ * the instance is made again. Values lie in buffers; a value made in place or as a view
+ * shares the buffer of another. What adds to a sum over the batch uses the sum's buffer. */
+#include "sim/tasks/buffers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_BUFFER UINT32_MAX
+
+typedef SimInstance Instance;
+
+typedef struct {
+    const Program *program;
+    const Graph *graph;
+    const Instances *instances;
+    uint16_t *instance_segment;
+    bool *again;   /* [instr]: it adds to a sum that others have begun */
+    uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
+    uint32_t *load_end; /* [cell]: the same of what is loaded */
+    uint32_t *buffer;   /* [cell]: where the instance is now */
+    uint32_t *kept_end; /* [instr]: last use of what it keeps for the backward; 0: none */
+    uint32_t *kept;     /* [place]: where what is kept beside the instance is now */
+    GArray *buffers;
+    GArray *uses;
+} Liveness;
+
+typedef struct {
+    uint32_t buffer, instr;
+} Use;
+
+/* --- which instances an instruction uses and makes --- */
+
+static Instance instance_at(const Instances *instances, uint32_t group,
+                            uint32_t microbatch, TensorId tensor, Form form)
+{
+    return (Instance){tensor, form, (uint16_t)group,
+                      instances_place(instances, group, microbatch, tensor)};
+}
+
+uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,
+                        const Instr *instr, Instance use[OP_MAX_IN])
+{
+    if (instr->kind == INSTR_LOAD)
+        return 0;
+    if (instr->kind != INSTR_COMPUTE) {
+        use[0] = instance_at(instances, instr->group, instr->microbatch, instr->tensor,
+                             instr->from);
+        return 1;
+    }
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        use[i] = instance_at(instances, instr->group, instr->microbatch, op->in[i],
+                             instr->form[i]);
+    return op->n_in;
+}
+
+uint32_t sim_instr_makes(const Graph *graph, const Instances *instances,
+                         const Instr *instr, Instance make[OP_MAX_OUT])
+{
+    if (instr->across)
+        return 0;
+    if (instr->kind != INSTR_COMPUTE) {
+        const bool load = instr->kind == INSTR_LOAD;
+        make[0] = instance_at(
+            instances, instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group,
+            load ? 0 : instr->microbatch, instr->tensor, instr->to);
+        return 1;
+    }
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t i = 0; i < op->n_out; i++)
+        make[i] = instance_at(instances, instr->group, instr->microbatch, op->out[i],
+                              instr->form[op->n_in + i]);
+    return op->n_out;
+}
+
+uint32_t sim_instr_parts(const Instances *instances, const Instr *instr)
+{
+    return instr->kind == INSTR_LOAD && instances_has_parts(instances, instr->tensor)
+               ? instances->n_microbatches
+               : 1;
+}
+
+/* Which instructions add to what others have begun. */
+static void find_sums(Liveness *l)
+{
+    const BatchForms *batch = l->instances->batch;
+    g_autofree bool *begun = g_new0(bool, (size_t)l->instances->n_places *FORM_MAX);
+
+    for (uint32_t i = 0; batch && i < l->program->n; i++) {
+        const Instr *instr = &l->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE || batch->loop[instr->op] < 0)
+            continue;
+        Instance made[OP_MAX_OUT];
+        sim_instr_makes(l->graph, l->instances, instr, made);
+        if (batch->form[made[0].tensor] != FORM_REDUCE)
+            continue;
+        l->again[i] = begun[sim_instance_cell(&made[0])];
+        begun[sim_instance_cell(&made[0])] = true;
+    }
+}
+
+/* Last uses, walking backwards: what is used at an instruction was made before it. */
+static void find_ends(Liveness *l)
+{
+    g_autofree uint32_t *last =
+        g_new0(uint32_t, (size_t)l->instances->n_places * FORM_MAX); /* 0: none yet */
+
+    for (uint32_t i = l->program->n; i-- > 0;) {
+        const Instr *instr = &l->program->instr[i];
+        Instance made[OP_MAX_OUT], used[OP_MAX_IN];
+        const uint32_t n_made = sim_instr_makes(l->graph, l->instances, instr, made);
+        const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
+        const uint32_t n_parts = sim_instr_parts(l->instances, instr);
+        for (uint32_t k = 0; k < n_made; k++) {
+            uint32_t *of = &last[sim_instance_cell(&made[k])];
+            for (uint32_t part = 0; part < n_parts; part++) {
+                const size_t cell = sim_instance_cell(&made[k]) + part * FORM_MAX;
+                l->load_end[cell] = MAX(last[cell], i);
+            }
+            l->end[i * OP_MAX_OUT + k] = MAX(*of, i);
+            *of = l->again[i] ? MAX(*of, i) : 0;
+        }
+        for (uint32_t k = 0; k < n_used; k++) {
+            uint32_t *of = &last[sim_instance_cell(&used[k])];
+            *of = MAX(*of, i);
+        }
+    }
+}
+
+/* --- what ops keep for their backward beside tensors --- */
+
+/* The place of the output beside which the instruction's op, or the one that it differentiates,
+ * keeps something; GRAPH_NONE if it keeps nothing. */
+static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
+{
+    if (instr->kind != INSTR_COMPUTE)
+        return GRAPH_NONE;
+    const OpId forward = graph_get_op(l->graph, instr->op)->of;
+    return graph_op_kept_bytes(l->graph, forward, of) == 0
+               ? GRAPH_NONE
+               : instances_place(l->instances, instr->group, instr->microbatch, *of);
+}
+
+/* From the forward to the last backward op before the forward is computed again. */
+static void find_kept(Liveness *l)
+{
+    g_autofree uint32_t *last = g_new0(uint32_t, l->instances->n_places);
+
+    for (uint32_t i = l->program->n; i-- > 0;) {
+        TensorId of;
+        const uint32_t place = kept_place(l, &l->program->instr[i], &of);
+        if (place == GRAPH_NONE)
+            continue;
+        if (graph_get_op(l->graph, l->program->instr[i].op)->pass == PASS_FORWARD) {
+            l->kept_end[i] = last[place];
+            last[place] = 0;
+        } else if (last[place] == 0) {
+            last[place] = i;
+        }
+    }
+}
+
+/* --- buffers --- */
+
+static SimBuffer *buffer_of(const Liveness *l, Instance instance)
+{
+    const uint32_t id = instance.place == GRAPH_NONE
+                            ? NO_BUFFER
+                            : l->buffer[sim_instance_cell(&instance)];
+
+    return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, SimBuffer, id);
+}
+
+bool sim_is_held(const Graph *graph, const Tensor *tensor)
+{
+    switch (tensor->role) {
+    case ROLE_PARAMETER:
+    case ROLE_OPTIMIZER:
+    case ROLE_UPDATED:
+        return true;
+    case ROLE_GRADIENT:
+        return tensor->of != GRAPH_NONE &&
+               graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+    default:
+        return false;
+    }
+}
+
+/* Whether both are cut by the same split, in the same form. */
+static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
+{
+    const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
+
+    return !form_is_gather(form) ||
+           (l->instance_segment[(size_t)a * FORM_MAX + form] ==
+                l->instance_segment[(size_t)b * FORM_MAX + form] &&
+            x->units[form_dim(form)] == y->units[form_dim(form)]);
+}
+
+/* Whether a value made at instruction `i` can be written over the last one in
+ * `instance`'s buffer. */
+static bool free_at(const Liveness *l, Instance instance, uint32_t i)
+{
+    const SimBuffer *buffer = buffer_of(l, instance);
+
+    return buffer &&
+           (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
+}
+
+static bool same_layout(const Liveness *l, Instance a, Instance b)
+{
+    const Tensor *x = graph_tensor(l->graph, a.tensor),
+                 *y = graph_tensor(l->graph, b.tensor);
+
+    return a.form == b.form && x->dtype == y->dtype && x->rank == y->rank &&
+           memcmp(x->dim, y->dim, x->rank * sizeof x->dim[0]) == 0 &&
+           same_split(l, a.tensor, b.tensor, a.form) &&
+           instances_has_parts(l->instances, a.tensor) ==
+               instances_has_parts(l->instances, b.tensor) &&
+           sim_is_held(l->graph, x) == sim_is_held(l->graph, y);
+}
+
+/* The buffer that a computation's output can share, or NO_BUFFER. */
+static uint32_t shared_by_compute(const Liveness *l, uint32_t i, Instance made)
+{
+    const Instr *instr = &l->program->instr[i];
+    const Op *op = graph_get_op(l->graph, instr->op);
+    Instance used[OP_MAX_IN];
+    const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
+
+    if (op_kind_is_view(op->kind))
+        return l->buffer[sim_instance_cell(&used[0])];
+    if (!op_kind_is_elementwise(op->kind) || op->n_out > 1)
+        return NO_BUFFER;
+    for (uint32_t k = 0; k < n_used; k++)
+        if (free_at(l, used[k], i) && !buffer_of(l, used[k])->at_rest &&
+            same_layout(l, used[k], made))
+            return l->buffer[sim_instance_cell(&used[k])];
+    return NO_BUFFER;
+}
+
+/* The buffer that a conversion's result can share, or NO_BUFFER. */
+static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr *instr)
+{
+    const Instance from = instance_at(l->instances, instr->group, instr->microbatch,
+                                      instr->tensor, instr->from);
+
+    if (instr->collective == COLLECTIVE_SLICE && buffer_of(l, from)->at_rest)
+        return l->buffer[sim_instance_cell(&from)];
+    if ((instr->collective == COLLECTIVE_ALL_REDUCE ||
+         instr->collective == COLLECTIVE_KEEP) &&
+        free_at(l, from, i) && !buffer_of(l, from)->at_rest)
+        return l->buffer[sim_instance_cell(&from)];
+    return NO_BUFFER;
+}
+
+/* The old value of an updated one. */
+static Instance old_of(const Liveness *l, Instance made)
+{
+    return instance_at(l->instances, made.group, 0,
+                       graph_tensor(l->graph, made.tensor)->of, made.form);
+}
+
+static uint32_t find_shared(const Liveness *l, uint32_t i, Instance made)
+{
+    const Instr *instr = &l->program->instr[i];
+
+    if (graph_tensor(l->graph, made.tensor)->role == ROLE_UPDATED) {
+        const Instance old = old_of(l, made);
+        if (free_at(l, old, i))
+            return l->buffer[sim_instance_cell(&old)];
+    }
+    if (instr->kind == INSTR_COMPUTE)
+        return shared_by_compute(l, i, made);
+    return instr->kind == INSTR_COLLECTIVE ? shared_by_conversion(l, i, instr)
+                                           : NO_BUFFER;
+}
+
+/* Whether what is made is accumulated in place: gradients of parameters that are F32 where the
+ * model computes in half precision. */
+static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor)
+{
+    return graph_precision(l->graph) == PRECISION_MIXED_F32_GRADIENTS &&
+           l->program->instr[i].kind == INSTR_COMPUTE && tensor->role == ROLE_GRADIENT &&
+           sim_is_held(l->graph, tensor);
+}
+
+/* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
+static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
+{
+    const Tensor *tensor = graph_tensor(l->graph, made.tensor);
+    const uint32_t shared = find_shared(l, i, made);
+    bool stays = false;
+
+    if (tensor->role == ROLE_UPDATED) {
+        const SimBuffer *old = buffer_of(l, old_of(l, made));
+        /* the next iteration starts from it */
+        stays = old && old->at_rest && old->form == made.form &&
+                same_split(l, old->tensor, made.tensor, made.form);
+        if (stays)
+            end = l->program->n - 1;
+    }
+    if (shared != NO_BUFFER) {
+        SimBuffer *buffer = &g_array_index(l->buffers, SimBuffer, shared);
+        buffer->busy_until = MAX(buffer->busy_until, end);
+        buffer->stays = buffer->stays || stays;
+        l->buffer[sim_instance_cell(&made)] = shared;
+        return;
+    }
+    const SimBuffer buffer = {
+        .birth = i,
+        .busy_until = end,
+        .at_rest = l->program->instr[i].kind == INSTR_LOAD &&
+                   (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER),
+        .stands = is_accumulated(l, i, tensor),
+        .held = sim_is_held(l->graph, tensor),
+        .group = made.group,
+        .tensor = made.tensor,
+        .form = made.form,
+        .element_bytes = dtype_bytes(tensor->dtype),
+    };
+    g_array_append_val(l->buffers, buffer);
+    l->buffer[sim_instance_cell(&made)] = l->buffers->len - 1;
+}
+
+static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
+{
+    const Use use = {buffer, i};
+
+    g_array_append_val(l->uses, use);
+}
+
+/* What a forward op keeps, as large as its output in the output's form. */
+static void place_kept(Liveness *l, uint32_t i)
+{
+    const Instr *instr = &l->program->instr[i];
+    TensorId of;
+    const uint32_t place = kept_place(l, instr, &of);
+
+    if (place == GRAPH_NONE)
+        return;
+    const Op *op = graph_get_op(l->graph, instr->op);
+    if (l->kept_end[i] > 0) {
+        const SimBuffer buffer = {.birth = i,
+                                  .busy_until = l->kept_end[i],
+                                  .group = instr->group,
+                                  .tensor = of,
+                                  .form = instr->form[op->n_in + op->n_out - 1],
+                                  .element_bytes =
+                                      graph_op_kept_bytes(l->graph, instr->op, &of)};
+        g_array_append_val(l->buffers, buffer);
+        l->kept[place] = l->buffers->len - 1;
+    }
+    if (l->kept_end[i] > 0 || op->pass == PASS_BACKWARD)
+        add_use(l, i, l->kept[place]);
+}
+
+static void place_instr(Liveness *l, uint32_t i)
+{
+    const Instr *instr = &l->program->instr[i];
+    Instance made[OP_MAX_OUT], used[OP_MAX_IN];
+    const uint32_t n_made = sim_instr_makes(l->graph, l->instances, instr, made);
+    const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
+    const uint32_t n_parts = sim_instr_parts(l->instances, instr);
+
+    for (uint32_t k = 0; k < n_used; k++)
+        add_use(l, i, l->buffer[sim_instance_cell(&used[k])]);
+    for (uint32_t k = 0; k < n_made; k++)
+        for (uint32_t part = 0; part < n_parts; part++, made[k].place++) {
+            if (!l->again[i])
+                place(l, i,
+                      instr->kind == INSTR_LOAD ? l->load_end[sim_instance_cell(&made[k])]
+                                                : l->end[i * OP_MAX_OUT + k],
+                      made[k]);
+            add_use(l, i, l->buffer[sim_instance_cell(&made[k])]);
+        }
+    place_kept(l, i);
+}
+
+/* --- all of them --- */
+
+/* Uses were added in program order: those of a buffer stay in it. */
+static SimBuffers *collect(const Liveness *l)
+{
+    SimBuffers *buffers = g_new0(SimBuffers, 1);
+    uint32_t first = 0;
+
+    buffers->n = l->buffers->len;
+    buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(SimBuffer));
+    buffers->use = g_new(uint32_t, l->uses->len);
+    for (uint32_t u = 0; u < l->uses->len; u++)
+        buffers->buffer[g_array_index(l->uses, Use, u).buffer].n++;
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        buffers->buffer[b].first = first;
+        first += buffers->buffer[b].n;
+        buffers->buffer[b].n = 0;
+    }
+    for (uint32_t u = 0; u < l->uses->len; u++) {
+        const Use *use = &g_array_index(l->uses, Use, u);
+        SimBuffer *buffer = &buffers->buffer[use->buffer];
+        buffers->use[buffer->first + buffer->n++] = use->instr;
+    }
+    return buffers;
+}
+
+SimBuffers *sim_buffers(const Program *program, const Graph *graph,
+                        const Instances *instances, const uint16_t *segment)
+{
+    const size_t n_cells = (size_t)instances->n_places * FORM_MAX;
+    Liveness l = {.program = program, .graph = graph, .instances = instances};
+
+    l.instance_segment = plan_segments(program, graph, segment);
+    l.again = g_new0(bool, program->n);
+    l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
+    l.load_end = g_new0(uint32_t, n_cells);
+    l.buffer = g_new(uint32_t, n_cells);
+    l.kept_end = g_new0(uint32_t, program->n);
+    l.kept = g_new0(uint32_t, instances->n_places);
+    l.buffers = g_array_new(false, false, sizeof(SimBuffer));
+    l.uses = g_array_new(false, false, sizeof(Use));
+    for (size_t i = 0; i < n_cells; i++)
+        l.buffer[i] = NO_BUFFER;
+    find_sums(&l);
+    find_ends(&l);
+    find_kept(&l);
+    for (uint32_t i = 0; i < program->n; i++)
+        place_instr(&l, i);
+    SimBuffers *buffers = collect(&l);
+    g_free(l.instance_segment);
+    g_free(l.again);
+    g_free(l.end);
+    g_free(l.load_end);
+    g_free(l.buffer);
+    g_free(l.kept_end);
+    g_free(l.kept);
+    g_array_unref(l.buffers);
+    g_array_unref(l.uses);
+    return buffers;
+}
+
+void sim_buffers_free(SimBuffers *buffers)
+{
+    if (!buffers)
+        return;
+    g_free(buffers->buffer);
+    g_free(buffers->use);
+    g_free(buffers);
+}
+
+/* --- bytes on a device --- */
+
+double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer)
+{
+    return (double)(tensor_elements(graph_tensor(graph, buffer->tensor)) *
+                    buffer->element_bytes);
+}
+
+uint32_t sim_buffer_first(const SimBuffer *buffer)
+{
+    return buffer->at_rest || buffer->stands ? 0 : buffer->birth;
+}
+
+uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
+{
+    return buffer->at_rest || buffer->stands ? program->n - 1 : buffer->busy_until;
+}
+
+double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
+{
+    const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
+
+    return sim_buffer_whole_bytes(sim->graph, buffer) *
+           sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
+           (buffer->held ? 1 : sim->view->device[device].gpus);
+}
+
+uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
+{
+    const SimParts *parts = sim->parts;
+    uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
+
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
+        place[g] = SIM_NOT_THERE;
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+            if (group->device[i] == device)
+                place[g] = i;
+    }
+    return place;
+}
+
+double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
+                        uint32_t *instr)
+{
+    const uint32_t n = sim->plan->program->n;
+    g_autofree double *change = g_new0(double, (size_t)n + 1);
+    g_autofree uint32_t *place = sim_group_places(sim, device);
+    double live = 0, peak = 0;
+
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        const SimBuffer *buffer = &buffers->buffer[b];
+        if (place[buffer->group] == SIM_NOT_THERE)
+            continue;
+        const double bytes = sim_buffer_bytes(sim, buffer, place[buffer->group]);
+        change[sim_buffer_first(buffer)] += bytes;
+        change[sim_buffer_last(sim->plan->program, buffer) + 1] -= bytes;
+    }
+    *instr = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        live += change[i];
+        if (live > peak) {
+            peak = live;
+            *instr = i;
+        }
+    }
+    return peak;
+}

@@ -1,0 +1,76 @@
+/* Buffers of a program: what lies in memory and which instructions use it (the rules
+ * under "Memory" in sim/sim.h). Private to sim. */
+#ifndef KILTER_SIM_TASKS_BUFFERS_H
+#define KILTER_SIM_TASKS_BUFFERS_H
+
+#include "sim/evaluate.h"
+
+typedef struct {
+    uint32_t birth; /* the instruction that makes its first value */
+    /* the one that uses the last value in it last, in program order */
+    uint32_t busy_until;
+    bool at_rest; /* a parameter or optimizer state: alive all the time */
+    bool stays;   /* the next iteration starts from it: alive to the end */
+    bool
+        stands; /* it lies there before its first value and after the last: alive all the time */
+    bool held; /* every GPU of a machine has all of it */
+    uint16_t group;
+    TensorId tensor; /* whose part in that form has as many elements, */
+    Form form;
+    uint32_t element_bytes;
+    uint32_t first, n; /* in SimBuffers.use */
+} SimBuffer;
+
+typedef struct {
+    uint32_t n;
+    SimBuffer *buffer;
+    uint32_t *use; /* instructions that make or read a value in it, in program order */
+} SimBuffers;
+
+/* Its bytes where nothing is cut. */
+double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer);
+
+/* The instructions between which it is alive, both included, in program order. */
+uint32_t sim_buffer_first(const SimBuffer *buffer);
+uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer);
+
+SimBuffers *sim_buffers(const Program *program, const Graph *graph,
+                        const Instances *instances, const uint16_t *segment);
+void sim_buffers_free(SimBuffers *buffers);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimBuffers, sim_buffers_free)
+
+/* Where a device is in each group: [group], replica * n_devices + position. Caller frees. */
+#define SIM_NOT_THERE UINT32_MAX
+uint32_t *sim_group_places(const SimCase *sim, uint32_t device);
+
+/* Bytes of a buffer in one GPU of device i (replica * n_devices + position) of its group. */
+double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i);
+
+/* Peak bytes of one GPU of device `device`, whose instructions run in program order, and the
+ * instruction there. */
+double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
+                        uint32_t *instr);
+
+/* The instances that an instruction reads (at most OP_MAX_IN) and makes (at most OP_MAX_OUT). A
+ * load makes those of all microbatches: the first one is given here. */
+typedef struct {
+    TensorId tensor;
+    Form form;
+    uint16_t group;
+    uint32_t place; /* of data/program/batch.h */
+} SimInstance;
+
+uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,
+                        const Instr *instr, SimInstance use[OP_MAX_IN]);
+uint32_t sim_instr_makes(const Graph *graph, const Instances *instances,
+                         const Instr *instr, SimInstance make[OP_MAX_OUT]);
+
+/* How many instances with rising places a load makes of each. */
+uint32_t sim_instr_parts(const Instances *instances, const Instr *instr);
+
+static inline size_t sim_instance_cell(const SimInstance *instance)
+{
+    return (size_t)instance->place * FORM_MAX + instance->form;
+}
+
+#endif

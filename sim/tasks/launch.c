@@ -1,0 +1,138 @@
+/* Launches: the host's tasks, put before those that it launches. */
+#include "sim/tasks/task.h"
+
+typedef struct {
+    const SimCase *sim;
+    const SimTasks *tasks; /* as they were lowered */
+    GArray *task, *dep;    /* with the launches */
+    uint32_t *now;         /* [task]: what it is now */
+    uint32_t *seen;        /* [lane]: the last task that it launched */
+} Launching;
+
+static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
+{
+    const SimCase *sim = l->sim;
+    const Instr *instr = &sim->plan->program->instr[task->instr];
+    const Device *device = &sim->view->device[l->tasks->teams->device[lane]];
+
+    if (instr->kind == INSTR_COMPUTE)
+        return cluster_view_launch_s(sim->view, device,
+                                     graph_get_op(sim->graph, instr->op)->kind);
+    const bool alone =
+        task->kind == TASK_COLLECTIVE && l->tasks->teams->team[task->team].n == 1;
+    return alone || task->joins ? 0 : device->launch_s;
+}
+
+/* Adds what a host waits for before it launches a computation: what that uses and was sent. Returns
+ * how many. */
+static uint32_t add_received(Launching *l, const SimTask *task)
+{
+    const uint32_t first_dep = l->dep->len;
+
+    if (l->sim->options->host != SIM_HOST_WAITS || task->kind != TASK_COMPUTE)
+        return 0;
+    for (uint32_t k = 0; k < task->n_deps; k++) {
+        const uint32_t dep = l->tasks->dep[task->first_dep + k];
+        if (l->tasks->task[dep].kind == TASK_TRANSFER)
+            g_array_append_val(l->dep, l->now[dep]);
+    }
+    return l->dep->len - first_dep;
+}
+
+/* Launches the task with id `id` on these lanes. */
+static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t n)
+{
+    const SimTask *launched = &l->tasks->task[id];
+    SimTask task = {.kind = TASK_LAUNCH,
+                    .instr = launched->instr,
+                    .stage = launched->stage,
+                    .microbatch = launched->microbatch};
+
+    for (uint32_t k = 0; k < n; k++) {
+        task.duration_s = launch_s(l, launched, lane[k]);
+        if (l->seen[lane[k]] == id || task.duration_s == 0)
+            continue;
+        l->seen[lane[k]] = id;
+        task.lane = lane[k];
+        task.first_dep = l->dep->len;
+        task.n_deps = add_received(l, launched);
+        g_array_append_val(l->task, task);
+    }
+}
+
+/* Who sends launches a transfer as well. */
+static void launch_senders(Launching *l, uint32_t id)
+{
+    const SimTasks *tasks = l->tasks;
+    const SimTask *task = &tasks->task[id];
+    const SimTransfer *t = task->transfer;
+    const SimGroupTeams *lanes = &tasks->teams->group[t->group];
+    uint32_t first, end;
+
+    sim_transfer_sources(l->sim->parts, t->group, t->to_group, t->cut.has_parts,
+                         tasks->teams->team[task->team].first, &first, &end);
+    for (; first < end; first++) {
+        const SimTeam *senders =
+            &tasks->teams->team[lanes->first_inside + lanes->team_of[first]];
+        launch_on(l, id, senders->lane, senders->n_lanes);
+    }
+}
+
+static void add_launched(Launching *l, uint32_t id)
+{
+    SimTask task = l->tasks->task[id];
+    const uint32_t first_launch = l->task->len;
+    uint32_t n;
+    const uint32_t *lane = sim_task_lanes(l->tasks, &task, &n);
+
+    if (task.kind == TASK_TRANSFER)
+        launch_senders(l, id);
+    launch_on(l, id, lane, n);
+    l->now[id] = l->task->len;
+    const uint32_t first_dep = l->dep->len;
+    for (uint32_t k = 0; k < task.n_deps; k++)
+        g_array_append_val(l->dep, l->now[l->tasks->dep[task.first_dep + k]]);
+    for (uint32_t i = first_launch; i < l->now[id]; i++)
+        g_array_append_val(l->dep, i);
+    task.first_dep = first_dep;
+    task.n_deps = l->dep->len - first_dep;
+    g_array_append_val(l->task, task);
+}
+
+static bool launches(const ClusterView *view)
+{
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        for (uint32_t kind = 0; kind < OP_KINDS; kind++)
+            if (cluster_view_launch_s(view, &view->device[j], (OpKind)kind) > 0)
+                return true;
+    return false;
+}
+
+void sim_tasks_launch(SimTasks *tasks, const SimCase *sim)
+{
+    if (!launches(sim->view))
+        return;
+    const uint32_t n_lanes = tasks->teams->n_lanes;
+    Launching l = {sim,
+                   tasks,
+                   g_array_new(false, false, sizeof(SimTask)),
+                   g_array_new(false, false, sizeof(uint32_t)),
+                   g_new(uint32_t, tasks->n_tasks),
+                   g_new(uint32_t, n_lanes)};
+
+    for (uint32_t k = 0; k < n_lanes; k++)
+        l.seen[k] = SIM_NO_TASK;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++)
+        add_launched(&l, i);
+    for (uint32_t i = 0; i < sim->plan->program->n; i++)
+        if (tasks->bucket[i] != SIM_NO_TASK)
+            tasks->bucket[i] = l.now[tasks->bucket[i]];
+    g_free(tasks->task);
+    g_free(tasks->dep);
+    tasks->n_tasks = l.task->len;
+    tasks->n_deps = l.dep->len;
+    tasks->task = (SimTask *)(void *)g_array_free(l.task, false);
+    tasks->dep = (uint32_t *)(void *)g_array_free(l.dep, false);
+    g_free(l.now);
+    g_free(l.seen);
+}

@@ -1,0 +1,48 @@
+/* Parts: which part of a tensor or of an op each device of a group has. Private to sim.
+ *
+ * The batch is cut first (data/program/program.h): of a tensor with parts a replica has share /
+ * microbatches in each microbatch. Inside of a replica the devices divide by the form, as in an
+ * SPMD program. */
+#ifndef KILTER_SIM_TASKS_PARTS_H
+#define KILTER_SIM_TASKS_PARTS_H
+
+#include "sim/sim.h"
+
+typedef struct {
+    Split key; /* no counts */
+    /* [replica * n_devices + position], of the replica; of a batch split of all */
+    double *share;
+    double *replica; /* [replica]: of a batch split; NULL */
+} SimPartSplit;
+
+typedef struct {
+    PlanLayout layout;
+    uint32_t n_splits;
+    SimPartSplit *
+        split; /* sorted; by the plan's rounded splits, by its ratios where it has none */
+} SimParts;
+
+/* The plan's groups have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */
+SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error);
+void sim_parts_free(SimParts *parts);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimParts, sim_parts_free)
+
+/* Of one microbatch of a tensor: what replica r of the group has; 1 if the tensor has no parts. */
+double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
+                        uint32_t replica);
+/* What device i (replica * n_devices + position) has of its replica's part, in that form. */
+double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                       uint32_t i);
+/* Both together: of the whole tensor. */
+double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                   uint32_t i);
+
+/* Seconds that the device at place i takes for a computation, on one microbatch. `more`: it does
+ * not reduce a parameter's gradient inside of a machine, others are to add to it. */
+double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
+                  const Rule *rule, uint32_t i, bool more);
+
+/* Shares of the replicas in the batch, [replica]; NULL if it is not cut. */
+const double *sim_part_replicas(const SimParts *parts, uint32_t group);
+
+#endif

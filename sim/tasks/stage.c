@@ -1,0 +1,201 @@
+/* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's.
+ * A computation waits for its launch and advances its device's, a collective waits for those of all
+ * its devices and advances them; what is transferred starts when its sender has it, one after the
+ * other between two groups, and only who uses it waits for it. In an SPMD program a collective is a
+ * barrier of all devices, and the time that of `analytic`.
+ *
+ * In a program of one group whose microbatches take turns, communication overlaps the other
+ * microbatch's computation: in place of the clocks there are turns, each a step of collectives and
+ * the computations after it of one microbatch, beside one another unless one follows from the other
+ * (sim/cost/turns.h). A turn begins when the one before has ended on all devices, so that the time is
+ * that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
+#include <math.h>
+
+#include "sim/cost/turns.h"
+#include "sim/tasks/task.h"
+
+typedef struct {
+    const SimTasks *tasks;
+    SimTimeline *timeline;
+    /* [lane]: the last task that advanced its clock, or SIM_NO_TASK. In turns then: the last
+     * collective; [lane]: the last inner communication */
+    uint32_t *last;
+    uint32_t *launched; /* [lane]: the last launch */
+} Clocks;
+
+/* The later one of two spans to wait for. */
+static void wait_for(const Clocks *c, uint32_t id, SimSpan *span)
+{
+    if (id == SIM_NO_TASK)
+        return;
+    const SimSpan *other = &c->timeline->span[id];
+    if (span->cause != SIM_NO_SPAN && other->end_s <= span->start_s)
+        return;
+    span->start_s = other->end_s;
+    span->cause = id;
+}
+
+static void run_launch(Clocks *c, uint32_t id)
+{
+    const SimTask *task = &c->tasks->task[id];
+    SimSpan *span = &c->timeline->span[id];
+
+    span->start_s = 0;
+    wait_for(c, c->launched[task->lane], span);
+    for (uint32_t k = 0; k < task->n_deps; k++)
+        wait_for(c, c->tasks->dep[task->first_dep + k], span);
+    span->end_s = span->start_s + task->duration_s;
+    c->launched[task->lane] = id;
+}
+
+static void run_task(Clocks *c, uint32_t id)
+{
+    const SimTask *task = &c->tasks->task[id];
+    SimSpan *span = &c->timeline->span[id];
+    const bool advances = task->kind != TASK_TRANSFER;
+    uint32_t n;
+    const uint32_t *lane = sim_task_lanes(c->tasks, task, &n);
+
+    if (task->kind == TASK_LAUNCH) {
+        run_launch(c, id);
+        return;
+    }
+    span->start_s = 0;
+    for (uint32_t k = 0; advances && k < n; k++)
+        wait_for(c, c->last[lane[k]], span);
+    for (uint32_t k = 0; k < task->n_deps; k++)
+        wait_for(c, c->tasks->dep[task->first_dep + k], span);
+    span->end_s = span->start_s + task->duration_s;
+    for (uint32_t k = 0; advances && k < n; k++)
+        c->last[lane[k]] = id;
+}
+
+/* Whether machines communicate inside for a collective. */
+static bool is_inner(const Program *program, const SimTask *task)
+{
+    return task->kind == TASK_COMPUTE &&
+           program->instr[task->instr].kind == INSTR_COLLECTIVE;
+}
+
+/* A turn: its first task, and the one that ends the turns before. */
+typedef struct {
+    uint32_t first, before;
+} Turn;
+
+/* Collectives come one after another, and so do computations of a lane and what its machine
+ * communicates inside. That follows all collectives; computations of the turn that follow from it
+ * follow all of it. */
+static void run_in_turn(Clocks *c, const Program *program, uint32_t id, Turn turn)
+{
+    const SimTask *task = &c->tasks->task[id];
+    const uint32_t n_lanes = c->tasks->teams->n_lanes;
+    const bool inner = is_inner(program, task);
+    SimSpan *span = &c->timeline->span[id];
+    uint32_t *collective = &c->last[n_lanes];
+    uint32_t *inside = &c->last[n_lanes + 1 + task->lane];
+    uint32_t *last = inner                        ? inside
+                     : task->kind == TASK_COMPUTE ? &c->last[task->lane]
+                                                  : collective;
+
+    span->start_s = 0;
+    wait_for(c, turn.before, span);
+    wait_for(c, *last, span);
+    if (inner) {
+        wait_for(c, *collective, span);
+        span->stream = 1;
+    }
+    for (uint32_t k = 0; k < task->n_deps; k++) {
+        const uint32_t dep = c->tasks->dep[task->first_dep + k];
+        const bool inside_first =
+            !inner && dep >= turn.first && is_inner(program, &c->tasks->task[dep]);
+        wait_for(c, inside_first ? *inside : dep, span);
+    }
+    span->end_s = span->start_s + task->duration_s;
+    *last = id;
+}
+
+static void run_turns(Clocks *c, const Program *program)
+{
+    const SimTasks *tasks = c->tasks;
+    g_autofree uint32_t *turn = sim_turns(program);
+    Turn at = {0, SIM_NO_TASK};
+    uint32_t latest = SIM_NO_TASK, now = 0;
+
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        if (turn[tasks->task[i].instr] != now) {
+            now = turn[tasks->task[i].instr];
+            at = (Turn){i, latest};
+        }
+        if (tasks->task[i].kind == TASK_LAUNCH) {
+            run_launch(c, i);
+            continue;
+        }
+        run_in_turn(c, program, i, at);
+        if (latest == SIM_NO_TASK ||
+            c->timeline->span[i].end_s > c->timeline->span[latest].end_s)
+            latest = i;
+    }
+}
+
+/* The collectives of a stage end when its computations begin. */
+static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
+                          SimReport *report)
+{
+    g_autofree double *comm_end_s = g_new0(double, report->n_stages);
+    g_autofree double *end_s = g_new0(double, report->n_stages);
+
+    for (uint32_t i = 0; i < report->n_stages; i++)
+        report->stage[i].start_s = INFINITY;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const SimSpan *span = &timeline->span[i];
+        const uint32_t k = tasks->task[i].stage;
+        if (span->launch)
+            continue;
+        report->stage[k].start_s = fmin(report->stage[k].start_s, span->start_s);
+        end_s[k] = fmax(end_s[k], span->end_s);
+        if (tasks->task[i].kind == TASK_COLLECTIVE)
+            comm_end_s[k] = fmax(comm_end_s[k], span->end_s);
+    }
+    for (uint32_t i = 0; i < report->n_stages; i++) {
+        SimStageReport *stage = &report->stage[i];
+        stage->start_s = isfinite(stage->start_s) ? stage->start_s : 0;
+        stage->comm_s = fmax(comm_end_s[i] - stage->start_s, 0);
+        stage->comp_s = fmax(end_s[i] - stage->start_s - stage->comm_s, 0);
+    }
+}
+
+static bool run_stage(const SimCase *sim, SimReport *report, GError **error)
+{
+    const SimLowering how = {.overlap = false};
+    g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
+    const Program *program = sim->plan->program;
+    const uint32_t n_last = 2 * tasks->teams->n_lanes + 1;
+    g_autofree uint32_t *last = g_new(uint32_t, n_last);
+    g_autofree uint32_t *launched = g_new(uint32_t, tasks->teams->n_lanes);
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};
+
+    (void)error;
+    for (uint32_t l = 0; l < n_last; l++)
+        last[l] = SIM_NO_TASK;
+    for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)
+        launched[l] = SIM_NO_TASK;
+    if (program->n_microbatches > 1 && program->n_groups <= 1)
+        run_turns(&clocks, program);
+    else
+        for (uint32_t i = 0; i < tasks->n_tasks; i++)
+            run_task(&clocks, i);
+    report->timeline = clocks.timeline;
+    if (program_is_spmd(program))
+        report_stages(tasks, report->timeline, report);
+    else
+        sim_tasks_report(tasks, report->timeline, report);
+    return true;
+}
+
+const SimEvaluator sim_stage = {
+    {"stage",
+     "each device has a clock that collectives advance together; equals analytic where "
+     "launching takes no time"},
+    false,
+    run_stage,
+};

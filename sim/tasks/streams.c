@@ -1,0 +1,170 @@
+#include "sim/tasks/streams.h"
+
+#include <stdlib.h>
+
+/* Where a task stands in its stream: lower first. */
+typedef struct {
+    uint32_t place, task;
+} Place;
+
+static int compare(const void *a, const void *b)
+{
+    const Place *x = a, *y = b;
+
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return (x->task > y->task) - (x->task < y->task);
+}
+
+static Place place_of(const SimStreams *s, uint32_t id)
+{
+    const SimTask *task = &s->tasks->task[id];
+    Place place = {.place = id, .task = id};
+
+    for (; task->kind == TASK_LAUNCH; task++)
+        place.place++;
+    if (s->overlap && task->kind == TASK_COLLECTIVE && task->gradient) {
+        place.place = 0;
+        for (uint32_t i = 0; i < task->n_deps; i++) {
+            const uint32_t dep = s->tasks->dep[task->first_dep + i];
+            if (s->tasks->task[dep].kind != TASK_LAUNCH)
+                place.place = MAX(place.place, dep);
+        }
+    }
+    return place;
+}
+
+/* The tasks in the order of their streams. Caller frees. */
+static Place *place_all(const SimStreams *s)
+{
+    Place *place = g_new(Place, s->tasks->n_tasks);
+
+    for (uint32_t i = 0; i < s->tasks->n_tasks; i++)
+        place[i] = place_of(s, i);
+    qsort(place, s->tasks->n_tasks, sizeof *place, compare);
+    return place;
+}
+
+uint32_t sim_streams_count(const SimOptions *options)
+{
+    return 1 + options->streams;
+}
+
+/* Gradients take turns on the streams that are theirs, in the order of the places. */
+static void assign_streams(SimStreams *s, const SimOptions *options, const Place *place)
+{
+    const uint32_t first = 2, n_streams = sim_streams_count(options);
+    uint32_t turn = 0;
+
+    for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
+        const uint32_t id = place[i].task;
+        const SimTask *task = &s->tasks->task[id];
+        if (task->kind == TASK_LAUNCH)
+            s->stream[id] = (uint8_t)n_streams;
+        else if (task->kind == TASK_COMPUTE)
+            s->stream[id] = 0;
+        else if (!task->gradient || n_streams == first)
+            s->stream[id] = 1;
+        else
+            s->stream[id] = (uint8_t)(first + turn++ % (n_streams - first));
+    }
+}
+
+/* --- what waits for what --- */
+
+typedef struct {
+    uint32_t from, to;
+} Edge;
+
+static void add_edge(GArray *edges, uint32_t from, uint32_t to)
+{
+    const Edge edge = {from, to};
+
+    if (from != SIM_NO_TASK)
+        g_array_append_val(edges, edge);
+}
+
+/* Every task waits for the one before it in its stream, a collective in that of every
+ * lane of its team; a transfer is in no stream. Launches have the stream after the others.
+ * last: [stream * n_lanes + lane]. */
+static void add_stream_edges(const SimStreams *s, const Place *place, GArray *edges)
+{
+    const SimTasks *tasks = s->tasks;
+    const uint32_t n_lanes = tasks->teams->n_lanes, n = (s->n_streams + 1) * n_lanes;
+    g_autofree uint32_t *last = g_new(uint32_t, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        last[i] = SIM_NO_TASK;
+    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
+        const uint32_t id = place[i].task;
+        const SimTask *task = &tasks->task[id];
+        const bool one = !s->overlap && task->kind != TASK_LAUNCH;
+        uint32_t *of_lane = &last[(one ? 0 : s->stream[id]) * n_lanes];
+        uint32_t n_own, before = SIM_NO_TASK;
+        const uint32_t *lane = sim_task_lanes(tasks, task, &n_own);
+        if (task->kind == TASK_TRANSFER)
+            continue;
+        for (uint32_t k = 0; k < n_own; k++) {
+            if (of_lane[lane[k]] != before)
+                add_edge(edges, of_lane[lane[k]], id);
+            before = of_lane[lane[k]];
+            of_lane[lane[k]] = id;
+        }
+    }
+}
+
+static void add_dep_edges(const SimStreams *s, GArray *edges)
+{
+    for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
+        const SimTask *task = &s->tasks->task[i];
+        for (uint32_t k = 0; k < task->n_deps; k++)
+            add_edge(edges, s->tasks->dep[task->first_dep + k], i);
+    }
+}
+
+static void connect_tasks(SimStreams *s, const Place *place)
+{
+    const uint32_t n = s->tasks->n_tasks;
+    g_autoptr(GArray) edges = g_array_new(false, false, sizeof(Edge));
+
+    add_stream_edges(s, place, edges);
+    add_dep_edges(s, edges);
+    s->first_next = g_new0(uint32_t, n + 1);
+    s->next = g_new(uint32_t, edges->len);
+    s->waiting = g_new0(uint32_t, n);
+    for (uint32_t i = 0; i < edges->len; i++)
+        s->first_next[g_array_index(edges, Edge, i).from + 1]++;
+    for (uint32_t i = 0; i < n; i++)
+        s->first_next[i + 1] += s->first_next[i];
+    g_autofree uint32_t *fill = g_memdup2(s->first_next, n * sizeof *fill);
+    for (uint32_t i = 0; i < edges->len; i++) {
+        const Edge *edge = &g_array_index(edges, Edge, i);
+        s->next[fill[edge->from]++] = edge->to;
+        s->waiting[edge->to]++;
+    }
+}
+
+SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
+{
+    SimStreams *s = g_new0(SimStreams, 1);
+
+    s->tasks = tasks;
+    s->overlap = options->overlap;
+    s->n_streams = sim_streams_count(options);
+    s->stream = g_new(uint8_t, tasks->n_tasks);
+    g_autofree Place *place = place_all(s);
+    assign_streams(s, options, place);
+    connect_tasks(s, place);
+    return s;
+}
+
+void sim_streams_free(SimStreams *s)
+{
+    if (!s)
+        return;
+    g_free(s->first_next);
+    g_free(s->next);
+    g_free(s->waiting);
+    g_free(s->stream);
+    g_free(s);
+}

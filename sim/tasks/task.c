@@ -1,0 +1,112 @@
+#include "sim/tasks/task.h"
+
+#include "sim/tasks/task_lower.h"
+
+static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
+                        bool pays_latency)
+{
+    if (task_uses_held(lower, instr))
+        task_flush(lower);
+    if (instr->kind == INSTR_COMPUTE)
+        task_lower_compute(lower, instr, *task);
+    else if (instr->kind == INSTR_TRANSFER)
+        task_lower_transfer(lower, instr, *task);
+    else if (instr->kind == INSTR_COLLECTIVE && !sim_is_priced(instr->collective))
+        task_lower_local(lower, instr, task);
+    else if (instr->kind == INSTR_COLLECTIVE && !task_hold(lower, instr, task))
+        task_lower_collective(lower, instr, *task, lower->how->overlap || pays_latency);
+}
+
+static void lower_program(Lower *lower)
+{
+    const SimCase *sim = lower->sim;
+    const Program *program = sim->plan->program;
+    const bool spmd = program_is_spmd(program);
+
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        SimStep *step = &lower->step[instr->group];
+        const bool pays_latency = sim_step_next(step, sim->graph, instr);
+        const SimTask task = {.microbatch = instr->microbatch,
+                              .instr = i,
+                              .stage = spmd ? step->stage : instr->group};
+        lower_instr(lower, instr, &task, pays_latency);
+    }
+    task_flush(lower);
+    for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
+        task_lower_inner(lower, g);
+}
+
+static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
+{
+    SimTasks *tasks = g_new0(SimTasks, 1);
+
+    tasks->teams = sim_teams_new(sim, how->separate);
+    tasks->transfers = g_ptr_array_new_with_free_func(sim_transfer_free);
+    tasks->share = g_array_new(false, false, sizeof(double));
+    tasks->bucket = g_new(uint32_t, sim->plan->program->n);
+    for (uint32_t i = 0; i < sim->plan->program->n; i++)
+        tasks->bucket[i] = SIM_NO_TASK;
+    return tasks;
+}
+
+static void init_lower(Lower *lower)
+{
+    const SimCase *sim = lower->sim;
+    const uint32_t n_groups = sim->parts->layout.n_groups;
+    const size_t n_instances = (size_t)sim->parts->layout.instances->n_places * FORM_MAX;
+
+    lower->task = g_array_new(false, false, sizeof(SimTask));
+    lower->dep = g_array_new(false, false, sizeof(uint32_t));
+    lower->maker = g_new(Made, n_instances);
+    for (size_t i = 0; i < n_instances; i++)
+        lower->maker[i] = (Made){NOBODY, SIM_NO_TASK, SIM_NO_TASK};
+    task_bucket_init(lower);
+    lower->inner = g_new(GArray *, n_groups);
+    lower->added = g_new0(uint32_t, graph_n_ops(sim->graph));
+    lower->sent = g_new(uint32_t, (size_t)n_groups * n_groups);
+    for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
+        lower->sent[i] = SIM_NO_TASK;
+    lower->step = g_new0(SimStep, n_groups);
+    for (uint32_t g = 0; g < n_groups; g++) {
+        lower->step[g].bucket_bytes = sim->plan->bucket_bytes;
+        lower->inner[g] = g_array_new(false, false, sizeof(Inner));
+    }
+}
+
+SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
+{
+    SimTasks *tasks = new_tasks(sim, how);
+    Lower lower = {.sim = sim, .how = how, .tasks = tasks};
+
+    init_lower(&lower);
+    lower_program(&lower);
+    tasks->n_tasks = lower.task->len;
+    tasks->n_deps = lower.dep->len;
+    tasks->task = (SimTask *)(void *)g_array_free(lower.task, false);
+    tasks->dep = (uint32_t *)(void *)g_array_free(lower.dep, false);
+    sim_tasks_launch(tasks, sim);
+    g_free(lower.maker);
+    g_array_unref(lower.held);
+    g_free(lower.is_held);
+    for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
+        g_array_unref(lower.inner[g]);
+    g_free(lower.inner);
+    g_free(lower.added);
+    g_free(lower.sent);
+    g_free(lower.step);
+    return tasks;
+}
+
+void sim_tasks_free(SimTasks *tasks)
+{
+    if (!tasks)
+        return;
+    g_free(tasks->task);
+    g_free(tasks->dep);
+    sim_teams_free(tasks->teams);
+    g_ptr_array_unref(tasks->transfers);
+    g_array_unref(tasks->share);
+    g_free(tasks->bucket);
+    g_free(tasks);
+}

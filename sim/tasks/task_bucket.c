@@ -1,0 +1,141 @@
+#include "sim/tasks/task_lower.h"
+
+#include <stdlib.h>
+
+/* A gradient's all-reduce that waits for its bucket. */
+typedef struct {
+    uint32_t instr, stage;
+    uint32_t team;  /* the first one that takes part */
+    uint32_t ready; /* last task that it waits for + 1; 0: none */
+} Held;
+
+void task_bucket_init(Lower *lower)
+{
+    lower->held = g_array_new(false, false, sizeof(Held));
+    lower->is_held =
+        g_new0(bool, (size_t)lower->sim->parts->layout.instances->n_places *FORM_MAX);
+}
+
+static int compare_held(const void *a, const void *b)
+{
+    const Held *x = a, *y = b;
+
+    if (x->team != y->team)
+        return x->team < y->team ? -1 : 1;
+    if (x->ready != y->ready)
+        return x->ready < y->ready ? -1 : 1;
+    return (x->instr > y->instr) - (x->instr < y->instr);
+}
+
+static const Held *held_at(const Lower *lower, uint32_t i)
+{
+    return &g_array_index(lower->held, Held, i);
+}
+
+/* One task a team for held[first] to held[end - 1]. */
+static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
+{
+    const Instr *instr = task_instr(lower, held_at(lower, first)->instr);
+    const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
+    SimTask task = {.kind = TASK_COLLECTIVE,
+                    .collective = COLLECTIVE_ALL_REDUCE,
+                    .from = SIM_NO_SHARE,
+                    .to = SIM_NO_SHARE,
+                    .n_fused = end - first,
+                    .gradient = true,
+                    .microbatch = instr->microbatch,
+                    .instr = held_at(lower, first)->instr,
+                    .stage = held_at(lower, first)->stage};
+    uint32_t team, n;
+
+    task_teams(lower, instr, &team, &n);
+    for (n += team; team < n; team++) {
+        const SimTeam *of = &lower->tasks->teams->team[team];
+        const uint32_t first_dep = lower->dep->len;
+        task.team = team;
+        task.bytes = 0;
+        for (uint32_t i = first; i < end; i++) {
+            task_add_sources(lower, task_instr(lower, held_at(lower, i)->instr), of);
+            task.bytes +=
+                task_bytes(lower, task_instr(lower, held_at(lower, i)->instr), of);
+        }
+        const LinkCost line =
+            sim_team_line(lower->sim->view, of, task.collective, task.bytes);
+        task.duration_s =
+            sim_collective_over(line, of->n, task.collective, task.bytes, 0, 0);
+        task_add(lower, task, first_dep);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        instr = task_instr(lower, held_at(lower, i)->instr);
+        *task_maker(lower, instr, instr->tensor, instr->to) = made;
+        lower->is_held[task_instance(lower, instr->group, instr->microbatch,
+                                     instr->tensor, instr->to)] = false;
+        lower->tasks->bucket[held_at(lower, i)->instr] = made.communicate;
+    }
+}
+
+void task_flush(Lower *lower)
+{
+    const uint64_t limit = lower->sim->plan->bucket_bytes;
+    const uint32_t n = lower->held->len;
+    uint32_t first = 0;
+    double bytes = 0;
+
+    if (n == 0)
+        return;
+    qsort(lower->held->data, n, sizeof(Held), compare_held);
+    for (uint32_t i = 0; i < n; i++) {
+        const Instr *instr = task_instr(lower, held_at(lower, i)->instr);
+        const uint64_t full =
+            lower->any_bucket ? limit : MIN(limit, lower->how->first_bucket_bytes);
+        bytes += (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
+        if (bytes < (double)full && i + 1 < n &&
+            held_at(lower, i)->team == held_at(lower, i + 1)->team)
+            continue;
+        lower_bucket(lower, first, i + 1);
+        lower->any_bucket = true;
+        first = i + 1;
+        bytes = 0;
+    }
+    g_array_set_size(lower->held, 0);
+}
+
+bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
+{
+    if (!lower->how->overlap || lower->sim->plan->bucket_bytes == 0 ||
+        instr->collective != COLLECTIVE_ALL_REDUCE ||
+        !task_reduces_gradient(lower->sim->graph, instr))
+        return false;
+    const uint32_t n_deps = lower->dep->len;
+    Held held = {task->instr, task->stage, 0, 0};
+    uint32_t team, n;
+    task_teams(lower, instr, &team, &n);
+    held.team = team;
+    for (n += team; team < n; team++)
+        held.ready = MAX(
+            held.ready, task_add_sources(lower, instr, &lower->tasks->teams->team[team]));
+    g_array_set_size(lower->dep, n_deps); /* they are added again with the bucket */
+    g_array_append_val(lower->held, held);
+    lower->is_held[task_instance(lower, instr->group, instr->microbatch, instr->tensor,
+                                 instr->to)] = true;
+    return true;
+}
+
+static bool is_held(const Lower *lower, const Instr *instr, TensorId tensor, Form form)
+{
+    return lower
+        ->is_held[task_instance(lower, instr->group, instr->microbatch, tensor, form)];
+}
+
+bool task_uses_held(const Lower *lower, const Instr *instr)
+{
+    if (instr->kind == INSTR_LOAD || lower->held->len == 0)
+        return false;
+    if (instr->kind != INSTR_COMPUTE)
+        return is_held(lower, instr, instr->tensor, instr->from);
+    const Op *op = graph_get_op(lower->sim->graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (is_held(lower, instr, op->in[i], instr->form[i]))
+            return true;
+    return false;
+}

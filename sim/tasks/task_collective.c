@@ -1,0 +1,112 @@
+#include "sim/tasks/task_lower.h"
+
+#include <math.h>
+#include <string.h>
+
+uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
+{
+    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
+    const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
+    uint32_t last = SIM_NO_TASK, ready = 0;
+
+    for (uint32_t k = 0; k < team->n_lanes; k++) {
+        const uint32_t dep =
+            task_made_for_collective(lanes, made, lanes->index[team->lane[k]]);
+        if (dep != last)
+            task_add_dep(lower, dep);
+        if (dep != SIM_NO_TASK)
+            ready = MAX(ready, dep + 1);
+        last = dep;
+    }
+    return ready;
+}
+
+bool task_reduces_gradient(const Graph *graph, const Instr *instr)
+{
+    const Tensor *tensor = graph_tensor(graph, instr->tensor);
+
+    return (instr->from == FORM_REDUCE || instr->across) &&
+           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
+/* Shares of a team's ranks in the form, kept once; *largest gets their largest. SIM_NO_SHARE if it
+ * is not cut. */
+static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
+                          Form form, double *largest)
+{
+    GArray *all = lower->tasks->share;
+    const uint32_t n = team->n;
+    g_autofree double *share = g_new(double, n);
+
+    *largest = 0;
+    if (!form_is_gather(form) || team->across)
+        return SIM_NO_SHARE;
+    for (uint32_t p = 0; p < n; p++) {
+        share[p] = sim_part_inside(lower->sim->parts, instr->group, instr->tensor, form,
+                                   team->first * n + p);
+        *largest = fmax(*largest, share[p]);
+    }
+    for (uint32_t first = 0; first + n <= all->len; first++)
+        if (memcmp(&g_array_index(all, double, first), share, n * sizeof *share) == 0)
+            return first;
+    g_array_append_vals(all, share, n);
+    return all->len - n;
+}
+
+double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)
+{
+    const SimParts *parts = lower->sim->parts;
+    const double bytes =
+        (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
+
+    return bytes * (team->across ? sim_part_inside(parts, instr->group, instr->tensor,
+                                                   instr->from, team->first)
+                                 : sim_part_replica(parts, instr->group, instr->tensor,
+                                                    team->first));
+}
+
+void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_t *n)
+{
+    const SimGroupTeams *of = task_group_lanes(lower, instr);
+
+    *first = instr->across ? of->first_across : of->first_inside;
+    *n = instr->across ? of->n_across : of->n_inside;
+}
+
+void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
+                           bool pays_latency)
+{
+    const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
+    uint32_t first, n;
+
+    task_teams(lower, instr, &first, &n);
+    task.kind = TASK_COLLECTIVE;
+    task.collective = instr->collective;
+    task.n_fused = 1;
+    task.gradient = task_reduces_gradient(lower->sim->graph, instr);
+    for (uint32_t t = first; t < first + n; t++) {
+        const SimTeam *team = &lower->tasks->teams->team[t];
+        const uint32_t first_dep = lower->dep->len;
+        double from, to;
+        task_add_sources(lower, instr, team);
+        task.team = t;
+        task.bytes = task_bytes(lower, instr, team);
+        task.from = shares_of(lower, instr, team, instr->from, &from);
+        task.to = shares_of(lower, instr, team, instr->to, &to);
+        const LinkCost line =
+            sim_team_line(lower->sim->view, team, instr->collective, task.bytes);
+        task.duration_s =
+            sim_collective_over(line, team->n, instr->collective, task.bytes, from, to);
+        task.joins = !pays_latency;
+        if (!pays_latency && team->n > 1)
+            task.duration_s -= line.latency_s;
+        task_add(lower, task, first_dep);
+    }
+    *task_maker(lower, instr, instr->tensor, instr->to) = made;
+    const Inner inner = {task.instr, task.stage};
+    if (!instr->across)
+        g_array_append_val(lower->inner[instr->group], inner);
+    if (lower->how->overlap)
+        task_lower_inner(lower, instr->group);
+}

@@ -1,0 +1,118 @@
+#include "sim/tasks/task_lower.h"
+
+#include "sim/cost/split.h"
+
+/* --- ops --- */
+
+/* Whether an op on the batch still runs on other microbatches: only then does it not reduce a
+ * parameter's gradient inside of machines. */
+static bool adds_more(Lower *lower, const Instr *instr)
+{
+    const SimParts *parts = lower->sim->parts;
+
+    return parts->layout.batch && parts->layout.batch->loop[instr->op] >= 0 &&
+           ++lower->added[instr->op] % lower->sim->plan->program->n_microbatches != 0;
+}
+
+void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
+{
+    const SimCase *sim = lower->sim;
+    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
+    const Op *op = graph_get_op(sim->graph, instr->op);
+    const Rule rule = sim_split_rule(sim->graph, instr);
+    const bool more = adds_more(lower, instr);
+
+    task_lower_inner(lower, instr->group);
+    const Made made = {NOBODY, SIM_NO_TASK, lower->task->len};
+    task.kind = TASK_COMPUTE;
+    for (uint32_t k = 0; k < lanes->n_lanes; k++) {
+        const uint32_t first_dep = lower->dep->len, place = lanes->place[k];
+        for (uint32_t i = 0; i < op->n_in; i++)
+            task_add_dep(
+                lower,
+                task_made_for_compute(
+                    lanes, task_maker(lower, instr, op->in[i], instr->form[i]), k));
+        task.lane = lanes->lane[k];
+        task.duration_s = sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
+        task_add(lower, task, first_dep);
+    }
+    for (uint32_t i = 0; i < op->n_out; i++)
+        *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;
+}
+
+/* --- what machines communicate inside, for collectives --- */
+
+/* A task a lane after a collective. */
+static void lower_one_inner(Lower *lower, const Inner *inner)
+{
+    const SimCase *sim = lower->sim;
+    const Instr *instr = task_instr(lower, inner->instr);
+    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
+    const Form cut = form_is_gather(instr->to) ? instr->to : instr->from;
+    Made *made = task_maker(lower, instr, instr->tensor, instr->to);
+    SimTask task = {.kind = TASK_COMPUTE,
+                    .microbatch = instr->microbatch,
+                    .instr = inner->instr,
+                    .stage = inner->stage};
+    g_autofree double *duration_s = g_new(double, lanes->n_lanes);
+    SimWork work;
+    bool any = false;
+
+    sim_work_collective(sim->graph, instr->collective, instr->tensor, instr->from,
+                        instr->to, &work);
+    for (uint32_t k = 0; k < lanes->n_lanes; k++) {
+        const uint32_t place = lanes->place[k];
+        const uint32_t n = sim->parts->layout.group[instr->group].n_devices;
+        const double part =
+            sim_part_replica(sim->parts, instr->group, instr->tensor, place / n);
+        SimWork own = work;
+        own.inner_bytes *= part;
+        own.inner_bytes_sharded *= part;
+        duration_s[k] = sim_work_s(
+            &own, &sim->view->device[lower->tasks->teams->device[lanes->lane[k]]],
+            sim_part_inside(sim->parts, instr->group, instr->tensor, cut, place));
+        any = any || duration_s[k] > 0;
+    }
+    if (!any)
+        return;
+    const uint32_t first = lower->task->len;
+    for (uint32_t k = 0; k < lanes->n_lanes; k++) {
+        const uint32_t first_dep = lower->dep->len;
+        task_add_dep(lower, task_communicated(lanes, made, k));
+        task.lane = lanes->lane[k];
+        task.duration_s = duration_s[k];
+        task_add(lower, task, first_dep);
+    }
+    made->compute = first;
+}
+
+/* What a local conversion makes is there when what it converts is. */
+static void pass_on(Lower *lower, const Instr *instr)
+{
+    *task_maker(lower, instr, instr->tensor, instr->to) =
+        *task_maker(lower, instr, instr->tensor, instr->from);
+}
+
+void task_lower_inner(Lower *lower, uint32_t group)
+{
+    GArray *inner = lower->inner[group];
+
+    for (uint32_t i = 0; i < inner->len; i++) {
+        const Inner *one = &g_array_index(inner, Inner, i);
+        const Instr *instr = task_instr(lower, one->instr);
+        if (sim_is_priced(instr->collective))
+            lower_one_inner(lower, one);
+        else
+            pass_on(lower, instr);
+    }
+    g_array_set_size(inner, 0);
+}
+
+void task_lower_local(Lower *lower, const Instr *instr, const SimTask *task)
+{
+    const Inner conversion = {task->instr, task->stage};
+
+    pass_on(lower, instr);
+    if (lower->inner[instr->group]->len > 0)
+        g_array_append_val(lower->inner[instr->group], conversion);
+}

@@ -1,0 +1,62 @@
+#include "sim/tasks/task_lower.h"
+
+uint32_t task_instance(const Lower *lower, uint32_t group, uint32_t microbatch,
+                       TensorId tensor, Form form)
+{
+    return instances_place(lower->sim->parts->layout.instances, group, microbatch,
+                           tensor) *
+               FORM_MAX +
+           form;
+}
+
+Made *task_maker(const Lower *lower, const Instr *instr, TensorId tensor, Form form)
+{
+    return &lower->maker[task_instance(lower, instr->group, instr->microbatch, tensor,
+                                       form)];
+}
+
+const Instr *task_instr(const Lower *lower, uint32_t i)
+{
+    return &lower->sim->plan->program->instr[i];
+}
+
+const SimGroupTeams *task_group_lanes(const Lower *lower, const Instr *instr)
+{
+    return &lower->tasks->teams->group[instr->group];
+}
+
+void task_add_dep(Lower *lower, uint32_t dep)
+{
+    if (dep != SIM_NO_TASK)
+        g_array_append_val(lower->dep, dep);
+}
+
+uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep)
+{
+    task.first_dep = first_dep;
+    task.n_deps = lower->dep->len - first_dep;
+    g_array_append_val(lower->task, task);
+    return lower->task->len - 1;
+}
+
+uint32_t task_communicated(const SimGroupTeams *lanes, const Made *made, uint32_t index)
+{
+    return made->communicate +
+           (made->team == INSIDE ? lanes->inside : lanes->across)[index];
+}
+
+uint32_t task_made_for_compute(const SimGroupTeams *lanes, const Made *made,
+                               uint32_t index)
+{
+    if (made->compute != SIM_NO_TASK)
+        return made->compute + index;
+    return made->team == NOBODY ? SIM_NO_TASK : task_communicated(lanes, made, index);
+}
+
+uint32_t task_made_for_collective(const SimGroupTeams *lanes, const Made *made,
+                                  uint32_t index)
+{
+    if (made->team != NOBODY)
+        return task_communicated(lanes, made, index);
+    return made->compute == SIM_NO_TASK ? SIM_NO_TASK : made->compute + index;
+}

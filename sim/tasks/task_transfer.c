@@ -1,0 +1,52 @@
+#include "sim/tasks/task_lower.h"
+
+/* Adds what a team of receivers waits for: what its senders make, and the transfer before. */
+static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
+                        bool has_parts)
+{
+    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
+    const SimParts *parts = lower->sim->parts;
+    const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
+    uint32_t first, end, last = SIM_NO_TASK;
+
+    sim_transfer_sources(parts, instr->group, instr->to_group, has_parts, team->first,
+                         &first, &end);
+    for (; first < end; first++) {
+        const SimTeam *senders =
+            &lower->tasks->teams->team[lanes->first_inside + lanes->team_of[first]];
+        for (uint32_t k = 0; k < senders->n_lanes; k++) {
+            const uint32_t dep =
+                task_made_for_collective(lanes, made, lanes->index[senders->lane[k]]);
+            if (dep != last)
+                task_add_dep(lower, dep);
+            last = dep;
+        }
+    }
+}
+
+void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
+{
+    const SimCase *sim = lower->sim;
+    const SimGroupTeams *to = &lower->tasks->teams->group[instr->to_group];
+    const Made made = {INSIDE, lower->task->len, SIM_NO_TASK};
+    uint32_t *sent =
+        &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
+
+    task.kind = TASK_TRANSFER;
+    task.n_fused = 1;
+    task.bytes = (double)tensor_bytes(graph_tensor(sim->graph, instr->tensor));
+    task.transfer =
+        sim_transfer_of(sim->parts, sim->view, instr, lower->tasks->transfers);
+    task.duration_s = task.transfer->latency_s + task.transfer->byte_s * task.bytes;
+    for (uint32_t t = 0; t < to->n_inside; t++) {
+        const uint32_t first_dep = lower->dep->len;
+        task.team = to->first_inside + t;
+        add_senders(lower, instr, &lower->tasks->teams->team[task.team],
+                    task.transfer->cut.has_parts);
+        task_add_dep(lower, *sent == SIM_NO_TASK ? SIM_NO_TASK : *sent + t);
+        task_add(lower, task, first_dep);
+    }
+    *sent = made.communicate;
+    lower->maker[task_instance(lower, instr->to_group, instr->microbatch, instr->tensor,
+                               instr->to)] = made;
+}

@@ -1,0 +1,417 @@
+#include "sim/tasks/team.h"
+
+#include <math.h>
+
+#include "sim/event/random.h"
+#include "sim/tasks/transfer.h"
+
+/* A pair of groups between which something is sent. */
+typedef struct {
+    uint16_t group, to_group;
+    bool has_parts;
+} Pair;
+
+typedef struct {
+    const SimCase *sim;
+    SimTeams *teams;
+    uint32_t *color; /* [device]: equal ones may share a lane */
+    uint32_t n_colors;
+    GArray *pairs;
+} Coloring;
+
+/* --- colors --- */
+
+static void append(GByteArray *key, const void *data, size_t size)
+{
+    g_byte_array_append(key, data, (guint)size);
+}
+
+static void append_device(GByteArray *key, const Device *d)
+{
+    append(key, &d->rate, sizeof d->rate);
+    append(key, &d->gpus, sizeof d->gpus);
+    append(key, &d->slowdown, sizeof d->slowdown);
+    append(key, &d->fitted, sizeof d->fitted);
+    append(key, &d->stretch, sizeof d->stretch);
+    append(key, &d->launch_s, sizeof d->launch_s);
+    if (d->gpus > 1) {
+        append(key, &d->inner.latency_s, sizeof d->inner.latency_s);
+        append(key, &d->inner.bandwidth, sizeof d->inner.bandwidth);
+    }
+}
+
+/* A device's shares in a group, and that it is in it. */
+static void append_shares(GByteArray *key, const SimParts *parts, uint32_t group,
+                          uint32_t i)
+{
+    append(key, &group, sizeof group);
+    for (uint32_t s = 0; s < parts->n_splits; s++) {
+        const SimPartSplit *split = &parts->split[s];
+        if (split->key.group == group)
+            append(key, &split->share[i], sizeof split->share[i]);
+    }
+}
+
+/* Gives devices of equal keys the same color; takes the keys over. */
+static void color_by(Coloring *c, GByteArray **key)
+{
+    g_autoptr(GHashTable) known = g_hash_table_new_full(
+        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+
+    c->n_colors = 0;
+    for (uint32_t j = 0; j < c->teams->n_devices; j++) {
+        GBytes *bytes = g_byte_array_free_to_bytes(key[j]);
+        const gpointer found = g_hash_table_lookup(known, bytes);
+        c->color[j] = found ? GPOINTER_TO_UINT(found) - 1 : c->n_colors++;
+        if (found)
+            g_bytes_unref(bytes);
+        else
+            g_hash_table_insert(known, bytes, GUINT_TO_POINTER(c->n_colors));
+    }
+}
+
+static GByteArray **new_keys(const Coloring *c)
+{
+    GByteArray **key = g_new(GByteArray *, c->teams->n_devices);
+
+    for (uint32_t j = 0; j < c->teams->n_devices; j++)
+        key[j] = g_byte_array_new();
+    return key;
+}
+
+static void color_alone(Coloring *c)
+{
+    const SimParts *parts = c->sim->parts;
+    g_autofree GByteArray **key = new_keys(c);
+
+    for (uint32_t j = 0; j < c->teams->n_devices; j++)
+        append_device(key[j], &c->sim->view->device[j]);
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+            append_shares(key[group->device[i]], parts, g, i);
+    }
+    color_by(c, key);
+}
+
+/* Hashes of the colors in each replica and at each position of a group. */
+static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, bool across)
+{
+    const uint32_t n = across ? group->n_devices : group->n_replicas;
+    uint64_t *hash = g_new0(uint64_t, n);
+
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+        uint64_t *of = &hash[across ? i % group->n_devices : i / group->n_devices];
+        *of = sim_random_mix(*of, c->color[group->device[i]] + 1);
+    }
+    return hash;
+}
+
+static void append_senders(const Coloring *c, GByteArray **key)
+{
+    const SimParts *parts = c->sim->parts;
+
+    for (uint32_t k = 0; k < c->pairs->len; k++) {
+        const Pair *pair = &g_array_index(c->pairs, Pair, k);
+        const DeviceGroup *to = &parts->layout.group[pair->to_group];
+        g_autofree uint64_t *hash =
+            hash_sets(c, &parts->layout.group[pair->group], false);
+        for (uint32_t r = 0; r < to->n_replicas; r++) {
+            uint32_t first, end;
+            uint64_t all = 0;
+            sim_transfer_sources(parts, pair->group, pair->to_group, pair->has_parts, r,
+                                 &first, &end);
+            for (; first < end; first++)
+                all = sim_random_mix(all, hash[first]);
+            for (uint32_t p = 0; p < to->n_devices; p++)
+                append(key[to->device[r * to->n_devices + p]], &all, sizeof all);
+        }
+    }
+}
+
+/* Tells devices apart whose replicas, positions or senders differ. */
+static void refine(Coloring *c)
+{
+    const SimParts *parts = c->sim->parts;
+    g_autofree GByteArray **key = new_keys(c);
+
+    for (uint32_t j = 0; j < c->teams->n_devices; j++)
+        append(key[j], &c->color[j], sizeof c->color[j]);
+    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
+        const DeviceGroup *group = &parts->layout.group[g];
+        g_autofree uint64_t *replica = hash_sets(c, group, false);
+        g_autofree uint64_t *position = hash_sets(c, group, true);
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+            GByteArray *of = key[group->device[i]];
+            append(of, &replica[i / group->n_devices], sizeof *replica);
+            append(of, &position[i % group->n_devices], sizeof *position);
+        }
+    }
+    append_senders(c, key);
+    color_by(c, key);
+}
+
+static void find_pairs(Coloring *c)
+{
+    const Program *program = c->sim->plan->program;
+
+    c->pairs = g_array_new(false, true, sizeof(Pair));
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind != INSTR_TRANSFER)
+            continue;
+        const bool has_parts =
+            instances_has_parts(c->sim->parts->layout.instances, instr->tensor);
+        bool known = false;
+        for (uint32_t k = 0; k < c->pairs->len && !known; k++) {
+            const Pair *pair = &g_array_index(c->pairs, Pair, k);
+            known = pair->group == instr->group && pair->to_group == instr->to_group &&
+                    pair->has_parts == has_parts;
+        }
+        const Pair pair = {instr->group, instr->to_group, has_parts};
+        if (!known)
+            g_array_append_val(c->pairs, pair);
+    }
+}
+
+static void find_lanes(Coloring *c, bool separate)
+{
+    SimTeams *teams = c->teams;
+
+    find_pairs(c);
+    color_alone(c);
+    for (uint32_t before = 0; !separate && before != c->n_colors;) {
+        before = c->n_colors;
+        refine(c);
+    }
+    for (uint32_t j = 0; separate && j < teams->n_devices; j++)
+        c->color[j] = j;
+    g_array_unref(c->pairs);
+    teams->n_lanes = separate ? teams->n_devices : c->n_colors;
+    teams->lane = c->color;
+    teams->device = g_new(uint32_t, teams->n_lanes);
+    for (uint32_t j = teams->n_devices; j-- > 0;)
+        teams->device[teams->lane[j]] = j;
+}
+
+/* --- what collectives cost --- */
+
+/* How many sets go through the busiest machine's port, and how many of their devices are behind it. */
+static void count_port(const ClusterView *view, const DeviceGroup *group, bool across,
+                       uint32_t *n_sets, uint32_t *n_devices)
+{
+    const uint32_t sets = across ? group->n_devices : group->n_replicas;
+    const uint32_t n = across ? group->n_replicas : group->n_devices;
+    const uint32_t n_machines = view->cluster->n_machines;
+    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* last set + 1 */
+    g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
+    g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
+
+    *n_sets = *n_devices = 1;
+    for (uint32_t s = 0; s < sets; s++) {
+        bool spans = false;
+        for (uint32_t pass = 0; pass < 2; pass++)
+            for (uint32_t k = 0; (pass == 0 || spans) && k < n; k++) {
+                const uint32_t i =
+                    across ? k * group->n_devices + s : s * group->n_devices + k;
+                const uint32_t first = across ? s : s * group->n_devices;
+                const uint32_t machine = view->device[group->device[i]].machine;
+                if (pass == 0) {
+                    spans |= machine != view->device[group->device[first]].machine;
+                    continue;
+                }
+                behind[machine]++;
+                through[machine] += seen[machine] != s + 1;
+                seen[machine] = s + 1;
+                *n_devices = MAX(*n_devices, behind[machine]);
+                *n_sets = MAX(*n_sets, through[machine]);
+            }
+    }
+}
+
+/* Whether all sets of a team stay inside of machines; *inner gets the slowest link there. */
+static bool stays_inside(const ClusterView *view, const SimTeam *team, LinkCost *inner)
+{
+    *inner = (LinkCost){0, INFINITY};
+    for (uint32_t s = 0; s < team->n_sets; s++) {
+        const uint32_t *device = &team->device[(size_t)s * team->n];
+        const Device *first = &view->device[device[0]];
+        for (uint32_t k = 1; k < team->n; k++)
+            if (view->device[device[k]].machine != first->machine)
+                return false;
+        inner->latency_s = fmax(inner->latency_s, first->inner.latency_s);
+        inner->bandwidth = fmin(inner->bandwidth, first->inner.bandwidth);
+    }
+    return true;
+}
+
+static void find_line(const SimCase *sim, SimTeam *team, uint32_t port_sets,
+                      uint32_t port_devices)
+{
+    LinkCost inner;
+
+    if (sim->plan->program->n_groups == 0)
+        return;
+    if (stays_inside(sim->view, team, &inner))
+        team->inner = inner;
+    team->port_sets = port_sets;
+    team->port_devices = port_devices;
+}
+
+LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
+                       double bytes)
+{
+    LinkCost line = cluster_view_line(view, kind, bytes);
+
+    if (team->inner.bandwidth > 0)
+        return team->inner;
+    if (team->port_sets == 0)
+        return line;
+    line.bandwidth *=
+        view->cluster->collective[kind].bandwidth / view->collective[kind].bandwidth;
+    if (kind == COLLECTIVE_ALL_TO_ALL) {
+        const double behind = (double)team->port_devices / team->port_sets;
+        line.bandwidth *= (team->n - 1) / (team->n - behind) / team->port_devices;
+    } else {
+        line.bandwidth /= team->port_sets;
+    }
+    return line;
+}
+
+/* --- teams --- */
+
+/* Numbers of the team of each replica (or position): equal sequences of lanes are one. */
+static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
+                              bool across, uint32_t *n_teams)
+{
+    const uint32_t sets = across ? group->n_devices : group->n_replicas;
+    const Coloring c = {.color = teams->lane};
+    g_autofree uint64_t *hash = hash_sets(&c, group, across);
+    g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);
+    uint32_t *number = g_new(uint32_t, sets);
+
+    *n_teams = 0;
+    for (uint32_t s = 0; s < sets; s++) {
+        const gpointer found = g_hash_table_lookup(known, &hash[s]);
+        number[s] = found ? GPOINTER_TO_UINT(found) - 1 : (*n_teams)++;
+        if (!found)
+            g_hash_table_insert(known, &hash[s], GUINT_TO_POINTER(number[s] + 1));
+    }
+    return number;
+}
+
+/* Adds a group's teams of one kind; *of gets [index of lane]: which. Returns the number of each
+ * set's team. */
+static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool across,
+                           uint32_t *first, uint32_t *n_teams, uint32_t **of)
+{
+    const DeviceGroup *group = &sim->parts->layout.group[g];
+    const SimGroupTeams *lanes = &teams->group[g];
+    const uint32_t sets = across ? group->n_devices : group->n_replicas;
+    const uint32_t n = across ? group->n_replicas : group->n_devices;
+    uint32_t *number = number_teams(teams, group, across, n_teams);
+    g_autofree bool *seen = g_new0(bool, teams->n_lanes);
+    uint32_t port_sets, port_devices;
+
+    *first = teams->n_teams;
+    *of = g_new0(uint32_t, lanes->n_lanes);
+    teams->n_teams += *n_teams;
+    teams->team = g_renew(SimTeam, teams->team, teams->n_teams);
+    for (uint32_t t = 0; t < *n_teams; t++)
+        teams->team[*first + t] = (SimTeam){.group = g,
+                                            .first = UINT32_MAX,
+                                            .across = across,
+                                            .n = n,
+                                            .lane = g_new(uint32_t, n)};
+    for (uint32_t s = 0; s < sets; s++)
+        teams->team[*first + number[s]].n_sets++;
+    for (uint32_t t = 0; t < *n_teams; t++) {
+        SimTeam *team = &teams->team[*first + t];
+        team->device = g_new(uint32_t, (size_t)team->n_sets * n);
+        team->n_sets = 0;
+    }
+    for (uint32_t s = 0; s < sets; s++) {
+        SimTeam *team = &teams->team[*first + number[s]];
+        team->first = MIN(team->first, s);
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t i = across ? k * group->n_devices + s : s * n + k;
+            const uint32_t lane = teams->lane[group->device[i]];
+            team->device[(size_t)team->n_sets * n + k] = group->device[i];
+            (*of)[lanes->index[lane]] = number[s];
+            if (team->n_sets == 0 && !seen[lane])
+                team->lane[team->n_lanes++] = lane;
+            seen[lane] = true;
+        }
+        team->n_sets++;
+    }
+    count_port(sim->view, group, across, &port_sets, &port_devices);
+    for (uint32_t t = 0; t < *n_teams; t++)
+        find_line(sim, &teams->team[*first + t], port_sets, port_devices);
+    return number;
+}
+
+static void find_group_lanes(const SimCase *sim, SimTeams *teams, uint32_t g)
+{
+    const DeviceGroup *group = &sim->parts->layout.group[g];
+    SimGroupTeams *of = &teams->group[g];
+
+    of->index = g_new(uint32_t, teams->n_lanes);
+    for (uint32_t l = 0; l < teams->n_lanes; l++)
+        of->index[l] = SIM_NO_LANE;
+    of->lane = g_new(uint32_t, teams->n_lanes);
+    of->place = g_new(uint32_t, teams->n_lanes);
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+        const uint32_t lane = teams->lane[group->device[i]];
+        if (of->index[lane] != SIM_NO_LANE)
+            continue;
+        of->index[lane] = of->n_lanes;
+        of->place[of->n_lanes] = i;
+        of->lane[of->n_lanes++] = lane;
+    }
+}
+
+SimTeams *sim_teams_new(const SimCase *sim, bool separate)
+{
+    const uint32_t n = sim->view->n_devices;
+    SimTeams *teams = g_new0(SimTeams, 1);
+    Coloring c = {.sim = sim, .teams = teams, .color = g_new(uint32_t, n)};
+
+    teams->n_devices = n;
+    teams->n_groups = sim->parts->layout.n_groups;
+    teams->group = g_new0(SimGroupTeams, teams->n_groups);
+    find_lanes(&c, separate);
+    for (uint32_t g = 0; g < teams->n_groups; g++) {
+        SimGroupTeams *of = &teams->group[g];
+        find_group_lanes(sim, teams, g);
+        of->team_of = add_teams(sim, teams, g, false, &of->first_inside, &of->n_inside,
+                                &of->inside);
+        if (sim->parts->layout.group[g].n_replicas > 1)
+            g_free(add_teams(sim, teams, g, true, &of->first_across, &of->n_across,
+                             &of->across));
+    }
+    return teams;
+}
+
+void sim_teams_free(SimTeams *teams)
+{
+    if (!teams)
+        return;
+    for (uint32_t g = 0; g < teams->n_groups; g++) {
+        SimGroupTeams *of = &teams->group[g];
+        g_free(of->lane);
+        g_free(of->index);
+        g_free(of->place);
+        g_free(of->inside);
+        g_free(of->across);
+        g_free(of->team_of);
+    }
+    for (uint32_t t = 0; t < teams->n_teams; t++) {
+        g_free(teams->team[t].lane);
+        g_free(teams->team[t].device);
+    }
+    g_free(teams->group);
+    g_free(teams->team);
+    g_free(teams->lane);
+    g_free(teams->device);
+    g_free(teams);
+}

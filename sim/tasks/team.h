@@ -1,0 +1,57 @@
+/* Lanes and teams: who does the same at the same time, and who communicates with whom. Private to
+ * sim.
+ *
+ * A lane is a set of devices that do the same at the same time. Two devices share a lane when they
+ * have the same speed, the same inner link, the same places in groups and the same shares there,
+ * and when the replicas that they belong to, the devices at their position of the other replicas,
+ * and those that send to them are alike as well.
+ *
+ * A team is a set of lanes that communicate: replicas of a group that are alike (inside), or all
+ * replicas at positions that are alike (across). Its sets of devices do the same collective at the
+ * same time. */
+#ifndef KILTER_SIM_TASKS_TEAM_H
+#define KILTER_SIM_TASKS_TEAM_H
+
+#include "sim/evaluate.h"
+
+#define SIM_NO_LANE UINT32_MAX
+
+typedef struct {
+    uint32_t group, first; /* its first replica (inside) or position (across) */
+    bool across;
+    uint32_t n_lanes, *lane;
+    uint32_t n_sets, n, *device; /* [set * n + rank] */
+    LinkCost
+        inner; /* between its devices, if all sets stay inside of machines; else bandwidth 0 */
+    uint32_t port_sets,
+        port_devices; /* behind the busiest machine's port; 0: not counted */
+} SimTeam;
+
+typedef struct {
+    uint32_t n_lanes, *lane; /* lanes of its devices */
+    uint32_t *index;         /* [lane]: which of the group's it is, or SIM_NO_LANE */
+    uint32_t *place; /* [index]: replica * n_devices + position of its first device */
+    uint32_t *inside, *across; /* [index]: which of the group's teams */
+    uint32_t first_inside, n_inside, first_across, n_across; /* teams */
+    uint32_t *team_of; /* [replica]: which inside team */
+} SimGroupTeams;
+
+typedef struct {
+    uint32_t n_devices, n_lanes, n_groups, n_teams;
+    uint32_t *lane;   /* of each device */
+    uint32_t *device; /* [lane]: its first device */
+    SimGroupTeams *group;
+    SimTeam *team;
+} SimTeams;
+
+/* The line that prices a collective on that many bytes in every set of a team. A ring enters and
+ * leaves each machine once; in an all-to-all all devices send. */
+LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
+                       double bytes);
+
+/* separate: each device has a lane of its own. */
+SimTeams *sim_teams_new(const SimCase *sim, bool separate);
+void sim_teams_free(SimTeams *teams);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTeams, sim_teams_free)
+
+#endif

@@ -1,0 +1,224 @@
+#include "sim/tasks/transfer.h"
+
+#include <math.h>
+
+/* Parts smaller than this are rounding errors. */
+static const double NOTHING = 1e-12;
+
+typedef struct {
+    double low, high;
+} Range;
+
+static const Range WHOLE = {0, 1};
+
+static double length(Range range)
+{
+    return range.high - range.low;
+}
+
+static double common(Range a, Range b)
+{
+    const double both = fmin(a.high, b.high) - fmax(a.low, b.low);
+
+    return both > NOTHING ? both : 0;
+}
+
+/* --- replicas --- */
+
+static Range replica_range(const double *share, uint32_t replica)
+{
+    Range range = WHOLE;
+
+    if (!share)
+        return range;
+    range.low = 0;
+    for (uint32_t r = 0; r < replica; r++)
+        range.low += share[r];
+    range.high = range.low + share[replica];
+    return range;
+}
+
+void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_group,
+                          bool has_parts, uint32_t replica, uint32_t *first,
+                          uint32_t *end)
+{
+    const uint32_t n = parts->layout.group[group].n_replicas,
+                   to_n = parts->layout.group[to_group].n_replicas;
+
+    *first = n == to_n ? replica : (uint32_t)((uint64_t)replica * n / to_n);
+    *end = *first + 1;
+    if (!has_parts)
+        return;
+    const double *share = sim_part_replicas(parts, group);
+    const Range need = replica_range(sim_part_replicas(parts, to_group), replica);
+    double low = 0;
+    *first = *end = n;
+    for (uint32_t r = 0; r < n; low += share ? share[r] : 1, r++) {
+        const Range have = {low, low + (share ? share[r] : 1)};
+        if (common(need, have) > 0) {
+            *first = MIN(*first, r);
+            *end = r + 1;
+        } else if (*first < n) {
+            break;
+        }
+    }
+    if (*first == n)
+        *end = n;
+}
+
+/* --- devices --- */
+
+/* Which part of a microbatch, and which part along the dim that its form cuts, each device of a
+ * group has: [replica * n_devices + position]. */
+typedef struct {
+    Range *batch, *inner;
+} Held;
+
+static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                      const PlanCut *cut)
+{
+    const uint32_t n = parts->layout.group[group].n_devices,
+                   n_replicas = parts->layout.group[group].n_replicas;
+    Held held = {g_new(Range, (size_t)n_replicas * n),
+                 g_new(Range, (size_t)n_replicas * n)};
+    double replica_low = 0;
+
+    for (uint32_t r = 0; r < n_replicas; r++) {
+        const double whole = cut->has_parts
+                                 ? sim_part_replica(parts, group, tensor, r) *
+                                       parts->layout.plan->program->n_microbatches
+                                 : 1;
+        double low = 0;
+        for (uint32_t p = 0; p < n; p++) {
+            const uint32_t i = r * n + p;
+            const double part = sim_part_inside(parts, group, tensor, form, i);
+            const Range inside = {low, low + part};
+            held.inner[i] = cut->is_cut ? inside : WHOLE;
+            held.batch[i] = !cut->has_parts  ? WHOLE
+                            : cut->to_device ? (Range){replica_low + whole * low,
+                                                       replica_low + whole * (low + part)}
+                                             : (Range){replica_low, replica_low + whole};
+            low += part;
+        }
+        replica_low += whole;
+    }
+    return held;
+}
+
+static void held_clear(Held *held)
+{
+    g_free(held->batch);
+    g_free(held->inner);
+}
+
+/* Part of the tensor that source i has and receiver k needs. */
+static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
+                         const Held *need, uint32_t k, double of_microbatch)
+{
+    const bool same_dim = t->from == t->to || !t->cut.is_cut || !t->to_cut.is_cut;
+    const double batch = common(have->batch[i], need->batch[k]);
+    const double inner = same_dim ? common(have->inner[i], need->inner[k])
+                                  : length(have->inner[i]) * length(need->inner[k]);
+
+    return batch * inner * (t->cut.has_parts ? of_microbatch : 1);
+}
+
+static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
+                       const Held *need, uint32_t replica)
+{
+    const DeviceGroup *from = &parts->layout.group[t->group],
+                      *to = &parts->layout.group[t->to_group];
+    const double of_microbatch = 1.0 / parts->layout.plan->program->n_microbatches;
+    uint32_t first, end;
+
+    sim_transfer_sources(parts, t->group, t->to_group, t->cut.has_parts, replica, &first,
+                         &end);
+    for (uint32_t p = 0; p < to->n_devices; p++)
+        for (uint32_t s = first; s < end; s++)
+            for (uint32_t q = 0; q < from->n_devices; q++) {
+                const uint32_t i = s * from->n_devices + q,
+                               k = replica * to->n_devices + p;
+                /* Where all devices of a replica have the same, one of them sends it. */
+                if (!form_is_gather(t->from) &&
+                    q != (uint64_t)p * from->n_devices / to->n_devices)
+                    continue;
+                const SimPiece piece = {from->device[i], to->device[k], replica,
+                                        piece_part(t, have, i, need, k, of_microbatch)};
+                if (piece.from != piece.to && piece.part > 0)
+                    g_array_append_val(t->pieces, piece);
+            }
+}
+
+/* --- what it takes --- */
+
+/* Bytes through each port, as parts of the tensor: out of and into machines, then devices. */
+static void find_times(SimTransfer *t, const ClusterView *view)
+{
+    const uint32_t n_machines = view->cluster->n_machines;
+    const LinkCost *between = &view->cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
+    g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + view->n_devices));
+
+    for (uint32_t i = 0; i < t->pieces->len; i++) {
+        const SimPiece *piece = &g_array_index(t->pieces, SimPiece, i);
+        const Device *from = &view->device[piece->from], *to = &view->device[piece->to];
+        const bool inside = from->machine == to->machine;
+        const LinkCost *link = inside ? &from->inner : between;
+        double *out = inside ? &port[2 * (n_machines + piece->from)]
+                             : &port[2 * from->machine],
+               *in = inside ? &port[2 * (n_machines + piece->to) + 1]
+                            : &port[2 * to->machine + 1];
+        *out += piece->part;
+        *in += piece->part;
+        t->latency_s = fmax(t->latency_s, link->latency_s);
+        t->byte_s = fmax(t->byte_s, fmax(*out, *in) / link->bandwidth);
+    }
+}
+
+static bool same_cut(const PlanCut *a, const PlanCut *b)
+{
+    return a->has_parts == b->has_parts && a->to_device == b->to_device &&
+           a->is_cut == b->is_cut && plan_compare_splits(&a->batch, &b->batch) == 0 &&
+           plan_compare_splits(&a->inner, &b->inner) == 0;
+}
+
+const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
+                                   const Instr *instr, GPtrArray *known)
+{
+    const PlanCut cut =
+        plan_layout_cut(&parts->layout, instr->group, instr->tensor, instr->from);
+    const PlanCut to_cut =
+        plan_layout_cut(&parts->layout, instr->to_group, instr->tensor, instr->to);
+
+    for (uint32_t i = 0; i < known->len; i++) {
+        const SimTransfer *t = known->pdata[i];
+        if (t->group == instr->group && t->to_group == instr->to_group &&
+            t->from == instr->from && t->to == instr->to && same_cut(&t->cut, &cut) &&
+            same_cut(&t->to_cut, &to_cut))
+            return t;
+    }
+    SimTransfer *t = g_new0(SimTransfer, 1);
+    *t = (SimTransfer){.group = instr->group,
+                       .to_group = instr->to_group,
+                       .from = instr->from,
+                       .to = instr->to,
+                       .cut = cut,
+                       .to_cut = to_cut,
+                       .pieces = g_array_new(false, false, sizeof(SimPiece))};
+    Held have = find_held(parts, t->group, instr->tensor, t->from, &cut);
+    Held need = find_held(parts, t->to_group, instr->tensor, t->to, &to_cut);
+    for (uint32_t r = 0; r < parts->layout.group[t->to_group].n_replicas; r++)
+        add_pieces(parts, t, &have, &need, r);
+    held_clear(&have);
+    held_clear(&need);
+    find_times(t, view);
+    g_ptr_array_add(known, t);
+    return t;
+}
+
+void sim_transfer_free(gpointer transfer)
+{
+    SimTransfer *t = transfer;
+
+    g_array_unref(t->pieces);
+    g_free(t);
+}
