@@ -20,8 +20,8 @@
  *     stretch overhead + (FLOPs / rate_kind + bytes / bandwidth_kind) rate_type / rate_j
  *
  * with the bytes of the op's operands (graph_op_bytes): those of a sharded operand count as S, the
- * others as R. Where the type has a half_rate, ops on half-precision numbers, but for updates, have
- * half_rate / rate_type times the rate, fitted or not.
+ * others as R. Where the type has a rate of the numbers that an op computes with
+ * (graph_op_numbers), the op has that rate / rate_type times the rate, fitted or not.
  * Where the kind has waves, the overhead holds the empty part of the last one; a device that sums
  * over its share only has as much less of it. One collective on V bytes over n devices, with
  * latency a and bandwidth w of its kind (and, where they were fitted by size, of V):

@@ -137,9 +137,42 @@ const OpCost *device_type_cost(const DeviceType *type, OpKind kind)
     return type->op && type->op[kind].largest > 0 ? &type->op[kind] : NULL;
 }
 
+double device_type_rate(const DeviceType *type, Numbers numbers)
+{
+    if (type->rates[numbers] > 0)
+        return type->rates[numbers];
+    return numbers == NUMBERS_F32 || numbers == NUMBERS_F16 ? type->rate : 0;
+}
+
+bool device_type_has_rates(const DeviceType *type)
+{
+    bool any = false;
+    for (Numbers n = 0; n < NUMBERS; n++)
+        any |= type->rates[n] > 0;
+    return any;
+}
+
 bool device_type_is_fitted(const DeviceType *type)
 {
-    return type->op || type->half_rate > 0;
+    return type->op || device_type_has_rates(type);
+}
+
+bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error)
+{
+    const Numbers needed[] = {precision_numbers(precision),
+                              precision_least_numbers(precision)};
+    for (uint32_t m = 0; m < cluster->n_machines; m++) {
+        const DeviceType *type = &cluster->type[cluster->machine[m].type];
+        for (uint32_t i = 0; i < G_N_ELEMENTS(needed); i++)
+            if (device_type_rate(type, needed[i]) == 0)
+                return kilter_fail(
+                    error, KILTER_ERROR_INPUT,
+                    "precision=%s: cluster %s has no rate of %s numbers for "
+                    "device type %s (rates.%s)",
+                    precision_name(precision), cluster->name, numbers_name(needed[i]),
+                    type->name, numbers_name(needed[i]));
+    }
+    return true;
 }
 
 /* --- view --- */

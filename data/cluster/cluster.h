@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/graph/op.h"
+#include "data/graph/graph.h"
 
 /* Collectives and free local conversions. The priced ones come first. */
 #define COLLECTIVE_TABLE(X)                                                              \
@@ -76,8 +76,10 @@ enum { CLUSTER_MAX_FITTED = 3 };
 
 typedef struct {
     char *name;
-    double rate;           /* FLOP/s, true FLOPs over a whole training step */
-    double half_rate;      /* the same of ops on half-precision numbers; 0: `rate` */
+    double rate; /* FLOP/s, true FLOPs over a whole training step */
+    /* the same of ops on numbers of a format; 0: `rate` of F32 and F16, and cannot of the others.
+     * In the file `half_rate` is short for that of F16. */
+    double rates[NUMBERS];
     uint64_t memory_bytes; /* of one device */
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
@@ -87,6 +89,10 @@ typedef struct {
         *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
 } DeviceType;
 
+/* FLOP/s of ops on numbers of that format; 0: it cannot. */
+double device_type_rate(const DeviceType *type, Numbers numbers);
+/* Whether it has a rate of its own for some format. */
+bool device_type_has_rates(const DeviceType *type);
 /* What an op of the kind takes; NULL: FLOPs / rate. */
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
 /* Whether some op takes other than FLOPs / rate. */
@@ -129,6 +135,10 @@ void cluster_free(Cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
+
+/* Whether every device type of the cluster computes in that precision: KILTER_ERROR_INPUT names the
+ * first one that cannot. */
+bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error);
 
 /* The cluster's file: cluster_parse makes an equal one of it. Comments and a topology are not kept.
  * Caller frees. */

@@ -37,10 +37,19 @@ static const cyaml_schema_field_t COLLECTIVE[] = {
     CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t RATES[] = {
+#define X(id, name) OPTIONAL_TEXT(name, RatesText, of[NUMBERS_##id], NAME_MAX_BYTES),
+    NUMBERS_TABLE(X)
+#undef X
+        CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
     TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
     OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
+    CYAML_FIELD_MAPPING_PTR("rates", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
+                            rates, RATES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
     OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),

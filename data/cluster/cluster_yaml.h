@@ -14,7 +14,12 @@ typedef struct {
 } LinkText;
 
 typedef struct {
+    char *of[NUMBERS];
+} RatesText;
+
+typedef struct {
     char *name, *rate, *half_rate, *memory, *slowdown, *launch, *source;
+    RatesText *rates;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;

@@ -6,6 +6,7 @@
  *       - name: v100
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
  *         half_rate: 30 TFLOP/s                     # optional: of ops on half-precision numbers
+ *         rates: {bf16: 30 TFLOP/s}                 # optional: fp32, fp16 (the same as half_rate), bf16, fp8
  *         memory: 16 GiB                            # of one device
  *         slowdown: 1.2                             # optional: of computations while it communicates
  *         launch: 6 us                              # optional: of the host, for an op or a collective
@@ -92,12 +93,25 @@ static bool read_slowdown(const Reader *reader, const char *key, const char *tex
                      LARGEST_SLOWDOWN, text);
 }
 
-static bool read_half_rate(const Reader *reader, const char *type_key, const char *text,
-                           double *half_rate, GError **error)
+static bool read_rates(const Reader *reader, const char *type_key, const TypeText *text,
+                       double *rates, GError **error)
 {
-    g_autofree char *key = yaml_key(type_key, "half_rate");
-    return !text || yaml_quantity(reader->yaml, key, text, QUANTITY_RATE, SMALLEST,
-                                  LARGEST, half_rate, error);
+    g_autofree char *half = yaml_key(type_key, "half_rate");
+    if (text->half_rate && text->rates && text->rates->of[NUMBERS_F16])
+        return yaml_fail(reader->yaml, error, half,
+                         "expected either half_rate or rates.fp16, got both");
+    if (text->half_rate &&
+        !yaml_quantity(reader->yaml, half, text->half_rate, QUANTITY_RATE, SMALLEST,
+                       LARGEST, &rates[NUMBERS_F16], error))
+        return false;
+    for (Numbers n = 0; text->rates && n < NUMBERS; n++) {
+        g_autofree char *key = g_strdup_printf("%s.rates.%s", type_key, numbers_name(n));
+        if (text->rates->of[n] &&
+            !yaml_quantity(reader->yaml, key, text->rates->of[n], QUANTITY_RATE, SMALLEST,
+                           LARGEST, &rates[n], error))
+            return false;
+    }
+    return true;
 }
 
 static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
@@ -135,14 +149,15 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
     uint32_t fitted = 0;
     for (uint32_t t = 0; t < i; t++)
         fitted += device_type_is_fitted(&reader->cluster->type[t]);
-    if (fitted == CLUSTER_MAX_FITTED && (text->op_count > 0 || text->half_rate))
+    if (fitted == CLUSTER_MAX_FITTED &&
+        (text->op_count > 0 || text->half_rate || text->rates))
         return yaml_fail(reader->yaml, error, key,
-                         "expected at most %d device types with ops or half_rate",
+                         "expected at most %d device types with ops or rates of formats",
                          CLUSTER_MAX_FITTED);
     return (!text->slowdown ||
             read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
            launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
-           read_half_rate(reader, key, text->half_rate, &type->half_rate, error) &&
+           read_rates(reader, key, text, type->rates, error) &&
            read_ops(reader, key, text, type, error);
 }
 

@@ -49,9 +49,12 @@ static void add_type(GString *out, const DeviceType *type)
     g_autofree char *rate = units_exact(type->rate, QUANTITY_RATE);
     g_autofree char *memory = units_exact((double)type->memory_bytes, QUANTITY_BYTES);
     g_string_append_printf(out, "    rate: %s\n    memory: %s\n", rate, memory);
-    if (type->half_rate > 0) {
-        g_autofree char *half_rate = units_exact(type->half_rate, QUANTITY_RATE);
-        g_string_append_printf(out, "    half_rate: %s\n", half_rate);
+    if (device_type_has_rates(type)) {
+        g_string_append(out, "    rates: {");
+        for (Numbers n = 0; n < NUMBERS; n++)
+            if (type->rates[n] > 0)
+                add_quantity(out, numbers_name(n), type->rates[n], QUANTITY_RATE);
+        g_string_append(out, "}\n");
     }
     g_autofree char *slowdown = number_exact(type->slowdown);
     if (type->slowdown > 1)

@@ -69,6 +69,28 @@ DType precision_gradient(Precision precision)
     return precision_row[precision].gradient;
 }
 
+const char *numbers_name(Numbers numbers)
+{
+    static const char *const name[NUMBERS] = {
+#define X(id, text) text,
+        NUMBERS_TABLE(X)
+#undef X
+    };
+    return name[numbers];
+}
+
+Numbers precision_numbers(Precision precision)
+{
+    if (precision == PRECISION_BF16 || precision == PRECISION_FP8)
+        return NUMBERS_BF16;
+    return precision == PRECISION_SINGLE ? NUMBERS_F32 : NUMBERS_F16;
+}
+
+Numbers precision_least_numbers(Precision precision)
+{
+    return precision == PRECISION_FP8 ? NUMBERS_F8 : precision_numbers(precision);
+}
+
 void graph_set_precision(Graph *graph, Precision precision)
 {
     g_assert(graph->tensors->len == 0);
@@ -464,4 +486,25 @@ uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
     for (uint32_t l = 0; l < space->n_loops; l++)
         elements *= space->loop[l].letter == 'v' ? 1 : space->loop[l].extent;
     return elements * dtype_bytes(tensor->dtype);
+}
+
+/* Whether the op, or the one that it differentiates, multiplies by a parameter. */
+static bool is_product(const Graph *graph, const Op *op)
+{
+    const Op *forward = graph_get_op(graph, op->of);
+    return strcmp(op_kind_linear(forward->kind), "0|1") == 0 &&
+           graph_tensor(graph, forward->in[1])->role == ROLE_PARAMETER;
+}
+
+Numbers graph_op_numbers(const Graph *graph, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    bool half = false;
+    for (uint32_t i = 0; i < op->n_in && op->pass != PASS_UPDATE; i++)
+        half |= graph_tensor(graph, op->in[i])->dtype == DTYPE_F16;
+    if (!half)
+        return NUMBERS_F32;
+    return graph->precision == PRECISION_FP8 && is_product(graph, op)
+               ? NUMBERS_F8
+               : precision_numbers(graph->precision);
 }

@@ -34,11 +34,15 @@ typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
  * What is made of logits and the optimizer's states are F32, one of them a copy of the parameter
  * that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2 + 4 + 4 + 4
  * = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as Megatron-LM
- * accumulates them. */
-#define PRECISION_TABLE(X)        \
-    X(SINGLE, "single", F32, F32) \
-    X(MIXED, "mixed", F16, F16)   \
-    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F32)
+ * accumulates them. The mixed ones compute in fp16, or whatever two-byte format is as fast; `bf16`
+ * and `fp8` need devices that have rates for these. In `fp8` products with parameters run on fp8
+ * numbers, and everything is kept as in `bf16`. */
+#define PRECISION_TABLE(X)                               \
+    X(SINGLE, "single", F32, F32)                        \
+    X(MIXED, "mixed", F16, F16)                          \
+    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F32) \
+    X(BF16, "bf16", F16, F16)                            \
+    X(FP8, "fp8", F16, F16)
 
 typedef enum {
 #define X(id, name, compute, gradient) PRECISION_##id,
@@ -46,6 +50,27 @@ typedef enum {
 #undef X
         PRECISIONS
 } Precision;
+
+/* Formats of the numbers that ops compute with, by which device types have rates (DeviceType.rates):
+ * id, name. */
+#define NUMBERS_TABLE(X) \
+    X(F32, "fp32")       \
+    X(F16, "fp16")       \
+    X(BF16, "bf16")      \
+    X(F8, "fp8")
+
+typedef enum {
+#define X(id, name) NUMBERS_##id,
+    NUMBERS_TABLE(X)
+#undef X
+        NUMBERS
+} Numbers;
+
+const char *numbers_name(Numbers numbers);
+
+/* That most ops of a model in this precision compute with, and those with the least bytes. */
+Numbers precision_numbers(Precision precision);
+Numbers precision_least_numbers(Precision precision);
 
 const char *precision_name(Precision precision);
 Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
@@ -195,6 +220,9 @@ uint32_t graph_op_class_index(const Graph *graph, OpId id);
  * its output *of; 0: nothing. Dropout keeps a mask, a byte an element; attention with dropout the
  * mask and the probabilities that it left. */
 uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);
+
+/* The numbers that the op computes with: updates are on F32, whatever the model's precision. */
+Numbers graph_op_numbers(const Graph *graph, OpId id);
 
 /* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
 double graph_op_flops(const Graph *graph, OpId id);

@@ -223,7 +223,9 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
     g_autoptr(Plan) plan = blank_plan(method, cluster_name, view, options);
     g_autoptr(Graph) built =
         model_build(model, cluster_gpus(view->cluster), &plan->model, error);
-    if (!built || !planner_check(method, options, built, error))
+    if (!built ||
+        !cluster_check_precision(view->cluster, graph_precision(built), error) ||
+        !planner_check(method, options, built, error))
         return NULL;
     g_autoptr(SynthPins) pins = pins_for(options, built, error);
     const SynthPins *kept = options->pins ? pins : NULL;

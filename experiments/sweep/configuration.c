@@ -29,6 +29,15 @@ static json_t *ops_json(const OpCost *op)
     return object;
 }
 
+static json_t *rates_json(const DeviceType *type)
+{
+    json_t *object = json_object();
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (type->rates[n] > 0)
+            json_object_set_new(object, numbers_name(n), json_number(type->rates[n]));
+    return object;
+}
+
 static json_t *machine_json(const Cluster *cluster, const Machine *machine)
 {
     const DeviceType *type = &cluster->type[machine->type];
@@ -36,8 +45,8 @@ static json_t *machine_json(const Cluster *cluster, const Machine *machine)
         "{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type", type->name,
         "gpus", (int)machine->gpus, "rate", json_number(type->rate), "memory_bytes",
         (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
-    if (type->half_rate > 0)
-        json_object_set_new(object, "half_rate", json_number(type->half_rate));
+    if (device_type_has_rates(type))
+        json_object_set_new(object, "rates", rates_json(type));
     if (type->slowdown > 1)
         json_object_set_new(object, "slowdown", json_number(type->slowdown));
     if (machine->stretch > 1)

@@ -61,21 +61,12 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
         fitted->overhead_s += empty * work->flops_sharded / rate;
 }
 
-/* Whether it computes on half-precision numbers: updates are on their master copies. */
-static bool is_half(const Graph *graph, const Op *op)
-{
-    bool half = false;
-    for (uint32_t i = 0; i < op->n_in && op->pass != PASS_UPDATE; i++)
-        half |= graph_tensor(graph, op->in[i])->dtype == DTYPE_F16;
-    return half;
-}
-
 /* What each fitted device type takes. */
 static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {
     const Op *op = graph_get_op(graph, id);
-    const bool half = is_half(graph, op);
+    const Numbers numbers = graph_op_numbers(graph, id);
     double whole, sharded;
 
     operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
@@ -83,7 +74,7 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
         const DeviceType *type = view->fitted[f];
         const OpCost *cost = device_type_cost(type, op->kind);
         const double faster =
-            half && type->half_rate > 0 ? type->half_rate / type->rate : 1;
+            type->rates[numbers] > 0 ? type->rates[numbers] / type->rate : 1;
         if (!cost) {
             work->fitted[f] =
                 (SimFitted){0, work->flops / faster, work->flops_sharded / faster};

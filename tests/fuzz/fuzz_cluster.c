@@ -84,7 +84,7 @@ static void check_cluster(const Cluster *cluster)
         check(*type->name && *type->source, "type's texts");
         check(isfinite(type->rate) && type->rate > 0 && type->memory_bytes > 0,
               "type's numbers");
-        check(isfinite(type->half_rate) && type->half_rate >= 0, "half rate");
+        check(isfinite(type->rates[NUMBERS_F16]) && type->rates[NUMBERS_F16] >= 0, "half rate");
         for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++) {
             const OpCost *cost = &type->op[kind];
             check(cost->largest == 0 ||

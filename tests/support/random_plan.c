@@ -82,7 +82,7 @@ void random_fit(const GRand *rand, Cluster *cluster)
         if (g_rand_boolean(own))
             cluster->type[i].op = random_ops(own, cluster->type[i].rate);
         if (cluster->n_machines % 2)
-            cluster->type[i].half_rate = 3 * cluster->type[i].rate;
+            cluster->type[i].rates[NUMBERS_F16] = 3 * cluster->type[i].rate;
     }
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         cluster->pieces[kind] = random_pieces(own);

@@ -92,7 +92,8 @@ static void test_round_trip(void **state)
         g_autofree char *second = cluster_write(again);
         assert_string_equal(text, second);
         assert_true(again->type[0].rate == cluster->type[0].rate);
-        assert_true(again->type[0].half_rate == cluster->type[0].half_rate);
+        assert_true(again->type[0].rates[NUMBERS_F16] ==
+                    cluster->type[0].rates[NUMBERS_F16]);
         for (uint32_t kind = 0; cluster->type[0].op && kind < OP_KINDS; kind++)
             assert_memory_equal(&again->type[0].op[kind], &cluster->type[0].op[kind],
                                 sizeof(OpCost));
@@ -219,8 +220,35 @@ static void test_half_rate(void **state)
     assert_int_equal(graph_get_op(half, update)->pass, PASS_UPDATE);
     assert_close(rule_seconds(half, plain_view, update, false, 1), 2 * 6 * 4 / 2e9,
                  1e-12);
+    refuse(HEAD "    half_rate: 6 GFLOP/s\n    rates: {fp16: 6 GFLOP/s}\n" MACHINES LINKS
+               ALL_REDUCE,
+           "either half_rate or rates.fp16");
     refuse(HEAD "    half_rate: 6\n" MACHINES LINKS ALL_REDUCE,
            "device_types[0].half_rate: expected a rate");
+}
+
+/* Each format has its own rate: products with parameters run in fp8, the others as bf16; a type
+ * without a rate of a format is named. */
+static void test_rates(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = parse(
+        HEAD "    rates: {bf16: 6 GFLOP/s, fp8: 12 GFLOP/s}\n" MACHINES LINKS ALL_REDUCE);
+    g_autoptr(Cluster) old =
+        parse(HEAD "    half_rate: 6 GFLOP/s\n" MACHINES LINKS ALL_REDUCE);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    g_autoptr(Graph) bf16 = make_graph(PRECISION_BF16);
+    g_autoptr(Graph) fp8 = make_graph(PRECISION_FP8);
+    g_autoptr(Graph) mixed = make_graph(PRECISION_MIXED);
+    g_autoptr(GError) error = NULL;
+    const double flops = 2 * 8 * 6 * 4;
+    assert_close(rule_seconds(bf16, view, 0, false, 1), flops / 6e9, 1e-12);
+    assert_close(rule_seconds(fp8, view, 0, false, 1), flops / 12e9, 1e-12);
+    assert_close(rule_seconds(mixed, view, 0, false, 1), flops / 2e9, 1e-12);
+    assert_true(cluster_check_precision(cluster, PRECISION_FP8, NULL));
+    assert_true(cluster_check_precision(old, PRECISION_MIXED, NULL));
+    assert_false(cluster_check_precision(old, PRECISION_BF16, &error));
+    assert_non_null(strstr(error->message, "no rate of bf16 numbers"));
 }
 
 /* Waves of 20 elements: 10 of the 48 are empty, whatever the share of the rows; of the gradient of
@@ -359,12 +387,12 @@ static void test_bound_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_work),
-        cmocka_unit_test(test_lookups),     cmocka_unit_test(test_half_rate),
-        cmocka_unit_test(test_waves),       cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_stretch),     cmocka_unit_test(test_table_of_rates),
-        cmocka_unit_test(test_bound_holds),
+        cmocka_unit_test(test_file),           cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_work),
+        cmocka_unit_test(test_lookups),        cmocka_unit_test(test_half_rate),
+        cmocka_unit_test(test_rates),          cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_lines),          cmocka_unit_test(test_stretch),
+        cmocka_unit_test(test_table_of_rates), cmocka_unit_test(test_bound_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,9 +263,9 @@ static void test_refusals(void **state)
     refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
     refused("vit:optimizer=lion", "expected adam or sgd");
-    refused("vit:precision=fp8",
-            "model 'vit:precision=fp8': precision: expected one of single, mixed, "
-            "mixed-fp32-grads, got 'fp8'");
+    refused("vit:precision=fp4",
+            "model 'vit:precision=fp4': precision: expected one of single, mixed, "
+            "mixed-fp32-grads, bf16, fp8, got 'fp4'");
     refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
