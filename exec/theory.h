@@ -19,11 +19,12 @@ double exec_rule_error(const Graph *graph, OpId id, const ExecTensor *value,
 typedef struct {
     uint32_t ops, rules; /* that were run */
     double error;        /* largest relative error */
-    char *
-        wrong; /* NULL, or the first rule whose error is above the tolerance, as text; g_free */
+    /* NULL, or the first rule whose error is above the tolerance, as text; g_free */
+    char *wrong;
 } ExecTheory;
 
-/* Every rule of every op of the graph, once each, on the values of one iteration. Adds to *theory. */
+/* Every rule of every op of the graph, once each, on the values of one iteration. Adds to
+ * *theory. */
 void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory);
 

@@ -13,8 +13,8 @@ typedef struct {
     char *where;     /* the instance that has it, "fc.weight.grad|identity" */
     uint32_t rank;   /* and where it lies; 0 of partial sums */
     bool right;      /* every error is within the tolerance */
-    char *
-        wrong_tensor; /* NULL, or the first tensor in program order that is wrong, also one in between, */
+    /* NULL, or the first tensor in program order that is wrong, also one in between, */
+    char *wrong_tensor;
     char *wrong_instr; /* and the instruction that made it */
 } ExecVerdict;
 

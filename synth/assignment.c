@@ -20,35 +20,6 @@ void assignment_clear(Assignment *assignment)
     g_free(assignment->rest);
 }
 
-static bool is_accumulation(const Graph *graph, OpId op, OpId candidate)
-{
-    for (uint32_t i = 0; i < graph_get_op(graph, op)->n_in; i++)
-        if (graph_accumulation(graph, op, i) == candidate)
-            return true;
-    return false;
-}
-
-uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD])
-{
-    uint32_t n = 0;
-    const Op *forward = graph_get_op(graph, op);
-    for (uint32_t i = 0; i < forward->n_in; i++) {
-        TensorId contribution = graph_contribution(graph, op, i);
-        if (contribution == GRAPH_NONE)
-            continue;
-        OpId producer = graph_tensor(graph, contribution)->producer;
-        bool ours = producer != GRAPH_NONE && graph_get_op(graph, producer)->of == op &&
-                    !is_accumulation(graph, op, producer);
-        for (uint32_t k = 0; k < n; k++)
-            ours &= backward[k] != producer;
-        if (ours) {
-            g_assert(n < MAX_BACKWARD);
-            backward[n++] = producer;
-        }
-    }
-    return n;
-}
-
 /* The update op of a parameter. */
 static OpId update_op(const Graph *graph, TensorId parameter)
 {
@@ -89,7 +60,8 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
     return charge;
 }
 
-/* Whether pins allow where a parameter and its optimizer states rest, and the update where it runs. */
+/* Whether pins allow where a parameter and its optimizer states rest, and the update where it
+ * runs. */
 static bool plan_allowed(const Pricer *pricer, TensorId parameter,
                          const ParameterPlan *plan)
 {
@@ -174,7 +146,7 @@ GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrice
 {
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
-        if (update == FORM_REDUCE || !price_can_hold(pricer->graph, parameter, update))
+        if (update == FORM_REDUCE || !form_can_hold(pricer->graph, parameter, update))
             continue;
         for (uint32_t replicated = 0; replicated < (update == FORM_IDENTITY ? 1 : 2);
              replicated++) {

@@ -1,7 +1,9 @@
-/* An assignment: all that a search decides, before conversions are put in place (private to synth). */
+/* An assignment: all that a search decides, before conversions are put in place (private to
+ * synth). */
 #ifndef KILTER_SYNTH_ASSIGNMENT_H
 #define KILTER_SYNTH_ASSIGNMENT_H
 
+#include "synth/backward.h"
 #include "synth/price.h"
 
 typedef struct {
@@ -16,10 +18,6 @@ typedef struct {
 
 void assignment_init(Assignment *assignment, const Graph *graph);
 void assignment_clear(Assignment *assignment);
-
-/* Backward ops of forward op `op` in execution order without accumulations; returns how many. */
-enum { MAX_BACKWARD = 4 };
-uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 
 /* Where a parameter and its optimizer states rest and where the update runs, given what the ops
  * need of it. */

@@ -169,8 +169,8 @@ static FormSet *find_absorbed(const Graph *graph, OpId loss)
     return absorbed;
 }
 
-/* The rule that cuts an op's weight by columns: where all that read the columns end in partial sums,
- * or in the output layer, whose weight is the largest. */
+/* The rule that cuts an op's weight by columns: where all that read the columns end in partial
+ * sums, or in the output layer, whose weight is the largest. */
 static bool rule_columns(const Graph *graph, OpId id, OpId loss, const FormSet *absorbed,
                          Rule *rule)
 {
@@ -216,8 +216,8 @@ static Form widest(const Graph *graph, TensorId parameter)
     for (uint32_t d = 1; d < tensor->rank; d++)
         if (tensor->units[d] > tensor->units[best])
             best = d;
-    return price_can_hold(graph, parameter, form_gather(best)) ? form_gather(best)
-                                                               : FORM_IDENTITY;
+    return form_can_hold(graph, parameter, form_gather(best)) ? form_gather(best)
+                                                              : FORM_IDENTITY;
 }
 
 /* Form that forward op `op` holds `tensor` in under `rule`, also where that is an output's

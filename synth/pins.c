@@ -94,7 +94,7 @@ static bool can_have(const Graph *graph, TensorId id, const Pin *pin, GError **e
                 error, KILTER_ERROR_INPUT,
                 "pin '%s': expected a dim below %u, which is the rank of %s", pin->text,
                 tensor->rank, tensor->name);
-        if (!price_can_hold(graph, id, form))
+        if (!form_can_hold(graph, id, form))
             return kilter_fail(error, KILTER_ERROR_INPUT,
                                "pin '%s': %s cannot be in form %s: %s", pin->text,
                                tensor->name, form_text(form, name),

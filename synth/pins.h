@@ -3,7 +3,7 @@
 #ifndef KILTER_SYNTH_PINS_H
 #define KILTER_SYNTH_PINS_H
 
-#include "synth/price.h"
+#include "synth/forms.h"
 #include "synth/synth.h"
 
 /* Forms that a tensor may be made in (or rest in, if no op makes it). */

@@ -33,8 +33,8 @@ typedef struct {
     bool *sent;      /* [need], of the late ones */
     uint32_t *unit;  /* instructions by (phase, stage), in order, */
     uint32_t *begin; /* [phase * n_stages + stage] */
-    uint8_t *
-        partial; /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
+    /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
+    uint8_t *partial;
     Program *program;
 } Builder;
 

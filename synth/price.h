@@ -7,6 +7,7 @@
 #ifndef KILTER_SYNTH_PRICE_H
 #define KILTER_SYNTH_PRICE_H
 
+#include "synth/forms.h"
 #include "synth/synth.h"
 
 enum { PRICE_MAX_CLASSES = 8 };
@@ -21,8 +22,6 @@ typedef struct {
     double comm_s;
     Times inner; /* inner communication of virtual devices, part of the stage it opens */
 } Step;
-
-typedef uint8_t FormSet; /* bit f: form f */
 
 /* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner
  * byte, an inner message, a second of fitted overhead; FLOPs as Device.fitted counts them. */
@@ -59,16 +58,17 @@ typedef struct {
     GHashTable
         *alike; /* Conversions: tensors of equal bytes, roles and forms share them */
     double max_share;
-    /* of the batch: what activations and their gradients are priced for; 1 unless it is cut in time
-     * */
+    /* Part of the batch that activations and their gradients are priced for; 1 unless the batch is
+     * cut in time. */
     double part;
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
     bool charges;  /* memory is charged for */
     bool rationed; /* and limited: what takes longer but is charged less is not worse */
     SynthBytes charge[SYNTH_POINTS]; /* seconds a byte, summed over devices */
-    OpId *
-        saver; /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL without charges */
+    /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL
+     * without charges */
+    OpId *saver;
     OpId fullest; /* the forward op whose backward is SYNTH_POINT_FORWARD */
     bool direct;  /* one collective a conversion, never two: HAP's own search */
     bool inner;   /* some device is a machine of several GPUs, which communicate inside */
@@ -78,9 +78,10 @@ typedef struct {
 /* memory_s: as in SynthOptions. */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s);
-/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time
- * at any of them. Sharded work is at least lo_j of it on device j, and on a union of devices, at
- * the union's speed, at least what the others cannot take; sharded bytes lie where they cost least. */
+/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the
+ * time at any of them. Sharded work is at least lo_j of it on device j, and on a union of
+ * devices, at the union's speed, at least what the others cannot take; sharded bytes lie where
+ * they cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, const double *memory_s);
 void pricer_clear(Pricer *pricer);
@@ -123,15 +124,6 @@ static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
     for (uint32_t h = 0; h < pricer->n_classes; h++)
         sum->s[h] += a->s[h];
 }
-
-/* Whether what a backward op makes takes memory beside the gradient that it reads: it may not take
- * its place. */
-bool price_makes_beside(const Graph *graph, OpId backward);
-
-/* Whether a tensor may be held in a form: sharded dims need units > 1. */
-bool price_can_hold(const Graph *graph, TensorId tensor, Form form);
-/* All forms that it may be held in. */
-FormSet price_forms(const Graph *graph, TensorId tensor);
 
 /* Conversions until all of `wanted` are held, Identity first (from it the others are free), each
  * from the form it is cheapest from; what lies between two collectives is held too. Calls `each`,

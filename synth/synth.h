@@ -36,15 +36,16 @@ typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
     BASELINE_ZERO_EXPERT, /* the same with optimizer states sharded (ZeRO), and MoE layers sharded by expert */
     BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert: tokens are exchanged (GShard) */
-    /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by columns
-     * (features, heads, channels), the second by rows, whose partial sums are all-reduced. What has
-     * no second stays whole, but for the output layer, which is gathered at once unless the loss
-     * takes its logits cut. */
+    /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by
+     * columns (features, heads, channels), the second by rows, whose partial sums are all-reduced.
+     * What has no second stays whole, but for the output layer, which is gathered at once unless
+     * the loss takes its logits cut. */
     BASELINE_MEGATRON,
     BASELINES
 } Baseline;
 
-/* KILTER_ERROR_INPUT if the strategy does not apply to the graph (a batch that cannot be sharded). */
+/* KILTER_ERROR_INPUT if the strategy does not apply to the graph (a batch that cannot be
+ * sharded). */
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 
@@ -246,10 +247,11 @@ typedef struct {
 
 typedef struct {
     double bound_s;
-    SynthBytes bytes
-        [SYNTH_POINTS]; /* with multipliers: of the program that attains the bound, or nearly */
-    GPtrArray *
-        programs; /* Program that keep the weighted constraint, those of least time first, each with less memory than the one before */
+    /* with multipliers: of the program that attains the bound, or nearly */
+    SynthBytes bytes[SYNTH_POINTS];
+    /* Program that keep the weighted constraint, those of least time first, each with less memory
+     * than the one before */
+    GPtrArray *programs;
 } SynthBound;
 
 void synth_bound_clear(SynthBound *bound);

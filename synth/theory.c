@@ -6,7 +6,7 @@ static void add_loads(const Graph *graph, TensorId id, GArray *theory)
 {
     Triple triple = {.kind = TRIPLE_LOAD, .tensor = id};
     for (triple.to = 0; triple.to < FORM_MAX; triple.to++)
-        if (triple.to != FORM_REDUCE && price_can_hold(graph, id, triple.to))
+        if (triple.to != FORM_REDUCE && form_can_hold(graph, id, triple.to))
             g_array_append_val(theory, triple);
 }
 
@@ -18,7 +18,7 @@ static void add_computations(const Graph *graph, OpId id, GArray *theory)
     for (uint32_t r = 0; r < n; r++) {
         bool holds = true;
         for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
-            holds &= price_can_hold(
+            holds &= form_can_hold(
                 graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in], rule[r].form[i]);
         Triple triple = {.kind = TRIPLE_COMPUTE, .op = id, .rule = rule[r]};
         if (holds)
@@ -34,8 +34,8 @@ static void add_collectives(const Graph *graph, TensorId id, GArray *theory)
             for (triple.to = 0; triple.to < FORM_MAX; triple.to++) {
                 triple.collective = (Collective)kind;
                 if (collective_converts(triple.collective, triple.from, triple.to) &&
-                    price_can_hold(graph, id, triple.from) &&
-                    price_can_hold(graph, id, triple.to))
+                    form_can_hold(graph, id, triple.from) &&
+                    form_can_hold(graph, id, triple.to))
                     g_array_append_val(theory, triple);
             }
 }

@@ -30,8 +30,8 @@ struct Yaml {
  * are used. */
 typedef struct {
     char *message; /* after "Load: " */
-    GPtrArray *
-        trail; /* "name" or "[1]", innermost first; "" for a mapping between two fields */
+    /* "name" or "[1]", innermost first; "" for a mapping between two fields */
+    GPtrArray *trail;
 } Log;
 
 static void log_line(cyaml_log_t level, void *context, const char *format, va_list args)

@@ -2,16 +2,17 @@
  *
  * A builder creates tensors and forward ops in execution order and ends in a scalar loss;
  * graph_differentiate() then appends, explicitly, the backward ops (in reverse order, gradients of
- * tensors with several consumers accumulated by `add` ops), and one update op a parameter. Every op,
- * forward, backward or update, is a row of the op table (data/graph/op.h), so planners know no layers.
+ * tensors with several consumers accumulated by `add` ops), and one update op a parameter. Every
+ * op, forward, backward or update, is a row of the op table (data/graph/op.h), so planners know no
+ * layers.
  *
  * graph_seal() ends construction: it links the dimensions that loops tie together and computes
  * `units`, in how many equal pieces a dimension may be cut so that every op that touches it can be
  * cut alike (768 features that are 12 heads x 64 somewhere have 12 units, not 768).
  *
  * Invariants: ids are dense and in execution order (an op's inputs exist before its outputs); a
- * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by threads.
- */
+ * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by
+ * threads. */
 #ifndef KILTER_DATA_GRAPH_GRAPH_H
 #define KILTER_DATA_GRAPH_GRAPH_H
 
@@ -95,10 +96,10 @@ typedef struct {
     DType dtype;
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
-    uint32_t units
-        [TENSOR_MAX_RANK]; /* equal pieces the dim can be cut in; 1: whole. Set by graph_seal */
-    OpId producer;         /* GRAPH_NONE for inputs, parameters, optimizer states */
-    TensorId of;           /* see Role; GRAPH_NONE otherwise */
+    /* equal pieces the dim can be cut in; 1: whole. Set by graph_seal */
+    uint32_t units[TENSOR_MAX_RANK];
+    OpId producer; /* GRAPH_NONE for inputs, parameters, optimizer states */
+    TensorId of;   /* see Role; GRAPH_NONE otherwise */
 } Tensor;
 
 typedef struct {
@@ -150,8 +151,9 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
 /* Appends backward and update ops for `loss`. */
 void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
 
-/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every device,
- * whatever they compute and whatever part of it: a workload that is written down by its durations. */
+/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every
+ * device, whatever they compute and whatever part of it: a workload that is written down by its
+ * durations. */
 void graph_set_timed(Graph *graph);
 void graph_set_seconds(Graph *graph, OpId id, double seconds);
 
@@ -204,12 +206,11 @@ typedef struct {
 typedef struct {
     uint32_t n_loops;
     Loop loop[OP_MAX_LOOPS];
-    int8_t dim_loop
-        [OP_MAX_OPERANDS]
-        [TENSOR_MAX_RANK]; /* loop that drives the dim; operands: inputs, then outputs */
-    uint8_t added;         /* bit i: input i is an added operand */
-    uint8_t n_linear;      /* linear groups, */
-    uint8_t linear[4];     /* each a set of inputs, bit i: input i */
+    /* loop that drives the dim; operands: inputs, then outputs */
+    int8_t dim_loop[OP_MAX_OPERANDS][TENSOR_MAX_RANK];
+    uint8_t added;     /* bit i: input i is an added operand */
+    uint8_t n_linear;  /* linear groups, */
+    uint8_t linear[4]; /* each a set of inputs, bit i: input i */
 } OpSpace;
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
@@ -228,8 +229,8 @@ Numbers graph_op_numbers(const Graph *graph, OpId id);
 double graph_op_flops(const Graph *graph, OpId id);
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
 
-/* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's, but of
- * one that is looked up (op_kind_looked_up) those of an entry an index. */
+/* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's, but
+ * of one that is looked up (op_kind_looked_up) those of an entry an index. */
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand);
 
 #endif

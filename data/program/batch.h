@@ -14,8 +14,8 @@
 typedef struct {
     uint32_t units; /* equal pieces that the batch can be cut in */
     Form *form;     /* [tensor]: as its maker leaves it. Gather(d): dim d is the batch */
-    int8_t *
-        loop; /* [op]: the loop that is the batch; -1: the op runs once, not on parts of it */
+    /* [op]: the loop that is the batch; -1: the op runs once, not on parts of it */
+    int8_t *loop;
 } BatchForms;
 
 /* KILTER_ERROR_INPUT names the op that cannot run on parts of a batch. */

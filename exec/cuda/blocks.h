@@ -8,8 +8,8 @@
 
 typedef struct {
     uint32_t n; /* ranks */
-    ExecShard *
-        block; /* [n]: the part of the whole tensor; of no elements where there is none */
+    /* [n]: the part of the whole tensor; of no elements where there is none */
+    ExecShard *block;
     uint64_t *at;   /* [n]: first element in the buffer */
     uint64_t total; /* elements of the buffer */
     void *buffer;

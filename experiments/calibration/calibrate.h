@@ -38,8 +38,8 @@ typedef struct {
 } Calibration;
 
 typedef struct {
-    Cluster *
-        base; /* fitted costs are put in a copy of it; NULL: a machine of one device a rank */
+    /* fitted costs are put in a copy of it; NULL: a machine of one device a rank */
+    Cluster *base;
     uint32_t ranks; /* without base: machines; 0: the most that were measured together */
     const char *name;      /* of the cluster */
     const char *source;    /* where the measurements are from */

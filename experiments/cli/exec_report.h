@@ -11,8 +11,8 @@ typedef struct {
     const Plan *plan;
     const Graph *graph;
     const ExecMeasurement *measured;
-    SimReport *
-        predicted; /* analytic, under the same slowdowns; NULL: the cluster is not there */
+    /* analytic, under the same slowdowns; NULL: the cluster is not there */
+    SimReport *predicted;
     /* instructions whose size is outside of what the cluster was calibrated on */
     uint32_t unmeasured;
     const char *backend, *dtype;

@@ -18,8 +18,8 @@ typedef struct {
 typedef struct {
     PlanLayout layout;
     uint32_t n_splits;
-    SimPartSplit *
-        split; /* sorted; by the plan's rounded splits, by its ratios where it has none */
+    /* sorted; by the plan's rounded splits, by its ratios where it has none */
+    SimPartSplit *split;
 } SimParts;
 
 /* The plan's groups have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */

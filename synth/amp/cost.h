@@ -20,8 +20,8 @@ typedef struct {
     /* [(stage * dp + replica) * n_layers + layer]: what the layer sends to the next stage takes,
      * and what comes back */
     double *send_s, *return_s;
-    bool *
-        meet; /* [group * n_groups + group]: their all-reduces pass the same machine's port */
+    /* [group * n_groups + group]: their all-reduces pass the same machine's port */
+    bool *meet;
 } AmpRows;
 
 /* `layers` (NULL if faithful) must outlive the rows. */

@@ -13,8 +13,8 @@ typedef struct {
     const AmpCluster *cluster;
     const AmpOptions *options;
     AmpLayers *layers;
-    GArray *
-        choices; /* AmpChoice: all degrees and micro-batch sizes that the options leave */
+    /* AmpChoice: all degrees and micro-batch sizes that the options leave */
+    GArray *choices;
 } AmpSearch;
 
 /* With devices and cuts to be set. */

@@ -82,7 +82,8 @@ static double working_charge(const Choices *c, const Choice *choice)
         charge += price_memory(c->pricer, SYNTH_POINT_FORWARD, dy,
                                cut ? FORM_GATHER0 : FORM_IDENTITY);
     }
-    for (uint32_t o = 0; o < first->n_out && price_makes_beside(graph, first->op); o++) {
+    for (uint32_t o = 0; o < first->n_out && backward_makes_beside(graph, first->op);
+         o++) {
         TensorId made = graph_get_op(graph, first->op)->out[o];
         if (!sim_is_held(graph, graph_tensor(graph, made)))
             charge += price_memory(c->pricer, SYNTH_POINT_FORWARD, made,
@@ -132,7 +133,8 @@ static void add_half(Walk *w, const Needs *needs, const Half *half)
     group->first = at;
 }
 
-/* The step before the backward ops in which saved outputs are converted; false if they cannot be. */
+/* The step before the backward ops in which saved outputs are converted; false if they cannot
+ * be. */
 static bool price_saved(const Choices *c, const Needs *needs,
                         const FormSet wanted_out[TRANSITION_OUT], Step *step)
 {

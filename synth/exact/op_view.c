@@ -37,7 +37,7 @@ static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
         return false;
     bool reduce = false, other = false;
     for (uint32_t i = 0; i < op->n_in; i++) {
-        if (!price_can_hold(graph, op->in[i], rule->form[i]))
+        if (!form_can_hold(graph, op->in[i], rule->form[i]))
             return false;
         Role role = graph_tensor(graph, op->in[i])->role;
         bool source = role == ROLE_PARAMETER || role == ROLE_INPUT;
@@ -280,7 +280,7 @@ static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
         const Tensor *t = graph_tensor(graph, id);
         uint8_t slot = operand < op->n_in ? reads->slot[operand] : SLOTS;
         const uint8_t seen[] = {slot, (uint8_t)t->role, (uint8_t)t->dtype,
-                                price_forms(graph, id)};
+                                forms_of_tensor(graph, id)};
         g_string_append_len(key, (const char *)seen, sizeof seen);
     }
 }
@@ -347,4 +347,12 @@ uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet r
         g_ptr_array_add(plans->sets, set);
     }
     return number;
+}
+
+bool op_view_is_alias(const OpView *view, uint32_t o)
+{
+    for (uint32_t i = 0; i < view->n_in; i++)
+        if (view->contribution[i] != GRAPH_NONE && view->alias[i] == (int)o)
+            return true;
+    return false;
 }

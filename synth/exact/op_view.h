@@ -58,8 +58,8 @@ typedef struct {
     uint32_t n_in;                 /* activation inputs (those that a forward op made), */
     uint32_t input[TRANSITION_IN]; /* their positions, */
     TensorId tensor[TRANSITION_IN];
-    TensorId contribution
-        [TRANSITION_IN]; /* what is added to their gradients (GRAPH_NONE: nothing), */
+    /* what is added to their gradients (GRAPH_NONE: nothing), */
+    TensorId contribution[TRANSITION_IN];
     int8_t alias[TRANSITION_IN]; /* the output whose gradient that is itself, or -1, */
     OpId accumulation[TRANSITION_IN]; /* and the op that adds it, or GRAPH_NONE */
     Times accumulation_work[TRANSITION_IN][FORM_MAX];
@@ -91,6 +91,9 @@ void op_view_price(const Pricer *pricer, OpView *view);
  * met first. */
 uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
                        FormSet kept, Form made);
+
+/* Whether the gradient of output `o` is itself what some input's gradient gets. */
+bool op_view_is_alias(const OpView *view, uint32_t o);
 
 static inline const PlanSet *op_view_plan_set(const OpView *view, uint32_t p,
                                               uint32_t number)

@@ -7,8 +7,8 @@
 struct SynthSpace {
     const Graph *graph;
     const SynthPins *pins;
-    States *states
-        [2]; /* without a charge for memory and with one; NULL until a search asks */
+    /* without a charge for memory and with one; NULL until a search asks */
+    States *states[2];
 };
 
 /* Those of a pricer of the space's graph and pins, with its prices. The errors of states_new. */

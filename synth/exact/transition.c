@@ -1,9 +1,9 @@
+/* Transitions along an arc: what each costs the stages around it, and those that no other one
+ * dominates. */
 #include "synth/exact/transition.h"
 
 #include <math.h>
 #include <string.h>
-
-/* --- costs --- */
 
 /* Upper bound of how much longer an iteration with `a` can be than with `b`. A step that closes a
  * stage never shortens an iteration, so `a` may close only where `b` does. */
@@ -41,125 +41,6 @@ static Times cost_relaxed(const Pricer *pricer, const Cost *cost)
         sum.s[h] += cost->comm_s;
     return sum;
 }
-
-/* --- states --- */
-
-FormSet gradient_arrivals(const Graph *graph, TensorId tensor)
-{
-    TensorId dy = graph_gradient(graph, tensor);
-    bool seed = dy == GRAPH_NONE || graph_tensor(graph, dy)->role == ROLE_INPUT;
-    return seed ? form_bit(FORM_IDENTITY) : price_forms(graph, dy);
-}
-
-Range range_of(const Graph *graph, TensorId tensor)
-{
-    Range range = {0};
-    FormSet forms = price_forms(graph, tensor),
-            gradients = gradient_arrivals(graph, tensor);
-    for (Form form = 0; form < FORM_MAX; form++) {
-        if (forms >> form & 1u) {
-            range.form_at[form] = (uint8_t)range.n_forms;
-            range.form[range.n_forms++] = form;
-        }
-        if (gradients >> form & 1u) {
-            range.gradient_at[form] = (uint8_t)range.n_gradients;
-            range.gradient[range.n_gradients++] = form;
-        }
-    }
-    range.n = range.n_forms * range.n_gradients;
-    return range;
-}
-
-bool choices_alias(const Choices *c, uint32_t o)
-{
-    bool alias = false;
-    for (uint32_t i = 0; i < c->view.n_in; i++)
-        alias |= c->view.contribution[i] != GRAPH_NONE && c->view.alias[i] == (int)o;
-    return alias;
-}
-
-void choices_inputs(const Choices *c, uint32_t in, Held held[TRANSITION_IN])
-{
-    held[0] = range_held(&c->in[0], c->same ? in : in / c->in[1].n);
-    held[1] = range_held(&c->in[1], c->same ? in : in % c->in[1].n);
-}
-
-/* --- choices --- */
-
-/* Transitions along an arc, and how much dearer than the arc they may be. */
-typedef struct {
-    Times slack;
-    GArray *transitions;
-} Found;
-
-static const Range nothing = {.n = 1, .n_forms = 1, .n_gradients = 1};
-
-Choices *choices_new(const Pricer *pricer, const OpView *view,
-                     const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
-                     GError **error)
-{
-    Choices *c = g_new0(Choices, 1);
-    c->pricer = pricer;
-    c->view = *view;
-    if (!op_view_find(pricer, &c->view, error)) {
-        op_view_clear(&c->view);
-        g_free(c);
-        return NULL;
-    }
-    c->op = graph_get_op(pricer->graph, view->op);
-    g_assert(c->op->n_out <= TRANSITION_OUT);
-    c->same = view->n_in == 2 && view->tensor[0] == view->tensor[1];
-    c->n_to = 1;
-    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-        c->in[i] = i < view->n_in ? range_of(pricer->graph, view->tensor[i]) : nothing;
-        c->survives[i] = survives[i] && !(c->same && i == 0);
-        c->n_to *= c->survives[i] ? c->in[i].n : 1;
-    }
-    for (uint32_t o = 0; o < TRANSITION_OUT; o++) {
-        c->out[o] = o < c->op->n_out ? range_of(pricer->graph, c->op->out[o]) : nothing;
-        c->lives[o] = lives[o];
-        c->n_to *= lives[o] ? c->out[o].n : 1;
-    }
-    c->n_in = c->same ? c->in[0].n : c->in[0].n * c->in[1].n;
-    c->halves = g_array_new(FALSE, FALSE, sizeof(Half));
-    c->groups = g_array_new(FALSE, FALSE, sizeof(Group));
-    c->found = g_array_new(FALSE, TRUE, sizeof(Found));
-    c->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    c->arcs = g_array_new(FALSE, FALSE, sizeof(Arc));
-    c->first_arc = g_new0(uint32_t, c->n_in + 1);
-    choices_enumerate(c);
-    c->table = table_new(c);
-    choices_price_halves(c);
-    choices_price_arcs(c);
-    return c;
-}
-
-void choices_price(Choices *c, const Pricer *pricer)
-{
-    c->pricer = pricer;
-    index_empty(&c->asked);
-    g_array_set_size(c->found, 0);
-    g_ptr_array_set_size(c->lists, 0);
-    op_view_price(pricer, &c->view);
-    choices_price_halves(c);
-    choices_price_arcs(c);
-}
-
-void choices_free(Choices *c)
-{
-    op_view_clear(&c->view);
-    g_array_unref(c->halves);
-    g_array_unref(c->groups);
-    table_free(c->table);
-    g_array_unref(c->arcs);
-    g_free(c->first_arc);
-    index_clear(&c->asked);
-    g_array_unref(c->found);
-    g_ptr_array_unref(c->lists);
-    g_free(c);
-}
-
-/* --- transitions along an arc --- */
 
 typedef struct {
     Choices *c;
@@ -308,7 +189,8 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
     }
 }
 
-/* Enumerates which backward ops are deferred, where a step closes a stage before the others' end. */
+/* Enumerates which backward ops are deferred, where a step closes a stage before the others'
+ * end. */
 static void choose_order(const Along *s, uint32_t k, const Half *half,
                          const Transition *t)
 {

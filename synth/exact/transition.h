@@ -7,7 +7,8 @@
  * for.
  *
  * The relaxation needs only the least cost of any transition between two states: an *arc*.
- * Transitions themselves are found where the search comes by. Ops that look alike share all of it. */
+ * Transitions themselves are found where the search comes by. Ops that look alike share all of
+ * it. */
 #ifndef KILTER_SYNTH_EXACT_TRANSITION_H
 #define KILTER_SYNTH_EXACT_TRANSITION_H
 
@@ -102,18 +103,18 @@ typedef struct {
     const Pricer *pricer;
     OpView view;
     const Op *op;
-    bool same;                    /* both inputs are one tensor */
-    bool survives[TRANSITION_IN]; /* the input lives on */
-    bool lives[TRANSITION_OUT];   /* the output is read */
-    Range in[TRANSITION_IN];      /* n == 1 where there is none */
-    Range out[TRANSITION_OUT];    /* likewise */
-    uint32_t n_in, n_to;          /* states */
-    GArray *halves, *groups;      /* Half, Group */
-    struct Table *table;          /* what arcs are found with */
-    GArray *arcs;                 /* Arc, by `in` */
-    uint32_t *first_arc;          /* [n_in + 1] */
+    bool same;                       /* both inputs are one tensor */
+    bool survives[TRANSITION_IN];    /* the input lives on */
+    bool lives[TRANSITION_OUT];      /* the output is read */
+    Range in[TRANSITION_IN];         /* n == 1 where there is none */
+    Range out[TRANSITION_OUT];       /* likewise */
+    uint32_t n_in, n_to;             /* states */
+    GArray *halves, *groups;         /* Half, Group */
+    struct Elimination *elimination; /* finds the arcs */
+    GArray *arcs;                    /* Arc, by `in` */
+    uint32_t *first_arc;             /* [n_in + 1] */
     Index asked;      /* in and to of arcs whose transitions were asked for -> */
-    GArray *found;    /* Found */
+    GArray *found;    /* Found, by the number of `asked` */
     GPtrArray *lists; /* of transitions */
 } Choices;
 
@@ -146,11 +147,6 @@ double transition_memory(Choices *choices, const Transition *transition);
 
 /* --- between the files of this header --- */
 
-static inline FormSet form_bit(Form form)
-{
-    return (FormSet)(1u << form);
-}
-
 /* What chosen rules read and make. */
 typedef struct {
     FormSet wanted[SLOTS];   /* forms that the rules read, by slot */
@@ -175,9 +171,10 @@ double half_memory(const Choices *choices, const Needs *needs, const Half *half)
 void choices_enumerate(Choices *choices);
 void choices_price_halves(Choices *choices);
 
-/* Prepares for arcs, once there are groups; fills them, once groups have costs. */
-struct Table *table_new(const Choices *choices);
-void table_free(struct Table *table);
+/* Finds the arcs once there are groups; choices_price_arcs fills in what they cost, once groups
+ * have costs. */
+struct Elimination *elimination_new(const Choices *choices);
+void elimination_free(struct Elimination *elimination);
 void choices_price_arcs(Choices *choices);
 
 /* Numbers of the forms that later ops may start from, after an input was converted by a step: the
@@ -192,11 +189,10 @@ static inline void choices_after(const Range *range, Form held, Form reads,
     after[1] = both ? range->form_at[held] : after[0];
 }
 
-/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the
- * loss's seed. */
-FormSet gradient_arrivals(const Graph *graph, TensorId tensor);
-
-/* Whether output `o`'s gradient is itself what some input's gets. */
-bool choices_alias(const Choices *choices, uint32_t o);
+/* Transitions along an arc, and how much dearer than the arc they may be. */
+typedef struct {
+    Times slack;
+    GArray *transitions;
+} Found;
 
 #endif

@@ -44,8 +44,8 @@ typedef const DuplexConversion DuplexConversions[FORM_MAX][FORM_MAX];
 /* How the time of the two microbatches is put together. */
 typedef enum {
     DUPLEX_OVERLAPPED, /* Eq. 5 forward and backward */
-    /* Eq. 5 forward; the backward computes and communicates in turn. HiDup's artifact counts so, less
-     * what the second microbatch computes backward in the last stage. */
+    /* Eq. 5 forward; the backward computes and communicates in turn. HiDup's artifact counts so,
+     * less what the second microbatch computes backward in the last stage. */
     DUPLEX_SERIAL_BACK,
 } DuplexCost;
 
@@ -60,8 +60,8 @@ typedef struct {
 typedef struct {
     double time_s;
     const DuplexChoice **choice; /* [n_nodes] */
-    Form (*in)
-        [DUPLEX_MAX_IN]; /* [n_nodes]: forms of the inputs before the node, converted if they are not the choice's */
+    /* [n_nodes]: forms of the inputs before the node, converted if they are not the choice's */
+    Form (*in)[DUPLEX_MAX_IN];
     uint64_t states, labels, expansions;
 } DuplexSolution;
 

@@ -38,7 +38,7 @@ static bool widest(const Graph *graph, TensorId parameter, Form *form)
         if (t->units[d] > t->units[best])
             best = d;
     *form = form_gather(best);
-    return t->rank > 0 && price_can_hold(graph, parameter, *form);
+    return t->rank > 0 && form_can_hold(graph, parameter, *form);
 }
 
 static Form rest_of(const Graph *graph, const Op *op, const Placed *placed,
@@ -195,8 +195,8 @@ static void find_conversions(const Hidup *h, TensorId tensor,
         for (Form to = 0; to < FORM_MAX; to++) {
             FormSet held = (FormSet)(1u << from), back = 0;
             Step step = {0}, back_step = {0};
-            if (from == to || !price_can_hold(graph, tensor, from) ||
-                !price_can_hold(graph, tensor, to) ||
+            if (from == to || !form_can_hold(graph, tensor, from) ||
+                !form_can_hold(graph, tensor, to) ||
                 !price_reach(&h->half, tensor, &held, (FormSet)(1u << to), &step, NULL,
                              NULL))
                 continue;

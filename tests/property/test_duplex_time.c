@@ -14,8 +14,8 @@ typedef struct {
     /* step of each resource that is served next: 2 stage + microbatch */
     uint32_t next[2];
     bool busy[2]; /* of each resource */
-    uint32_t done
-        [2]; /* steps of each microbatch that are done: communication and computation in turn */
+    /* steps of each microbatch that are done: communication and computation in turn */
+    uint32_t done[2];
 } Pair;
 
 static void finish(SimEngine *engine, void *context, uint64_t resource);

@@ -38,7 +38,7 @@ static bool can_load(const Brute *b, OpId id)
     for (uint32_t i = 0; i < op->n_in; i++) {
         const Form form = b->assignment.rule[id].form[i];
         if (!is_made(b->graph, op->in[i]) &&
-            (form == FORM_REDUCE || !price_can_hold(b->graph, op->in[i], form)))
+            (form == FORM_REDUCE || !form_can_hold(b->graph, op->in[i], form)))
             return false;
     }
     return true;
@@ -153,7 +153,7 @@ static void choose_inputs(Brute *b, OpId id, uint32_t i)
     const FormSet held = b->held[op->in[i]];
     if (held >> form & 1u) {
         choose_inputs(b, id, i + 1);
-    } else if (!(held & (held - 1)) && price_can_hold(b->graph, op->in[i], form) &&
+    } else if (!(held & (held - 1)) && form_can_hold(b->graph, op->in[i], form) &&
                communicates((Form)__builtin_ctz(held), form)) {
         b->held[op->in[i]] |= (FormSet)(1u << form);
         choose_inputs(b, id, i + 1);

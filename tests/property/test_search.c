@@ -24,7 +24,7 @@ typedef struct {
 static bool holdable(const Graph *graph, const Op *op, const Rule *rule)
 {
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (!price_can_hold(graph, op->in[i], rule->form[i]))
+        if (!form_can_hold(graph, op->in[i], rule->form[i]))
             return false;
     return true;
 }
@@ -79,7 +79,7 @@ static bool set_gradient(Attack *a, Assignment *x, TensorId tensor, Form form)
 
 static void set_parameter(Attack *a, Assignment *x, TensorId parameter)
 {
-    FormSet forms = price_forms(a->graph, parameter) & (FormSet) ~(1u << FORM_REDUCE);
+    FormSet forms = forms_of_tensor(a->graph, parameter) & (FormSet) ~(1u << FORM_REDUCE);
     Form update;
     do
         update = (Form)pick(a, FORM_MAX);
@@ -104,7 +104,7 @@ static void mutate(Attack *a, Assignment *x)
     x->rule[id] = a->rule[id][pick(a, a->n_rules[id])];
     for (uint32_t o = 0; op->pass == PASS_FORWARD && o < op->n_out; o++) {
         Form form = pick(a, 2) ? x->rule[id].form[op->n_in + o] : (Form)pick(a, FORM_MAX);
-        if (price_can_hold(a->graph, op->out[o], form))
+        if (form_can_hold(a->graph, op->out[o], form))
             set_gradient(a, x, op->out[o], form);
     }
 }

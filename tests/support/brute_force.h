@@ -74,9 +74,8 @@ typedef struct {
     bool deferred[MAX_OPS]; /* a backward op that runs after the contributions' step */
     Form sum[MAX_TENSORS];  /* form that gradients of an activation are accumulated in */
     Place place[MAX_TENSORS];
-    bool keeps
-        [MAX_OPS]
-        [MAX_IN]; /* later ops start from the form that the input had before it was converted */
+    /* later ops start from the form that the input had before it was converted */
+    bool keeps[MAX_OPS][MAX_IN];
     Form held[MAX_TENSORS]; /* of activations, as the forward goes on */
     Program *program;       /* where it is written; NULL: only priced */
     double below_s;         /* programs that take longer do not matter */

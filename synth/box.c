@@ -1,0 +1,87 @@
+/* Bounds over a box of ratios: the classes of single devices at their least share, and those of
+ * unions of devices, which together take at least what the others cannot. */
+#include "synth/price_parts.h"
+
+#include <math.h>
+
+/* Devices of one kind, which have the same bounds. */
+typedef struct {
+    const Device *device;
+    double lo, hi;
+    uint32_t n;
+} Kind;
+
+static uint32_t find_kinds(const ClusterView *view, const double *lo, const double *hi,
+                           Kind *kind)
+{
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        Coefficients a = coefficients_of(&view->device[j], 1);
+        uint32_t k = 0;
+        for (; k < n; k++) {
+            Coefficients b = coefficients_of(kind[k].device, 1);
+            if (coefficients_cover(&a, &b) && coefficients_cover(&b, &a) &&
+                kind[k].lo == lo[j] && kind[k].hi == hi[j])
+                break;
+        }
+        if (k == n)
+            kind[n++] = (Kind){&view->device[j], lo[j], hi[j], 0};
+        kind[k].n++;
+    }
+    return n;
+}
+
+/* Whether the union's devices count FLOPs alike, which a class needs. */
+static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
+{
+    const Device *first = NULL;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!(members >> k & 1u))
+            continue;
+        first = first ? first : kind[k].device;
+        if (kind[k].device->fitted != first->fitted)
+            return false;
+    }
+    return true;
+}
+
+/* The mean over the union's devices, weighted by speed, of what one of them takes; never more than
+ * the slowest takes. */
+static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
+{
+    Coefficients sum = {0};
+    double rate = 0, share = 1;
+    for (uint32_t k = 0; k < n; k++) {
+        if (!(members >> k & 1u)) {
+            share -= kind[k].n * kind[k].hi;
+            continue;
+        }
+        double weight = kind[k].n * kind[k].device->rate;
+        if (weight == 0)
+            continue;
+        Coefficients one = coefficients_of(kind[k].device, kind[k].lo);
+        rate += weight;
+        sum.fitted = one.fitted;
+        for (uint32_t i = 0; i < COEFFICIENTS; i++)
+            sum.c[i] += weight * one.c[i];
+    }
+    for (uint32_t i = 0; i < COEFFICIENTS; i++)
+        sum.c[i] /= rate;
+    sum.c[1] = fmax(sum.c[1], fmax(share, 0) / rate);
+    return sum;
+}
+
+void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
+                     const double *lo, const double *hi, const double *memory_s)
+{
+    enum { MAX_KINDS = 5 }; /* unions of more are left out: the bound is only looser */
+    g_autofree Kind *kind = g_new(Kind, view->n_devices);
+    uint32_t n = find_kinds(view, lo, hi, kind);
+    pricer_init(pricer, graph, view, lo, NULL);
+    pricer_charge(pricer, lo, hi, memory_s);
+    pricer->max_share = fmax(pricer->max_share, 1.0 / view->n_devices);
+    uint32_t all = n <= MAX_KINDS ? 1u << n : 2;
+    for (uint32_t members = 1; members < all; members++)
+        if (counts_alike(kind, n, members))
+            pricer_add_class(pricer, union_class(kind, n, members));
+}

@@ -1,0 +1,70 @@
+/* Device classes: what a unit of work takes on a device at its share, and the devices whose times
+ * can be a maximum. */
+#include "synth/price_parts.h"
+
+Coefficients coefficients_of(const Device *device, double share)
+{
+    static const SimWork unit[COEFFICIENTS] = {{.flops = 1},
+                                               {.flops_sharded = 1},
+                                               {.inner_bytes = 1},
+                                               {.inner_bytes_sharded = 1},
+                                               {.inner_messages = 1}};
+    static const SimFitted fitted_unit[COEFFICIENTS] = {
+        {.flops = 1}, {.flops_sharded = 1}, [COEFFICIENTS - 1] = {.overhead_s = 1}};
+    Coefficients k = {.fitted = device->fitted};
+    for (uint32_t i = 0; i < COEFFICIENTS; i++) {
+        SimWork work = unit[i];
+        if (device->fitted)
+            work.fitted[device->fitted - 1] = fitted_unit[i];
+        k.c[i] = sim_work_s(&work, device, share);
+    }
+    return k;
+}
+
+bool coefficients_cover(const Coefficients *a, const Coefficients *b)
+{
+    for (uint32_t i = 0; i < COEFFICIENTS; i++)
+        if (a->c[i] < b->c[i])
+            return false;
+    return a->fitted == b->fitted;
+}
+
+/* Keeps a class unless one of those kept is never faster; drops those that it makes superfluous. */
+void pricer_add_class(Pricer *pricer, Coefficients class)
+{
+    uint32_t n = 0;
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        if (coefficients_cover(&pricer->class[h], &class))
+            return;
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        if (!coefficients_cover(&class, &pricer->class[h]))
+            pricer->class[n++] = pricer->class[h];
+    if (n == PRICE_MAX_CLASSES) {
+        pricer->exact = false;
+        n--;
+    }
+    pricer->class[n++] = class;
+    pricer->n_classes = n;
+}
+
+Times price_work(const Pricer *pricer, const SimWork *work)
+{
+    Times times = {{0}};
+    for (uint32_t h = 0; h < pricer->n_classes; h++) {
+        const double *c = pricer->class[h].c;
+        const SimFitted plain = {0, work->flops, work->flops_sharded};
+        const SimFitted *own =
+            pricer->class[h].fitted ? &work->fitted[pricer->class[h].fitted - 1] : &plain;
+        times.s[h] = work->seconds + own->flops * c[0] + own->flops_sharded * c[1] +
+                     work->inner_bytes * c[2] + work->inner_bytes_sharded * c[3] +
+                     work->inner_messages * c[4] + own->overhead_s * c[5];
+    }
+    return times;
+}
+
+Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
+{
+    SimWork work = {0};
+    sim_work_op(pricer->graph, pricer->view, op, rule, &work);
+    return price_work(pricer, &work);
+}

@@ -1,0 +1,23 @@
+/* Between the files of synth/price.h: device classes, charges (private to them). */
+#ifndef KILTER_SYNTH_PRICE_PARTS_H
+#define KILTER_SYNTH_PRICE_PARTS_H
+
+#include "synth/price.h"
+
+/* --- classes.c --- */
+
+/* Seconds that a device takes for one unit of each kind of work, with `share` of sharded work. */
+Coefficients coefficients_of(const Device *device, double share);
+/* Whether no coefficient of `a` is below that of `b`, and both count FLOPs alike. */
+bool coefficients_cover(const Coefficients *a, const Coefficients *b);
+/* Keeps a class unless another one is never faster, and drops those that are never slower than the
+ * new one. */
+void pricer_add_class(Pricer *pricer, Coefficients class);
+
+/* --- charge.c --- */
+
+/* Charges for memory within the box lo <= ratio <= hi; memory_s: as in SynthOptions. */
+void pricer_charge(Pricer *pricer, const double *lo, const double *hi,
+                   const double *memory_s);
+
+#endif
