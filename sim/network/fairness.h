@@ -1,35 +1,43 @@
-/* Max-min fair rates of flows over links, by water-filling: equation (1) of sim/network/network.h.
- * Private to sim; knows times, but no events.
+/* Max-min fair rates of flows over links: equation (1) of sim/network/network.h. Private to
+ * sim; knows times, but no events.
  *
- * All rates rise together until a link is full; the flows on it keep the rate they have,
- * the others rise on. Which link is next: room / weight is its level, with room the
- * bandwidth that the fixed flows leave and weight the sum over the others. Levels only
- * rise as flows are fixed, so a heap of levels that are brought up to date when they come
- * to the top finds it. Levels that differ by rounding only count as one, so that equal
- * flows get the same rate to the bit.
+ * Rates are max-min fair if and only if each flow has a bottleneck: a full link on which no
+ * flow is faster. A flow's rate is then the level of its bottleneck, so that all flows bound
+ * to one link run alike and the links, not the flows, are what changes:
  *
- * Only what a change can reach is solved for again: the flows on the links that changed,
- * the links of those flows, and so on. Rates are max-min fair if and only if each flow has
- * a bottleneck, a full link on which none is faster; so a flow that leaves changes nothing
- * unless it leaves a bottleneck of a flow that stays. */
+ *   - Each link has a clock V, the integral of its level. A flow that is bound to it with r
+ *     bytes left gets the tag V + r and ends when the clock reads that. A heap of tags for
+ *     each link and one heap of links by their next end find the next flow to end; a change
+ *     of a level moves one link in the second heap (sim/network/clock.c).
+ *   - The coupling weight(l, m) sums the weights on link l of the flows that are bound to m.
+ *     The level of l solves sum_m weight(l, m) min(level_m, level_l) = bandwidth_l, which
+ *     reads one row and no flow (sim/network/coupling.c).
+ *   - When flows start or end, or a bandwidth changes, only the links that this can reach
+ *     are solved for again (sim/network/level.c).
+ *
+ * A flow that is alone on all of its links is kept apart, without clock and coupling. */
 #ifndef KILTER_SIM_NETWORK_FAIRNESS_H
 #define KILTER_SIM_NETWORK_FAIRNESS_H
 
+#include "sim/network/keyed_heap.h"
 #include "sim/network/network.h"
 
-enum { NEAR_USES = 6 }; /* whose places a flow holds without more memory */
+enum {
+    NEAR_USES = 6, /* whose places a flow holds without more memory */
+    NO_LINK = UINT32_MAX,
+    LONE = UINT32_MAX - 1, /* bottleneck of a flow that is alone on its links */
+};
 
-/* What solving reads: one line of the cache. */
 typedef struct {
     const SimUse *use;
-    uint32_t n_uses : 29;
-    bool fixed : 1, active : 1, waiting : 1;
-    uint32_t epoch;                  /* solve that has met it */
-    double next_rate;                /* while solving */
-    double stretch;                  /* 1 / efficiency */
-    double rate, remaining, since_s; /* bytes left at since_s; then rate bytes/s */
-    uint32_t place;                  /* in the heap of ends */
-    uint32_t bottleneck; /* the full link that keeps its rate down; UINT32_MAX: none */
+    uint32_t n_uses;
+    bool active, waiting;
+    uint32_t bottleneck; /* a link, LONE, or SimShare.n_links: not bound yet */
+    double stretch;      /* 1 / efficiency */
+    /* Bound: the clock's reading at which it ends. Else: the bytes left at since_s. */
+    double tag;
+    double since_s,
+        rate; /* of a lone flow; since_s while waiting: the end of its latency */
 } Sharer;
 
 /* Whom to tell when a flow is done. */
@@ -39,52 +47,89 @@ typedef struct {
     uint64_t argument;
 } SharerDone;
 
+/* Where a use of a flow stands: the pair and the place among its members. */
+typedef struct {
+    uint32_t pair, at;
+} UsePlace;
+
 /* The rest of a flow. */
 typedef struct {
     SharerDone done;
     double bytes, payload;
-    SimUse *own_use; /* of a flow that brings none that stay */
-    uint32_t *at;    /* [use]: place among the link's entries; NULL: near_at */
-    uint32_t near_at[NEAR_USES];
+    SimUse *own_use;     /* of a flow that brings none that stay */
+    UsePlace *far_place; /* [use]; NULL: near_place */
+    UsePlace near_place[NEAR_USES];
 } SharerRest;
 
 typedef struct {
     SimFlowId flow;
     uint32_t use; /* of the flow's */
-} Entry;
+} Member;
+
+/* The flows on `link` that are bound to `bottleneck`. */
+typedef struct {
+    uint32_t link, bottleneck;
+    uint32_t in_row, in_column; /* its places there */
+    uint32_t n, capacity,
+        n_left; /* n_left: members that went since weights were summed */
+    Member *member;
+} Pair;
+
+/* An entry of a row: `other` is the bottleneck; of a column: the link. */
+typedef struct {
+    double weight;
+    uint32_t other, pair;
+} Term;
+
+typedef struct {
+    Term *term;
+    uint32_t n, capacity;
+} Terms;
+
+typedef struct {
+    Pair *pair;
+    uint32_t n_pairs, capacity;
+    GArray *free_pairs;
+    Terms *row, *column; /* [n_links + 1]: the last one for flows that are not bound */
+    uint32_t *slot;      /* open addressing: pair + 1, 0: empty */
+    uint32_t n_slots, n_used;
+} Coupling;
 
 typedef struct {
     double bandwidth;
-    Entry *entry; /* active flows on it */
-    uint32_t n, capacity;
-    bool inner, dirty, relieved;
-    uint32_t n_bound; /* flows whose bottleneck it is */
+    double load;    /* sum over the row of weight x assumed level of the bottleneck */
+    double assumed; /* level that loads count its flows with */
+    uint32_t n;     /* active flows on it */
+    uint32_t n_bound;
+    uint32_t lone;    /* the flow that has it to itself, or UINT32_MAX */
     uint32_t leaving; /* flows, while some are removed */
-    /* while solving */
-    uint32_t epoch, left; /* flows not fixed */
-    double room, weight;
+    bool inner, waiting, seeded, touched, emptied;
 } SharedLink;
 
+/* A link's clock reads `reading` at since_s and then runs at `speed`. */
 typedef struct {
-    double key;
-    uint32_t item;
-} HeapItem;
+    double reading, speed, since_s;
+    uint32_t n_ended; /* since the reading was last taken off all tags */
+    KeyedHeap tags;
+} Clock;
 
 typedef struct {
     uint32_t n_links, n_flows, flow_capacity, n_active;
     SharedLink *link;
+    double *cap; /* [n_links + 1]: level; INFINITY while the link waits */
+    Clock *clock;
     Sharer *flow;
     SharerRest *rest; /* [flow] */
+    Coupling coupling;
     uint64_t n_solved;
-    uint32_t epoch;
-    GArray *dirty;    /* links that changed, */
-    GArray *relieved; /* or that flows only left */
-    uint32_t n_found_links, n_found_flows;
-    uint32_t *found_link;  /* scratch: the part that is solved for, [n_links] */
-    SimFlowId *found_flow; /* and [flow_capacity] */
-    HeapItem *level;       /* scratch: [n_links] */
-    HeapItem *end;         /* heap of when active flows end; never-ending ones too */
-    uint32_t n_ends, end_capacity;
+    GArray *seeds;      /* links to solve for */
+    GArray *lone_flows; /* that have no rate yet */
+    GArray *touched;    /* links whose clocks are to be set */
+    GArray *to_wait;    /* scratch of level.c */
+    GArray *terms;      /* likewise */
+    KeyedHeap levels;   /* waiting links by a lower bound of their level */
+    KeyedHeap ends;     /* of links, and of lone flows as n_links + flow */
+    uint32_t *level_place, *end_place, *tag_place;
 } SimShare;
 
 void share_init(SimShare *share, const Topology *topology);
@@ -103,19 +148,51 @@ void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *empt
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth);
 void share_solve(SimShare *share, double now_s);
 
-/* Takes an active flow out of the heap of ends, before its time; share_remove is still to be
- * called. Returns the bytes that it has left. */
+/* Takes an active flow off its clock, before its time; share_remove is still to be called.
+ * Returns the bytes that it has left. */
 double share_take_back(SimShare *share, SimFlowId id, double now_s);
 
 double share_next_end_s(const SimShare *share); /* INFINITY if none ends */
 
-/* Takes the flows that end until then out of the heap of ends, in the order of their
- * numbers; share_remove is still to be called. */
+/* Takes the flows that end until then off their clocks, in the order of their numbers;
+ * share_remove is still to be called. */
 void share_take_due(SimShare *share, double until_s, GArray *due);
 
 uint32_t share_stalled(const SimShare *share);
+double share_rate(const SimShare *share, SimFlowId flow);
 double share_link_rate(const SimShare *share, uint32_t link);
 /* Payload that the active flows have moved over the link until now. */
 double share_link_moved(const SimShare *share, uint32_t link, double now_s);
+
+/* Whether rates are max-min fair: no link over its bandwidth, each flow bound to a full link
+ * on which none is faster. Reads every flow; for tests. */
+bool share_is_fair(const SimShare *share, double tolerance);
+
+/* --- the parts of the solver: coupling.c, clock.c, level.c --- */
+
+/* The weight of a use on its link. */
+static inline double share_weight(const SimShare *share, SimFlowId id, uint32_t use)
+{
+    const Sharer *f = &share->flow[id];
+    const SimUse *u = &f->use[use];
+    return share->link[u->link].inner ? u->weight : u->weight * f->stretch;
+}
+
+void coupling_init(Coupling *coupling, uint32_t n_links);
+void coupling_clear(Coupling *coupling, uint32_t n_links);
+/* Adds and takes the uses of a flow at its bottleneck. */
+void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck);
+void coupling_leave(SimShare *share, SimFlowId id);
+
+/* Bytes that a flow has left. */
+double clock_left(const SimShare *share, SimFlowId id, double now_s);
+/* Binds a flow that is on no clock, with so many bytes left. */
+void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double now_s);
+void clock_remove(SimShare *share, SimFlowId id);
+void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s);
+/* The rate of a lone flow from now on. */
+void clock_set_lone(SimShare *share, SimFlowId id, double rate, double now_s);
+
+void share_seed(SimShare *share, uint32_t link);
 
 #endif

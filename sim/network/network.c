@@ -383,7 +383,7 @@ uint32_t sim_network_stalled(const SimNetwork *network)
 
 double sim_network_rate(const SimNetwork *network, SimFlowId flow)
 {
-    return network->share.flow[flow].rate;
+    return share_rate(&network->share, flow);
 }
 
 double sim_network_link_rate(const SimNetwork *network, uint32_t link)

@@ -1,0 +1,211 @@
+/* The coupling of links: which flows of a link are bound to which bottleneck, as rows by link
+ * and columns by bottleneck, and a hash of the pairs. */
+#include <string.h>
+
+#include "sim/network/fairness.h"
+
+enum {
+    FIRST_SLOTS = 256,
+    SUM_AGAIN = 4096, /* members that leave a pair before its weight is summed anew */
+};
+
+void coupling_init(Coupling *coupling, uint32_t n_links)
+{
+    *coupling = (Coupling){.n_slots = FIRST_SLOTS};
+    coupling->free_pairs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    coupling->row = g_new0(Terms, n_links + 1);
+    coupling->column = g_new0(Terms, n_links + 1);
+    coupling->slot = g_new0(uint32_t, coupling->n_slots);
+}
+
+void coupling_clear(Coupling *coupling, uint32_t n_links)
+{
+    for (uint32_t i = 0; i <= n_links; i++) {
+        g_free(coupling->row[i].term);
+        g_free(coupling->column[i].term);
+    }
+    for (uint32_t i = 0; i < coupling->n_pairs; i++)
+        g_free(coupling->pair[i].member);
+    g_free(coupling->row);
+    g_free(coupling->column);
+    g_free(coupling->pair);
+    g_free(coupling->slot);
+    g_array_unref(coupling->free_pairs);
+}
+
+/* --- the hash --- */
+
+static uint32_t home(const Coupling *c, uint32_t link, uint32_t bottleneck)
+{
+    const uint64_t key = (uint64_t)link << 32 | bottleneck;
+    return (uint32_t)(key * 0x9e3779b97f4a7c15 >> 32) & (c->n_slots - 1);
+}
+
+/* The slot of the pair, or the empty one where it belongs. */
+static uint32_t find_slot(const Coupling *c, uint32_t link, uint32_t bottleneck)
+{
+    for (uint32_t s = home(c, link, bottleneck);; s = (s + 1) & (c->n_slots - 1)) {
+        if (!c->slot[s])
+            return s;
+        const Pair *pair = &c->pair[c->slot[s] - 1];
+        if (pair->link == link && pair->bottleneck == bottleneck)
+            return s;
+    }
+}
+
+static void grow_slots(Coupling *c)
+{
+    g_autofree uint32_t *old = c->slot;
+    const uint32_t n = c->n_slots;
+    c->n_slots *= 2;
+    c->slot = g_new0(uint32_t, c->n_slots);
+    for (uint32_t s = 0; s < n; s++) {
+        if (!old[s])
+            continue;
+        const Pair *pair = &c->pair[old[s] - 1];
+        c->slot[find_slot(c, pair->link, pair->bottleneck)] = old[s];
+    }
+}
+
+/* Empties a slot; those behind it that it kept from their homes move up. */
+static void clear_slot(Coupling *c, uint32_t hole)
+{
+    const uint32_t mask = c->n_slots - 1;
+    for (uint32_t s = (hole + 1) & mask; c->slot[s]; s = (s + 1) & mask) {
+        const Pair *pair = &c->pair[c->slot[s] - 1];
+        const uint32_t from = home(c, pair->link, pair->bottleneck);
+        if (((s - from) & mask) >= ((s - hole) & mask)) {
+            c->slot[hole] = c->slot[s];
+            hole = s;
+        }
+    }
+    c->slot[hole] = 0;
+    c->n_used--;
+}
+
+/* --- rows and columns --- */
+
+static uint32_t terms_add(Terms *terms, uint32_t other, uint32_t pair)
+{
+    if (terms->n == terms->capacity) {
+        terms->capacity = MAX(4, 2 * terms->capacity);
+        terms->term = g_renew(Term, terms->term, terms->capacity);
+    }
+    terms->term[terms->n] = (Term){0, other, pair};
+    return terms->n++;
+}
+
+static uint32_t add_pair(Coupling *c, uint32_t link, uint32_t bottleneck)
+{
+    uint32_t id = c->n_pairs;
+    if (c->free_pairs->len > 0) {
+        id = g_array_index(c->free_pairs, uint32_t, c->free_pairs->len - 1);
+        g_array_set_size(c->free_pairs, c->free_pairs->len - 1);
+    } else {
+        if (c->n_pairs == c->capacity) {
+            c->capacity = MAX(64, 2 * c->capacity);
+            c->pair = g_renew(Pair, c->pair, c->capacity);
+        }
+        c->pair[c->n_pairs++] = (Pair){.member = NULL};
+    }
+    Pair *pair = &c->pair[id];
+    pair->link = link;
+    pair->bottleneck = bottleneck;
+    pair->n = pair->n_left = 0;
+    pair->in_row = terms_add(&c->row[link], bottleneck, id);
+    pair->in_column = terms_add(&c->column[bottleneck], link, id);
+    return id;
+}
+
+static uint32_t find_pair(Coupling *c, uint32_t link, uint32_t bottleneck)
+{
+    uint32_t s = find_slot(c, link, bottleneck);
+    if (c->slot[s])
+        return c->slot[s] - 1;
+    if (2 * (c->n_used + 1) > c->n_slots) {
+        grow_slots(c);
+        s = find_slot(c, link, bottleneck);
+    }
+    const uint32_t id = add_pair(c, link, bottleneck);
+    c->slot[s] = id + 1;
+    c->n_used++;
+    return id;
+}
+
+static void remove_pair(Coupling *c, uint32_t id)
+{
+    Pair *pair = &c->pair[id];
+    Terms *row = &c->row[pair->link], *column = &c->column[pair->bottleneck];
+    row->term[pair->in_row] = row->term[--row->n];
+    c->pair[row->term[pair->in_row].pair].in_row = pair->in_row;
+    column->term[pair->in_column] = column->term[--column->n];
+    c->pair[column->term[pair->in_column].pair].in_column = pair->in_column;
+    clear_slot(c, find_slot(c, pair->link, pair->bottleneck));
+    g_array_append_val(c->free_pairs, id);
+}
+
+static void set_weight(Coupling *c, const Pair *pair, double weight)
+{
+    c->row[pair->link].term[pair->in_row].weight = weight;
+    c->column[pair->bottleneck].term[pair->in_column].weight = weight;
+}
+
+/* --- flows --- */
+
+static UsePlace *places(const SimShare *share, SimFlowId id)
+{
+    SharerRest *rest = &share->rest[id];
+    return rest->far_place ? rest->far_place : rest->near_place;
+}
+
+void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck)
+{
+    Coupling *c = &share->coupling;
+    const Sharer *f = &share->flow[id];
+    UsePlace *place = places(share, id);
+    for (uint32_t k = 0; k < f->n_uses; k++) {
+        const uint32_t p = find_pair(c, f->use[k].link, bottleneck);
+        Pair *pair = &c->pair[p];
+        if (pair->n == pair->capacity) {
+            pair->capacity = MAX(4, 2 * pair->capacity);
+            pair->member = g_renew(Member, pair->member, pair->capacity);
+        }
+        place[k] = (UsePlace){p, pair->n};
+        pair->member[pair->n++] = (Member){id, k};
+        set_weight(c, pair,
+                   c->row[pair->link].term[pair->in_row].weight +
+                       share_weight(share, id, k));
+    }
+}
+
+static double sum_weights(const SimShare *share, const Pair *pair)
+{
+    double weight = 0;
+    for (uint32_t i = 0; i < pair->n; i++)
+        weight += share_weight(share, pair->member[i].flow, pair->member[i].use);
+    return weight;
+}
+
+void coupling_leave(SimShare *share, SimFlowId id)
+{
+    Coupling *c = &share->coupling;
+    const Sharer *f = &share->flow[id];
+    const UsePlace *place = places(share, id);
+    for (uint32_t k = 0; k < f->n_uses; k++) {
+        Pair *pair = &c->pair[place[k].pair];
+        g_assert(pair->member[place[k].at].flow == id && pair->link == f->use[k].link);
+        const Member last = pair->member[--pair->n];
+        pair->member[place[k].at] = last;
+        places(share, last.flow)[last.use].at = place[k].at;
+        if (pair->n == 0) {
+            remove_pair(c, place[k].pair);
+        } else if (pair->n == 1 || ++pair->n_left == SUM_AGAIN) {
+            set_weight(c, pair, sum_weights(share, pair)); /* differences lose digits */
+            pair->n_left = 0;
+        } else {
+            set_weight(c, pair,
+                       c->row[pair->link].term[pair->in_row].weight -
+                           share_weight(share, id, k));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+/* Solving for the levels of links where something changed.
+ *
+ * A link waits while its level may change; its flows are free then. The key of a waiting link
+ * is its level if all free flows rise with it, a lower bound of what it will be. The waiting
+ * link with the least key is settled: it takes the flows on it that are free or were faster.
+ *
+ * `assumed` is the level that the loads of other links count a link's flows with. It is
+ * raised to the water line before anything settles there: a link that fills by it, or a full
+ * one whose load changes, waits from then on. When the heap is empty each flow is bound to a
+ * full link on which none is faster, which is what max-min fairness means. */
+#include <math.h>
+
+#include "sim/network/fairness.h"
+
+/* Levels within this part of one another are one. */
+static const double SAME_LEVEL = 1e-11;
+/* A load within this part of the bandwidth is summed anew before it is believed. */
+static const double NEARLY_FULL = 1e-6;
+
+/* Settlings of one solve, for each link there is, after which all links are solved for from
+ * nothing: more than any case has needed, so that rounding cannot turn it in circles. */
+enum { MOST_SETTLINGS = 16 };
+
+/* The level that fills the link: sum over its row of weight x min(cap, level) = bandwidth.
+ * INFINITY if it is never full. From below, Newton's method on a concave piecewise linear
+ * function ends after as many steps as there are pieces at most. */
+static double level_of(const SimShare *share, uint32_t link)
+{
+    const Terms *row = &share->coupling.row[link];
+    const double bandwidth = share->link[link].bandwidth;
+    double weight = 0;
+    for (uint32_t i = 0; i < row->n; i++)
+        weight += row->term[i].weight;
+    if (!(weight > 0))
+        return INFINITY;
+    double level = fmax(0, bandwidth / weight);
+    for (uint32_t step = 0; step <= row->n; step++) {
+        double room = bandwidth, rising = 0;
+        for (uint32_t i = 0; i < row->n; i++) {
+            const double cap = share->cap[row->term[i].other];
+            if (cap <= level)
+                room -= row->term[i].weight * cap;
+            else
+                rising += row->term[i].weight;
+        }
+        if (!(rising > 0))
+            return INFINITY;
+        const double next = fmax(0, room / rising);
+        if (!(next > level))
+            break;
+        level = next;
+    }
+    return level;
+}
+
+/* Whether the load is over the bandwidth. */
+static bool is_overfull(SimShare *share, uint32_t link)
+{
+    SharedLink *l = &share->link[link];
+    if (l->load < l->bandwidth * (1 - NEARLY_FULL))
+        return false;
+    const Terms *row = &share->coupling.row[link];
+    double load = 0;
+    for (uint32_t i = 0; i < row->n; i++)
+        if (row->term[i].other < share->n_links)
+            load += row->term[i].weight * share->link[row->term[i].other].assumed;
+    l->load = load;
+    return load > l->bandwidth * (1 + SAME_LEVEL);
+}
+
+static void touch(SimShare *share, uint32_t link)
+{
+    if (share->link[link].touched)
+        return;
+    share->link[link].touched = true;
+    g_array_append_val(share->touched, link);
+}
+
+/* --- waiting --- */
+
+static void set_key(SimShare *share, uint32_t link)
+{
+    keyed_heap_change(&share->levels, share->level_place,
+                      (KeyedItem){level_of(share, link), link});
+}
+
+static double key_of(const SimShare *share, uint32_t link)
+{
+    return share->levels.at[share->level_place[link]].key;
+}
+
+/* The flows of the link become free, so that those who counted them as capped fall. */
+static void start_waiting(SimShare *share, uint32_t link)
+{
+    SharedLink *l = &share->link[link];
+    if (l->waiting)
+        return;
+    const double cap = share->cap[link];
+    l->waiting = true;
+    share->cap[link] = INFINITY;
+    touch(share, link);
+    keyed_heap_push(&share->levels, share->level_place,
+                    (KeyedItem){level_of(share, link), link});
+    const Terms *column = &share->coupling.column[link];
+    for (uint32_t i = 0; l->n_bound > 0 && i < column->n; i++) {
+        const uint32_t k = column->term[i].other;
+        if (k != link && share->link[k].waiting && cap < key_of(share, k))
+            set_key(share, k);
+    }
+}
+
+/* Lets those wait that were found to; returns whether any does. */
+static bool let_wait(SimShare *share)
+{
+    const bool any = share->to_wait->len > 0;
+    for (uint32_t i = 0; i < share->to_wait->len; i++)
+        start_waiting(share, g_array_index(share->to_wait, uint32_t, i));
+    g_array_set_size(share->to_wait, 0);
+    return any;
+}
+
+static void load_changes(SimShare *share, uint32_t link, double by)
+{
+    SharedLink *l = &share->link[link];
+    l->load += by;
+    if (!l->waiting && (l->n_bound > 0 || (by > 0 && is_overfull(share, link))))
+        g_array_append_val(share->to_wait, link);
+}
+
+/* Counts the flows of a link with another level. */
+static void assume(SimShare *share, uint32_t link, double level)
+{
+    const double by = level - share->link[link].assumed;
+    const Terms *column = &share->coupling.column[link];
+    share->link[link].assumed = level;
+    for (uint32_t i = 0; i < column->n; i++)
+        load_changes(share, column->term[i].other, column->term[i].weight * by);
+}
+
+static bool is_below(double a, double b)
+{
+    return a < b * (1 - SAME_LEVEL);
+}
+
+/* Raises those that wait on the link to its key. Returns whether others wait for it now. */
+static bool raise_row(SimShare *share, uint32_t link, double level)
+{
+    const Terms *row = &share->coupling.row[link];
+    for (uint32_t i = 0; i < row->n; i++) {
+        const uint32_t m = row->term[i].other;
+        if (m < share->n_links && share->link[m].waiting &&
+            is_below(share->link[m].assumed, level))
+            assume(share, m, level);
+    }
+    return let_wait(share);
+}
+
+/* --- settling --- */
+
+static void rebind(SimShare *share, SimFlowId id, uint32_t link, double now_s)
+{
+    Sharer *f = &share->flow[id];
+    const uint32_t from = f->bottleneck;
+    const bool was_bound = from < share->n_links;
+    const double left = clock_left(share, id, now_s);
+    const double by =
+        share->link[link].assumed - (was_bound ? share->link[from].assumed : 0);
+    coupling_leave(share, id);
+    if (was_bound) {
+        clock_remove(share, id);
+        share->link[from].n_bound--;
+    }
+    clock_add(share, id, link, left, now_s);
+    share->link[link].n_bound++;
+    coupling_join(share, id, link);
+    const double most = SAME_LEVEL * share->link[link].assumed;
+    for (uint32_t k = 0; k < f->n_uses; k++) {
+        const uint32_t l = f->use[k].link;
+        if (l != link && fabs(by) > most)
+            load_changes(share, l, share_weight(share, id, k) * by);
+        else
+            share->link[l].load += share_weight(share, id, k) * by;
+    }
+}
+
+/* Binds the flows of the link that are free or faster to it. */
+static void take_flows(SimShare *share, uint32_t link, double level, double now_s)
+{
+    const Terms *row = &share->coupling.row[link];
+    g_array_set_size(share->terms, 0);
+    for (uint32_t i = 0; i < row->n; i++)
+        if (row->term[i].other != link && is_below(level, share->cap[row->term[i].other]))
+            g_array_append_val(share->terms, row->term[i]);
+    for (uint32_t i = 0; i < share->terms->len; i++) {
+        const Term term = g_array_index(share->terms, Term, i);
+        for (uint32_t n = share->coupling.pair[term.pair].n; n > 0; n--)
+            rebind(share, share->coupling.pair[term.pair].member[n - 1].flow, link,
+                   now_s);
+        if (term.other < share->n_links && !share->link[term.other].waiting)
+            g_array_append_val(share->to_wait, term.other);
+    }
+}
+
+static void stop_waiting(SimShare *share, uint32_t link, double level)
+{
+    share->link[link].waiting = false;
+    share->cap[link] = level;
+    keyed_heap_remove(&share->levels, share->level_place, link);
+}
+
+static void settle(SimShare *share, uint32_t link, double level, double now_s)
+{
+    stop_waiting(share, link, level);
+    if (share->link[link].n_bound > 0) {
+        /* Those within rounding of the old level stay with it to the bit. */
+        if (fabs(level - share->link[link].assumed) > SAME_LEVEL * level)
+            assume(share, link, level);
+    }
+    share->link[link].assumed = level;
+    take_flows(share, link, level, now_s);
+    /* What changed on the link itself was its own doing. */
+    for (uint32_t i = 0; i < share->to_wait->len;)
+        if (g_array_index(share->to_wait, uint32_t, i) == link)
+            g_array_remove_index_fast(share->to_wait, i);
+        else
+            i++;
+    let_wait(share);
+}
+
+/* All links wait and no flow is bound: the first pass over the heap is plain water-filling. */
+static void start_from_nothing(SimShare *share)
+{
+    for (uint32_t l = 0; l < share->n_links; l++)
+        if (share->link[l].n > 0 && share->link[l].lone == UINT32_MAX)
+            start_waiting(share, l);
+}
+
+static void settle_all(SimShare *share, double now_s)
+{
+    uint64_t left = MOST_SETTLINGS * ((uint64_t)share->n_links + 1);
+    double reached = 0; /* the level settled last */
+    while (share->levels.n > 0) {
+        const uint32_t link = share->levels.at[0].item;
+        const double key = share->levels.at[0].key;
+        if (isinf(key)) {
+            g_assert(share->link[link].n_bound == 0);
+            stop_waiting(share, link, key);
+            continue;
+        }
+        double level = level_of(share, link);
+        if (is_below(key, level)) {
+            set_key(share, link);
+            continue;
+        }
+        if (fabs(level - reached) <= SAME_LEVEL * reached)
+            level = reached;
+        if (raise_row(share, link, level))
+            continue;
+        settle(share, link, level, now_s);
+        reached = level;
+        if (left-- == 0)
+            start_from_nothing(share);
+    }
+}
+
+/* --- lone flows --- */
+
+static void solve_lone(SimShare *share, SimFlowId id, double now_s)
+{
+    const Sharer *f = &share->flow[id];
+    double rate = INFINITY;
+    for (uint32_t k = 0; k < f->n_uses; k++)
+        rate = fmin(rate,
+                    share->link[f->use[k].link].bandwidth / share_weight(share, id, k));
+    clock_set_lone(share, id, rate, now_s);
+}
+
+void share_solve(SimShare *share, double now_s)
+{
+    bool solved = false;
+    for (uint32_t i = 0; i < share->lone_flows->len; i++) {
+        const SimFlowId id = g_array_index(share->lone_flows, SimFlowId, i);
+        if (!share->flow[id].active || share->flow[id].bottleneck != LONE)
+            continue;
+        solve_lone(share, id, now_s);
+        solved = true;
+    }
+    g_array_set_size(share->lone_flows, 0);
+    for (uint32_t i = 0; i < share->seeds->len; i++) {
+        const uint32_t link = g_array_index(share->seeds, uint32_t, i);
+        share->link[link].seeded = false;
+        if (share->coupling.row[link].n == 0)
+            continue;
+        start_waiting(share, link);
+        solved = true;
+    }
+    g_array_set_size(share->seeds, 0);
+    settle_all(share, now_s);
+    for (uint32_t i = 0; i < share->touched->len; i++) {
+        const uint32_t link = g_array_index(share->touched, uint32_t, i);
+        SharedLink *l = &share->link[link];
+        l->touched = false;
+        clock_set_speed(share, link, l->n_bound > 0 ? l->assumed : 0, now_s);
+    }
+    g_array_set_size(share->touched, 0);
+    share->n_solved += solved;
+}
