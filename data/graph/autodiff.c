@@ -134,6 +134,20 @@ static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
     contribute(b, 2, dgamma + 1);
 }
 
+/* y = attention(q, kv) with its probabilities or statistics, op.out[1]: one backward op makes the
+ * gradients of both; that of the sinks is made of y and the statistics. */
+static void differentiate_attention(Backward *b, const Op *op, TensorId dy)
+{
+    const bool fused = op->kind == OP_FUSED_ATTENTION;
+    const OpId id =
+        append(b, fused ? OP_FUSED_ATTENTION_DX : OP_GROUPED_ATTENTION_DX, "dx", 4,
+               (TensorId[]){dy, op->in[0], op->in[1], op->out[1]}, 2, op->in, NULL);
+    const TensorId dq = graph_get_op(b->graph, id)->out[0];
+    contribute(b, 0, dq);
+    contribute(b, 1, dq + 1);
+    CHAIN(2, OP_ATTENTION_SINK_DW, "dsink", NULL, dy, op->out[0], op->in[2], op->out[1]);
+}
+
 /* The op that makes a tensor, if it is of that kind. */
 static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
 {
@@ -263,6 +277,76 @@ static void differentiate_op(Backward *b)
     case OP_EXPERT:
         CHAIN(0, OP_EXPERT_DX, "dx", NULL, dy, x[1]);
         CHAIN(1, OP_EXPERT_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_RMS_NORM:
+        CHAIN(0, OP_RMS_NORM_DX, "dx", NULL, dy, x[0], x[1]);
+        CHAIN(1, OP_RMS_NORM_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_KEY_NORM:
+        extents = extents_text("D=%u", graph_tensor(b->graph, x[1])->dim[0]);
+        CHAIN(0, OP_KEY_NORM_DX, "dx", NULL, dy, x[0], x[1]);
+        CHAIN(1, OP_KEY_NORM_DW, "dw", extents, dy, x[0]);
+        break;
+    case OP_SILU:
+        CHAIN(0, OP_SILU_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_LINEAR_PAIR:
+        CHAIN(0, OP_LINEAR_PAIR_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_LINEAR_PAIR_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_LINEAR_PAIR_DB, "db", NULL, dy);
+        break;
+    case OP_SWIGLU:
+        CHAIN(0, OP_SWIGLU_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_GEGLU:
+        CHAIN(0, OP_GEGLU_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_ROTARY:
+        CHAIN(0, OP_ROTARY_DX, "dx", NULL, dy);
+        break;
+    case OP_Q_PROJ:
+        CHAIN(0, OP_Q_PROJ_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_Q_PROJ_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_Q_PROJ_DB, "db", NULL, dy);
+        break;
+    case OP_KV_PROJ:
+        CHAIN(0, OP_KV_PROJ_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_KV_PROJ_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_KV_PROJ_DB, "db", NULL, dy);
+        break;
+    case OP_GROUPED_OUT:
+        CHAIN(0, OP_GROUPED_OUT_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_GROUPED_OUT_DW, "dw", NULL, dy, x[0]);
+        CHAIN(2, OP_BIAS_GRAD, "db", NULL, dy);
+        break;
+    case OP_JOIN_KEYS:
+        extents = extents_text("D=%u,R=%u", d[3], graph_tensor(b->graph, x[1])->dim[2]);
+        CHAIN(0, OP_JOIN_KEYS_DX, "dx", extents, dy);
+        CHAIN(1, OP_JOIN_KEYS_DR, "dr", extents, dy);
+        break;
+    case OP_GROUPED_ATTENTION:
+    case OP_FUSED_ATTENTION:
+        differentiate_attention(b, &op, dy);
+        break;
+    case OP_GATE_TOPK:
+        CHAIN(0, OP_GATE_TOPK_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_ROUTE: /* which tokens go where is held fixed */
+        CHAIN(1, OP_ROUTE_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_UNROUTE:
+        extents = extents_text("C=%u", d[2]);
+        CHAIN(0, OP_UNROUTE_DX, "dx", extents, dy, x[1]);
+        CHAIN(1, OP_UNROUTE_DW, "dw", NULL, dy, x[0], x[1]);
+        break;
+    case OP_EXPERT_PAIR:
+        CHAIN(0, OP_EXPERT_PAIR_DX, "dx", NULL, dy, x[1]);
+        CHAIN(1, OP_EXPERT_PAIR_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_EXPERT_BIAS:
+        if (wants(b, 0))
+            contribute(b, 0, dy);
+        CHAIN(1, OP_EXPERT_BIAS_DB, "db", NULL, dy);
         break;
     case OP_LOG_SOFTMAX:
         CHAIN(0, OP_LOG_SOFTMAX_DX, "dx", NULL, dy, y);

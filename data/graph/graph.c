@@ -117,8 +117,9 @@ static bool is_of_loss(OpKind kind)
 static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t output)
 {
     const TensorId of = spec->out_of[output];
+    const bool statistic = spec->kind == OP_FUSED_ATTENTION && output == 1;
     if (of == GRAPH_NONE)
-        return is_of_loss(spec->kind) ? DTYPE_F32 : compute_dtype(graph);
+        return is_of_loss(spec->kind) || statistic ? DTYPE_F32 : compute_dtype(graph);
     const Tensor *tensor = graph_tensor(graph, of);
     return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
                ? precision_gradient(graph->precision)
@@ -200,7 +201,7 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
         in[i] = shape_of(graph_tensor(graph, op.in[i]));
     }
     const OpClass *class =
-        op_classes_bind(graph->classes, op.kind, op.n_in, in, spec->extents);
+        op_classes_bind(graph->classes, op.kind, &op.attr, op.n_in, in, spec->extents);
     g_array_append_val(graph->op_class, class);
     op.n_out = class->n_out;
     for (uint32_t o = 0; o < op.n_out; o++) {
@@ -454,8 +455,8 @@ uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of)
 {
     enum { MASK_BYTES = 1 };
     const Op *op = graph_get_op(graph, id);
-    if (op->pass != PASS_FORWARD || op->attr.rate == 0)
-        return 0;
+    if (op->pass != PASS_FORWARD || op->attr.rate == 0 || op->kind == OP_FUSED_ATTENTION)
+        return 0; /* the last draws its mask anew */
     *of = op->out[op->n_out - 1];
     return op->kind == OP_DROPOUT
                ? MASK_BYTES

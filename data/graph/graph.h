@@ -211,6 +211,8 @@ typedef struct {
     uint8_t added;     /* bit i: input i is an added operand */
     uint8_t n_linear;  /* linear groups, */
     uint8_t linear[4]; /* each a set of inputs, bit i: input i */
+    /* Share of the scores [Q, K] that the op computes, where it skips masked ones. */
+    double visible;
 } OpSpace;
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);

@@ -43,6 +43,25 @@ bool op_kind_is_elementwise(OpKind kind)
     return !*c && c[-1] == '*';
 }
 
+bool op_kind_is_attention(OpKind kind)
+{
+    return kind == OP_ATTENTION || kind == OP_GROUPED_ATTENTION ||
+           kind == OP_FUSED_ATTENTION;
+}
+
+bool op_kind_skips_masked(OpKind kind)
+{
+    return kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX;
+}
+
+uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr)
+{
+    return kind == OP_GATE_TOP1   ? 1
+           : kind == OP_GATE_TOP2 ? 2
+           : kind == OP_GATE_TOPK ? attr->top
+                                  : 0;
+}
+
 uint32_t op_kind_index(OpKind kind)
 {
     switch (kind) {

@@ -53,7 +53,17 @@
  * the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
  * (sequences), s tokens, e experts, c capacity slots, d model width. Updates: parameter, gradient,
  * optimizer states; *_MASTER: the last state is the float32 copy that is updated, and the parameter
- * is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel. */
+ * is that one, rounded. Pooling and convolution: H, W in; P, Q out; R, S the kernel.
+ *
+ * Attention of several queries to one key (GQA, Ainslie et al. 2023): h heads of keys and values, g
+ * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D + V.
+ * `fused` keeps one number a query, the logarithm of its sum of exponentials, and computes the
+ * probabilities anew in the backward (Dao et al. 2022); hg are sinks, logits without a value.
+ * key_norm and rotary change the first or some of the elements and pass on the others; join_keys puts
+ * R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).
+ * Pairs: T = 2, the gate and what it multiplies. Routing without a mask: a weight for each token and
+ * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
+ * order, and those beyond get none. */
 #define OP_TABLE(X)                                                                                \
     X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
     X(LINEAR_DX,        "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")             \
@@ -108,6 +118,55 @@
     X(EXPERT,           "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")           \
     X(EXPERT_DX,        "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")           \
     X(EXPERT_DW,        "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")           \
+    X(RMS_NORM,         "rms_norm",        "*H,H->*H",                            "-",    "4*H")              \
+    X(RMS_NORM_DX,      "rms_norm_dx",     "*H,*H,H->*H",                         "0",    "8*H")              \
+    X(RMS_NORM_DW,      "rms_norm_dw",     "*h,*W->h",                            "0",    "5*h")              \
+    X(KEY_NORM,         "key_norm",        "*E,D->*E",                            "-",    "4*D")              \
+    X(KEY_NORM_DX,      "key_norm_dx",     "*E,*E,D->*E",                         "0",    "8*D")              \
+    X(KEY_NORM_DW,      "key_norm_dw",     "*E,*E->D",                            "0",    "5*D")              \
+    X(SILU,             "silu",            "*->*",                                "-",    "5*")               \
+    X(SILU_DX,          "silu_dx",         "*,*->*",                              "0",    "8*")               \
+    X(LINEAR_PAIR,      "linear_pair",     "*k,Tnk,+Tn?->*Tn",                    "0|1",  "2*Tnk + 1*Tn")     \
+    X(LINEAR_PAIR_DX,   "linear_pair_dx",  "*Tn,Tnk->*k",                         "0|1",  "2*Tnk")            \
+    X(LINEAR_PAIR_DW,   "linear_pair_dw",  "*Tn,*k->Tnk",                         "0|1",  "2*Tnk")            \
+    X(LINEAR_PAIR_DB,   "linear_pair_db",  "*Tn->Tn",                             "0",    "1*Tn")             \
+    X(SWIGLU,           "swiglu",          "*Tn->*n",                             "-",    "6*n")              \
+    X(SWIGLU_DX,        "swiglu_dx",       "*n,*Tn->*Tn",                         "0",    "12*n")             \
+    X(GEGLU,            "geglu",           "*Tn->*n",                             "-",    "9*n")              \
+    X(GEGLU_DX,         "geglu_dx",        "*n,*Tn->*Tn",                         "0",    "16*n")             \
+    X(ROTARY,           "rotary",          "bs*D->bs*D",                          "0",    "3bs*D")            \
+    X(ROTARY_DX,        "rotary_dx",       "bs*D->bs*D",                          "0",    "3bs*D")            \
+    X(Q_PROJ,           "q_proj",          "bsk,hgDk,+hgD?->bshgD",               "0|1",  "2bshgDk + 1bshgD") \
+    X(Q_PROJ_DX,        "q_proj_dx",       "bshgD,hgDk->bsk",                     "0|1",  "2bshgDk")          \
+    X(Q_PROJ_DW,        "q_proj_dw",       "bshgD,bsk->hgDk",                     "0|1",  "2bshgDk")          \
+    X(Q_PROJ_DB,        "q_proj_db",       "bshgD->hgD",                          "0",    "1bshgD")           \
+    X(KV_PROJ,          "kv_proj",         "bsk,hEk,+hE?->bshE",                  "0|1",  "2bshEk + 1bshE")   \
+    X(KV_PROJ_DX,       "kv_proj_dx",      "bshE,hEk->bsk",                       "0|1",  "2bshEk")           \
+    X(KV_PROJ_DW,       "kv_proj_dw",      "bshE,bsk->hEk",                       "0|1",  "2bshEk")           \
+    X(KV_PROJ_DB,       "kv_proj_db",      "bshE->hE",                            "0",    "1bshE")            \
+    X(JOIN_KEYS,        "join_keys",       "bshD,bsR->bshE",                      "01",   "0")                \
+    X(JOIN_KEYS_DX,     "join_keys_dx",    "bshE->bshD",                          "0",    "0")                \
+    X(JOIN_KEYS_DR,     "join_keys_dr",    "bshE->bsR",                           "0",    "1bshR")            \
+    X(GROUPED_ATTENTION, "grouped_attention", "bQhgD,bKhE->bQhgV,bhgQK",          "-",    "2bhgQKD + 2bhgQKV + 5bhgQK") \
+    X(GROUPED_ATTENTION_DX, "grouped_attention_dx", "bQhgV,bQhgD,bKhE,bhgQK->bQhgD,bKhE", "0", "4bhgQKD + 4bhgQKV + 5bhgQK") \
+    X(FUSED_ATTENTION,  "fused_attention", "bQhgD,bKhE,+hg?->bQhgV,bhgQ",         "-",    "2bhgQKD + 2bhgQKV + 5bhgQK + 1bhgQ") \
+    X(FUSED_ATTENTION_DX, "fused_attention_dx", "bQhgV,bQhgD,bKhE,bhgQ->bQhgD,bKhE", "0", "6bhgQKD + 4bhgQKV + 8bhgQK") \
+    X(ATTENTION_SINK_DW, "attention_sink_dw", "bQhgV,bQhgV,hg,bhgQ->hg",          "0|1",  "2bhgQV + 4bhgQ")   \
+    X(GROUPED_OUT,      "grouped_out",     "bshgD,nhgD,+n?->bsn",                 "0|1",  "2bshgDn + 1bsn")   \
+    X(GROUPED_OUT_DX,   "grouped_out_dx",  "bsn,nhgD->bshgD",                     "0|1",  "2bshgDn")          \
+    X(GROUPED_OUT_DW,   "grouped_out_dw",  "bsn,bshgD->nhgD",                     "0|1",  "2bshgDn")          \
+    X(GATE_TOPK,        "gate_topk",       "*E->*E",                              "-",    "8*E")              \
+    X(GATE_TOPK_DX,     "gate_topk_dx",    "*E,*E->*E",                           "0",    "10*E")             \
+    X(ROUTE,            "route",           "bSe,bSd->beCd",                       "1",    "0")                \
+    X(ROUTE_DX,         "route_dx",        "beCd,bSe->bSd",                       "0",    "1beCd")            \
+    X(UNROUTE,          "unroute",         "beCd,bSe->bSd",                       "0",    "2beCd")            \
+    X(UNROUTE_DX,       "unroute_dx",      "bSd,bSe->beCd",                       "0",    "1beCd")            \
+    X(UNROUTE_DW,       "unroute_dw",      "bSd,beCd,bSe->bSe",                   "0|1",  "2beCd")            \
+    X(EXPERT_PAIR,      "expert_pair",     "beck,eTkn->becTn",                    "0|1",  "2beckTn")          \
+    X(EXPERT_PAIR_DX,   "expert_pair_dx",  "becTn,eTkn->beck",                    "0|1",  "2beckTn")          \
+    X(EXPERT_PAIR_DW,   "expert_pair_dw",  "becTn,beck->eTkn",                    "0|1",  "2beckTn")          \
+    X(EXPERT_BIAS,      "expert_bias",     "bec*,e*->bec*",                       "01",   "1bec*")            \
+    X(EXPERT_BIAS_DB,   "expert_bias_db",  "bec*->e*",                            "0",    "1bec*")            \
     X(LOG_SOFTMAX,      "log_softmax",     "*V->*V",                              "-",    "5*V")              \
     X(LOG_SOFTMAX_DX,   "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")              \
     X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
@@ -138,6 +197,15 @@ typedef struct {
     uint32_t seed; /* dropout, attention: stream of the mask, a function of it and the global index */
     double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
     bool causal;              /* attention: a query sees no later key */
+    /* Attention: a causal query sees that many keys, its own the last (0: all). Rotary: see below. */
+    uint32_t span;
+    bool alibi; /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
+    /* rotary: elements [first, first + span) turn; join_keys: the shared ones begin at `first`. */
+    uint32_t first;
+    uint32_t top;      /* gate_topk: experts of a token */
+    bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax */
+    bool normalised;   /* gate_topk: a token's weights sum to 1, */
+    double scale;      /* times this */
 } OpAttr;
 
 const char *op_kind_name(OpKind kind);
@@ -151,6 +219,15 @@ bool op_kind_is_view(OpKind kind);
 
 /* Whether every element of the output depends on the inputs' elements in its place alone. */
 bool op_kind_is_elementwise(OpKind kind);
+
+/* Whether it is attention's forward, in any of its kinds. */
+bool op_kind_is_attention(OpKind kind);
+
+/* Whether it computes only the scores that a query may see. */
+bool op_kind_skips_masked(OpKind kind);
+
+/* How many experts a token goes to, where the op decides that; 0 for all other kinds. */
+uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr);
 
 /* The input that holds indices into loop v, the vocabulary; OP_MAX_IN if there is none. */
 uint32_t op_kind_index(OpKind kind);

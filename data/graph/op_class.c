@@ -56,10 +56,11 @@ static OpClass *take_class(OpClasses *classes, bool *is_new)
     return class;
 }
 
-const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, uint32_t n_in,
-                               const Shape *in, const char *extents)
+const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *attr,
+                               uint32_t n_in, const Shape *in, const char *extents)
 {
-    const uint32_t head[] = {UINT32_MAX, kind, n_in};
+    const bool masked = op_kind_skips_masked(kind) && attr->causal;
+    const uint32_t head[] = {UINT32_MAX, kind, n_in, masked ? 1 + attr->span : 0};
     key_add(classes, head, sizeof head);
     for (uint32_t i = 0; i < n_in; i++) {
         key_add(classes, &in[i].rank, sizeof in[i].rank);
@@ -73,6 +74,7 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, uint32_t n_in,
         class->kind = kind;
         class->n_in = n_in;
         class->n_out = space_bind(kind, n_in, in, extents, &class->space, class->out);
+        class->space.visible = space_visible(kind, attr, &class->space);
     }
     return class;
 }

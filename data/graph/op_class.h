@@ -20,9 +20,10 @@ typedef struct OpClasses OpClasses;
 OpClasses *op_classes_new(void);
 void op_classes_free(OpClasses *classes);
 
-/* The class of ops with inputs of these shapes, units 1; see space_bind. */
-const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, uint32_t n_in,
-                               const Shape *in, const char *extents);
+/* The class of ops with inputs of these shapes, units 1; see space_bind. Of the constants only what
+ * attention masks tells classes apart. */
+const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *attr,
+                               uint32_t n_in, const Shape *in, const char *extents);
 
 /* The class of ops of `plain` whose loops are cut in `units` [n_loops] pieces, with its rules. */
 const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,

@@ -1,6 +1,7 @@
 #include "data/graph/space.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -122,6 +123,7 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
     signature_parse(kind, &signature);
     memset(space, 0, sizeof *space);
     memset(space->dim_loop, -1, sizeof space->dim_loop);
+    space->visible = 1;
     g_assert(n_in <= signature.n_in);
     for (uint32_t i = n_in; i < signature.n_in; i++)
         g_assert(signature.operand[i].optional);
@@ -141,6 +143,21 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
     return signature.n_out;
 }
 
+double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space)
+{
+    double queries = 0, keys = 0;
+    if (!op_kind_skips_masked(kind) || !attr->causal)
+        return 1;
+    for (uint32_t l = 0; l < space->n_loops; l++) {
+        queries = space->loop[l].letter == 'Q' ? space->loop[l].extent : queries;
+        keys = space->loop[l].letter == 'K' ? space->loop[l].extent : keys;
+    }
+    /* Query q sees q + 1 keys, or the last `span` of them. */
+    const double most = attr->span && attr->span < keys ? attr->span : keys;
+    const double rising = fmin(most, queries);
+    return (rising * (rising + 1) / 2 + (queries - rising) * most) / (queries * keys);
+}
+
 double space_flops(OpKind kind, const OpSpace *space, int loop)
 {
     const bool left_out = strchr(op_kind_signature(kind), '?') && !space->added;
@@ -150,15 +167,18 @@ double space_flops(OpKind kind, const OpSpace *space, int loop)
             break; /* the last term: the additions of the optional operand */
         char *letters;
         double term = g_ascii_strtod(text, &letters);
-        bool named = loop < 0;
-        for (text = letters; *text && *text != '+'; text++)
+        bool named = loop < 0, queries = false, keys = false;
+        for (text = letters; *text && *text != '+'; text++) {
+            queries |= *text == 'Q';
+            keys |= *text == 'K';
             for (uint32_t l = 0; l < space->n_loops; l++)
                 if (space->loop[l].letter == *text) {
                     term *= space->loop[l].extent;
                     named |= (int)l == loop;
                 }
+        }
         if (named)
-            total += term;
+            total += queries && keys ? term * space->visible : term;
         if (*text == '+')
             text++;
     }

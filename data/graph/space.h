@@ -16,6 +16,10 @@ typedef struct {
 uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *extents,
                     OpSpace *space, Shape out[OP_MAX_OUT]);
 
+/* The share of queries and keys, of `space`, that attention with these constants lets see each
+ * other; 1 for kinds that compute masked scores all the same. */
+double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space);
+
 /* Sum of the flops terms of `kind`; with loop >= 0 only of those that name that loop. */
 double space_flops(OpKind kind, const OpSpace *space, int loop);
 

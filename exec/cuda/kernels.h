@@ -89,6 +89,42 @@ void cuda_max_pool2d_dx(const CudaCall *call);
 void cuda_avg_pool2d(const CudaCall *call);
 void cuda_avg_pool2d_dx(const CudaCall *call);
 
+/* rms_norm.cu */
+void cuda_rms_norm(const CudaCall *call);
+void cuda_rms_norm_dx(const CudaCall *call);
+void cuda_rms_norm_dw(const CudaCall *call);
+void cuda_key_norm_dw(const CudaCall *call);
+
+/* gated.cu */
+void cuda_silu(const CudaCall *call);
+void cuda_silu_dx(const CudaCall *call);
+void cuda_swiglu(const CudaCall *call);
+void cuda_swiglu_dx(const CudaCall *call);
+void cuda_geglu(const CudaCall *call);
+void cuda_geglu_dx(const CudaCall *call);
+void cuda_rotary(const CudaCall *call);
+void cuda_rotary_dx(const CudaCall *call);
+void cuda_join_keys(const CudaCall *call);
+void cuda_join_keys_dx(const CudaCall *call);
+void cuda_join_keys_dr(const CudaCall *call);
+
+/* grouped_attention.cu */
+void cuda_grouped_attention(const CudaCall *call);
+void cuda_grouped_attention_dx(const CudaCall *call);
+void cuda_fused_attention(const CudaCall *call);
+void cuda_fused_attention_dx(const CudaCall *call);
+void cuda_attention_sink_dw(const CudaCall *call);
+
+/* route.cu */
+void cuda_gate_topk(const CudaCall *call);
+void cuda_gate_topk_dx(const CudaCall *call);
+void cuda_route(const CudaCall *call);
+void cuda_route_dx(const CudaCall *call);
+void cuda_unroute(const CudaCall *call);
+void cuda_unroute_dx(const CudaCall *call);
+void cuda_unroute_dw(const CudaCall *call);
+void cuda_expert_bias(const CudaCall *call);
+
 /* boxes.cu: what both shards cover of the whole tensor, copied or added; both lie on the queue's
  * GPU. */
 void cuda_copy_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to);

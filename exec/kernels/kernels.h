@@ -27,6 +27,9 @@ Kernel kernel_of(OpKind kind);
 /* Added to the variance in layer norm (torch.nn.LayerNorm's default). */
 #define LAYER_NORM_EPSILON 1e-5
 
+/* Added to the mean square in RMS norm (the families' configurations have 1e-5 or 1e-6). */
+#define RMS_NORM_EPSILON 1e-6
+
 /* Hyperparameters of the updates: the defaults of Adam (Kingma and Ba 2015, Algorithm
  * 1), at its first step; SGD uses the same rate. */
 #define LEARNING_RATE 1e-3
@@ -91,6 +94,42 @@ void kernel_max_pool2d(const KernelCall *call);
 void kernel_max_pool2d_dx(const KernelCall *call);
 void kernel_avg_pool2d(const KernelCall *call);
 void kernel_avg_pool2d_dx(const KernelCall *call);
+
+/* rms_norm.c */
+void kernel_rms_norm(const KernelCall *call);
+void kernel_rms_norm_dx(const KernelCall *call);
+void kernel_rms_norm_dw(const KernelCall *call);
+void kernel_key_norm_dw(const KernelCall *call);
+
+/* gated.c */
+void kernel_silu(const KernelCall *call);
+void kernel_silu_dx(const KernelCall *call);
+void kernel_swiglu(const KernelCall *call);
+void kernel_swiglu_dx(const KernelCall *call);
+void kernel_geglu(const KernelCall *call);
+void kernel_geglu_dx(const KernelCall *call);
+void kernel_rotary(const KernelCall *call);
+void kernel_rotary_dx(const KernelCall *call);
+void kernel_join_keys(const KernelCall *call);
+void kernel_join_keys_dx(const KernelCall *call);
+void kernel_join_keys_dr(const KernelCall *call);
+
+/* grouped_attention.c */
+void kernel_grouped_attention(const KernelCall *call);
+void kernel_grouped_attention_dx(const KernelCall *call);
+void kernel_fused_attention(const KernelCall *call);
+void kernel_fused_attention_dx(const KernelCall *call);
+void kernel_attention_sink_dw(const KernelCall *call);
+
+/* route.c */
+void kernel_gate_topk(const KernelCall *call);
+void kernel_gate_topk_dx(const KernelCall *call);
+void kernel_route(const KernelCall *call);
+void kernel_route_dx(const KernelCall *call);
+void kernel_unroute(const KernelCall *call);
+void kernel_unroute_dx(const KernelCall *call);
+void kernel_unroute_dw(const KernelCall *call);
+void kernel_expert_bias(const KernelCall *call);
 
 /* kernels_update.c */
 void kernel_adam(const KernelCall *call);

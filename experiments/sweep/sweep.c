@@ -50,7 +50,7 @@ static json_t *gates_json(const Evaluation *evaluation)
             (instr->microbatch != 0 && instr->microbatch != PROGRAM_WHOLE))
             continue;
         const Op *op = graph_get_op(evaluation->graph, instr->op);
-        if (op->kind == OP_GATE_TOP1 || op->kind == OP_GATE_TOP2)
+        if (op_experts_of_token(op->kind, &op->attr) > 0)
             n[form_is_gather(instr->form[0])]++;
     }
     return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);

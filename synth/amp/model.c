@@ -210,7 +210,7 @@ static GArray *transformer_layers(const Graph *graph)
     GArray *layers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         const Op *op = graph_get_op(graph, id);
-        if (op->kind == OP_ATTENTION)
+        if (op_kind_is_attention(op->kind))
             g_array_append_val(layers, op->layer);
     }
     return layers;

@@ -74,6 +74,61 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
     case OP_LAYER_NORM_DW:
         e['W'] = e['h'];
         break;
+    case OP_RMS_NORM_DW:
+        e['W'] = e['h'];
+        break;
+    case OP_KEY_NORM:
+    case OP_KEY_NORM_DX:
+    case OP_KEY_NORM_DW:
+        e['E'] += e['D'];
+        break;
+    case OP_LINEAR_PAIR:
+    case OP_LINEAR_PAIR_DX:
+    case OP_LINEAR_PAIR_DW:
+    case OP_LINEAR_PAIR_DB:
+    case OP_SWIGLU:
+    case OP_SWIGLU_DX:
+    case OP_GEGLU:
+    case OP_GEGLU_DX:
+    case OP_EXPERT_PAIR:
+    case OP_EXPERT_PAIR_DX:
+    case OP_EXPERT_PAIR_DW:
+        e['T'] = 2;
+        break;
+    case OP_ROTARY:
+    case OP_ROTARY_DX: /* a part of each vector turns */
+        s->attr.first = sample_between(random, 0, 2);
+        s->attr.span = 2 * sample_between(random, 1, 2);
+        e['D'] += s->attr.first + s->attr.span - 1;
+        break;
+    case OP_JOIN_KEYS:
+    case OP_JOIN_KEYS_DX:
+    case OP_JOIN_KEYS_DR:
+        s->attr.first = sample_between(random, 0, e['D']);
+        e['E'] = e['D'] + e['R'];
+        break;
+    case OP_GROUPED_ATTENTION:
+    case OP_GROUPED_ATTENTION_DX:
+    case OP_FUSED_ATTENTION:
+    case OP_FUSED_ATTENTION_DX:
+        e['E'] = e['D'] + e['V'];
+        s->attr.seed = e['Q'];
+        s->attr.rate = g_rand_boolean(random) ? 0.4 : 0;
+        s->attr.causal = g_rand_boolean(random);
+        if (s->attr.causal) { /* of one sequence; else across two */
+            e['K'] = e['Q'];
+            s->attr.span = sample_between(random, 0, 3);
+            s->attr.alibi = g_rand_boolean(random);
+        }
+        break;
+    case OP_GATE_TOPK:
+    case OP_GATE_TOPK_DX:
+        s->attr.top = sample_between(random, 1, 2);
+        e['E'] += s->attr.top;
+        s->attr.scale = 1.5;
+        s->attr.sigmoid = g_rand_boolean(random);
+        s->attr.normalised = s->attr.top > 1 && g_rand_boolean(random);
+        break;
     case OP_APPEND_TOKEN:
     case OP_DROP_TOKEN:
         e['T'] = e['S'] + 1;
@@ -111,7 +166,8 @@ static inline bool sample_is_index(OpKind kind, uint32_t i)
 /* Whether input `i` is a constant to differentiation. */
 static inline bool sample_is_constant(OpKind kind, uint32_t i)
 {
-    return sample_is_index(kind, i) || (kind == OP_MOE_DISPATCH && i == 0);
+    return sample_is_index(kind, i) ||
+           ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0);
 }
 
 /* Dims of the operand `letters` ("*k", "+n?"). Returns the rank. */

@@ -125,6 +125,105 @@ static const Row ROWS[] = {
     {OP_CROSS_ENTROPY, "2,3,11;2,3;2,3", NULL, 2 * 3 * 2, 'v', 0, 0},
     {OP_CROSS_ENTROPY_DX, ";2,3,11;2,3;2,3", NULL, 2 * 3 * 11 * 3, 'v', 0,
      2 * 3 * 11 * 3},
+    /* square, sum 2; by the root and gamma 2 */
+    {OP_RMS_NORM, "2,3,5;5", NULL, 2 * 3 * 5 * 4, '*', 0, 2 * 3 * 5 * 4},
+    /* square, sum 2; dy gamma, its product with x and sum 3; the result 3 */
+    {OP_RMS_NORM_DX, "2,3,5;2,3,5;5", NULL, 2 * 3 * 5 * 8, '*', 1, 2 * 3 * 5 * 8},
+    /* square, sum 2; by the root 1; dy times that and its sum 2 */
+    {OP_RMS_NORM_DW, "2,3,5;2,3,5", NULL, 2 * 3 * 5 * 5, 'h', 0, 2 * 3 * 5 * 5},
+    /* the same of the first 5 of 7 elements */
+    {OP_KEY_NORM, "2,3,7;5", NULL, 2 * 3 * 5 * 4, '*', 0, 2 * 3 * 5 * 4},
+    {OP_KEY_NORM_DX, "2,3,7;2,3,7;5", NULL, 2 * 3 * 5 * 8, '*', 1, 2 * 3 * 5 * 8},
+    {OP_KEY_NORM_DW, "2,3,7;2,3,7", "D=5", 2 * 3 * 5 * 5, '*', 0, 2 * 3 * 5 * 5},
+    /* sigmoid: negate, exp, add, divide 4; times x 1 */
+    {OP_SILU, "2,3", NULL, 2 * 3 * 5, '*', 0, 2 * 3 * 5},
+    /* sigmoid 4; x (1 - sigmoid) + 1, times sigmoid, times dy 4 (1 shared) */
+    {OP_SILU_DX, "2,3;2,3", NULL, 2 * 3 * 8, '*', 1, 2 * 3 * 8},
+    {OP_LINEAR_PAIR, "2,3,5;2,7,5;2,7", NULL, 2 * 3 * 2 * 7 * (2 * 5 + 1), 'n', 0,
+     2 * 3 * 2 * 7 * (2 * 5 + 1)},
+    {OP_LINEAR_PAIR, "2,3,5;2,7,5", NULL, 2 * 3 * 2 * 7 * 2 * 5, 'k', 0,
+     2 * 3 * 2 * 7 * 2 * 5},
+    {OP_LINEAR_PAIR_DX, "2,3,2,7;2,7,5", NULL, 2 * 3 * 5 * 2 * (2 * 7), 'n', 0,
+     2 * 3 * 5 * 2 * (2 * 7)},
+    {OP_LINEAR_PAIR_DW, "2,3,2,7;2,3,5", NULL, 2 * 7 * 5 * 2 * (2 * 3), '*', 0,
+     2 * 7 * 5 * 2 * (2 * 3)},
+    {OP_LINEAR_PAIR_DB, "2,3,2,7", NULL, 2 * 3 * 2 * 7, '*', 1, 2 * 3 * 2 * 7},
+    /* SiLU 5, times the other 1 */
+    {OP_SWIGLU, "2,3,2,7", NULL, 2 * 3 * 7 * 6, 'n', 0, 2 * 3 * 7 * 6},
+    /* SiLU and its slope 9 (sigmoid shared), times dy and the other 3 */
+    {OP_SWIGLU_DX, "2,3,7;2,3,2,7", NULL, 2 * 3 * 7 * 12, 'n', 0, 2 * 3 * 7 * 12},
+    {OP_GEGLU, "2,3,2,7", NULL, 2 * 3 * 7 * 9, 'n', 0, 2 * 3 * 7 * 9},
+    {OP_GEGLU_DX, "2,3,7;2,3,2,7", NULL, 2 * 3 * 7 * 16, 'n', 0, 2 * 3 * 7 * 16},
+    /* two products and a sum an element */
+    {OP_ROTARY, "2,3,5,6", NULL, 2 * 3 * 5 * 6 * 3, 's', 0, 2 * 3 * 5 * 6 * 3},
+    {OP_ROTARY_DX, "2,3,5,6", NULL, 2 * 3 * 5 * 6 * 3, '*', 0, 2 * 3 * 5 * 6 * 3},
+    /* b 2, s 3, h 5, g 4, D 7, k 11 */
+    {OP_Q_PROJ, "2,3,11;5,4,7,11;5,4,7", NULL, 2 * 3 * 5 * 4 * 7 * (2 * 11 + 1), 'g', 0,
+     2 * 3 * 5 * 4 * 7 * (2 * 11 + 1)},
+    {OP_Q_PROJ_DX, "2,3,5,4,7;5,4,7,11", NULL, 2 * 3 * 11 * 2 * (5 * 4 * 7), 'h', 0,
+     2 * 3 * 11 * 2 * (5 * 4 * 7)},
+    {OP_Q_PROJ_DW, "2,3,5,4,7;2,3,11", NULL, 5 * 4 * 7 * 11 * 2 * (2 * 3), 'b', 0,
+     5 * 4 * 7 * 11 * 2 * (2 * 3)},
+    {OP_Q_PROJ_DB, "2,3,5,4,7", NULL, 2 * 3 * 5 * 4 * 7, 's', 0, 2 * 3 * 5 * 4 * 7},
+    {OP_KV_PROJ, "2,3,11;5,7,11;5,7", NULL, 2 * 3 * 5 * 7 * (2 * 11 + 1), 'h', 0,
+     2 * 3 * 5 * 7 * (2 * 11 + 1)},
+    {OP_KV_PROJ_DX, "2,3,5,7;5,7,11", NULL, 2 * 3 * 11 * 2 * (5 * 7), 'h', 0,
+     2 * 3 * 11 * 2 * (5 * 7)},
+    {OP_KV_PROJ_DW, "2,3,5,7;2,3,11", NULL, 5 * 7 * 11 * 2 * (2 * 3), 's', 0,
+     5 * 7 * 11 * 2 * (2 * 3)},
+    {OP_KV_PROJ_DB, "2,3,5,7", NULL, 2 * 3 * 5 * 7, 'b', 0, 2 * 3 * 5 * 7},
+    {OP_JOIN_KEYS, "2,3,5,7;2,3,4", "E=11", 0, 'h', 0, 0},
+    {OP_JOIN_KEYS_DX, "2,3,5,11", "D=7,R=4", 0, 'h', 0, 0},
+    {OP_JOIN_KEYS_DR, "2,3,5,11", "D=7,R=4", 2 * 3 * 5 * 4, 'h', 0, 2 * 3 * 5 * 4},
+    /* b 2, 11 queries of 4 each of h 5, 13 keys, D 7, V 3: scores 2D, weighted sum 2V;
+     * scale 1, softmax 4 */
+    {OP_GROUPED_ATTENTION, "2,11,5,4,7;2,13,5,10", "V=3,Q=11,K=13",
+     2 * 5 * 4 * 11 * 13 * (2 * 7 + 2 * 3 + 5), 'g', 0,
+     2 * 5 * 4 * 11 * 13 * (2 * 7 + 2 * 3 + 5)},
+    /* dP and dV 2V each, dQ and dK 2D each; dS 5 */
+    {OP_GROUPED_ATTENTION_DX, "2,11,5,4,3;2,11,5,4,7;2,13,5,10;2,5,4,11,13", NULL,
+     2 * 5 * 4 * 11 * 13 * (4 * 7 + 4 * 3 + 5), 'h', 0,
+     2 * 5 * 4 * 11 * 13 * (4 * 7 + 4 * 3 + 5)},
+    {OP_FUSED_ATTENTION, "2,11,5,4,7;2,13,5,10", "V=3",
+     2 * 5 * 4 * 11 * 13 * (2 * 7 + 2 * 3 + 5), 'b', 0,
+     2 * 5 * 4 * 11 * 13 * (2 * 7 + 2 * 3 + 5)},
+    /* a sink more a query */
+    {OP_FUSED_ATTENTION, "2,11,5,4,7;2,13,5,10;5,4", "V=3",
+     2 * 5 * 4 * 11 * (13 * (2 * 7 + 2 * 3 + 5) + 1), 'b', 0,
+     2 * 5 * 4 * 11 * (13 * (2 * 7 + 2 * 3 + 5) + 1)},
+    /* the scores again 2D, their exponentials 3 */
+    {OP_FUSED_ATTENTION_DX, "2,11,5,4,3;2,11,5,4,7;2,13,5,10;2,5,4,11", NULL,
+     2 * 5 * 4 * 11 * 13 * (6 * 7 + 4 * 3 + 8), 'h', 0,
+     2 * 5 * 4 * 11 * 13 * (6 * 7 + 4 * 3 + 8)},
+    /* dy y 2V; subtract, exp, multiply, sum */
+    {OP_ATTENTION_SINK_DW, "2,11,5,4,3;2,11,5,4,3;5,4;2,5,4,11", NULL,
+     2 * 5 * 4 * 11 * (2 * 3 + 4), 'b', 0, 2 * 5 * 4 * 11 * (2 * 3 + 4)},
+    {OP_GROUPED_OUT, "2,3,5,4,7;11,5,4,7;11", NULL, 2 * 3 * 11 * (2 * 5 * 4 * 7 + 1), 'h',
+     0, 2 * 3 * 11 * 2 * 5 * 4 * 7},
+    {OP_GROUPED_OUT_DX, "2,3,11;11,5,4,7", NULL, 2 * 3 * 5 * 4 * 7 * 2 * 11, 'g', 0,
+     2 * 3 * 5 * 4 * 7 * 2 * 11},
+    {OP_GROUPED_OUT_DW, "2,3,11;2,3,5,4,7", NULL, 11 * 5 * 4 * 7 * 2 * (2 * 3), 'n', 0,
+     11 * 5 * 4 * 7 * 2 * (2 * 3)},
+    /* softmax 5; the choice 1, the sum 1, the quotient 1 */
+    {OP_GATE_TOPK, "2,3,11", NULL, 2 * 3 * 11 * 8, '*', 1, 2 * 3 * 11 * 8},
+    {OP_GATE_TOPK_DX, "2,3,11;2,3,11", NULL, 2 * 3 * 11 * 10, '*', 0, 2 * 3 * 11 * 10},
+    /* b 2, S 3, e 5, C 4, d 7; copies cost nothing, sums one addition a slot, weighed 2 */
+    {OP_ROUTE, "2,3,5;2,3,7", "C=4", 0, 'd', 0, 0},
+    {OP_ROUTE_DX, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
+    {OP_UNROUTE, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7 * 2, 'e', 0, 2 * 5 * 4 * 7 * 2},
+    {OP_UNROUTE_DX, "2,3,7;2,3,5", "C=4", 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
+    {OP_UNROUTE_DW, "2,3,7;2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7 * 2, 'd', 0,
+     2 * 5 * 4 * 7 * 2},
+    {OP_EXPERT_PAIR, "2,3,5,7;3,2,7,11", NULL, 2 * 3 * 5 * 2 * 11 * (2 * 7), 'n', 0,
+     2 * 3 * 5 * 2 * 11 * (2 * 7)},
+    {OP_EXPERT_PAIR_DX, "2,3,5,2,11;3,2,7,11", NULL, 2 * 3 * 5 * 7 * 2 * (2 * 11), 'e', 0,
+     2 * 3 * 5 * 7 * 2 * (2 * 11)},
+    {OP_EXPERT_PAIR_DW, "2,3,5,2,11;2,3,5,7", NULL, 3 * 2 * 7 * 11 * 2 * (2 * 5), 'b', 0,
+     3 * 2 * 7 * 11 * 2 * (2 * 5)},
+    {OP_EXPERT_BIAS, "2,3,5,2,11;3,2,11", NULL, 2 * 3 * 5 * 2 * 11, 'e', 0,
+     2 * 3 * 5 * 2 * 11},
+    {OP_EXPERT_BIAS_DB, "2,3,5,2,11", NULL, 2 * 3 * 5 * 2 * 11, 'b', 0,
+     2 * 3 * 5 * 2 * 11},
     /* moments 3 + 4, corrections 2, root, division, subtraction 3 */
     {OP_ADAM, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
     {OP_ADAM_MASTER, "2,3;2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
@@ -243,6 +342,32 @@ static void test_flops_by_counting(void **state)
     assert_close(graph_op_flops(attention, 0), count, 0);
 }
 
+/* A causal query q sees q + 1 keys, or the last ones of a span; the fused kind computes only those. */
+static void test_masked_scores_cost_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        OpKind kind;
+        OpAttr attr;
+        double seen;
+    } cases[] = {
+        {OP_FUSED_ATTENTION, {.causal = true}, 1 + 2 + 3 + 4 + 5},
+        {OP_FUSED_ATTENTION, {.causal = true, .span = 2}, 1 + 2 + 2 + 2 + 2},
+        {OP_FUSED_ATTENTION, {.causal = true, .span = 9}, 1 + 2 + 3 + 4 + 5},
+        {OP_FUSED_ATTENTION, {.causal = false}, 25},
+        {OP_GROUPED_ATTENTION, {.causal = true}, 25},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(Graph) graph = graph_new("attention");
+        const TensorId in[] = {
+            graph_input(graph, "q", DTYPE_F32, 5, (uint32_t[]){1, 5, 1, 1, 7}),
+            graph_input(graph, "kv", DTYPE_F32, 4, (uint32_t[]){1, 5, 1, 10})};
+        graph_op(graph, cases[i].kind, "y", cases[i].attr, 2, in, "V=3,K=5");
+        assert_close(graph_op_flops(graph, 0), cases[i].seen * (2 * 7 + 2 * 3 + 5),
+                     1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_flops_over_a_loop),
         cmocka_unit_test(test_rules_carry_the_flops),
         cmocka_unit_test(test_flops_by_counting),
+        cmocka_unit_test(test_masked_scores_cost_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,233 @@
+// Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Tokens choose by themselves; an
+// expert gives out its slots in the order of tokens.
+#include <cmath>
+
+#include "exec/cuda/launch.cuh"
+
+// --- weights ---
+
+// Scores of one token's experts.
+template <typename T> struct Scores {
+    const T *logit;
+    uint32_t n, best;
+    bool sigmoid;
+    T top, sum;
+
+    __host__ __device__ T of(uint32_t e) const
+    {
+        return sigmoid ? 1 / (1 + exp(-logit[e])) : exp(logit[e] - top) / sum;
+    }
+
+    __host__ __device__ bool chosen(uint32_t e) const
+    {
+        uint32_t better = 0;
+        for (uint32_t i = 0; i < n; i++)
+            better += logit[i] > logit[e] || (logit[i] == logit[e] && i < e);
+        return better < best;
+    }
+};
+
+template <typename T>
+__host__ __device__ static Scores<T> scores_of(const T *logit, uint32_t n, uint32_t best,
+                                               bool sigmoid)
+{
+    Scores<T> s = {logit, n, best, sigmoid, logit[0], 0};
+    for (uint32_t e = 1; e < n; e++)
+        s.top = logit[e] > s.top ? logit[e] : s.top;
+    for (uint32_t e = 0; e < n; e++)
+        s.sum += exp(logit[e] - s.top);
+    return s;
+}
+
+static uint64_t tokens_of(const ExecShard *shard)
+{
+    uint64_t tokens = 1;
+    for (uint32_t d = 0; d + 1 < shard->rank; d++)
+        tokens *= shard->dim[d];
+    return tokens;
+}
+
+template <typename T> static void gate_topk(const CudaCall *call)
+{
+    const OpAttr attr = call->op->attr;
+    const uint32_t n = call->in[0].dim[call->in[0].rank - 1];
+    const T *logit = in<T>(call, 0);
+    T *weight = out<T>(call, 0);
+    each(
+        call->queue, tokens_of(&call->in[0]), BODY(uint64_t s) {
+            const Scores<T> score = scores_of(logit + s * n, n, attr.top, attr.sigmoid);
+            T sum = 0;
+            for (uint32_t e = 0; e < n; e++)
+                sum += score.chosen(e) ? score.of(e) : T(0);
+            const T unit = attr.normalised ? T(attr.scale) / sum : T(attr.scale);
+            for (uint32_t e = 0; e < n; e++)
+                weight[s * n + e] = score.chosen(e) ? unit * score.of(e) : T(0);
+        });
+}
+CUDA_KERNEL(cuda_gate_topk, gate_topk)
+
+template <typename T> static void gate_topk_dx(const CudaCall *call)
+{
+    const OpAttr attr = call->op->attr;
+    const uint32_t n = call->in[1].dim[call->in[1].rank - 1];
+    const T *dweight = in<T>(call, 0), *logit = in<T>(call, 1);
+    T *dlogit = out<T>(call, 0);
+    each(
+        call->queue, tokens_of(&call->in[1]), BODY(uint64_t s) {
+            const Scores<T> score = scores_of(logit + s * n, n, attr.top, attr.sigmoid);
+            const T *dw = dweight + s * n;
+            T sum = 0, dot = 0, mean = 0;
+            for (uint32_t e = 0; e < n; e++)
+                if (score.chosen(e)) {
+                    sum += score.of(e);
+                    dot += score.of(e) * dw[e];
+                }
+            const T unit = attr.normalised ? T(attr.scale) / sum : T(attr.scale);
+            const T common = attr.normalised ? dot / sum : T(0);
+            for (uint32_t e = 0; e < n; e++)
+                if (score.chosen(e))
+                    mean += score.of(e) * unit * (dw[e] - common);
+            for (uint32_t e = 0; e < n; e++) {
+                const T p = score.of(e);
+                const T dp = score.chosen(e) ? unit * (dw[e] - common) : T(0);
+                dlogit[s * n + e] = attr.sigmoid ? p * (1 - p) * dp : p * (dp - mean);
+            }
+        });
+}
+CUDA_KERNEL(cuda_gate_topk_dx, gate_topk_dx)
+
+// --- copies ---
+
+struct Routing {
+    uint64_t groups, seq, experts, slots, size;
+};
+
+static Routing routing_of(const ExecShard *weight, const ExecShard *slots)
+{
+    return {weight->dim[0], weight->dim[1], weight->dim[2], slots->dim[2], slots->dim[3]};
+}
+
+// The slot of each token at each expert [b, S, e], or n.slots. Caller releases.
+template <typename T>
+static T *slots_of(CudaQueue *queue, const Routing &routing, const T *weight)
+{
+    const Routing n = routing;
+    T *slot = (T *)cuda_queue_allocate(queue, n.groups * n.seq * n.experts);
+    each(
+        queue, n.groups * n.experts, BODY(uint64_t i) {
+            uint64_t used = 0;
+            for (uint64_t s = 0; s < n.seq; s++) {
+                const uint64_t at =
+                    (i / n.experts * n.seq + s) * n.experts + i % n.experts;
+                const bool gets = weight[at] > 0 && used < n.slots;
+                slot[at] = T(gets ? used : n.slots);
+                used += gets;
+            }
+        });
+    return slot;
+}
+
+// slots = tokens, times the weights where `weighed`.
+template <typename T>
+static void copy_out(const CudaCall *call, const T *token, const ExecShard *weights,
+                     const ExecShard *slots, bool weighed)
+{
+    const Routing n = routing_of(weights, slots);
+    const T *weight = (const T *)weights->data;
+    T *to = (T *)slots->data, *slot = slots_of(call->queue, n, weight);
+    cuda_queue_zero(call->queue, to, exec_shard_elements(slots));
+    each(
+        call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at) {
+            const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
+            if (c >= n.slots)
+                return;
+            const uint64_t first = ((s / n.seq * n.experts + e) * n.slots + c) * n.size;
+            for (uint64_t i = 0; i < n.size; i++)
+                to[first + i] = token[s * n.size + i] * (weighed ? weight[at] : T(1));
+        });
+    cuda_queue_release(call->queue, slot);
+}
+
+// tokens = the sums of their slots, times the weights where `weighed`.
+template <typename T>
+static void copy_in(const CudaCall *call, const ExecShard *slots,
+                    const ExecShard *weights, T *token, bool weighed)
+{
+    const Routing n = routing_of(weights, slots);
+    const T *weight = (const T *)weights->data, *from = (const T *)slots->data;
+    T *slot = slots_of(call->queue, n, weight);
+    each(
+        call->queue, n.groups * n.seq * n.size, BODY(uint64_t at) {
+            const uint64_t s = at / n.size, i = at % n.size;
+            T sum = 0;
+            for (uint64_t e = 0; e < n.experts; e++) {
+                const uint64_t w = s * n.experts + e, c = (uint64_t)slot[w];
+                if (c < n.slots)
+                    sum += (weighed ? weight[w] : T(1)) *
+                           from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
+            }
+            token[at] = sum;
+        });
+    cuda_queue_release(call->queue, slot);
+}
+
+template <typename T> static void route(const CudaCall *call)
+{
+    copy_out<T>(call, in<T>(call, 1), &call->in[0], &call->out[0], false);
+}
+CUDA_KERNEL(cuda_route, route)
+
+template <typename T> static void route_dx(const CudaCall *call)
+{
+    copy_in<T>(call, &call->in[0], &call->in[1], out<T>(call, 0), false);
+}
+CUDA_KERNEL(cuda_route_dx, route_dx)
+
+template <typename T> static void unroute(const CudaCall *call)
+{
+    copy_in<T>(call, &call->in[0], &call->in[1], out<T>(call, 0), true);
+}
+CUDA_KERNEL(cuda_unroute, unroute)
+
+template <typename T> static void unroute_dx(const CudaCall *call)
+{
+    copy_out<T>(call, in<T>(call, 0), &call->in[1], &call->out[0], true);
+}
+CUDA_KERNEL(cuda_unroute_dx, unroute_dx)
+
+template <typename T> static void unroute_dw(const CudaCall *call)
+{
+    const Routing n = routing_of(&call->in[2], &call->in[1]);
+    const T *dy = in<T>(call, 0), *from = in<T>(call, 1), *weight = in<T>(call, 2);
+    T *dweight = out<T>(call, 0), *slot = slots_of(call->queue, n, weight);
+    rows(
+        call->queue, n.groups * n.seq * n.experts, BODY(uint64_t at, Lane lane) {
+            const uint64_t s = at / n.experts, e = at % n.experts, c = (uint64_t)slot[at];
+            T sum = 0;
+            if (c < n.slots)
+                for (uint64_t i = lane.id; i < n.size; i += lane.n)
+                    sum += dy[s * n.size + i] *
+                           from[((s / n.seq * n.experts + e) * n.slots + c) * n.size + i];
+            sum = lane.sum(sum);
+            if (lane.id == 0)
+                dweight[at] = sum;
+        });
+    cuda_queue_release(call->queue, slot);
+}
+CUDA_KERNEL(cuda_unroute_dw, unroute_dw)
+
+template <typename T> static void expert_bias(const CudaCall *call)
+{
+    const ExecShard *shard = &call->in[0];
+    uint64_t inner = 1;
+    for (uint32_t d = 3; d < shard->rank; d++)
+        inner *= shard->dim[d];
+    const uint64_t experts = shard->dim[1], slots = shard->dim[2] * inner;
+    const T *x = in<T>(call, 0), *bias = in<T>(call, 1);
+    T *y = out<T>(call, 0);
+    each(
+        call->queue, exec_shard_elements(shard), BODY(uint64_t i) {
+            y[i] = x[i] + bias[i / slots % experts * inner + i % inner];
+        });
+}
+CUDA_KERNEL(cuda_expert_bias, expert_bias)

@@ -1,0 +1,165 @@
+/* Units that gate (Shazeer 2020), SiLU, and embeddings that turn with the position (Su et al. 2021). */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+#include "exec/kernels/position.h"
+
+/* --- SiLU and gelu, with their slopes --- */
+
+typedef struct {
+    double value, slope;
+} Activation;
+
+static Activation silu_of(double x)
+{
+    const double sigmoid = 1 / (1 + exp(-x));
+    return (Activation){x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};
+}
+
+static Activation gelu_of(double x)
+{
+    const double distribution = 0.5 * (1 + erf(x * M_SQRT1_2));
+    return (Activation){x * distribution,
+                        distribution + x * exp(-0.5 * x * x) / sqrt(2 * M_PI)};
+}
+
+void kernel_silu(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = silu_of(call->in[0].data[i]).value;
+}
+
+/* In: dy, x. */
+void kernel_silu_dx(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->out[0]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] = call->in[0].data[i] * silu_of(call->in[1].data[i]).slope;
+}
+
+/* --- units: y[*,n] = f(x[*,0,n]) x[*,1,n] --- */
+
+static void glu(const KernelCall *call, Activation (*f)(double))
+{
+    const ExecTensor *y = &call->out[0];
+    const uint64_t n = y->dim[y->rank - 1], all = exec_tensor_elements(y);
+    g_assert(call->in[0].dim[call->in[0].rank - 2] == 2);
+    for (uint64_t i = 0; i < all; i++) {
+        const double *x = call->in[0].data + i / n * 2 * n + i % n;
+        y->data[i] = f(x[0]).value * x[n];
+    }
+}
+
+/* In: dy[*,n], x[*,T,n]. */
+static void glu_dx(const KernelCall *call, Activation (*f)(double))
+{
+    const ExecTensor *dy = &call->in[0];
+    const uint64_t n = dy->dim[dy->rank - 1], all = exec_tensor_elements(dy);
+    for (uint64_t i = 0; i < all; i++) {
+        const uint64_t at = i / n * 2 * n + i % n;
+        const double *x = call->in[1].data + at;
+        double *dx = call->out[0].data + at;
+        dx[0] = dy->data[i] * x[n] * f(x[0]).slope;
+        dx[n] = dy->data[i] * f(x[0]).value;
+    }
+}
+
+void kernel_swiglu(const KernelCall *call)
+{
+    glu(call, silu_of);
+}
+
+void kernel_swiglu_dx(const KernelCall *call)
+{
+    glu_dx(call, silu_of);
+}
+
+void kernel_geglu(const KernelCall *call)
+{
+    glu(call, gelu_of);
+}
+
+void kernel_geglu_dx(const KernelCall *call)
+{
+    glu_dx(call, gelu_of);
+}
+
+/* --- rotary embedding of x[b,s,*,D] --- */
+
+static void rotary(const KernelCall *call, double sign)
+{
+    const ExecTensor *x = &call->in[0];
+    const uint64_t width = x->dim[x->rank - 1], all = exec_tensor_elements(x);
+    const uint64_t first = call->op->attr.first, turned = call->op->attr.span,
+                   half = turned / 2;
+    uint64_t inner = 1; /* elements of a token */
+    for (uint32_t d = 2; d < x->rank; d++)
+        inner *= x->dim[d];
+    for (uint64_t at = 0; at < all; at++) {
+        const uint64_t i = at % width;
+        if (i < first || i >= first + turned) {
+            call->out[0].data[at] = x->data[at];
+            continue;
+        }
+        const bool second = i - first >= half;
+        const uint64_t pair = (i - first) % half, low = at - (second ? half : 0);
+        const double both[] = {x->data[low], x->data[low + half]};
+        const uint64_t position = at / inner % x->dim[1] + x->offset[1];
+        call->out[0].data[at] =
+            rotary_element(both, second, rotary_angle(position, pair, turned), sign);
+    }
+}
+
+void kernel_rotary(const KernelCall *call)
+{
+    rotary(call, 1);
+}
+
+/* The transpose of a rotation turns back. */
+void kernel_rotary_dx(const KernelCall *call)
+{
+    rotary(call, -1);
+}
+
+/* --- keys of which all heads share a part --- */
+
+/* In: x[b,s,h,D], shared[b,s,R]. Out: [b,s,h,D+R], the shared part at `first`. */
+void kernel_join_keys(const KernelCall *call)
+{
+    const ExecTensor *y = &call->out[0];
+    const uint64_t own = call->in[0].dim[3], shared = call->in[1].dim[2];
+    const uint64_t width = y->dim[3], heads = y->dim[2], first = call->op->attr.first;
+    const uint64_t all = exec_tensor_elements(y);
+    for (uint64_t at = 0; at < all; at++) {
+        const uint64_t i = at % width, row = at / width;
+        y->data[at] = i < first ? call->in[0].data[row * own + i]
+                      : i < first + shared
+                          ? call->in[1].data[row / heads * shared + i - first]
+                          : call->in[0].data[row * own + i - shared];
+    }
+}
+
+/* In: dy[b,s,h,E]. Out: [b,s,h,D]. */
+void kernel_join_keys_dx(const KernelCall *call)
+{
+    const ExecTensor *dx = &call->out[0];
+    const uint64_t own = dx->dim[3], width = call->in[0].dim[3], shared = width - own;
+    const uint64_t all = exec_tensor_elements(dx), first = call->op->attr.first;
+    for (uint64_t at = 0; at < all; at++) {
+        const uint64_t i = at % own;
+        dx->data[at] = call->in[0].data[at / own * width + (i < first ? i : i + shared)];
+    }
+}
+
+/* In: dy[b,s,h,E]. Out: [b,s,R], summed over the heads. */
+void kernel_join_keys_dr(const KernelCall *call)
+{
+    const ExecTensor *dr = &call->out[0], *dy = &call->in[0];
+    const uint64_t shared = dr->dim[2], heads = dy->dim[2], width = dy->dim[3];
+    const uint64_t all = exec_tensor_elements(dr), first = call->op->attr.first;
+    for (uint64_t at = 0; at < all; at++)
+        for (uint64_t h = 0; h < heads; h++)
+            dr->data[at] +=
+                dy->data[(at / shared * heads + h) * width + first + at % shared];
+}

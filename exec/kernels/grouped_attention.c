@@ -1,0 +1,218 @@
+/* Attention in which g queries share a key and a value (Ainslie et al. 2023), over q[b,Q,h,g,D] and
+ * kv[b,K,h,E], a key of D elements and then a value of V each:
+ *
+ *     S[q,k] = Q[q] . K[k] / sqrt(D) - slope (q - k)     over the keys that q sees
+ *     L[q] = log(sum over k of exp S[q,k] + exp sink)     P[q,k] = exp(S[q,k] - L[q])
+ *     y[q] = sum over k of f P[q,k] V[k]                  f: dropout's factor, 1 without
+ *
+ * for each head and sample by itself. The materialised kind keeps P, the fused one L, from which the
+ * backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits. */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+#include "exec/kernels/position.h"
+
+/* Extents of one call, on this shard, and its masks. */
+typedef struct {
+    uint64_t batch, queries, keys, heads, group, size, width, values;
+    uint64_t first_head, first_member, all_members;
+    const OpAttr *attr;
+    MaskRows mask;
+} Shape;
+
+/* `q`: the place of q among the op's inputs; kv is next. */
+static Shape shape_of(const KernelCall *call, uint32_t q)
+{
+    const ExecTensor *x = &call->in[q], *kv = &call->in[q + 1];
+    const uint32_t *whole = graph_tensor(call->graph, call->op->in[q])->dim;
+    Shape n = {.batch = x->dim[0],
+               .queries = x->dim[1],
+               .keys = kv->dim[1],
+               .heads = x->dim[2],
+               .group = x->dim[3],
+               .size = x->dim[4],
+               .width = kv->dim[3],
+               .values = kv->dim[3] - x->dim[4],
+               .first_head = x->offset[2],
+               .first_member = x->offset[3],
+               .all_members = whole[3],
+               .attr = &call->op->attr};
+    n.mask = (MaskRows){.rate = n.attr->rate,
+                        .seed = n.attr->seed,
+                        .heads = (uint64_t)whole[2] * whole[3],
+                        .first_sample = x->offset[0],
+                        .all_heads = (uint64_t)whole[2] * whole[3],
+                        .size = MAX(n.queries, n.keys)};
+    return n;
+}
+
+/* One query: its place among those of the shard, and in all of them. */
+typedef struct {
+    uint64_t b, q, h, at; /* at: of q[b,q,h,g,.], in vectors */
+    uint64_t statistic;   /* of L[b,h,g,q] */
+    uint64_t head;        /* of the whole tensor's */
+} Query;
+
+static Query query_of(const Shape *n, uint64_t i)
+{
+    const uint64_t g = i % n->group, h = i / n->group % n->heads,
+                   q = i / (n->group * n->heads) % n->queries;
+    const uint64_t b = i / (n->group * n->heads * n->queries);
+    return (Query){.b = b,
+                   .q = q,
+                   .h = h,
+                   .at = i,
+                   .statistic = ((b * n->heads + h) * n->group + g) * n->queries + q,
+                   .head = (h + n->first_head) * n->all_members + g + n->first_member};
+}
+
+static uint64_t n_queries(const Shape *n)
+{
+    return n->batch * n->queries * n->heads * n->group;
+}
+
+/* First element of kv[b,k,h,.]. */
+static uint64_t at_key(const Shape *n, const Query *i, uint64_t k)
+{
+    return ((i->b * n->keys + k) * n->heads + i->h) * n->width;
+}
+
+static double dot(const double *a, const double *b, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_scaled(double *to, double factor, const double *from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] += factor * from[i];
+}
+
+static double factor_of(const Shape *n, const Query *i, uint64_t k)
+{
+    return mask_factor(&n->mask, (i->b * n->mask.heads + i->head) * n->mask.size + i->q,
+                       k);
+}
+
+/* S of one query; -infinity where it does not see the key. */
+static void scores_of(const Shape *n, const Query *i, const double *q, const double *kv,
+                      double *row)
+{
+    const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
+    for (uint64_t k = 0; k < n->keys; k++)
+        row[k] = attention_sees(n->attr->causal, n->attr->span, i->q, k)
+                     ? dot(q + i->at * n->size, kv + at_key(n, i, k), n->size) /
+                               sqrt((double)n->size) -
+                           slope * ((double)i->q - (double)k)
+                     : -INFINITY;
+}
+
+/* P of one query in place of its S; returns L. `sink`: or -infinity. */
+static double softmax_row(double *row, uint64_t n, double sink)
+{
+    double top = sink, sum;
+    for (uint64_t i = 0; i < n; i++)
+        top = fmax(top, row[i]);
+    sum = exp(sink - top);
+    for (uint64_t i = 0; i < n; i++)
+        sum += row[i] = exp(row[i] - top);
+    for (uint64_t i = 0; i < n; i++)
+        row[i] /= sum;
+    return top + log(sum);
+}
+
+static void attend(const KernelCall *call, bool fused)
+{
+    const Shape n = shape_of(call, 0);
+    const double *q = call->in[0].data, *kv = call->in[1].data;
+    g_autofree double *scratch = g_new(double, n.keys + 1);
+    for (uint64_t i = 0; i < n_queries(&n); i++) {
+        const Query query = query_of(&n, i);
+        double *row = fused ? scratch : call->out[1].data + query.statistic * n.keys;
+        const double sink = call->op->n_in > 2
+                                ? call->in[2].data[query.h * n.group + i % n.group]
+                                : -INFINITY;
+        scores_of(&n, &query, q, kv, row);
+        const double statistic = softmax_row(row, n.keys, sink);
+        if (fused)
+            call->out[1].data[query.statistic] = statistic;
+        for (uint64_t k = 0; k < n.keys; k++)
+            add_scaled(call->out[0].data + i * n.values,
+                       factor_of(&n, &query, k) * row[k],
+                       kv + at_key(&n, &query, k) + n.size, n.values);
+    }
+}
+
+/* In: q[b,Q,h,g,D], kv[b,K,h,E]. Out: y[b,Q,h,g,V], P[b,h,g,Q,K]. */
+void kernel_grouped_attention(const KernelCall *call)
+{
+    attend(call, false);
+}
+
+/* In: q, kv, sink[h,g] or none. Out: y, L[b,h,g,Q]. */
+void kernel_fused_attention(const KernelCall *call)
+{
+    attend(call, true);
+}
+
+/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P or L.
+ * Out: dq, dkv. */
+static void attend_dx(const KernelCall *call, bool fused)
+{
+    const Shape n = shape_of(call, 1);
+    const double *dy = call->in[0].data, *q = call->in[1].data, *kv = call->in[2].data;
+    const double scale = 1 / sqrt((double)n.size);
+    double *dq = call->out[0].data, *dkv = call->out[1].data;
+    g_autofree double *scratch = g_new(double, n.keys + 1);
+    for (uint64_t i = 0; i < n_queries(&n); i++) {
+        const Query query = query_of(&n, i);
+        const double *p = fused ? scratch : call->in[3].data + query.statistic * n.keys;
+        const double *g = dy + i * n.values;
+        double mean = 0;
+        if (fused) {
+            scores_of(&n, &query, q, kv, scratch);
+            for (uint64_t k = 0; k < n.keys; k++)
+                scratch[k] = exp(scratch[k] - call->in[3].data[query.statistic]);
+        }
+        for (uint64_t k = 0; k < n.keys; k++)
+            mean += factor_of(&n, &query, k) * p[k] *
+                    dot(g, kv + at_key(&n, &query, k) + n.size, n.values);
+        for (uint64_t k = 0; k < n.keys; k++) {
+            const uint64_t key = at_key(&n, &query, k);
+            const double f = factor_of(&n, &query, k);
+            const double ds =
+                scale * p[k] * (f * dot(g, kv + key + n.size, n.values) - mean);
+            add_scaled(dq + i * n.size, ds, kv + key, n.size);
+            add_scaled(dkv + key, ds, q + i * n.size, n.size);
+            add_scaled(dkv + key + n.size, f * p[k], g, n.values);
+        }
+    }
+}
+
+void kernel_grouped_attention_dx(const KernelCall *call)
+{
+    attend_dx(call, false);
+}
+
+void kernel_fused_attention_dx(const KernelCall *call)
+{
+    attend_dx(call, true);
+}
+
+/* dsink = - sum over b, q of exp(sink - L) (dy . y). In: dy, y [b,Q,h,g,V], sink[h,g], L[b,h,g,Q]. */
+void kernel_attention_sink_dw(const KernelCall *call)
+{
+    const ExecTensor *dy = &call->in[0];
+    const uint64_t seq = dy->dim[1], heads = (uint64_t)dy->dim[2] * dy->dim[3];
+    const uint64_t values = dy->dim[4], rows = dy->dim[0] * seq * heads;
+    for (uint64_t i = 0; i < rows; i++) {
+        const uint64_t head = i % heads, q = i / heads % seq, b = i / (heads * seq);
+        const double statistic = call->in[3].data[(b * heads + head) * seq + q];
+        call->out[0].data[head] -=
+            exp(call->in[2].data[head] - statistic) *
+            dot(dy->data + i * values, call->in[1].data + i * values, values);
+    }
+}

@@ -1,0 +1,86 @@
+/* Root mean square norm (Zhang and Sennrich 2019): of whole rows, or of the first elements of each row,
+ * the keys of a vector of keys and values; the other elements pass. */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+
+/* Rows of `width` elements of which the first `n` are normalised. */
+typedef struct {
+    uint64_t rows, width, n;
+} Rows;
+
+static Rows rows_of(const ExecTensor *x, uint64_t n)
+{
+    Rows rows = {.rows = 1, .width = x->dim[x->rank - 1], .n = n};
+    for (uint32_t d = 0; d + 1 < x->rank; d++)
+        rows.rows *= x->dim[d];
+    return rows;
+}
+
+/* 1 / sqrt(mean of squares + epsilon). */
+static double row_inverse(const double *x, uint64_t n)
+{
+    double squares = 0;
+    for (uint64_t i = 0; i < n; i++)
+        squares += x[i] * x[i];
+    return 1 / sqrt(squares / (double)n + RMS_NORM_EPSILON);
+}
+
+/* y = x gamma / rms(x). In: x[*,H], gamma[H]; or x[*,E], gamma[D]. */
+void kernel_rms_norm(const KernelCall *call)
+{
+    const Rows n = rows_of(&call->in[0], call->in[1].dim[0]);
+    const double *gamma = call->in[1].data;
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *x = call->in[0].data + r * n.width;
+        double *y = call->out[0].data + r * n.width;
+        const double inverse = row_inverse(x, n.n);
+        for (uint64_t i = 0; i < n.width; i++)
+            y[i] = i < n.n ? x[i] * inverse * gamma[i] : x[i];
+    }
+}
+
+/* With g = dy gamma: dx = (g - x mean(g x) / rms^2) / rms. In: dy, x, gamma. */
+void kernel_rms_norm_dx(const KernelCall *call)
+{
+    const Rows n = rows_of(&call->in[1], call->in[2].dim[0]);
+    const double *gamma = call->in[2].data;
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *dy = call->in[0].data + r * n.width,
+                     *x = call->in[1].data + r * n.width;
+        double *dx = call->out[0].data + r * n.width, dot = 0;
+        const double inverse = row_inverse(x, n.n);
+        for (uint64_t i = 0; i < n.n; i++)
+            dot += dy[i] * gamma[i] * x[i];
+        const double slope = dot / (double)n.n * inverse * inverse;
+        for (uint64_t i = 0; i < n.width; i++)
+            dx[i] = i < n.n ? inverse * (dy[i] * gamma[i] - x[i] * slope) : dy[i];
+    }
+}
+
+/* dgamma = sum over the rows of dy x / rms(x). In: dy[*,h], x[*,W], of which h may be a slice. */
+void kernel_rms_norm_dw(const KernelCall *call)
+{
+    const ExecTensor *dy = &call->in[0], *x = &call->in[1];
+    const uint64_t h = dy->dim[dy->rank - 1];
+    const uint64_t first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
+    const Rows n = rows_of(x, x->dim[x->rank - 1]);
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *from = x->data + r * n.width, inverse = row_inverse(from, n.n);
+        for (uint64_t i = 0; i < h; i++)
+            call->out[0].data[i] += dy->data[r * h + i] * from[first + i] * inverse;
+    }
+}
+
+/* The same for gamma[D]. In: dy[*,E], x[*,E]. */
+void kernel_key_norm_dw(const KernelCall *call)
+{
+    const Rows n = rows_of(&call->in[1], call->out[0].dim[0]);
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *dy = call->in[0].data + r * n.width,
+                     *x = call->in[1].data + r * n.width;
+        const double inverse = row_inverse(x, n.n);
+        for (uint64_t i = 0; i < n.n; i++)
+            call->out[0].data[i] += dy[i] * x[i] * inverse;
+    }
+}

@@ -1,0 +1,200 @@
+/* Routing to the best `top` of E experts by a weight for each token and expert (Shazeer et al. 2017;
+ * with sigmoid scores DeepSeek-AI 2024, Eq. 12 to 15, without their groups), and the copies of tokens
+ * that experts work on. An expert has C slots a group of S tokens, which it gives out in their order;
+ * a token that finds none is left out there. */
+#include <math.h>
+
+#include "exec/kernels/kernels.h"
+
+/* --- weights --- */
+
+/* Scores of one token. */
+static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, double *score)
+{
+    double top = -INFINITY, sum = 0;
+    for (uint64_t e = 0; e < n; e++)
+        top = fmax(top, logit[e]);
+    for (uint64_t e = 0; e < n; e++)
+        sum += score[e] = attr->sigmoid ? 1 / (1 + exp(-logit[e])) : exp(logit[e] - top);
+    for (uint64_t e = 0; !attr->sigmoid && e < n; e++)
+        score[e] /= sum;
+}
+
+/* Whether expert e is among the best: fewer than `top` score more, or as much and come before. */
+static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
+{
+    uint32_t better = 0;
+    for (uint64_t i = 0; i < n; i++)
+        better += score[i] > score[e] || (score[i] == score[e] && i < e);
+    return better < top;
+}
+
+/* What a weight is a score times: scale, by the sum of the chosen scores if weights are normalised. */
+static double unit_of(const OpAttr *attr, const double *score, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t e = 0; e < n; e++)
+        sum += is_chosen(score, n, e, attr->top) ? score[e] : 0;
+    return attr->normalised ? attr->scale / sum : attr->scale;
+}
+
+static uint64_t tokens_of(const ExecTensor *logit)
+{
+    uint64_t tokens = 1;
+    for (uint32_t d = 0; d + 1 < logit->rank; d++)
+        tokens *= logit->dim[d];
+    return tokens;
+}
+
+/* In: logit[*,E]. Out: weight[*,E], 0 where the expert is not chosen. */
+void kernel_gate_topk(const KernelCall *call)
+{
+    const OpAttr *attr = &call->op->attr;
+    const uint64_t n = call->in[0].dim[call->in[0].rank - 1],
+                   tokens = tokens_of(&call->in[0]);
+    g_autofree double *score = g_new(double, n + 1);
+    for (uint64_t s = 0; s < tokens; s++) {
+        scores_of(attr, call->in[0].data + s * n, n, score);
+        const double unit = unit_of(attr, score, n);
+        for (uint64_t e = 0; e < n; e++)
+            call->out[0].data[s * n + e] =
+                is_chosen(score, n, e, attr->top) ? unit * score[e] : 0;
+    }
+}
+
+/* With the choice held fixed, p the scores, u the unit, over the chosen: dp = u (dw - sum dw p / sum p)
+ * if normalised, u dw if not; dlogit = p (dp - sum p dp), or p (1 - p) dp of sigmoids. In: dweight,
+ * logit [*,E]. */
+void kernel_gate_topk_dx(const KernelCall *call)
+{
+    const OpAttr *attr = &call->op->attr;
+    const uint64_t n = call->in[1].dim[call->in[1].rank - 1],
+                   tokens = tokens_of(&call->in[1]);
+    g_autofree double *score = g_new(double, n + 1), *dp = g_new(double, n + 1);
+    for (uint64_t s = 0; s < tokens; s++) {
+        const double *dw = call->in[0].data + s * n;
+        double sum = 0, dot = 0, mean = 0;
+        scores_of(attr, call->in[1].data + s * n, n, score);
+        const double unit = unit_of(attr, score, n);
+        for (uint64_t e = 0; e < n; e++) {
+            dp[e] = is_chosen(score, n, e, attr->top) ? 1 : 0;
+            sum += dp[e] * score[e];
+            dot += dp[e] * score[e] * dw[e];
+        }
+        for (uint64_t e = 0; e < n; e++) {
+            dp[e] *= unit * (dw[e] - (attr->normalised ? dot / sum : 0));
+            mean += score[e] * dp[e];
+        }
+        for (uint64_t e = 0; e < n; e++)
+            call->out[0].data[s * n + e] =
+                score[e] * dp[e] * (attr->sigmoid ? 1 - score[e] : 1) -
+                (attr->sigmoid ? 0 : score[e] * mean);
+    }
+}
+
+/* --- copies --- */
+
+/* A token in a slot: elements of it, of the slot, and of the weight. */
+typedef struct {
+    uint64_t token, slot, weight;
+} Copy;
+
+typedef struct {
+    const ExecTensor *weight, *slots; /* [b,S,e], [b,e,C,d] */
+} Routing;
+
+/* The next copy after `copy` in the order of group, expert and token; *used: slots given out by the
+ * expert. False after the last. */
+static bool next_copy(const Routing *r, uint64_t *at, uint64_t *used, Copy *copy)
+{
+    const uint64_t seq = r->weight->dim[1], experts = r->weight->dim[2];
+    const uint64_t slots = r->slots->dim[2], all = r->weight->dim[0] * experts * seq;
+    for (; *at < all; ++*at) {
+        const uint64_t s = *at % seq, expert = *at / seq; /* of all groups */
+        const uint64_t token = expert / experts * seq + s;
+        *used = s == 0 ? 0 : *used;
+        copy->weight = token * experts + expert % experts;
+        if (r->weight->data[copy->weight] > 0 && *used < slots) {
+            copy->token = token * r->slots->dim[3];
+            copy->slot = (expert * slots + (*used)++) * r->slots->dim[3];
+            ++*at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Visits all copies: slot = x, or x += factor slot, ... */
+#define EACH_COPY(routing, copy) \
+    for (uint64_t at_ = 0, used_ = 0; next_copy(&(routing), &at_, &used_, &(copy));)
+
+/* In: weight[b,S,e], x[b,S,d]. Out: slots[b,e,C,d]; those that nobody got are 0. */
+void kernel_route(const KernelCall *call)
+{
+    const Routing routing = {&call->in[0], &call->out[0]};
+    const uint64_t d = call->in[1].dim[2];
+    Copy copy;
+    EACH_COPY(routing, copy)
+    for (uint64_t i = 0; i < d; i++)
+        call->out[0].data[copy.slot + i] = call->in[1].data[copy.token + i];
+}
+
+/* In: dslots[b,e,C,d], weight[b,S,e]. Out: dx[b,S,d]. */
+void kernel_route_dx(const KernelCall *call)
+{
+    const Routing routing = {&call->in[1], &call->in[0]};
+    const uint64_t d = call->out[0].dim[2];
+    Copy copy;
+    EACH_COPY(routing, copy)
+    for (uint64_t i = 0; i < d; i++)
+        call->out[0].data[copy.token + i] += call->in[0].data[copy.slot + i];
+}
+
+/* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,S,d], the weighed sum of a token's slots. */
+void kernel_unroute(const KernelCall *call)
+{
+    const Routing routing = {&call->in[1], &call->in[0]};
+    const uint64_t d = call->out[0].dim[2];
+    Copy copy;
+    EACH_COPY(routing, copy)
+    for (uint64_t i = 0; i < d; i++)
+        call->out[0].data[copy.token + i] +=
+            call->in[1].data[copy.weight] * call->in[0].data[copy.slot + i];
+}
+
+/* In: dy[b,S,d], weight[b,S,e]. Out: dslots[b,e,C,d]. */
+void kernel_unroute_dx(const KernelCall *call)
+{
+    const Routing routing = {&call->in[1], &call->out[0]};
+    const uint64_t d = call->in[0].dim[2];
+    Copy copy;
+    EACH_COPY(routing, copy)
+    for (uint64_t i = 0; i < d; i++)
+        call->out[0].data[copy.slot + i] =
+            call->in[1].data[copy.weight] * call->in[0].data[copy.token + i];
+}
+
+/* In: dy[b,S,d], slots[b,e,C,d], weight[b,S,e]. Out: dweight[b,S,e]. */
+void kernel_unroute_dw(const KernelCall *call)
+{
+    const Routing routing = {&call->in[2], &call->in[1]};
+    const uint64_t d = call->in[0].dim[2];
+    Copy copy;
+    EACH_COPY(routing, copy)
+    for (uint64_t i = 0; i < d; i++)
+        call->out[0].data[copy.weight] +=
+            call->in[0].data[copy.token + i] * call->in[1].data[copy.slot + i];
+}
+
+/* In: x[b,e,c,*], bias[e,*]. */
+void kernel_expert_bias(const KernelCall *call)
+{
+    const ExecTensor *x = &call->in[0];
+    uint64_t inner = 1;
+    for (uint32_t d = 3; d < x->rank; d++)
+        inner *= x->dim[d];
+    const uint64_t slots = x->dim[2] * inner, all = exec_tensor_elements(x);
+    for (uint64_t i = 0; i < all; i++)
+        call->out[0].data[i] =
+            x->data[i] + call->in[1].data[i / slots % x->dim[1] * inner + i % inner];
+}
