@@ -6,6 +6,7 @@
  *     view        --topology_of_view-->  Topology  nodes, links, routes                    cluster/topology.h
  *     planner     ------------->         Program   instructions that every device runs     program/
  *                                        Plan      program + ratios + rounded sizes + cost plan/
+ *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches, ...      strategy/
  *     sweep       ------------->         Store     SQLite rows                             store/
  *     CSV         --csv_each-->          rows      cells by the names of their columns     text/csv.h
  *                 --measurements_read--> GArray of Measurement: times of ops and links     measured/
@@ -35,5 +36,6 @@
 #include "data/program/batch.h"
 #include "data/program/program.h"
 #include "data/store/store.h"
+#include "data/strategy/strategy.h"
 
 #endif

@@ -10,8 +10,16 @@ typedef enum {
 
 typedef struct {
     Phase phase;
-    uint32_t stage;
+    uint32_t stage, layer;
+    uint32_t unit; /* of what is computed again together, from 1; 0: it is not */
 } Place;
+
+/* Instructions of a unit, in Builder.unit: those of a layer, or a single one. */
+typedef struct {
+    uint32_t first, end;
+    bool single;
+    uint32_t done; /* the last pass in which it was computed again */
+} Again;
 
 /* What a group needs of another one's. */
 typedef struct {
@@ -33,6 +41,8 @@ typedef struct {
     bool *sent;      /* [need], of the late ones */
     uint32_t *unit;  /* instructions by (phase, stage), in order, */
     uint32_t *begin; /* [phase * n_stages + stage] */
+    GArray *again;   /* Again; the first one is not used */
+    uint32_t pass;   /* how many stages have begun their backward on a microbatch */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;
@@ -285,18 +295,47 @@ static void emit_early(Builder *b)
     }
 }
 
+static void demand(Builder *b, uint32_t i, uint32_t microbatch);
+
+/* Makes again what a unit has made. */
+static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
+{
+    const Again again = g_array_index(b->again, Again, unit);
+    g_array_index(b->again, Again, unit).done = b->pass;
+    for (uint32_t k = again.first; k < again.end; k++) {
+        const uint32_t i = b->unit[k];
+        if (b->place[i].unit != unit)
+            continue;
+        demand(b, i, microbatch);
+        append(b, b->inner->instr[i], group_at(b, i), microbatch);
+    }
+}
+
+/* Makes again what instruction `i` uses of it. What a layer starts from was kept. */
+static void demand(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    Operand use[OP_MAX_IN];
+    const uint32_t n = uses(b->graph, &b->inner->instr[i], use);
+    for (uint32_t k = 0; k < n; k++) {
+        const Place *made = &b->place[b->maker[i * OP_MAX_IN + k]];
+        if (made->unit == 0 || made->stage != b->place[i].stage)
+            continue;
+        const Again *again = &g_array_index(b->again, Again, made->unit);
+        if (again->done != b->pass && (again->single || made->layer == b->place[i].layer))
+            emit_again(b, made->unit, microbatch);
+    }
+}
+
 /* A stage forward or backward on a microbatch. */
-static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbatch,
-                      bool again)
+static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbatch)
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
+    b->pass++;
     for (uint32_t k = begin[0]; k < begin[1]; k++) {
-        const Instr *instr = &b->inner->instr[b->unit[k]];
-        if (again && makes_sums(b, instr))
-            continue;
-        append(b, *instr, group_at(b, b->unit[k]), microbatch);
-        if (!again)
-            send_all(b, b->unit[k], microbatch);
+        if (phase == BACKWARD)
+            demand(b, b->unit[k], microbatch);
+        append(b, b->inner->instr[b->unit[k]], group_at(b, b->unit[k]), microbatch);
+        send_all(b, b->unit[k], microbatch);
     }
 }
 
@@ -393,9 +432,7 @@ static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step
 
 static void emit_step(Builder *b, SynthStep step)
 {
-    if (step.backward && b->pipeline->recompute)
-        emit_unit(b, FORWARD, step.stage, step.microbatch, true);
-    emit_unit(b, step.backward ? BACKWARD : FORWARD, step.stage, step.microbatch, false);
+    emit_unit(b, step.backward ? BACKWARD : FORWARD, step.stage, step.microbatch);
 }
 
 static bool emit_steps(Builder *b, GError **error)
@@ -460,6 +497,92 @@ static void find_units(Builder *b)
     }
 }
 
+/* --- what is computed again --- */
+
+/* Whether the op has an output that only backward ops read. */
+static bool has_inner_output(const Builder *b, const bool *read, OpId id)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    bool any = false;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        any |= !read[op->out[o]] && graph_tensor(b->graph, op->out[o])->role != ROLE_LOSS;
+    return any;
+}
+
+/* Layers of all forward instructions: that of its op, and of a conversion as its stage. */
+static void find_layers(Builder *b)
+{
+    const Program *inner = b->inner;
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->instr[i].kind == INSTR_COMPUTE)
+            b->place[i].layer = graph_get_op(b->graph, inner->instr[i].op)->layer;
+    for (uint32_t i = inner->n; i-- > 0;) {
+        Operand use[OP_MAX_IN];
+        const uint32_t n = uses(b->graph, &inner->instr[i], use);
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+            const Instr *by = &inner->instr[maker];
+            if (by->kind == INSTR_COLLECTIVE && by->from != FORM_REDUCE)
+                b->place[maker].layer = b->place[i].layer;
+        }
+    }
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->instr[i].kind == INSTR_COLLECTIVE &&
+            inner->instr[i].from == FORM_REDUCE)
+            b->place[i].layer = b->place[b->maker[i * OP_MAX_IN]].layer;
+}
+
+static uint32_t add_again(Builder *b, uint32_t first, bool single)
+{
+    const Again again = {.first = first, .end = first + 1, .single = single};
+    g_array_append_val(b->again, again);
+    return b->again->len - 1;
+}
+
+/* Units of a stage's forward. */
+static void find_again_of(Builder *b, const bool *read, uint32_t stage)
+{
+    const uint32_t *begin = &b->begin[FORWARD * b->pipeline->n_stages + stage];
+    g_autoptr(GHashTable) of_layer = g_hash_table_new(NULL, NULL);
+    for (uint32_t k = begin[0]; k < begin[1]; k++) {
+        const uint32_t i = b->unit[k];
+        const Instr *instr = &b->inner->instr[i];
+        const Recompute mode = b->pipeline->recompute[b->place[i].layer];
+        if (mode == RECOMPUTE_NONE || makes_sums(b, instr))
+            continue;
+        if (mode == RECOMPUTE_SELECTIVE) {
+            if (instr->kind == INSTR_COMPUTE && has_inner_output(b, read, instr->op))
+                b->place[i].unit = add_again(b, k, true);
+            continue;
+        }
+        const gpointer layer = GUINT_TO_POINTER(b->place[i].layer);
+        gpointer unit = g_hash_table_lookup(of_layer, layer);
+        if (!unit) {
+            unit = GUINT_TO_POINTER(add_again(b, k, false));
+            g_hash_table_insert(of_layer, layer, unit);
+        }
+        b->place[i].unit = GPOINTER_TO_UINT(unit);
+        g_array_index(b->again, Again, b->place[i].unit).end = k + 1;
+    }
+}
+
+static void find_again(Builder *b)
+{
+    g_autofree bool *read = g_new0(bool, graph_n_tensors(b->graph));
+    b->again = g_array_new(false, false, sizeof(Again));
+    add_again(b, 0, true);
+    if (!b->pipeline->recompute)
+        return;
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            read[op->in[i]] = true;
+    }
+    find_layers(b);
+    for (uint32_t s = 0; s < b->pipeline->n_stages; s++)
+        find_again_of(b, read, s);
+}
+
 static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **error)
 {
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
@@ -486,6 +609,8 @@ static void builder_clear(Builder *b)
     batch_forms_free(b->batch);
     if (b->needs)
         g_array_unref(b->needs);
+    if (b->again)
+        g_array_unref(b->again);
     g_free(b->place);
     g_free(b->maker);
     g_free(b->first);
@@ -516,6 +641,7 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
     find_stages(&b);
     find_needs(&b);
     find_units(&b);
+    find_again(&b);
     emit_early(&b);
     if (!emit_steps(&b, error))
         return NULL;

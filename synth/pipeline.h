@@ -9,6 +9,11 @@
  * made. Gradients and updates come after all microbatches; gradients are all-reduced over the replicas right before the
  * first update.
  *
+ * Recomputation. What a layer that is computed again makes in the forward is made once more before the first of its backward
+ * ops that uses some of it, from the instances of other layers that it started from: only these live from the forward to
+ * the backward. RECOMPUTE_FULL makes all of the layer's forward again, its collectives too; RECOMPUTE_SELECTIVE single ops,
+ * those with an output that only backward ops read (the probabilities of attention). Ops that add to a sum over the batch run once.
+ *
  * Schedules (Narayanan et al., SC 2021, doi:10.1145/3458817.3476209, Sec. 2.2). With P groups, V stages a group, M
  * microbatches, group p works off its forward steps in order, from its first backward step on alternately with its
  * backward steps. It runs before that:
@@ -22,7 +27,7 @@
 
 #include "data/data.h"
 
-typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } SynthSchedule;
+typedef Schedule SynthSchedule;
 
 typedef struct {
     uint32_t stage, microbatch;
@@ -42,7 +47,8 @@ typedef struct {
     uint32_t n_groups;
     const DeviceGroup *group;
     SynthSchedule schedule;
-    bool recompute; /* run a stage's forward again right before its backward */
+    /* [layer], or NULL for none: what is computed again right before the backward of the layer */
+    const Recompute *recompute;
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

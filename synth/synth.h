@@ -16,6 +16,7 @@
 #include "sim/sim.h"
 #include "synth/amp/amp.h"
 #include "synth/pipeline.h"
+#include "synth/strategy.h"
 
 typedef struct {
     Program *program;

@@ -89,53 +89,31 @@ static Cluster *cluster_of(const Trial *trial, const double *parameter)
     return cluster;
 }
 
-/* First layers of the stages: those given, or equally many of the layers between the first and the
- * last one. Caller frees. */
-static uint32_t *stage_cuts(const Trial *trial, const Graph *graph, GError **error)
+/* Ranks in Megatron's order: tensor parallelism innermost, then replicas, then stages. */
+static bool strategy_of(const Trial *trial, Strategy *strategy, GError **error)
 {
-    const uint32_t n_stages = trial->pp * trial->chunks, n_layers = graph_n_layers(graph);
-    g_auto(GStrv) given = g_strsplit(trial->cuts, " ", -1);
-    g_autofree uint32_t *first = g_new0(uint32_t, n_stages + 1);
-    first[n_stages] = n_layers;
-    for (uint32_t s = 1; s < n_stages; s++)
-        first[s] = *trial->cuts && s <= g_strv_length(given)
-                       ? (uint32_t)g_ascii_strtoull(given[s - 1], NULL, 10)
-                       : 1 + s * (n_layers - 2) / n_stages;
-    for (uint32_t s = 0; s < n_stages; s++)
-        if (first[s] >= first[s + 1]) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "%s: stage %u has no layer (cuts '%s', %u layers)", trial->model,
-                        s, trial->cuts, n_layers);
-            return NULL;
-        }
-    return g_steal_pointer(&first);
+    strategy_init(strategy);
+    strategy->pp = trial->pp;
+    strategy->dp = trial->dp;
+    strategy->tp = trial->tmp;
+    strategy->micro_batch = trial->mbs;
+    strategy->schedule = trial->chunks > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    strategy->virtual_stages = trial->chunks;
+    return strategy_list(trial->cuts, &strategy->cuts, error) &&
+           strategy_recompute(trial->recompute ? "full" : "none", &strategy->recompute,
+                              error);
 }
 
-/* Ranks in Megatron's order: tensor parallelism innermost, then replicas, then stages. */
 static Program *program_of(const Trial *trial, const Graph *graph,
                            const ClusterView *view, GError **error)
 {
-    g_autofree uint32_t *first = stage_cuts(trial, graph, error);
-    g_autofree uint32_t *device = g_new(uint32_t, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        device[j] = j;
-    const AmpStrategy strategy = {.pp = trial->pp,
-                                  .dp = trial->dp,
-                                  .tmp = trial->tmp,
-                                  .mbs = trial->mbs,
-                                  .chunks = trial->chunks,
-                                  .first = first,
-                                  .device = device};
-    const AmpOptions options = {.schedule = trial->chunks > 1 ? SCHEDULE_INTERLEAVED
-                                                              : SCHEDULE_1F1B,
-                                .chunks = trial->chunks,
-                                .recompute = trial->recompute};
-    if (first && trial->pp * trial->dp * trial->tmp != view->n_devices) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %u x %u x %u ranks on %u GPUs",
-                    trial->model, trial->pp, trial->dp, trial->tmp, view->n_devices);
-        return NULL;
-    }
-    return first ? synth_amp_program(graph, view, &options, &strategy, error) : NULL;
+    Strategy strategy;
+    g_auto(StrategyLayout) layout = {0};
+    if (strategy_of(trial, &strategy, error) &&
+        strategy_lay_out(&strategy, graph, view->n_devices, &layout, error))
+        return synth_strategy_program(graph, view, &layout, error);
+    g_prefix_error(error, "%s: ", trial->model);
+    return NULL;
 }
 
 /* "key=value,key=value"; "" for none. */

@@ -62,7 +62,7 @@ static void test_random_pipelines(void **state)
                            .schedule = chunks > 1             ? SCHEDULE_INTERLEAVED
                                        : g_rand_boolean(rand) ? SCHEDULE_GPIPE
                                                               : SCHEDULE_1F1B,
-                           .recompute = g_rand_boolean(rand),
+                           .recompute = (Recompute)pick(rand, 0, 2),
                            .uneven = g_rand_boolean(rand)};
         g_auto(Case) c = case_new(&s);
         g_autofree char *name =
@@ -100,7 +100,7 @@ static void test_other_widths(void **state)
         g_autoptr(Program) inner = inner_program(
             c.graph, c.view, k % 2 ? BASELINE_MEGATRON : BASELINE_DATA_PARALLEL);
         g_autofree uint16_t *stage = stages_of(c.graph, 3);
-        const SynthPipeline pipeline = {3, 2, stage, 3, group, SCHEDULE_1F1B, false};
+        const SynthPipeline pipeline = {3, 2, stage, 3, group, SCHEDULE_1F1B, NULL};
         Program *program = synth_pipeline(inner, c.graph, &pipeline, &error);
         assert_no_error(error);
         c.plan = plan_of(c.graph, n, true, program);
@@ -117,8 +117,8 @@ static void test_other_widths(void **state)
 static void test_wrong_pipelines_are_caught(void **state)
 {
     (void)state;
-    const Setting s = {VIT, STAR, BASELINE_MEGATRON, 2,     2,   3,
-                       2,   2,    SCHEDULE_1F1B,     false, true};
+    const Setting s = {VIT, STAR,          BASELINE_MEGATRON, 2,   2, 3, 2,
+                       2,   SCHEDULE_1F1B, RECOMPUTE_NONE,    true};
     g_auto(Case) c = case_new(&s);
     Program *program = c.plan->program;
     uint32_t caught = 0;
@@ -150,7 +150,7 @@ static void test_shrunk_pipeline(void **state)
                        2,
                        8,
                        SCHEDULE_1F1B,
-                       false,
+                       RECOMPUTE_NONE,
                        true};
     g_auto(Case) c = case_new(&s);
     g_autoptr(GError) error = NULL;

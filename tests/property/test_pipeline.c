@@ -179,7 +179,7 @@ static void test_transfers_are_conserved(void **state)
                        1,
                        4,
                        SCHEDULE_1F1B,
-                       false,
+                       RECOMPUTE_NONE,
                        false};
     g_auto(Case) c = case_new(&s);
     g_autoptr(GError) error = NULL;
@@ -211,12 +211,12 @@ static void test_memory_of_schedules(void **state)
                  1,
                  12,
                  SCHEDULE_GPIPE,
-                 false,
+                 RECOMPUTE_NONE,
                  false};
     uint64_t peak[3];
     for (uint32_t i = 0; i < 3; i++) {
         s.schedule = i ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
-        s.recompute = i == 2;
+        s.recompute = i == 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
         g_auto(Case) c = case_new(&s);
         g_autoptr(GError) error = NULL;
         g_autoptr(SimReport) report =

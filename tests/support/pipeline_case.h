@@ -102,7 +102,8 @@ typedef struct {
     Baseline baseline; /* inside of a replica */
     uint32_t n_stages, n_groups, n_replicas, n_devices, n_microbatches;
     SynthSchedule schedule;
-    bool recompute, uneven; /* uneven ratios */
+    Recompute recompute; /* of all layers */
+    bool uneven;         /* uneven ratios */
 } Setting;
 
 static inline Case case_new(const Setting *s)
@@ -117,9 +118,11 @@ static inline Case case_new(const Setting *s)
     g_autoptr(Program) inner = inner_program(c.graph, c.view, s->baseline);
     g_autofree uint16_t *stage = stages_of(c.graph, s->n_stages);
     DeviceGroup *group = groups_new(s->n_groups, s->n_replicas, s->n_devices, NULL);
-    const SynthPipeline pipeline = {
-        s->n_stages, s->n_microbatches, stage,       s->n_groups,
-        group,       s->schedule,       s->recompute};
+    g_autofree Recompute *again = g_new(Recompute, graph_n_layers(c.graph) + 1);
+    for (uint32_t i = 0; i < graph_n_layers(c.graph); i++)
+        again[i] = s->recompute;
+    const SynthPipeline pipeline = {s->n_stages, s->n_microbatches, stage, s->n_groups,
+                                    group,       s->schedule,       again};
     Program *program = synth_pipeline(inner, c.graph, &pipeline, &error);
     assert_no_error(error);
     program_groups_free(group, s->n_groups);
@@ -135,15 +138,22 @@ static inline Case case_new(const Setting *s)
 #define STAR "star:hosts=12,bandwidth=1Gb/s,latency=5us"
 
 static const Setting SETTINGS[] G_GNUC_UNUSED = {
-    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 1, 12, 2, SCHEDULE_GPIPE, false, false},
-    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 4, 3, 1, SCHEDULE_GPIPE, false, false},
-    {VIT, STAR, BASELINE_DATA_PARALLEL, 2, 2, 3, 2, 4, SCHEDULE_1F1B, false, false},
-    {VIT, STAR, BASELINE_MEGATRON, 2, 2, 3, 2, 2, SCHEDULE_GPIPE, false, false},
-    {VIT, STAR, BASELINE_MEGATRON, 3, 3, 2, 2, 3, SCHEDULE_1F1B, false, false},
-    {VIT, STAR, BASELINE_MEGATRON, 4, 2, 3, 2, 4, SCHEDULE_INTERLEAVED, false, false},
-    {MOE, STAR, BASELINE_ZERO_EXPERT, 2, 2, 2, 2, 2, SCHEDULE_1F1B, false, false},
-    {MOE, STAR, BASELINE_DATA_PARALLEL, 3, 3, 1, 3, 3, SCHEDULE_GPIPE, false, false},
-    {MOE, STAR, BASELINE_DATA_PARALLEL, 2, 2, 6, 1, 2, SCHEDULE_1F1B, true, false},
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 1, 12, 2, SCHEDULE_GPIPE, RECOMPUTE_NONE,
+     false},
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 1, 1, 4, 3, 1, SCHEDULE_GPIPE, RECOMPUTE_NONE,
+     false},
+    {VIT, STAR, BASELINE_DATA_PARALLEL, 2, 2, 3, 2, 4, SCHEDULE_1F1B, RECOMPUTE_NONE,
+     false},
+    {VIT, STAR, BASELINE_MEGATRON, 2, 2, 3, 2, 2, SCHEDULE_GPIPE, RECOMPUTE_NONE, false},
+    {VIT, STAR, BASELINE_MEGATRON, 3, 3, 2, 2, 3, SCHEDULE_1F1B, RECOMPUTE_NONE, false},
+    {VIT, STAR, BASELINE_MEGATRON, 4, 2, 3, 2, 4, SCHEDULE_INTERLEAVED, RECOMPUTE_NONE,
+     false},
+    {MOE, STAR, BASELINE_ZERO_EXPERT, 2, 2, 2, 2, 2, SCHEDULE_1F1B, RECOMPUTE_NONE,
+     false},
+    {MOE, STAR, BASELINE_DATA_PARALLEL, 3, 3, 1, 3, 3, SCHEDULE_GPIPE, RECOMPUTE_NONE,
+     false},
+    {MOE, STAR, BASELINE_DATA_PARALLEL, 2, 2, 6, 1, 2, SCHEDULE_1F1B, RECOMPUTE_FULL,
+     false},
 };
 
 #endif

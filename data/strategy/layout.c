@@ -1,0 +1,301 @@
+/* A strategy laid out over a graph's layers and a cluster's devices. */
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/strategy/strategy.h"
+
+/* Numbers of a list that has been read; NULL: none. Caller frees. */
+static uint32_t *numbers_of(const char *text, uint32_t *n)
+{
+    g_auto(GStrv) item = g_strsplit(text ? text : "", " ", -1);
+    uint32_t *number = g_new0(uint32_t, g_strv_length(item) + 1);
+    *n = 0;
+    for (uint32_t i = 0; item[i]; i++)
+        if (*item[i])
+            number[(*n)++] = (uint32_t)g_ascii_strtoull(item[i], NULL, 10);
+    return number;
+}
+
+/* --- degrees --- */
+
+static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
+                         GError **error)
+{
+    const bool interleaved = s->schedule == SCHEDULE_INTERLEAVED;
+    l->pp = MAX(s->pp, 1);
+    l->tp = MAX(s->tp, 1);
+    const uint64_t shared = (uint64_t)l->pp * l->tp;
+    l->dp = s->dp ? s->dp : (uint32_t)MAX(n_devices / shared, 1);
+    if (shared * l->dp != n_devices)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "pp=%u, dp=%u, tp=%u: expected a product of %u, the cluster's "
+                           "GPUs, got %" G_GUINT64_FORMAT,
+                           l->pp, l->dp, l->tp, n_devices, shared * l->dp);
+    const uint32_t chunks = s->virtual_stages ? s->virtual_stages : interleaved ? 2 : 1;
+    if (chunks > 1 && !interleaved)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "virtual_stages=%u: expected schedule=interleaved", chunks);
+    if ((uint64_t)l->pp * chunks > UINT16_MAX)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "pp=%u, virtual_stages=%u: expected at most %d stages", l->pp,
+                           chunks, UINT16_MAX);
+    l->n_stages = l->pp * chunks;
+    l->schedule = (Schedule)s->schedule;
+    l->ep = MAX(s->ep, 1);
+    l->zero = s->zero;
+    l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp;
+    if (s->cp > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cp=%u: expected 1, as no op here divides a sequence's "
+                           "attention",
+                           s->cp);
+    if (l->dp % l->zero_ranks != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "zero_ranks=%u: expected a divisor of dp=%u", l->zero_ranks,
+                           l->dp);
+    return true;
+}
+
+/* --- microbatches --- */
+
+static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLayout *l,
+                              GError **error)
+{
+    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
+    const uint32_t batch = input->dim[0];
+    l->n_microbatches = s->microbatches ? s->microbatches : 1;
+    if (s->micro_batch == 0)
+        return true;
+    if (s->microbatches > 1)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected micro_batch or microbatches, got both");
+    const uint64_t at_once = (uint64_t)l->dp * s->micro_batch;
+    if (batch % at_once != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "micro_batch=%u: expected %u replicas of it to divide the "
+                           "global batch, %u",
+                           s->micro_batch, l->dp, batch);
+    l->n_microbatches = (uint32_t)(batch / at_once);
+    return l->n_microbatches < UINT16_MAX ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "micro_batch=%u: expected less than %d microbatches, got %u",
+                       s->micro_batch, UINT16_MAX, l->n_microbatches);
+}
+
+/* --- layers of the stages --- */
+
+/* From how many layers each stage has. */
+static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l,
+                         GError **error)
+{
+    uint32_t n;
+    g_autofree uint32_t *count = numbers_of(s->layers, &n);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += count[i];
+    const bool inner = n_layers > 2 && sum == n_layers - 2;
+    if (n != l->n_stages || !(inner || sum == n_layers))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "layers: expected %u numbers that add up to %u, or to %u "
+                           "without the first and the last layer, got '%s'",
+                           l->n_stages, n_layers, n_layers > 2 ? n_layers - 2 : n_layers,
+                           s->layers);
+    for (uint32_t i = 0; i + 1 < n; i++)
+        l->first[i + 1] = l->first[i] + count[i] + (inner && i == 0);
+    return true;
+}
+
+static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l,
+                        GError **error)
+{
+    const uint32_t n_layers = graph_n_layers(graph);
+    uint32_t n;
+    g_autofree uint32_t *cut = numbers_of(s->cuts, &n);
+    l->first = g_new0(uint32_t, l->n_stages + 1);
+    l->first[l->n_stages] = n_layers;
+    if (s->layers && s->cuts)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected layers or cuts, got both");
+    if (s->cuts && n != l->n_stages - 1)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "cuts: expected %u layers, the first one of each stage but the "
+            "first, got '%s'",
+            l->n_stages - 1, s->cuts);
+    /* Equally many of those between the first and the last one, unless they are too few. */
+    const uint32_t ends = n_layers > l->n_stages + 1 ? 2 : 0;
+    for (uint32_t i = 1; i < l->n_stages; i++)
+        l->first[i] =
+            s->cuts
+                ? cut[i - 1]
+                : ends / 2 + (uint32_t)((uint64_t)i * (n_layers - ends) / l->n_stages);
+    if (s->layers && !count_layers(s, n_layers, l, error))
+        return false;
+    for (uint32_t i = 0; i < l->n_stages; i++)
+        if (l->first[i] >= l->first[i + 1])
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "stage %u has no layer: the model has %u for %u stages", i,
+                               n_layers, l->n_stages);
+    return true;
+}
+
+/* --- ranks and shares --- */
+
+static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
+                       GError **error)
+{
+    const uint32_t of_stage = l->dp * l->tp;
+    g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
+    g_autofree bool *seen = g_new0(bool, n_devices);
+    if (g_strv_length(stage) != l->pp)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "ranks: expected %u lists, one a stage, got %u", l->pp,
+                           g_strv_length(stage));
+    for (uint32_t p = 0; p < l->pp; p++) {
+        uint32_t n;
+        g_autofree uint32_t *rank = numbers_of(stage[p], &n);
+        if (n != of_stage)
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "ranks: expected dp x tp = %u of them for stage %u, got %u", of_stage, p,
+                n);
+        for (uint32_t i = 0; i < n; i++) {
+            if (rank[i] >= n_devices || seen[rank[i]])
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "ranks: expected each GPU from 0 to %u once, got %u%s",
+                                   n_devices - 1, rank[i],
+                                   rank[i] < n_devices ? " again" : "");
+            seen[rank[i]] = true;
+            l->device[(size_t)p * of_stage + i] = rank[i];
+        }
+    }
+    return true;
+}
+
+static bool take_shares(const Strategy *s, StrategyLayout *l, GError **error)
+{
+    g_auto(GStrv) item = g_strsplit(s->shares, " ", -1);
+    double sum = 0;
+    if (g_strv_length(item) != l->dp)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "shares: expected %u numbers, one a replica, got %u", l->dp,
+                           g_strv_length(item));
+    for (uint32_t r = 0; r < l->dp; r++)
+        sum += l->share[r] = g_ascii_strtod(item[r], NULL);
+    for (uint32_t r = 0; r < l->dp; r++)
+        l->share[r] /= sum;
+    return true;
+}
+
+static bool find_devices(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
+                         GError **error)
+{
+    l->device = g_new(uint32_t, n_devices);
+    l->share = g_new(double, l->dp);
+    for (uint32_t j = 0; j < n_devices; j++)
+        l->device[j] = j;
+    for (uint32_t r = 0; r < l->dp; r++)
+        l->share[r] = 1.0 / l->dp;
+    return (!s->ranks || take_ranks(s, l, n_devices, error)) &&
+           (!s->shares || take_shares(s, l, error));
+}
+
+/* --- by layer --- */
+
+static uint32_t stage_of(const uint32_t *first, uint32_t layer)
+{
+    uint32_t stage = 0;
+    while (first[stage + 1] <= layer)
+        stage++;
+    return stage;
+}
+
+static Recompute mode_of(const char *item)
+{
+    return g_str_has_prefix(item, "full")        ? RECOMPUTE_FULL
+           : g_str_has_prefix(item, "selective") ? RECOMPUTE_SELECTIVE
+                                                 : RECOMPUTE_NONE;
+}
+
+/* MODE@FIRST-LAST, or MODE@LAYER. */
+static bool set_range(const char *item, const Graph *graph, Recompute *mode,
+                      GError **error)
+{
+    char *end;
+    const uint64_t first = g_ascii_strtoull(strchr(item, '@') + 1, &end, 10);
+    const uint64_t last = *end == '-' ? g_ascii_strtoull(end + 1, NULL, 10) : first;
+    if (first > last || last >= graph_n_layers(graph))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "recompute: expected layers from 0 to %u, got '%s'",
+                           graph_n_layers(graph) - 1, item);
+    for (uint64_t i = first; i <= last; i++)
+        mode[i] = mode_of(item);
+    return true;
+}
+
+bool strategy_layer_modes(const Strategy *s, const Graph *graph, uint32_t n_stages,
+                          const uint32_t *first, Recompute **modes, GError **error)
+{
+    const uint32_t n_layers = graph_n_layers(graph), ends = n_layers > 2;
+    g_auto(GStrv) item = g_strsplit(s->recompute ? s->recompute : "none", " ", -1);
+    const uint32_t n = g_strv_length(item);
+    const bool ranges = strchr(s->recompute ? s->recompute : "", '@') != NULL;
+    Recompute *mode = *modes = g_new0(Recompute, n_layers);
+    if (!ranges && n != 1 && n != n_stages)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "recompute: expected a word for all or for each of %u stages, "
+                           "got %u",
+                           n_stages, n);
+    for (uint32_t k = 0; ranges && k < n; k++) {
+        if (!strchr(item[k], '@'))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "recompute: expected layers with every mode, as in "
+                               "full@1-14, got '%s'",
+                               item[k]);
+        if (!set_range(item[k], graph, mode, error))
+            return false;
+    }
+    for (uint32_t i = ends; !ranges && i + ends < n_layers; i++)
+        mode[i] = mode_of(item[n == 1 ? 0 : stage_of(first, i)]);
+    return true;
+}
+
+static bool find_sequence(const Strategy *s, const Graph *graph, StrategyLayout *l,
+                          GError **error)
+{
+    g_auto(GStrv) item =
+        g_strsplit(s->sequence_parallel ? s->sequence_parallel : "off", " ", -1);
+    const uint32_t n = g_strv_length(item);
+    l->sequence = g_new0(bool, graph_n_layers(graph));
+    if (n != 1 && n != l->n_stages)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "sequence_parallel: expected a word for all or for each of %u "
+                           "stages, got %u",
+                           l->n_stages, n);
+    for (uint32_t i = 0; i < graph_n_layers(graph); i++)
+        l->sequence[i] = strcmp(item[n == 1 ? 0 : stage_of(l->first, i)], "on") == 0;
+    return true;
+}
+
+bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
+                      StrategyLayout *layout, GError **error)
+{
+    *layout = (StrategyLayout){0};
+    return find_degrees(s, n_devices, layout, error) &&
+           find_microbatches(s, graph, layout, error) &&
+           find_layers(s, graph, layout, error) &&
+           find_devices(s, n_devices, layout, error) &&
+           strategy_layer_modes(s, graph, layout->n_stages, layout->first,
+                                &layout->recompute, error) &&
+           find_sequence(s, graph, layout, error);
+}
+
+void strategy_layout_clear(StrategyLayout *layout)
+{
+    g_free(layout->first);
+    g_free(layout->device);
+    g_free(layout->share);
+    g_free(layout->recompute);
+    g_free(layout->sequence);
+    *layout = (StrategyLayout){0};
+}

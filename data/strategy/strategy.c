@@ -1,0 +1,273 @@
+/* The table of a strategy's keys: their texts, files of them. */
+#include "data/strategy/strategy.h"
+
+#include <string.h>
+#include <yaml.h>
+
+#include "data/base/error.h"
+#include "data/base/yaml_lines.h"
+
+#define X(...) OPTION_ROW(Strategy, __VA_ARGS__)
+static const Option row[] = {STRATEGY_TABLE(X)};
+#undef X
+const OptionTable strategy_table = {row, G_N_ELEMENTS(row)};
+
+/* What a person writes in one value, and how many items it has. */
+enum { TEXT_MOST_BYTES = 1 << 20, MOST_ITEMS = 65536 };
+
+/* --- texts --- */
+
+/* Calls `read` for each item between spaces and commas; the items joined by spaces. NULL: error. */
+static char *each_item(const char *text, bool (*read)(const char *item, GError **error),
+                       GError **error)
+{
+    if (strlen(text) > TEXT_MOST_BYTES) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d bytes",
+                    TEXT_MOST_BYTES);
+        return NULL;
+    }
+    g_auto(GStrv) item = g_strsplit_set(text, ", \t\n[]", -1);
+    g_autoptr(GString) joined = g_string_new("");
+    for (uint32_t i = 0, n = 0; item[i]; i++) {
+        if (!*item[i])
+            continue;
+        if (n++ == MOST_ITEMS) {
+            kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d items",
+                        MOST_ITEMS);
+            return NULL;
+        }
+        if (!read(item[i], error))
+            return NULL;
+        g_string_append_printf(joined, "%s%s", joined->len ? " " : "", item[i]);
+    }
+    return g_string_free(g_steal_pointer(&joined), FALSE);
+}
+
+static bool read_items(const char *text, const char **kept,
+                       bool (*read)(const char *item, GError **error), GError **error)
+{
+    g_autofree char *joined = each_item(text, read, error);
+    if (joined)
+        *kept = *joined ? g_intern_string(joined) : NULL;
+    return joined != NULL;
+}
+
+static bool is_count(const char *item, GError **error)
+{
+    return g_ascii_string_to_unsigned(item, 10, 0, UINT16_MAX, NULL, NULL) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected integers from 0 to %d, got '%s'", UINT16_MAX, item);
+}
+
+bool strategy_list(const char *text, const char **kept, GError **error)
+{
+    return read_items(text, kept, is_count, error);
+}
+
+bool strategy_lists(const char *text, const char **kept, GError **error)
+{
+    g_auto(GStrv) list = g_strsplit(text, ";", MOST_ITEMS);
+    g_autoptr(GString) joined = g_string_new("");
+    for (uint32_t i = 0; list[i]; i++) {
+        g_autofree char *one = each_item(list[i], is_count, error);
+        if (!one)
+            return false;
+        g_string_append_printf(joined, "%s%s", i ? "; " : "", one);
+    }
+    *kept = joined->len ? g_intern_string(joined->str) : NULL;
+    return true;
+}
+
+static bool is_share(const char *item, GError **error)
+{
+    char *end;
+    const double share = g_ascii_strtod(item, &end);
+    return (end != item && !*end && share > 0 && share <= 1e9) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "expected positive numbers, got '%s'",
+                       item);
+}
+
+bool strategy_shares(const char *text, const char **kept, GError **error)
+{
+    return read_items(text, kept, is_share, error);
+}
+
+static bool is_mode(const char *item, GError **error)
+{
+    g_autofree char *mode = g_strndup(item, strcspn(item, "@"));
+    const char *at = strchr(item, '@');
+    bool good = strcmp(mode, "none") == 0 || strcmp(mode, "selective") == 0 ||
+                strcmp(mode, "full") == 0;
+    if (good && at) {
+        g_auto(GStrv) range = g_strsplit(at + 1, "-", 2);
+        for (uint32_t i = 0; range[i]; i++)
+            good &= is_count(range[i], NULL);
+        good &= range[0] != NULL;
+    }
+    return good ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected none, selective or full, each as it is or with layers "
+                       "as in full@1-14, got '%s'",
+                       item);
+}
+
+bool strategy_recompute(const char *text, const char **kept, GError **error)
+{
+    if (!read_items(text, kept, is_mode, error))
+        return false;
+    if (g_strcmp0(*kept, "none") == 0)
+        *kept = NULL;
+    return true;
+}
+
+static bool is_switch(const char *item, GError **error)
+{
+    return strcmp(item, "on") == 0 || strcmp(item, "off") == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "expected on or off, got '%s'", item);
+}
+
+bool strategy_switches(const char *text, const char **kept, GError **error)
+{
+    if (!read_items(text, kept, is_switch, error))
+        return false;
+    if (g_strcmp0(*kept, "off") == 0)
+        *kept = NULL;
+    return true;
+}
+
+/* --- the whole --- */
+
+void strategy_init(Strategy *strategy)
+{
+    *strategy = (Strategy){0};
+    options_init(&strategy_table, strategy);
+}
+
+bool strategy_is_default(const Strategy *strategy)
+{
+    for (uint32_t i = 0; i < strategy_table.n; i++)
+        if (!option_is_default(&strategy_table.row[i], strategy))
+            return false;
+    return true;
+}
+
+/* --- files --- */
+
+/* Reads the values of the top mapping one after the other. */
+typedef struct {
+    const char *file;
+    const YamlLines *lines;
+    Strategy *strategy;
+    yaml_document_t document;
+    GError **error;
+} Reading;
+
+static bool fail_key(const Reading *r, const char *key, const char *message)
+{
+    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s:%u: %.60s: %s", r->file,
+                       yaml_lines_at(r->lines, key), key, message);
+}
+
+/* A value as the text that --set takes. */
+static bool node_text(Reading *r, const char *key, int id, uint32_t depth, GString *text)
+{
+    const yaml_node_t *node = yaml_document_get_node(&r->document, id);
+    if (node->type == YAML_SCALAR_NODE) {
+        g_string_append(text, (const char *)node->data.scalar.value);
+        return true;
+    }
+    if (node->type != YAML_SEQUENCE_NODE || depth > 1)
+        return fail_key(r, key, "expected a value, a list or a list of lists");
+    for (const yaml_node_item_t *item = node->data.sequence.items.start;
+         item < node->data.sequence.items.top; item++) {
+        const bool lists =
+            yaml_document_get_node(&r->document, *item)->type == YAML_SEQUENCE_NODE;
+        if (item > node->data.sequence.items.start)
+            g_string_append(text, lists ? "; " : " ");
+        if (!node_text(r, key, *item, depth + 1, text))
+            return false;
+    }
+    return true;
+}
+
+static bool read_pair(Reading *r, const yaml_node_pair_t *pair)
+{
+    const yaml_node_t *name = yaml_document_get_node(&r->document, pair->key);
+    const char *key = (const char *)name->data.scalar.value;
+    const Option *option = options_find(&strategy_table, key);
+    g_autoptr(GString) text = g_string_new("");
+    g_autoptr(GError) wrong = NULL;
+    if (!option) {
+        g_autoptr(GString) known = g_string_new("unknown key; expected one of ");
+        options_keys(&strategy_table, known);
+        return fail_key(r, key, known->str);
+    }
+    if (!node_text(r, key, pair->value, 0, text))
+        return false;
+    return option_set(option, r->strategy, text->str, &wrong) ||
+           fail_key(r, key, wrong->message);
+}
+
+static bool read_document(Reading *r)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(&r->document);
+    if (!root || root->type != YAML_MAPPING_NODE)
+        return kilter_fail(r->error, KILTER_ERROR_INPUT,
+                           "%s:1: expected keys of a strategy, such as pp: 4", r->file);
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+         pair < root->data.mapping.pairs.top; pair++)
+        if (!read_pair(r, pair))
+            return false;
+    return true;
+}
+
+bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
+                    GError **error)
+{
+    g_autoptr(YamlLines) lines = yaml_lines_read(file, text, length, error);
+    if (!lines)
+        return false;
+    Strategy read = *strategy;
+    Reading r = {.file = file, .lines = lines, .strategy = &read, .error = error};
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return kilter_fail(error, KILTER_ERROR_FAILED, "%s: out of memory", file);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    bool good = yaml_parser_load(&parser, &r.document);
+    if (good) {
+        good = read_document(&r);
+        yaml_document_delete(&r.document);
+    } else {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: not valid YAML", file);
+    }
+    yaml_parser_delete(&parser);
+    if (good)
+        *strategy = read;
+    return good;
+}
+
+bool strategy_read(const char *file, Strategy *strategy, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize length;
+    g_autoptr(GError) wrong = NULL;
+    if (!g_file_get_contents(file, &text, &length, &wrong))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the strategy: %s",
+                           wrong->message);
+    return strategy_parse(file, text, length, strategy, error);
+}
+
+char *strategy_write(const Strategy *strategy)
+{
+    GString *out = g_string_new("");
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (option_is_default(option, strategy))
+            continue;
+        g_autofree char *value = option_get(option, strategy);
+        g_string_append_printf(out, "%s: %s\n", option->key, value);
+    }
+    if (out->len == 0)
+        g_string_append(out, "{}\n");
+    return g_string_free(out, FALSE);
+}

@@ -1,0 +1,113 @@
+/* The strategy: what people say when they launch a training run. How many pipeline stages, replicas
+ * and devices that share each layer, which ranks and layers each stage has, in what order
+ * microbatches run, what is computed again instead of kept, and what replicas divide.
+ *
+ * A strategy is the same text everywhere: a YAML file of the keys below (strategy_read), `--set
+ * KEY=VALUE` on the command line, and the object `strategy` of a plan. In YAML a list may be written
+ * as [a, b, c]; as text its items are separated by spaces or commas, and lists of lists by `;`:
+ *
+ *     pp: 4                      # dp is what is left of the devices
+ *     tp: 2
+ *     micro_batch: 1
+ *     schedule: 1f1b
+ *     layers: [7, 9, 9, 7]
+ *     recompute: [full, full, none, none]      # or one word for all stages, or full@1-14
+ *     ranks: [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+ *
+ * Layers are the graph's (graph_layer_name). Where `layers` adds up to two less than these, the first
+ * one (an embedding) belongs to the first stage, and the last one (the head) to the last.
+ *
+ * A stage's ranks are listed with the devices that share layers next to one another, then replica by
+ * replica: rank (replica * tp + position). Unless they are given, stage s has the ranks from s * dp *
+ * tp on. That is Megatron-LM's order tp-dp-pp. */
+#ifndef KILTER_DATA_STRATEGY_STRATEGY_H
+#define KILTER_DATA_STRATEGY_STRATEGY_H
+
+#include "data/base/options.h"
+#include "data/graph/graph.h"
+
+typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } Schedule;
+
+/* What the forward computes again for the backward: nothing; attention's inner part, whose values
+ * between are the largest and its FLOPs few (Korthikanti et al. 2022, Sec. 5); whole layers, of which
+ * only what comes in is kept. */
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
+
+/*    type    member              key                  default    help */
+#define STRATEGY_TABLE(X)                                                                  \
+    X(COUNT(0, 65535), pp, "pp", "0", "pipeline stages; 0: any number (manual: 1)")        \
+    X(COUNT(0, 65535), dp, "dp", "0",                                                      \
+      "replicas, each with its part of the batch; 0: any number (manual: what is left)")   \
+    X(COUNT(0, 65535), tp, "tp", "0",                                                      \
+      "devices that share each layer's tensors; 0: any number (manual: 1)")                \
+    X(COUNT(0, 65535), cp, "cp", "1", "devices that share each sequence")                  \
+    X(COUNT(0, 65535), ep, "ep", "1", "devices that share the experts of a layer")         \
+    X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                    \
+      "samples of a microbatch on a replica; 0: by microbatches")                          \
+    X(COUNT(0, 65534), microbatches, "microbatches", "1",                                  \
+      "equal parts of the batch that run one after the other, gradients added up")         \
+    X(CHOICE, schedule, "schedule", "1f1b", "gpipe|1f1b|interleaved: of the microbatches") \
+    X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                              \
+      "stages of each device; 0: 2 where interleaved, else 1")                             \
+    X(PARSED(strategy_list), layers, "layers", "", "how many each stage has")              \
+    X(PARSED(strategy_list), cuts, "cuts", "", "the first layer of each stage but the first") \
+    X(PARSED(strategy_lists), ranks, "ranks", "", "the devices of each stage")             \
+    X(PARSED(strategy_shares), shares, "shares", "",                                       \
+      "of the batch, a number a replica; equal unless given")                              \
+    X(PARSED(strategy_recompute), recompute, "recompute", "none",                          \
+      "none, selective or full; a word a stage; or MODE@FIRST-LAST of layers")             \
+    X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",            \
+      "on or off, or a word a stage: what tp does not divide is divided along the sequence") \
+    X(COUNT(0, 3), zero, "zero", "0",                                                      \
+      "what replicas divide: 1 optimizer states, 2 gradients too, 3 parameters too (FSDP)") \
+    X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                      \
+      "among how many neighbouring replicas; 0: all (hybrid sharding where it is less)")
+
+/* Readers of the table's texts; each keeps them in one form of writing, interned. */
+OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
+    strategy_switches;
+
+typedef struct {
+    STRATEGY_TABLE(OPTION_MEMBER)
+} Strategy;
+
+extern const OptionTable strategy_table;
+
+void strategy_init(Strategy *strategy);
+
+/* The file's keys on top of what the strategy has. KILTER_ERROR_INPUT: file, line, key. */
+bool strategy_read(const char *file, Strategy *strategy, GError **error);
+/* The same from text; messages call it `file`. */
+bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
+                    GError **error);
+
+/* What is not at its default, as a file that strategy_parse reads. Caller frees. */
+char *strategy_write(const Strategy *strategy);
+
+bool strategy_is_default(const Strategy *strategy);
+
+/* --- laid out over a graph and devices --- */
+
+typedef struct {
+    uint32_t pp, dp, tp, n_stages, n_microbatches;
+    Schedule schedule;
+    uint32_t *first;      /* [n_stages + 1]: first layer of each stage; at the end all layers */
+    uint32_t *device;     /* [(stage group * dp + replica) * tp + position] */
+    double *share;        /* [dp]: of the batch, sums to 1 */
+    Recompute *recompute; /* [layer] */
+    bool *sequence;       /* [layer] */
+    uint32_t ep, zero, zero_ranks;
+} StrategyLayout;
+
+/* KILTER_ERROR_INPUT: the first reason why the strategy cannot be. */
+bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,
+                      StrategyLayout *layout, GError **error);
+void strategy_layout_clear(StrategyLayout *layout);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
+
+/* Modes of each layer [n_layers] for stages that begin at `first` [n_stages + 1]; *modes is
+ * allocated. KILTER_ERROR_INPUT. */
+bool strategy_layer_modes(const Strategy *strategy, const Graph *graph, uint32_t n_stages,
+                          const uint32_t *first, Recompute **modes, GError **error);
+
+#endif

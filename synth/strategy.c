@@ -1,0 +1,75 @@
+/* From a strategy to its program: what one replica runs, divided over the devices that share it, is
+ * cut into stages, replicas and microbatches by synth_pipeline(). */
+#include "synth/strategy.h"
+
+#include "synth/assignment.h"
+
+/* Everything whole, on the one device of a replica. */
+static Program *whole_program(const Graph *graph, const ClusterView *view, GError **error)
+{
+    g_autofree double *even = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        even[j] = 1.0 / view->n_devices;
+    Pricer pricer;
+    pricer_init(&pricer, graph, view, even, 0);
+    Assignment whole;
+    assignment_init(&whole, graph);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        Rule rule[OP_MAX_RULES];
+        op_rules(graph, id, rule);
+        whole.rule[id] = rule[0];
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        whole.gradient[t] = whole.rest[t] = FORM_IDENTITY;
+    Program *program = synth_emit(&pricer, &whole, error);
+    assignment_clear(&whole);
+    pricer_clear(&pricer);
+    return program;
+}
+
+static Program *inner_program(const Graph *graph, const ClusterView *view,
+                              const StrategyLayout *layout, GError **error)
+{
+    if (layout->tp == 1)
+        return whole_program(graph, view, error);
+    g_autofree double *even = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        even[j] = 1.0 / view->n_devices;
+    SynthResult result;
+    return synth_baseline(graph, view, even, BASELINE_MEGATRON, &result, error)
+               ? result.program
+               : NULL;
+}
+
+Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
+                                const StrategyLayout *layout, GError **error)
+{
+    g_autoptr(Program) inner = inner_program(graph, view, layout, error);
+    if (!inner)
+        return NULL;
+    g_autofree uint16_t *stage = g_new0(uint16_t, graph_n_ops(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        while (graph_get_op(graph, id)->layer >= layout->first[stage[id] + 1])
+            stage[id]++;
+    g_autofree DeviceGroup *group = g_new(DeviceGroup, layout->pp);
+    for (uint32_t p = 0; p < layout->pp; p++)
+        group[p] = (DeviceGroup){layout->dp, layout->tp,
+                                 layout->device + (size_t)p * layout->dp * layout->tp};
+    const SynthPipeline pipeline = {.n_stages = layout->n_stages,
+                                    .n_microbatches = layout->n_microbatches,
+                                    .stage = stage,
+                                    .n_groups = layout->pp,
+                                    .group = group,
+                                    .schedule = layout->schedule,
+                                    .recompute = layout->recompute};
+    return synth_pipeline(inner, graph, &pipeline, error);
+}
+
+double *synth_strategy_ratios(const StrategyLayout *layout)
+{
+    double *ratio = g_new(double, (size_t)layout->pp * layout->dp * layout->tp);
+    for (uint32_t i = 0; i < layout->pp * layout->dp * layout->tp; i++)
+        ratio[layout->device[i]] =
+            layout->share[i / layout->tp % layout->dp] / layout->tp / layout->pp;
+    return ratio;
+}
