@@ -292,6 +292,38 @@ typedef struct {
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
+/* What a device's memory holds, by category: id, name. Activations are what the forward makes and
+ * keeps, buffers what is in flight: gradients of activations, parameters that were gathered. */
+#define SIM_MEMORY_TABLE(X)      \
+    X(WEIGHTS, "weights")        \
+    X(GRADIENTS, "gradients")    \
+    X(OPTIMIZER, "optimizer")    \
+    X(ACTIVATIONS, "activations") \
+    X(BUFFERS, "buffers")        \
+    X(RUNTIME, "runtime")
+
+typedef enum {
+#define X(id, name) SIM_MEMORY_##id,
+    SIM_MEMORY_TABLE(X)
+#undef X
+        SIM_MEMORY_CATEGORIES
+} SimMemoryCategory;
+
+const char *sim_memory_category(SimMemoryCategory category);
+
+/* Bytes of one GPU of a device at its peak, instructions run in program order. */
+typedef struct {
+    uint32_t device, n_alike; /* the fullest one of its type, and how many there are of that */
+    uint32_t instr;
+    uint64_t bytes[SIM_MEMORY_CATEGORIES];
+    uint64_t total_bytes, capacity_bytes; /* the device's memory */
+} SimMemoryRow;
+
+/* A row for each type of devices, in the order in which they come (SimMemoryRow); free with
+ * g_array_unref. memory_bytes: of the plan's devices, as a report has them. Errors as sim_evaluate. */
+GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
+                         const uint64_t *memory_bytes, GError **error);
+
 typedef struct {
     const char *name, *description;
 } SimFidelity;

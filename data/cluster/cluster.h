@@ -80,7 +80,9 @@ typedef struct {
     /* the same of ops on numbers of a format; 0: `rate` of F32 and F16, and cannot of the others.
      * In the file `half_rate` is short for that of F16. */
     double rates[NUMBERS];
-    uint64_t memory_bytes; /* of one device */
+    uint64_t memory_bytes; /* of one device, of which */
+    /* the driver, libraries and the allocator take, whatever the plan is; 0: not known */
+    uint64_t runtime_bytes;
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
     /* of the host: for a collective, a transfer, an op whose kind is not fitted; 0: none */
@@ -164,7 +166,8 @@ typedef struct {
     uint32_t machine;      /* index in Cluster.machine */
     double rate;           /* FLOP/s of all its GPUs together */
     uint32_t gpus;         /* GPUs inside; 1 for a plain device */
-    uint64_t memory_bytes; /* of ONE of its GPUs */
+    uint64_t memory_bytes; /* of ONE of its GPUs, without what the runtime takes: a plan's */
+    uint64_t runtime_bytes; /* of the type */
     LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
     double slowdown;       /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */

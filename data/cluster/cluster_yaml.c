@@ -51,6 +51,7 @@ static const cyaml_schema_field_t TYPE[] = {
     CYAML_FIELD_MAPPING_PTR("rates", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             rates, RATES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("runtime", TypeText, runtime, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
     OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,

@@ -18,7 +18,7 @@ typedef struct {
 } RatesText;
 
 typedef struct {
-    char *name, *rate, *half_rate, *memory, *slowdown, *launch, *source;
+    char *name, *rate, *half_rate, *memory, *runtime, *slowdown, *launch, *source;
     RatesText *rates;
     OpCostText *op;
     uint32_t op_count;

@@ -8,6 +8,7 @@
  *         half_rate: 30 TFLOP/s                     # optional: of ops on half-precision numbers
  *         rates: {bf16: 30 TFLOP/s}                 # optional: fp32, fp16 (the same as half_rate), bf16, fp8
  *         memory: 16 GiB                            # of one device
+ *         runtime: 1 GiB                            # optional: of the memory, what no plan has
  *         slowdown: 1.2                             # optional: of computations while it communicates
  *         launch: 6 us                              # optional: of the host, for an op or a collective
  *         ops:                                      # optional: fitted times of op kinds, see OpCost
@@ -144,6 +145,12 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
                        LARGEST, &bytes, error))
         return false;
     type->memory_bytes = (uint64_t)bytes;
+    g_autofree char *runtime = yaml_key(key, "runtime");
+    double taken = 0;
+    if (text->runtime && !yaml_quantity(reader->yaml, runtime, text->runtime,
+                                        QUANTITY_BYTES, 0, bytes, &taken, error))
+        return false;
+    type->runtime_bytes = (uint64_t)taken;
     g_autofree char *slowdown = yaml_key(key, "slowdown");
     type->slowdown = 1;
     uint32_t fitted = 0;

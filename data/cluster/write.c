@@ -49,6 +49,11 @@ static void add_type(GString *out, const DeviceType *type)
     g_autofree char *rate = units_exact(type->rate, QUANTITY_RATE);
     g_autofree char *memory = units_exact((double)type->memory_bytes, QUANTITY_BYTES);
     g_string_append_printf(out, "    rate: %s\n    memory: %s\n", rate, memory);
+    if (type->runtime_bytes > 0) {
+        g_autofree char *runtime =
+            units_exact((double)type->runtime_bytes, QUANTITY_BYTES);
+        g_string_append_printf(out, "    runtime: %s\n", runtime);
+    }
     if (device_type_has_rates(type)) {
         g_string_append(out, "    rates: {");
         for (Numbers n = 0; n < NUMBERS; n++)

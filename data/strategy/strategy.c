@@ -198,8 +198,9 @@ static bool read_pair(Reading *r, const yaml_node_pair_t *pair)
     g_autoptr(GString) text = g_string_new("");
     g_autoptr(GError) wrong = NULL;
     if (!option) {
-        g_autoptr(GString) known = g_string_new("unknown key; expected one of ");
+        g_autoptr(GString) known = g_string_new("");
         options_keys(&strategy_table, known);
+        g_string_prepend(known, "unknown key; expected one of ");
         return fail_key(r, key, known->str);
     }
     if (!node_text(r, key, pair->value, 0, text))

@@ -7,6 +7,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { MUTANTS = 6000, DAMAGES = 4 };
 
 static const char *const WHOLE[] = {
+    "pp: 2\ndp: 2\ntp: 2\nschedule: 1f1b\nmicro_batch: 1\nlayers: [2, 2]\n"
+    "ranks: [[0, 1, 2, 3], [4, 5, 6, 7]]\nshares: [1, 3]\nrecompute: full@1-3 selective@4\n"
+    "sequence_parallel: [on, off]\n",
+    "schedule: interleaved\nvirtual_stages: 2\npp: 2\nmicrobatches: 4\nzero: 1\n"
+    "zero_ranks: 2\ncuts: 1 2 3\nrecompute: full\n",
     "# a\ndevice,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n"
     "cpu,linear,4x8;8x8,2,0.75,1e6,4096,10,1e-3,9e-4,1.1e-3\n"
     "cpu,all_reduce,,4,0.25,0,1024,1,1e-5,1e-5,1e-5\n"

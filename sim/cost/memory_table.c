@@ -1,0 +1,104 @@
+/* Memory by category at the peak of each type of devices. */
+#include <math.h>
+#include <string.h>
+
+#include "sim/tasks/buffers.h"
+
+const char *sim_memory_category(SimMemoryCategory category)
+{
+    static const char *const name[] = {
+#define X(id, text) text,
+        SIM_MEMORY_TABLE(X)
+#undef X
+    };
+    return name[category];
+}
+
+static SimMemoryCategory category_of(const Graph *graph, const SimBuffer *buffer)
+{
+    const Tensor *tensor = graph_tensor(graph, buffer->tensor);
+    const Role of =
+        tensor->of == GRAPH_NONE ? ROLES : graph_tensor(graph, tensor->of)->role;
+
+    switch (tensor->role) {
+    case ROLE_PARAMETER:
+        return buffer->at_rest ? SIM_MEMORY_WEIGHTS : SIM_MEMORY_BUFFERS;
+    case ROLE_OPTIMIZER:
+        return buffer->at_rest ? SIM_MEMORY_OPTIMIZER : SIM_MEMORY_BUFFERS;
+    case ROLE_GRADIENT:
+        return of == ROLE_PARAMETER ? SIM_MEMORY_GRADIENTS : SIM_MEMORY_BUFFERS;
+    case ROLE_UPDATED:
+        return SIM_MEMORY_BUFFERS;
+    default:
+        return SIM_MEMORY_ACTIVATIONS;
+    }
+}
+
+/* What is alive at the row's instruction. */
+static void add_buffers(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
+{
+    g_autofree uint32_t *place = sim_group_places(sim, row->device);
+    double bytes[SIM_MEMORY_CATEGORIES] = {0};
+
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        const SimBuffer *buffer = &buffers->buffer[b];
+        if (place[buffer->group] != SIM_NOT_THERE &&
+            sim_buffer_first(buffer) <= row->instr &&
+            sim_buffer_last(sim->plan->program, buffer) >= row->instr)
+            bytes[category_of(sim->graph, buffer)] +=
+                sim_buffer_bytes(sim, buffer, place[buffer->group]);
+    }
+    for (uint32_t c = 0; c < SIM_MEMORY_RUNTIME; c++)
+        row->bytes[c] = (uint64_t)ceil(bytes[c]);
+}
+
+static void fill_row(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
+{
+    const Device *device = &sim->view->device[row->device];
+
+    sim_buffers_peak(sim, buffers, row->device, &row->instr);
+    add_buffers(sim, buffers, row);
+    row->bytes[SIM_MEMORY_RUNTIME] = device->runtime_bytes;
+    row->capacity_bytes = device->memory_bytes + device->runtime_bytes;
+    for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
+        row->total_bytes += row->bytes[c];
+}
+
+/* The fullest device of each type. */
+static GArray *find_rows(const ClusterView *view, const uint64_t *memory_bytes)
+{
+    GArray *rows = g_array_new(false, false, sizeof(SimMemoryRow));
+
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        SimMemoryRow *row = (SimMemoryRow *)(void *)rows->data;
+        uint32_t k = 0;
+        while (k < rows->len && view->device[row[k].device].type != view->device[j].type)
+            k++;
+        if (k == rows->len) {
+            const SimMemoryRow fresh = {.device = j};
+            g_array_append_val(rows, fresh);
+            row = (SimMemoryRow *)(void *)rows->data;
+        }
+        row[k].n_alike++;
+        if (memory_bytes[j] > memory_bytes[row[k].device])
+            row[k].device = j;
+    }
+    return rows;
+}
+
+GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
+                         const uint64_t *memory_bytes, GError **error)
+{
+    if (!sim_check_plan(plan, graph, view, error))
+        return NULL;
+    g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
+    if (!parts)
+        return NULL;
+    const SimCase sim = {.plan = plan, .graph = graph, .view = view, .parts = parts};
+    g_autoptr(SimBuffers) buffers =
+        sim_buffers(plan->program, graph, parts->layout.instances, plan->segment);
+    GArray *rows = find_rows(view, memory_bytes);
+    for (uint32_t k = 0; k < rows->len; k++)
+        fill_row(&sim, buffers, &g_array_index(rows, SimMemoryRow, k));
+    return rows;
+}

@@ -1,0 +1,139 @@
+/* Strategies: files, texts, and what they lay out. */
+#include "data/data.h"
+#include "tests/test.h"
+
+#define MODEL "gpt2:layers=6,hidden=4,heads=2,ffn=4,seq=2,vocab=4,global_batch=8"
+
+static Strategy parse(const char *text)
+{
+    Strategy strategy;
+    g_autoptr(GError) error = NULL;
+    strategy_init(&strategy);
+    strategy_parse("s.yaml", text, strlen(text), &strategy, &error);
+    assert_no_error(error);
+    return strategy;
+}
+
+static void refuse(const char *text, const char *part)
+{
+    Strategy strategy;
+    g_autoptr(GError) error = NULL;
+    strategy_init(&strategy);
+    assert_false(strategy_parse("s.yaml", text, strlen(text), &strategy, &error));
+    assert_error(error, KILTER_ERROR_INPUT, part);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    const Strategy s = parse("pp: 2\ntp: 2   # two\nschedule: gpipe\nlayers: [3, 3]\n"
+                             "ranks: [[0, 1, 2, 3], [4, 5, 6, 7]]\nshares: [1, 2.5]\n"
+                             "recompute: [full, none]\nsequence_parallel: on\n");
+    assert_int_equal(s.pp, 2);
+    assert_int_equal(s.dp, 0);
+    assert_int_equal(s.schedule, SCHEDULE_GPIPE);
+    assert_string_equal(s.layers, "3 3");
+    assert_string_equal(s.ranks, "0 1 2 3; 4 5 6 7");
+    assert_string_equal(s.recompute, "full none");
+    g_autofree char *text = strategy_write(&s);
+    const Strategy again = parse(text);
+    assert_memory_equal(&s, &again, sizeof s);
+    const Strategy usual = parse("recompute: none\nsequence_parallel: off\n");
+    assert_true(strategy_is_default(&usual));
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuse("pp: 2\nppp: 3\n", "s.yaml:2: ppp: unknown key; expected one of pp, dp");
+    refuse("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
+    refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
+    refuse("schedule: zigzag\n",
+           "expected one of gpipe, 1f1b, interleaved, got 'zigzag'");
+    refuse("recompute: some\n", "expected none, selective or full");
+    refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
+    refuse("shares: [1, -1]\n", "expected positive numbers, got '-1'");
+    refuse("- pp\n", "expected keys of a strategy");
+    refuse("zero: 4\n", "expected an integer from 0 to 3");
+}
+
+static void lay_out(const char *text, StrategyLayout *layout, const char *part)
+{
+    const Strategy s = parse(text);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, 1, NULL, &error);
+    assert_no_error(error);
+    const bool good = strategy_lay_out(&s, graph, 8, layout, &error);
+    if (part)
+        assert_error(error, KILTER_ERROR_INPUT, part);
+    else
+        assert_no_error(error);
+    assert_true(good == !part);
+}
+
+/* The model has 8 layers: the embedding, 6, the head. */
+static void test_layout(void **state)
+{
+    (void)state;
+    g_auto(StrategyLayout) even = {0}, own = {0};
+    lay_out("pp: 2\ntp: 2\nmicro_batch: 2\nrecompute: full\n", &even, NULL);
+    assert_int_equal(even.dp, 2);
+    assert_int_equal(even.n_microbatches, 2);
+    assert_int_equal(even.first[1], 4);
+    assert_int_equal(even.first[2], 8);
+    assert_int_equal(even.recompute[0], RECOMPUTE_NONE);
+    assert_int_equal(even.recompute[1], RECOMPUTE_FULL);
+    assert_int_equal(even.recompute[6], RECOMPUTE_FULL);
+    assert_int_equal(even.recompute[7], RECOMPUTE_NONE);
+    lay_out("pp: 2\ndp: 2\ntp: 2\nlayers: 2 4\nranks: 7 6 5 4; 3 2 1 0\nshares: 1 3\n"
+            "recompute: full@0-2 selective@5\nsequence_parallel: off on\n",
+            &own, NULL);
+    assert_int_equal(own.first[1], 3);
+    assert_int_equal(own.device[0], 7);
+    assert_int_equal(own.device[7], 0);
+    assert_close(own.share[1], 0.75, 1e-15);
+    assert_int_equal(own.recompute[0], RECOMPUTE_FULL);
+    assert_int_equal(own.recompute[3], RECOMPUTE_NONE);
+    assert_int_equal(own.recompute[5], RECOMPUTE_SELECTIVE);
+    assert_false(own.sequence[2]);
+    assert_true(own.sequence[3]);
+}
+
+static void test_what_cannot_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } wrong[] = {
+        {"pp: 3\n", "expected a product of 8"},
+        {"pp: 2\nvirtual_stages: 2\n", "expected schedule=interleaved"},
+        {"pp: 2\nlayers: 1 1\n", "add up to 8, or to 6 without the first and the last"},
+        {"pp: 2\nlayers: 4 4\ncuts: 4\n", "expected layers or cuts, got both"},
+        {"pp: 2\ncuts: 8\n", "stage 1 has no layer"},
+        {"pp: 8\nvirtual_stages: 2\nschedule: interleaved\n", "has no layer"},
+        {"micro_batch: 3\n", "to divide the global batch, 8"},
+        {"micro_batch: 1\nmicrobatches: 2\n", "expected micro_batch or microbatches"},
+        {"pp: 2\nranks: 0 1 2 3 4 5 6 7\n", "expected 2 lists"},
+        {"pp: 2\nranks: 0 1 2 3; 4 5 6 6\n", "got 6 again"},
+        {"pp: 2\nranks: 0 1 2 3; 4 5 6 8\n", "from 0 to 7 once, got 8"},
+        {"shares: 1 2\n", "expected 8 numbers, one a replica, got 2"},
+        {"recompute: full none\n", "for each of 1 stages, got 2"},
+        {"recompute: full@3-9\n", "expected layers from 0 to 7"},
+        {"cp: 2\n", "cp=2: expected 1"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_auto(StrategyLayout) layout = {0};
+        lay_out(wrong[i].text, &layout, wrong[i].part);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
