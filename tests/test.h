@@ -82,13 +82,13 @@ static inline void test_no_error(const GError *error, const char *file, int line
 
 #define assert_no_error(error) test_no_error((error), __FILE__, __LINE__)
 
-/* Path of a file below the reference data ($KILTER_SHARED, else ../shared beside the source), or
+/* Path of a file below the reference data ($KILTER_SHARED, else ../shared beside the source,
+ * where tests run), or
  * NULL after saying that it is absent. Lives until the test program ends. */
 static inline const char *test_shared(const char *relative)
 {
     const char *root = g_getenv("KILTER_SHARED");
-    g_autofree char *path =
-        g_build_filename(root ? root : KILTER_HOME "/../shared", relative, NULL);
+    g_autofree char *path = g_build_filename(root ? root : "../shared", relative, NULL);
     if (g_file_test(path, G_FILE_TEST_EXISTS))
         return g_intern_string(path);
     print_message("skipped: no %s\n", path);
