@@ -32,7 +32,13 @@
       "links that are slower from some time on, as FROM>TO*FACTOR@TIME+...")            \
     X(TEXT, fail, "fail", "", "devices and links that fail, as NAME@TIME+...")          \
     X(TIME, restart, "restart", "0s",                                                   \
-      "time to replace what failed and start the iteration again; 0s: it fails")
+      "time to replace what failed and start the iteration again; 0s: it fails")         \
+    X(CHOICE, task_links, "task_links", "fifo",                                         \
+      "fifo|free: in task-graph files, whether transfers wait for their links")         \
+    X(CHOICE, task_collectives, "task_collectives", "fifo",                             \
+      "fifo|free: there, whether collectives wait for one another, in one queue")       \
+    X(CHOICE, task_memory, "task_memory", "free-first",                                 \
+      "free-first|make-first: there, what a task does first with buffers at its end")
 
 typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
@@ -42,6 +48,8 @@ typedef struct {
 
 enum { SIM_CROSSBAR, SIM_TOPOLOGY };
 enum { SIM_HOST_AHEAD, SIM_HOST_WAITS };
+enum { SIM_TASK_FIFO, SIM_TASK_FREE };
+enum { SIM_TASK_FREE_FIRST, SIM_TASK_MAKE_FIRST };
 enum { SIM_NORMAL, SIM_LOGNORMAL, SIM_GAMMA };
 
 extern const OptionTable sim_option_table;

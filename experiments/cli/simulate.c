@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/cli/command.h"
+#include "experiments/cli/simulate_tasks.h"
 
 typedef struct {
     CommandPlanning how;
@@ -144,11 +144,25 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
                        file);
 }
 
+/* What a task graph has no use for is refused. */
+static bool simulate_tasks(const char *file, const Own *own,
+                           const CommandOptions *options, GError **error)
+{
+    if (own->fidelity || own->trace || own->explain || own->samples || own->how.slowdown)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--fidelity, --trace, --explain, --samples and --slowdown are "
+                           "for plans; %s is a task graph",
+                           file);
+    return command_simulate_tasks(file, options, error);
+}
+
 static bool simulate_file(const char *file, const Own *own, const char *fidelity,
                           const CommandOptions *options, GError **error)
 {
     if (!check_options(file, own, options, error))
         return false;
+    if (sim_task_file_is(file))
+        return simulate_tasks(file, own, options, error);
     Graph *graph;
     g_autoptr(Cluster) cluster = NULL;
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
@@ -182,9 +196,13 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
 /* What --help says first: the command and the options of the simulation. Caller frees. */
 static char *summary(void)
 {
-    GString *text =
-        g_string_new("Simulates one iteration of a plan, read from a file or made on the "
-                     "spot.\n\nOptions of the flow fidelity (--set KEY=VALUE):");
+    GString *text = g_string_new(
+        "Simulates one iteration of a plan, read from a file or made on the "
+        "spot, or of a task graph: a JSON\nfile of computations, transfers "
+        "and collectives with given times, which runs by the rules of TAG's\n"
+        "simulator and gives time_us and peak_bytes of each device "
+        "(sim/tasks/task_file.h has its keys).\n\nOptions of the flow fidelity (--set "
+        "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
 }
@@ -211,7 +229,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     g_autofree char *words = summary();
     const CommandSyntax syntax = {
         .name = "simulate",
-        .arguments = "PLAN.json | MODEL CLUSTER",
+        .arguments = "PLAN.json | TASKS.json | MODEL CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
         .summary = words,

@@ -1,0 +1,12 @@
+/* The part of `kilter simulate` that runs task graphs of files. */
+#ifndef KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
+#define KILTER_EXPERIMENTS_CLI_SIMULATE_TASKS_H
+
+#include "experiments/cli/command.h"
+#include "sim/sim.h"
+
+/* Runs the file by the simulation's options and prints time and peaks. */
+bool command_simulate_tasks(const char *file, const CommandOptions *options,
+                            GError **error);
+
+#endif
