@@ -17,6 +17,8 @@
 #include "synth/amp/amp.h"
 #include "synth/pipeline.h"
 #include "synth/strategy.h"
+#include "synth/tag/sfb.h"
+#include "synth/tag/sfb_graph.h"
 
 typedef struct {
     Program *program;

@@ -19,6 +19,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(plan, "plan a model on a cluster")                           \
     X(simulate, "simulate an iteration of a plan")                 \
     X(collective, "simulate one collective on a network")          \
+    X(sfb, "which ops sufficient factor broadcasting duplicates")  \
     X(theory, "print the sharding theory of a model")              \
     X(verify, "prove a plan, or the sharding rules, by running")   \
     X(exec, "run a plan for real, and time it")                    \

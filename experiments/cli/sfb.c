@@ -1,0 +1,170 @@
+/* kilter sfb: which ops sufficient factor broadcasting duplicates. */
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/planners/ratios.h"
+#include "experiments/planners/sfb_file.h"
+
+static const char *const PRICES[] = {
+    [SFB_KILTER] = "kilter", [SFB_PAPER] = "paper", [SFB_RING] = "ring", NULL};
+
+/* --- cases of a file --- */
+
+static json_t *solution_json(const SfbCase *sfb, SfbPrices prices)
+{
+    g_autofree bool *duplicated = g_new(bool, sfb->n_ops + 1);
+    const double objective = sfb_case_solve(sfb, prices, duplicated);
+    json_t *ops = json_array();
+    for (uint32_t i = 0; i < sfb->n_ops; i++)
+        if (duplicated[i])
+            json_array_append_new(ops, json_integer(i));
+    return json_pack("{s:f, s:o}", "objective_us", objective, "duplicated", ops);
+}
+
+static void print_solution(const SfbCase *sfb, SfbPrices prices)
+{
+    g_autofree bool *duplicated = g_new(bool, sfb->n_ops + 1);
+    g_autoptr(GString) names = g_string_new("");
+    const double objective = sfb_case_solve(sfb, prices, duplicated);
+    for (uint32_t i = 0; i < sfb->n_ops; i++)
+        if (duplicated[i])
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "", sfb->op[i]);
+    printf("case %" G_GINT64_FORMAT ", prices %s: %.6g us%s%s\n", sfb->number,
+           PRICES[prices], objective, names->len ? "; duplicated: " : "", names->str);
+}
+
+static bool solve_file(const char *file, const CommandOptions *options, GError **error)
+{
+    g_autoptr(GPtrArray) cases = sfb_file_read(file, error);
+    if (!cases)
+        return false;
+    json_t *list = json_array();
+    for (guint i = 0; i < cases->len; i++) {
+        const SfbCase *sfb = cases->pdata[i];
+        if (options->json)
+            json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "case",
+                                                  (json_int_t)sfb->number, "paper",
+                                                  solution_json(sfb, SFB_PAPER), "ring",
+                                                  solution_json(sfb, SFB_RING)));
+        for (uint32_t p = SFB_PAPER; !options->json && !options->quiet && p < SFB_PRICES;
+             p++)
+            print_solution(sfb, (SfbPrices)p);
+    }
+    if (options->json)
+        command_print_json(g_steal_pointer(&list));
+    else
+        json_decref(list);
+    return true;
+}
+
+/* --- a model on a cluster --- */
+
+typedef struct {
+    double saved_s, search_s;
+    uint32_t n_duplicated, n_gradients, n_all;
+    uint32_t by_kind[OP_KINDS];
+} Outcome;
+
+static bool solve_model(const char *model, const CommandSetting *setting,
+                        SfbPrices prices, Outcome *outcome, GError **error)
+{
+    g_autoptr(ClusterView) view = cluster_view(setting->cluster, setting->granularity);
+    g_autoptr(Graph) graph =
+        model_build(model, cluster_gpus(setting->cluster), NULL, error);
+    g_autoptr(BatchForms) batch = graph ? batch_forms_new(graph, error) : NULL;
+    if (!batch)
+        return false;
+    g_autofree double *share = ratios_even(view);
+    g_autoptr(SfbCosts) costs = synth_sfb_costs(graph, batch, view, share, prices);
+    g_autofree bool *duplicated = g_new(bool, graph_n_ops(graph) + 1);
+    const gint64 start = g_get_monotonic_time();
+    outcome->saved_s = synth_sfb_graph(graph, batch, costs, duplicated);
+    outcome->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        outcome->n_all += costs->saved_s[id] > 0;
+        if (!duplicated[id])
+            continue;
+        outcome->n_duplicated++;
+        outcome->n_gradients += costs->saved_s[id] > 0;
+        outcome->by_kind[graph_get_op(graph, id)->kind]++;
+    }
+    return true;
+}
+
+static void print_model(const Outcome *outcome, const CommandOptions *options)
+{
+    g_autofree char *saved = units_format(outcome->saved_s, QUANTITY_TIME);
+    if (options->json) {
+        json_t *kinds = json_object();
+        for (uint32_t k = 0; k < OP_KINDS; k++)
+            if (outcome->by_kind[k])
+                json_object_set_new(kinds, op_kind_name((OpKind)k),
+                                    json_integer(outcome->by_kind[k]));
+        command_print_json(
+            json_pack("{s:f, s:i, s:i, s:i, s:o, s:f}", "saved_s", outcome->saved_s,
+                      "duplicated", (int)outcome->n_duplicated, "gradients",
+                      (int)outcome->n_gradients, "gradients_in_all", (int)outcome->n_all,
+                      "kinds", kinds, "search_time_s", outcome->search_s));
+        return;
+    }
+    if (options->quiet)
+        return;
+    printf("%u ops run on the whole batch on every device; %u of %u gradients need no "
+           "all-reduce; %s saved in sum\n",
+           outcome->n_duplicated, outcome->n_gradients, outcome->n_all, saved);
+    for (uint32_t k = 0; k < OP_KINDS; k++)
+        if (outcome->by_kind[k])
+            printf("  %-28s %u\n", op_kind_name((OpKind)k), outcome->by_kind[k]);
+}
+
+bool cmd_sfb(int argc, char **argv, GError **error)
+{
+    g_autofree char *prices = NULL, *granularity = NULL;
+    const GOptionEntry entries[] = {
+        {"prices", 0, 0, G_OPTION_ARG_STRING, &prices,
+         "For MODEL CLUSTER: kilter (default: the cluster's collectives, a tensor "
+         "broadcast "
+         "once), paper or ring",
+         "NAME"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &granularity,
+         "What a device is: machine (default) or gpu", "LEVEL"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "sfb",
+        .arguments = "CASES.json | MODEL CLUSTER",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary = "Finds by a minimum cut which ops sufficient factor broadcasting "
+                   "duplicates (TAG, "
+                   "Sec. 4.2.3): all\ndevices run them on the whole batch, so that the "
+                   "gradients "
+                   "that they make need no all-reduce. CASES.json\nis an array of "
+                   "instances of the "
+                   "paper's integer program (experiments/planners/sfb_file.h has its "
+                   "keys),\nsolved "
+                   "by its prices and, as `ring`, with what a ring's all-gather takes "
+                   "for a broadcast.",
+        .example = "kilter sfb vgg19:image=224,classes=1000,global_batch=8 tag-sfb",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        (prices && !command_check_choice("--prices", prices, PRICES, error)))
+        return false;
+    if (argc == 2)
+        return (!prices && !granularity)
+                   ? solve_file(argv[1], &options, error)
+                   : kilter_fail(error, KILTER_ERROR_INPUT,
+                                 "--prices and --granularity are for MODEL CLUSTER");
+    const CommandPlanning how = {.granularity = granularity};
+    g_auto(CommandSetting) setting = {0};
+    Outcome outcome = {0};
+    SfbPrices by = SFB_KILTER;
+    while (prices && !g_str_equal(PRICES[by], prices))
+        by++;
+    if (!command_setting(&how, argv[2], &setting, error) ||
+        !solve_model(argv[1], &setting, by, &outcome, error))
+        return false;
+    print_model(&outcome, &options);
+    return true;
+}

@@ -1,0 +1,139 @@
+/* The problem of sufficient factor broadcasting that a training graph poses. What the batch cuts can
+ * be duplicated; inputs, parameters and what follows from parameters alone are whole everywhere. */
+#include "synth/tag/sfb_graph.h"
+
+#include <math.h>
+
+/* Whether the op makes parts of the batch, or sums over it, from parts. */
+static bool is_cut(const BatchForms *batch, OpId op)
+{
+    return batch->loop[op] >= 0;
+}
+
+/* The rule that the batch cuts the op by. */
+static Rule rule_of(const Graph *graph, const BatchForms *batch, OpId op)
+{
+    Rule rule[OP_MAX_RULES];
+    const uint32_t n = op_rules(graph, op, rule);
+    for (uint32_t r = 0; r < n; r++)
+        if (rule[r].loop == batch->loop[op])
+            return rule[r];
+    g_assert_not_reached();
+}
+
+/* Seconds of an op on the whole batch and on the shares, each on the slowest device. */
+static void find_times(const Graph *graph, const BatchForms *batch, OpId op,
+                       const ClusterView *view, const double *share, double *whole_s,
+                       double *shared_s)
+{
+    const Rule rule = rule_of(graph, batch, op);
+    SimWork work = {0};
+    sim_work_op(graph, view, op, &rule, &work);
+    *whole_s = *shared_s = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        *whole_s = fmax(*whole_s, sim_work_s(&work, &view->device[j], 1));
+        if (share[j] > 0)
+            *shared_s = fmax(*shared_s, sim_work_s(&work, &view->device[j], share[j]));
+    }
+}
+
+static bool is_parameter_gradient(const Graph *graph, const BatchForms *batch,
+                                  TensorId id)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    return batch->form[id] == FORM_REDUCE && tensor->role == ROLE_GRADIENT &&
+           tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
+static double all_reduce_s(const ClusterView *view, SfbPrices prices, double bytes)
+{
+    const double n = view->n_devices;
+    if (prices == SFB_KILTER)
+        return sim_collective_s(view, COLLECTIVE_ALL_REDUCE, bytes, 1, 1);
+    return 2 * (n - 1) / n * bytes / view->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
+}
+
+static double broadcast_s(const ClusterView *view, SfbPrices prices, double bytes,
+                          double most_share)
+{
+    const double n = view->n_devices,
+                 tau = view->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
+    if (prices == SFB_KILTER)
+        return sim_collective_s(view, COLLECTIVE_ALL_GATHER, bytes, most_share, 1);
+    return (prices == SFB_PAPER ? n - 1 : (n - 1) / n) * bytes / tau;
+}
+
+SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
+                          const ClusterView *view, const double *share, SfbPrices prices)
+{
+    SfbCosts *costs = g_new0(SfbCosts, 1);
+    double most = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        most = fmax(most, share[j]);
+    costs->each_reader = prices != SFB_KILTER;
+    costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        double whole_s = INFINITY, shared_s = 0;
+        if (is_cut(batch, id))
+            find_times(graph, batch, id, view, share, &whole_s, &shared_s);
+        costs->compute_s[id] =
+            prices == SFB_KILTER
+                ? whole_s - shared_s
+                : (view->n_devices - 1) * (is_cut(batch, id) ? shared_s : INFINITY);
+        for (uint32_t o = 0; is_cut(batch, id) && o < op->n_out; o++)
+            if (is_parameter_gradient(graph, batch, op->out[o]))
+                costs->saved_s[id] += all_reduce_s(
+                    view, prices, (double)tensor_bytes(graph_tensor(graph, op->out[o])));
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        costs->broadcast_s[t] =
+            broadcast_s(view, prices, (double)tensor_bytes(graph_tensor(graph, t)), most);
+    return costs;
+}
+
+void synth_sfb_costs_free(SfbCosts *costs)
+{
+    if (!costs)
+        return;
+    g_free(costs->compute_s);
+    g_free(costs->saved_s);
+    g_free(costs->broadcast_s);
+    g_free(costs);
+}
+
+double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCosts *costs,
+                       bool *duplicated)
+{
+    g_autofree uint32_t *producer = g_new(uint32_t, graph_n_tensors(graph) + 1);
+    g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(SfbRead));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const OpId made_by = graph_tensor(graph, t)->producer;
+        producer[t] =
+            made_by != GRAPH_NONE && is_cut(batch, made_by) ? made_by : SFB_NO_OP;
+    }
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; is_cut(batch, id) && i < op->n_in; i++) {
+            const SfbRead read = {id, op->in[i]};
+            bool again = false;
+            for (uint32_t k = 0; k < i; k++)
+                again |= op->in[k] == op->in[i];
+            if (!again)
+                g_array_append_val(reads, read);
+        }
+    }
+    const SfbProblem problem = {.n_ops = graph_n_ops(graph),
+                                .n_tensors = graph_n_tensors(graph),
+                                .n_reads = reads->len,
+                                .compute = costs->compute_s,
+                                .saved = costs->saved_s,
+                                .producer = producer,
+                                .broadcast = costs->broadcast_s,
+                                .read = (const SfbRead *)(const void *)reads->data,
+                                .each_reader = costs->each_reader};
+    return -synth_sfb(&problem, duplicated);
+}
