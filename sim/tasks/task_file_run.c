@@ -1,6 +1,5 @@
 /* A task graph of a file, run: what is ready is served first in, first out, and gets its times at
  * once, so the only events are ends of tasks. */
-#include "data/base/error.h"
 #include "sim/tasks/task_file_ends.h"
 #include "sim/tasks/task_file_tasks.h"
 
