@@ -41,7 +41,9 @@ typedef struct {
     Collective kind;       /* a priced one */
     const ExecShard *from; /* [n_ranks]: shapes of all; data of the local ones */
     ExecShard *to;         /* [n_ranks]: the same, allocated */
-    uint32_t n_members;    /* only these ranks take part, in that order; 0: all do */
+    uint32_t
+        server; /* ALL_REDUCE: 1 + which of those that take part sums for all; 0: none */
+    uint32_t n_members; /* only these ranks take part, in that order; 0: all do */
     const uint32_t *member;
 } ExecExchange;
 

@@ -4,9 +4,9 @@
 
 /* --- exchanges --- */
 
-bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
-                          Collective kind, const ExecShard *from, ExecShard *to,
-                          GError **error)
+/* The exchange in every set of members of the group. */
+static bool exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                        ExecExchange exchange, GError **error)
 {
     ExecBackend *backend = replay->backend;
     const DeviceGroup *of = &replay->cuts->layout.group[group];
@@ -16,17 +16,25 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
                                                 : all;
     g_autofree uint32_t *rank = g_new(uint32_t, n);
     if (program_is_spmd(replay->plan->program))
-        return backend->ops->exchange(backend, &(ExecExchange){kind, from, to, 0, NULL},
-                                      error);
+        return backend->ops->exchange(backend, &exchange, error);
+    exchange.n_members = n;
+    exchange.member = rank;
     for (uint32_t set = 0; set < all / n; set++) {
         for (uint32_t i = 0; i < n; i++)
             rank[i] = of->device[members == EXEC_ACROSS ? i * of->n_devices + set
                                                         : set * n + i];
-        const ExecExchange exchange = {kind, from, to, n, rank};
         if (!backend->ops->exchange(backend, &exchange, error))
             return false;
     }
     return true;
+}
+
+bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                          Collective kind, const ExecShard *from, ExecShard *to,
+                          GError **error)
+{
+    const ExecExchange exchange = {.kind = kind, .from = from, .to = to};
+    return exchange_in(replay, group, members, exchange, error);
 }
 
 /* --- computation --- */
@@ -249,9 +257,10 @@ static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
     if (!from)
         return false;
     ExecShard *to = replay_shapes(replay, from);
+    const ExecExchange exchange = {
+        .kind = instr->collective, .from = from, .to = to, .server = instr->server};
     const bool good = replay_allocate(replay, instr->group, to, error) &&
-                      exec_replay_exchange(replay, instr->group, EXEC_ACROSS,
-                                           instr->collective, from, to, error);
+                      exchange_in(replay, instr->group, EXEC_ACROSS, exchange, error);
     replay->held[i] = good ? to : from;
     replay->partial[i] = replay->partial[i] && !good;
     replay_drop(replay, good ? from : to);
@@ -326,7 +335,11 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
         return true;
     if (!sender)
         member[n++] = receiver;
-    const ExecExchange exchange = {COLLECTIVE_ALL_TO_ALL, have, need, n, member};
+    const ExecExchange exchange = {.kind = COLLECTIVE_ALL_TO_ALL,
+                                   .from = have,
+                                   .to = need,
+                                   .n_members = n,
+                                   .member = member};
     return backend->ops->exchange(backend, &exchange, error);
 }
 

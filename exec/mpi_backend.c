@@ -212,6 +212,15 @@ static ExecShard placed(const Mpi *mpi, const ExecShard *shard, void *buffer, ui
 static bool all_reduce(Mpi *mpi, const Team *team, const ExecExchange *e, GError **error)
 {
     const uint64_t n = exec_shard_elements(from_of(e, team->me));
+    const int server = (int)e->server - 1;
+    void *sum = to_of(e, team->me)->data;
+    if (server >= 0)
+        return check_count(n, error) &&
+               check(MPI_Reduce(from_of(e, team->me)->data, sum, (int)n, mpi->type,
+                                MPI_SUM, server, team->comm),
+                     "MPI_Reduce", error) &&
+               check(MPI_Bcast(sum, (int)n, mpi->type, server, team->comm), "MPI_Bcast",
+                     error);
     return check_count(n, error) &&
            check(MPI_Allreduce(from_of(e, team->me)->data, to_of(e, team->me)->data,
                                (int)n, mpi->type, MPI_SUM, team->comm),

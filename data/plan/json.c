@@ -90,6 +90,8 @@ static json_t *placement_json(const Instr *instr)
         json_object_set_new(object, "to_group", json_integer(instr->to_group));
     if (instr->across)
         json_object_set_new(object, "across", json_true());
+    if (instr->server)
+        json_object_set_new(object, "server", json_integer(instr->server - 1));
     if (instr->stream != plan_json_stream(instr->kind, instr->collective))
         json_object_set_new(object, "stream", json_integer(instr->stream));
     if (json_object_size(object) > 0)

@@ -16,8 +16,8 @@
  *
  * Instructions that are not on their kind's stream, or not of group 0 and microbatch 0, end in an
  * object that says so: {"group": 1, "microbatch": 2, "stream": 0}; the microbatch PROGRAM_WHOLE is
- * "whole", "across": true stands for a collective over the replicas, and "to_group" with a
- * transfer. A program that is not SPMD has before it
+ * "whole", "across": true stands for a collective over the replicas, "server" for the replica that
+ * sums for the others, and "to_group" with a transfer. A program that is not SPMD has before it
  *
  *       "microbatches": 4,                                1 if left out
  *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica

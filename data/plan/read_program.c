@@ -79,6 +79,8 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
         return false;
     else if (strcmp(key, "group") == 0)
         instr->group = (uint16_t)number;
+    else if (strcmp(key, "server") == 0 && instr->kind == INSTR_COLLECTIVE)
+        instr->server = (uint16_t)(number + 1);
     else if (strcmp(key, "stream") == 0 && number <= UINT8_MAX)
         instr->stream = (uint8_t)number;
     else if (strcmp(key, "to_group") == 0 && instr->kind == INSTR_TRANSFER)

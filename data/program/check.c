@@ -259,6 +259,11 @@ static bool check_across(Check *check)
     const Instr *instr = current(check);
     if (instr->collective != COLLECTIVE_ALL_REDUCE || instr->from != instr->to)
         return wrong(check, "expected an all_reduce that keeps the form");
+    const uint32_t n_replicas =
+        check->program->n_groups ? check->program->group[instr->group].n_replicas : 1;
+    if (instr->server > n_replicas)
+        return wrong(check, "the group has %u replica%s, got server %u", n_replicas,
+                     n_replicas == 1 ? "" : "s", instr->server - 1);
     if (!check_held(check, instr->tensor, instr->from))
         return false;
     if (!is_partial(check, instr->tensor, instr->from))
@@ -326,6 +331,8 @@ static bool check_instr(Check *check)
         return false;
     if (instr->stream > 1)
         return wrong(check, "expected stream 0 or 1, got %u", instr->stream);
+    if (instr->server && !(instr->kind == INSTR_COLLECTIVE && instr->across))
+        return wrong(check, "only an all_reduce across replicas has a server");
     switch (instr->kind) {
     case INSTR_LOAD:
         return check_load(check);

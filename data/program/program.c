@@ -204,7 +204,10 @@ char *instr_text(const Instr *instr, const Graph *graph)
     case INSTR_COLLECTIVE:
     case INSTR_TRANSFER:
         append_instance(text, graph, instr->tensor, instr->to);
-        g_string_append_printf(text, " <- %s%s(", via, instr->across ? " across" : "");
+        g_string_append_printf(text, " <- %s%s", via, instr->across ? " across" : "");
+        if (instr->server)
+            g_string_append_printf(text, " by server %u", instr->server - 1);
+        g_string_append_c(text, '(');
         append_instance(text, graph, instr->tensor, instr->from);
         g_string_append_c(text, ')');
         break;

@@ -28,6 +28,9 @@
  *              microbatch after microbatch. When it has run for all of them, the instance of PROGRAM_WHOLE is there:
  *              partial over the replicas if there are several, until an all-reduce `across` them
  *
+ * An all-reduce across replicas may have a *server*: at each position the device of that replica gets
+ * the others' partial sums and sends the sum back (a parameter server). What comes out is the same.
+ *
  * So an op that works on the batch runs once a microbatch, any other one once, as PROGRAM_WHOLE;
  * loads are PROGRAM_WHOLE and give the parts of all microbatches. Without microbatches, 0 and
  * PROGRAM_WHOLE are the same. An op may be computed again, for the same microbatch too, unless it
@@ -60,6 +63,8 @@ typedef struct {
     /* COLLECTIVE: an all-reduce over the replicas at each position; from == to, the form it is held
      * in */
     bool across;
+    uint16_t
+        server; /* of one across: 1 + the replica that sums for the others; 0: none */
     Collective collective;      /* COLLECTIVE */
     OpId op;                    /* COMPUTE */
     TensorId tensor;            /* LOAD, COLLECTIVE, TRANSFER */

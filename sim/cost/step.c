@@ -6,8 +6,8 @@ static bool fusible(const Graph *graph, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(graph, instr->tensor);
 
-    return instr->collective == COLLECTIVE_ALL_REDUCE && tensor->role == ROLE_GRADIENT &&
-           tensor->of != GRAPH_NONE &&
+    return instr->collective == COLLECTIVE_ALL_REDUCE && !instr->server &&
+           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 

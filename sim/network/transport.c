@@ -8,7 +8,7 @@
 typedef struct {
     double bytes;
     const SimTransfer *transfer;
-    uint32_t collective, from, to, team;
+    uint32_t traffic, from, to, team, root;
 } Key;
 
 struct SimTransport {
@@ -23,15 +23,16 @@ static guint key_hash(gconstpointer key)
 {
     const Key *k = key;
 
-    return g_double_hash(&k->bytes) ^ (k->collective << 24) ^ (k->from << 12) ^ k->to;
+    return g_double_hash(&k->bytes) ^ (k->traffic << 24) ^ (k->from << 12) ^ k->to;
 }
 
 static gboolean key_equal(gconstpointer a, gconstpointer b)
 {
     const Key *x = a, *y = b;
 
-    return x->bytes == y->bytes && x->collective == y->collective && x->from == y->from &&
-           x->to == y->to && x->team == y->team && x->transfer == y->transfer;
+    return x->bytes == y->bytes && x->traffic == y->traffic && x->root == y->root &&
+           x->from == y->from && x->to == y->to && x->team == y->team &&
+           x->transfer == y->transfer;
 }
 
 SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine)
@@ -69,13 +70,21 @@ static const double *shares(const SimTasks *tasks, uint32_t first)
     return first == SIM_NO_SHARE ? NULL : &g_array_index(tasks->share, double, first);
 }
 
+static Traffic traffic_of(const SimTask *task)
+{
+    if (task->kind == TASK_TRANSFER)
+        return TRAFFIC_SEND;
+    if (task->server)
+        return task->back ? TRAFFIC_PULL : TRAFFIC_PUSH;
+    return (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
+}
+
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
                                     GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
-    const Traffic traffic =
-        (Traffic)task->collective; /* data/cluster/tuning.h: the same order */
+    const Traffic traffic = traffic_of(task);
     const SimCollective collective = {
         .traffic = traffic,
         .algorithm = transport->algorithm[traffic],
@@ -85,6 +94,7 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .device = team->device,
         .share_from = shares(tasks, task->from),
         .share_to = shares(tasks, task->to),
+        .root = task->server ? task->server - 1 : 0,
     };
 
     return sim_lower(transport->network, &collective, error);
@@ -111,7 +121,9 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
         device[2 * n + 1] = piece->to;
         weight[n++] = piece->part;
     }
-    const SimCollective collective = {.traffic = TRAFFIC_SEND,
+    /* What the receivers have already is no message: a collective of one. */
+    const SimCollective collective = {.traffic =
+                                          n > 0 ? TRAFFIC_SEND : TRAFFIC_ALL_REDUCE,
                                       .bytes = n > 0 ? task->bytes : 0,
                                       .n = n > 0 ? 2 : 1,
                                       .n_groups = n,
@@ -123,13 +135,8 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
 
 static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
 {
-    const Key key = {task->bytes,
-                     task->transfer,
-                     task->kind == TASK_TRANSFER ? COLLECTIVES
-                                                 : (uint32_t)task->collective,
-                     task->from,
-                     task->to,
-                     task->team};
+    const Key key = {task->bytes, task->transfer, traffic_of(task), task->from,
+                     task->to,    task->team,     task->server};
     SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
     if (lowered)
         return lowered;

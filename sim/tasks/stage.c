@@ -1,7 +1,7 @@
 /* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's.
  * A computation waits for its launch and advances its device's, a collective waits for those of all
  * its devices and advances them; what is transferred starts when its sender has it, one after the
- * other between two groups, and only who uses it waits for it. In an SPMD program a collective is a
+ * other between two groups of a pipeline, and only who uses it waits for it. In an SPMD program a collective is a
  * barrier of all devices, and the time that of `analytic`.
  *
  * In a program of one group whose microbatches take turns, communication overlaps the other

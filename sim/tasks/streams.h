@@ -12,7 +12,7 @@
  *                    cost model's times that is equation (1) of sim/sim.h: a collective
  *                    is a barrier, and between two of them the slowest device decides.
  *
- * Transfers are in no stream: one between two groups waits for the one before it. The launches of a
+ * Transfers are in no stream: one between two groups of a pipeline waits for the one before it. The launches of a
  * lane have a stream of their own, in the order of what they launch. */
 #ifndef KILTER_SIM_TASKS_STREAMS_H
 #define KILTER_SIM_TASKS_STREAMS_H

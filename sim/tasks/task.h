@@ -8,7 +8,8 @@
  *
  * Lowering: a computation becomes one task a lane of its group; a priced collective one task a team
  * and, where machines communicate inside for it, one computation a lane after it (equation 3 of
- * sim/sim.h); a transfer one task a team of receivers, one after the other between two groups.
+ * sim/sim.h); a transfer one task a team of receivers, one after the other between two groups of a pipeline (a
+ * program with microbatches): other transfers have nothing to do with one another.
  * Loads and local conversions cost nothing and become no task: who uses their result waits for the
  * maker of what they convert. A collective on the result of another collective waits for that one
  * only, not for its inner communication. Without overlap the inner communication of a step's
@@ -42,9 +43,12 @@ typedef struct {
     double bytes;      /* on how many bytes of whole tensors a set, or of the tensor, */
     uint32_t from, to; /* whose shares before and after begin here in SimTasks.share, */
     uint32_t n_fused;  /* of how many instructions, */
-    bool gradient;     /* whether it reduces a parameter's gradient, */
-    bool joins;        /* and whether it is part of the bucket before it */
-    uint32_t team;     /* COLLECTIVE; TRANSFER: the receivers */
+    /* by a server: 1 + its rank; sums go to it, then, in a task of their own, back; 0: none */
+    uint32_t server;
+    bool back;
+    bool gradient;               /* whether it reduces a parameter's gradient, */
+    bool joins;                  /* and whether it is part of the bucket before it */
+    uint32_t team;               /* COLLECTIVE; TRANSFER: the receivers */
     const SimTransfer *transfer; /* TRANSFER */
     uint16_t microbatch;
     uint32_t lane;  /* COMPUTE, LAUNCH */

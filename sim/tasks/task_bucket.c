@@ -103,7 +103,7 @@ void task_flush(Lower *lower)
 bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
 {
     if (!lower->how->overlap || lower->sim->plan->bucket_bytes == 0 ||
-        instr->collective != COLLECTIVE_ALL_REDUCE ||
+        instr->collective != COLLECTIVE_ALL_REDUCE || instr->server ||
         !task_reduces_gradient(lower->sim->graph, instr))
         return false;
     const uint32_t n_deps = lower->dep->len;

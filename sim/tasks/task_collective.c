@@ -74,12 +74,66 @@ void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_
     *n = instr->across ? of->n_across : of->n_inside;
 }
 
+double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t server,
+                     bool back, double bytes)
+{
+    g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
+    double latency_s, byte_s;
+
+    for (uint32_t s = 0; s < team->n_sets; s++)
+        for (uint32_t k = 0; k < team->n; k++) {
+            const uint32_t worker = team->device[s * team->n + k],
+                           root = team->device[s * team->n + server];
+            const SimPiece piece = {back ? root : worker, back ? worker : root, 0, 1};
+            if (worker != root)
+                g_array_append_val(pieces, piece);
+        }
+    sim_pieces_time(view, pieces, &latency_s, &byte_s);
+    return latency_s + byte_s * bytes;
+}
+
+/* To the server, then, in a second task a team, back. */
+static void lower_server(Lower *lower, const Instr *instr, SimTask task)
+{
+    Made made = {ACROSS, lower->task->len, SIM_NO_TASK};
+    uint32_t first, n;
+
+    task_teams(lower, instr, &first, &n);
+    task.kind = TASK_COLLECTIVE;
+    task.collective = COLLECTIVE_ALL_REDUCE;
+    task.n_fused = 1;
+    task.gradient = task_reduces_gradient(lower->sim->graph, instr);
+    task.from = task.to = SIM_NO_SHARE;
+    task.server = instr->server;
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t t = first; t < first + n; t++) {
+            const SimTeam *team = &lower->tasks->teams->team[t];
+            const uint32_t first_dep = lower->dep->len;
+            if (pass == 0)
+                task_add_sources(lower, instr, team);
+            else
+                task_add_dep(lower, made.communicate + t - first);
+            task.back = pass == 1;
+            task.team = t;
+            task.bytes = task_bytes(lower, instr, team);
+            task.duration_s = task_server_s(lower->sim->view, team, task.server - 1,
+                                            task.back, task.bytes);
+            task_add(lower, task, first_dep);
+        }
+    made.communicate += n;
+    *task_maker(lower, instr, instr->tensor, instr->to) = made;
+}
+
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
     const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
     uint32_t first, n;
 
+    if (instr->server) {
+        lower_server(lower, instr, task);
+        return;
+    }
     task_teams(lower, instr, &first, &n);
     task.kind = TASK_COLLECTIVE;
     task.collective = instr->collective;

@@ -78,6 +78,11 @@ void task_lower_local(Lower *lower, const Instr *instr, const SimTask *task);
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency);
 
+/* Seconds in which the workers of a team's sets send that many bytes each to the one that serves them,
+ * or it sends as many `back` to each. */
+double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t server,
+                     bool back, double bytes);
+
 bool task_reduces_gradient(const Graph *graph, const Instr *instr);
 
 /* The teams that a collective runs in, from *first on. */

@@ -43,7 +43,8 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
         task.team = to->first_inside + t;
         add_senders(lower, instr, &lower->tasks->teams->team[task.team],
                     task.transfer->cut.has_parts);
-        task_add_dep(lower, *sent == SIM_NO_TASK ? SIM_NO_TASK : *sent + t);
+        if (sim->plan->program->n_microbatches > 1 && *sent != SIM_NO_TASK)
+            task_add_dep(lower, *sent + t);
         task_add(lower, task, first_dep);
     }
     *sent = made.communicate;

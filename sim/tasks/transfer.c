@@ -152,14 +152,16 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
 /* --- what it takes --- */
 
 /* Bytes through each port, as parts of the tensor: out of and into machines, then devices. */
-static void find_times(SimTransfer *t, const ClusterView *view)
+void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
+                     double *byte_s)
 {
     const uint32_t n_machines = view->cluster->n_machines;
     const LinkCost *between = &view->cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
     g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + view->n_devices));
 
-    for (uint32_t i = 0; i < t->pieces->len; i++) {
-        const SimPiece *piece = &g_array_index(t->pieces, SimPiece, i);
+    *latency_s = *byte_s = 0;
+    for (uint32_t i = 0; i < pieces->len; i++) {
+        const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
         const Device *from = &view->device[piece->from], *to = &view->device[piece->to];
         const bool inside = from->machine == to->machine;
         const LinkCost *link = inside ? &from->inner : between;
@@ -169,8 +171,8 @@ static void find_times(SimTransfer *t, const ClusterView *view)
                             : &port[2 * to->machine + 1];
         *out += piece->part;
         *in += piece->part;
-        t->latency_s = fmax(t->latency_s, link->latency_s);
-        t->byte_s = fmax(t->byte_s, fmax(*out, *in) / link->bandwidth);
+        *latency_s = fmax(*latency_s, link->latency_s);
+        *byte_s = fmax(*byte_s, fmax(*out, *in) / link->bandwidth);
     }
 }
 
@@ -210,7 +212,7 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
         add_pieces(parts, t, &have, &need, r);
     held_clear(&have);
     held_clear(&need);
-    find_times(t, view);
+    sim_pieces_time(view, t->pieces, &t->latency_s, &t->byte_s);
     g_ptr_array_add(known, t);
     return t;
 }

@@ -24,9 +24,13 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
                           bool has_parts, uint32_t replica, uint32_t *first,
                           uint32_t *end);
 
+/* What pieces take that are sent at once: *latency_s + *byte_s a byte of the tensor. Ports are those of
+ * machines: what leaves a machine or enters it goes through one after the other. */
+void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
+                     double *byte_s);
+
 /* The transfer of an instruction, from `known` (GPtrArray of SimTransfer), to which it is added if
- * it is new. Ports are those of machines: what leaves a machine or enters it goes through one after
- * the other. */
+ * it is new. */
 const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
                                    const Instr *instr, GPtrArray *known);
 void sim_transfer_free(gpointer transfer);

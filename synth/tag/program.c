@@ -1,0 +1,187 @@
+/* From a placement to its program. Every op runs in the form Identity in its device group; what it
+ * reads is loaded there, or transferred from the group that made it, once; partial sums over the
+ * replicas are summed where they are made, at once if they are a parameter's gradient. */
+#include <string.h>
+
+#include "synth/tag/tag.h"
+
+enum { NOBODY = UINT16_MAX };
+
+typedef struct {
+    const TagSpace *space;
+    const TagWork *work;
+    const TagPlacement *placement;
+    const Graph *graph;
+    Program *program;
+    uint16_t *number; /* [device group of the space]: of the program, or NOBODY */
+    uint16_t *home; /* [tensor]: group of the program that made it, or holds it at rest */
+    uint8_t *held;  /* [group of the program * n_tensors + tensor] */
+    bool *partial;  /* [tensor]: over the replicas of its home */
+} Builder;
+
+/* --- groups --- */
+
+static uint16_t group_of(Builder *b, OpId op)
+{
+    const uint16_t group = b->placement->group[op];
+    if (b->number[group] == NOBODY) {
+        const DeviceGroup *of = &b->space->group[group];
+        b->number[group] =
+            program_add_group(b->program, of->n_replicas, of->n_devices, of->device);
+    }
+    return b->number[group];
+}
+
+static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
+{
+    return &b->held[(size_t)group * graph_n_tensors(b->graph) + tensor];
+}
+
+/* A parameter and its states rest where the parameter's update runs. */
+static void find_homes(Builder *b)
+{
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t i = 0; op->pass == PASS_UPDATE && i < op->n_in; i++)
+            if (graph_tensor(b->graph, op->in[i])->producer == GRAPH_NONE)
+                b->home[op->in[i]] = group_of(b, id);
+    }
+}
+
+/* --- instructions --- */
+
+static void load(Builder *b, TensorId tensor, uint16_t group)
+{
+    program_append(b->program, (Instr){.kind = INSTR_LOAD,
+                                       .group = group,
+                                       .microbatch = PROGRAM_WHOLE,
+                                       .tensor = tensor,
+                                       .to = FORM_IDENTITY});
+    *held(b, group, tensor) = true;
+}
+
+static void sum_over_replicas(Builder *b, TensorId tensor)
+{
+    if (!b->partial[tensor])
+        return;
+    b->partial[tensor] = false;
+    program_append(b->program, (Instr){.kind = INSTR_COLLECTIVE,
+                                       .group = b->home[tensor],
+                                       .microbatch = PROGRAM_WHOLE,
+                                       .stream = 1,
+                                       .across = true,
+                                       .server = b->placement->server[tensor],
+                                       .collective = COLLECTIVE_ALL_REDUCE,
+                                       .tensor = tensor,
+                                       .from = FORM_IDENTITY,
+                                       .to = FORM_IDENTITY});
+}
+
+static void transfer(Builder *b, TensorId tensor, uint16_t to)
+{
+    program_append(b->program, (Instr){.kind = INSTR_TRANSFER,
+                                       .group = b->home[tensor],
+                                       .to_group = to,
+                                       .microbatch = PROGRAM_WHOLE,
+                                       .stream = 1,
+                                       .tensor = tensor,
+                                       .from = FORM_IDENTITY,
+                                       .to = FORM_IDENTITY});
+    *held(b, to, tensor) = true;
+}
+
+/* Brings an input of an op to its group. Data are loaded wherever they are read. */
+static void bring(Builder *b, TensorId tensor, uint16_t group)
+{
+    const Tensor *of = graph_tensor(b->graph, tensor);
+    if (*held(b, group, tensor))
+        return;
+    if (of->producer == GRAPH_NONE) {
+        const uint16_t rests = b->home[tensor] == NOBODY ? group : b->home[tensor];
+        if (!*held(b, rests, tensor))
+            load(b, tensor, rests);
+        if (rests == group)
+            return;
+    }
+    sum_over_replicas(b, tensor);
+    transfer(b, tensor, group);
+}
+
+/* Whether the op, which is not cut with the batch, takes what is partial of its operands as it is. */
+static bool stays_partial(const Builder *b, OpId id)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    Rule rule[OP_MAX_RULES];
+    const uint32_t n = op_rules(b->graph, id, rule);
+    for (uint32_t r = 0; op->pass != PASS_UPDATE && r < n; r++) {
+        bool fits = rule[r].loop < 0 && rule[r].form[op->n_in] == FORM_REDUCE;
+        for (uint32_t i = 0; fits && i < op->n_in; i++)
+            fits = (rule[r].form[i] == FORM_REDUCE) == b->partial[op->in[i]];
+        if (fits)
+            return true;
+    }
+    return false;
+}
+
+/* Whether it is the gradient that a parameter's update reads. */
+static bool is_final(const Graph *graph, TensorId tensor)
+{
+    const Tensor *of = graph_tensor(graph, tensor);
+    return of->role == ROLE_GRADIENT && of->of != GRAPH_NONE &&
+           graph_tensor(graph, of->of)->role == ROLE_PARAMETER &&
+           graph_gradient(graph, of->of) == tensor;
+}
+
+static void run_op(Builder *b, OpId id)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    const uint16_t group = group_of(b, id);
+    const bool cut = b->work->batch->loop[id] >= 0;
+    bool partial = cut && b->program->group[group].n_replicas > 1;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        bring(b, op->in[i], group);
+    if (!cut) {
+        partial = stays_partial(b, id);
+        for (uint32_t i = 0; !partial && i < op->n_in; i++)
+            sum_over_replicas(b, op->in[i]);
+    }
+    Instr instr = {.kind = INSTR_COMPUTE,
+                   .group = group,
+                   .microbatch = cut ? 0 : PROGRAM_WHOLE,
+                   .op = id};
+    memset(instr.form, FORM_IDENTITY, sizeof instr.form);
+    program_append(b->program, instr);
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const TensorId out = op->out[o];
+        *held(b, group, out) = true;
+        b->home[out] = group;
+        b->partial[out] = partial && (!cut || b->work->batch->form[out] == FORM_REDUCE);
+        if (is_final(b->graph, out))
+            sum_over_replicas(b, out);
+    }
+}
+
+Program *synth_tag_program(const TagSpace *space, const TagWork *work,
+                           const TagPlacement *placement)
+{
+    const uint32_t n_tensors = graph_n_tensors(work->graph);
+    g_autofree uint16_t *number = g_new(uint16_t, space->n_groups);
+    g_autofree uint16_t *home = g_new(uint16_t, n_tensors + 1);
+    g_autofree uint8_t *all = g_new0(uint8_t, (size_t)space->n_groups * n_tensors + 1);
+    g_autofree bool *partial = g_new0(bool, n_tensors + 1);
+    memset(number, 0xff, space->n_groups * sizeof *number);
+    memset(home, 0xff, n_tensors * sizeof *home);
+    Builder b = {.space = space,
+                 .work = work,
+                 .placement = placement,
+                 .graph = work->graph,
+                 .program = program_new(),
+                 .number = number,
+                 .home = home,
+                 .held = all,
+                 .partial = partial};
+    find_homes(&b);
+    for (OpId id = 0; id < graph_n_ops(work->graph); id++)
+        run_op(&b, id);
+    return b.program;
+}

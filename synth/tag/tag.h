@@ -1,0 +1,98 @@
+/* TAG (Zhang et al., TPDS 2023): groups of ops, each on a subset of the cluster's devices. Part of
+ * synth's public interface, included by synth/synth.h.
+ *
+ * A strategy (Sec. 4.2.2) gives each op group an action: a subset of the device sets, and an option,
+ *
+ *     AR          replicas on the subset's devices; gradients are all-reduced
+ *     PS          the same; each gradient is summed by one of them, the server, and sent back
+ *     DUPLICATE   every device does all of it, on the whole batch; gradients need no sum
+ *     MP          the group's ops are cut in runs of about equal time, one a device
+ *
+ * Of a single device there is AR only. Device sets are machines, or, of clusters of many, the
+ * machines of a kind together (Sec. 5.2; as in the artifact).
+ *
+ *     synth_tag_space()     device sets, and what can be done on them
+ *     synth_tag_place()     a strategy -> each op's device group and each gradient's server
+ *     synth_tag_program()   the program of that: what a group needs of another's is transferred, split, gathered or
+ *                           summed by the forms that both have; the parameter rests where its update runs
+ *     synth_tag_search()    the strategies */
+#ifndef KILTER_SYNTH_TAG_TAG_H
+#define KILTER_SYNTH_TAG_TAG_H
+
+#include "sim/sim.h"
+
+enum { TAG_MOST_SETS = 8 };
+
+#define TAG_OPTION_TABLE(X)   \
+    X(AR, "AR")               \
+    X(PS, "PS")               \
+    X(DUPLICATE, "duplicate") \
+    X(MP, "MP")
+
+typedef enum {
+#define X(id, name) TAG_##id,
+    TAG_OPTION_TABLE(X)
+#undef X
+        TAG_OPTIONS
+} TagOption;
+
+const char *tag_option_name(TagOption option);
+
+typedef struct {
+    uint16_t subset; /* bit s: device set s is in it */
+    TagOption option;
+} TagAction;
+
+/* A cluster as TAG sees it. Device groups are those of programs: replicas of one device, or one
+ * replica of all (DUPLICATE). */
+typedef struct {
+    const ClusterView *view;
+    uint32_t n_sets;
+    uint32_t *set;      /* [device] */
+    uint32_t n_actions; /* more devices first, AR before the others */
+    TagAction *action;
+    uint32_t n_groups;
+    DeviceGroup *group;
+    uint16_t *replicas, *whole; /* [subset]: device group; the same for one device */
+    uint16_t *single;           /* [device]: device group */
+} TagSpace;
+
+/* merged: machines of a kind are one set; they are in any case where there would be more than
+ * TAG_MOST_SETS. KILTER_ERROR_INPUT if there are too many kinds. */
+TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error);
+void synth_tag_space_free(TagSpace *space);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagSpace, synth_tag_space_free)
+
+/* The action of all devices as replicas that all-reduce: data parallelism. */
+uint32_t tag_data_parallel(const TagSpace *space);
+
+/* What is placed: a graph in op groups. */
+typedef struct {
+    const Graph *graph;
+    const BatchForms *batch;
+    uint32_t n_groups;
+    const uint16_t *group; /* [op] */
+    const double *time_s;  /* [op]: on any one device, to cut and order groups by */
+} TagWork;
+
+/* Where everything runs. */
+typedef struct {
+    uint16_t *group; /* [op]: device group of the space */
+    uint16_t *
+        server; /* [tensor]: of a gradient that is summed: 1 + the replica; 0: all-reduce */
+} TagPlacement;
+
+TagPlacement *synth_tag_placement_new(const Graph *graph);
+void synth_tag_placement_free(TagPlacement *placement);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagPlacement, synth_tag_placement_free)
+
+/* action: [op group], indices. Servers are chosen by load: the replica with the fewest bytes to
+ * sum, the first one of several. */
+void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t *action,
+                     TagPlacement *placement);
+
+/* The program has no other device groups than it uses; it passes program_check. */
+Program *synth_tag_program(const TagSpace *space, const TagWork *work,
+                           const TagPlacement *placement);
+
+#endif

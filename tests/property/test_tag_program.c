@@ -1,0 +1,166 @@
+/* TAG's strategies as programs: random ones, with overlapping subsets, parameter servers, duplicates and
+ * cut groups, pass the checker, are proved by running, and are simulated; wrong ones are caught. */
+#include "exec/exec.h"
+#include "synth/synth.h"
+#include "tests/support/plan_of.h"
+#include "tests/test.h"
+
+static const char MIXED[] = "star:hosts=5,bandwidth=1Gb/s,latency=5us";
+static const char *const MODELS[] = {
+    "vit:layers=2,hidden=8,heads=2,ffn=12,image=8,global_batch=24",
+    "bert-moe:layers=2,hidden=4,heads=2,ffn=6,seq=4,vocab=10,global_batch=24,experts=4",
+};
+
+typedef struct {
+    Graph *graph;
+    Cluster *cluster;
+    ClusterView *view;
+    BatchForms *batch;
+    TagSpace *space;
+    uint16_t *group;
+    double *time_s;
+    TagWork work;
+} Setup;
+
+static void setup_clear(Setup *s)
+{
+    synth_tag_space_free(s->space);
+    batch_forms_free(s->batch);
+    cluster_view_free(s->view);
+    cluster_free(s->cluster);
+    graph_free(s->graph);
+    g_free(s->group);
+    g_free(s->time_s);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
+
+/* Op groups at random: runs of neighbours, backward ops and updates apart from their forward ops. */
+static Setup setup_new(const char *model, const char *cluster, uint32_t n_groups,
+                       GRand *rand)
+{
+    Setup s = {0};
+    g_autoptr(GError) error = NULL;
+    s.graph = model_build(model, 1, NULL, &error);
+    assert_no_error(error);
+    s.cluster = cluster_load(cluster, &error);
+    assert_no_error(error);
+    s.view = cluster_view(s.cluster, GRANULARITY_GPU);
+    s.batch = batch_forms_new(s.graph, &error);
+    assert_no_error(error);
+    s.space = synth_tag_space(s.view, false, &error);
+    assert_no_error(error);
+    const uint32_t n = graph_n_ops(s.graph);
+    s.group = g_new(uint16_t, n);
+    s.time_s = g_new(double, n);
+    for (OpId id = 0; id < n; id++) {
+        s.group[id] =
+            (uint16_t)(g_rand_int_range(rand, 0, 4)
+                           ? id * n_groups / n
+                           : (uint32_t)g_rand_int_range(rand, 0, (gint32)n_groups));
+        s.time_s[id] = g_rand_double(rand);
+    }
+    s.work = (TagWork){s.graph, s.batch, n_groups, s.group, s.time_s};
+    return s;
+}
+
+static Program *random_strategy(const Setup *s, GRand *rand)
+{
+    g_autofree uint16_t *action = g_new(uint16_t, s->work.n_groups);
+    g_autoptr(TagPlacement) placement = synth_tag_placement_new(s->graph);
+    for (uint32_t i = 0; i < s->work.n_groups; i++)
+        action[i] = (uint16_t)g_rand_int_range(rand, 0, (gint32)s->space->n_actions);
+    synth_tag_place(s->space, &s->work, action, placement);
+    return synth_tag_program(s->space, &s->work, placement);
+}
+
+static bool is_right(const Setup *s, const Plan *plan, GError **error)
+{
+    g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+    g_auto(ExecVerdict) verdict = {0};
+    return exec_verify(backend, plan, s->graph, 3, EXEC_TOLERANCE, &verdict, error) &&
+           verdict.right;
+}
+
+static void test_random_strategies(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(15);
+    for (uint32_t round = 0; round < 24; round++) {
+        g_auto(Setup) s = setup_new(MODELS[round % 2], MIXED, 6, rand);
+        Program *program = random_strategy(&s, rand);
+        g_autoptr(GError) error = NULL;
+        program_check(program, s.graph, &error);
+        assert_no_error(error);
+        g_autoptr(Plan) plan =
+            plan_of(s.graph, s.view->n_devices, round % 3 == 0, program);
+        const bool right = is_right(&s, plan, &error);
+        assert_no_error(error);
+        assert_true(right);
+        g_autoptr(SimReport) flow = sim_evaluate(plan, s.graph, s.view, "flow", &error);
+        assert_no_error(error);
+        assert_true(flow->iteration_time_s > 0);
+    }
+}
+
+/* What a mutant does to an instruction; false: it does not apply. */
+static bool mutate(Program *program, uint32_t i, GRand *rand)
+{
+    Instr *instr = &program->instr[i];
+    const uint16_t other = (uint16_t)((instr->group + 1) % program->n_groups);
+    switch (g_rand_int_range(rand, 0, 4)) {
+    case 0: /* dropped */
+        memmove(instr, instr + 1, (program->n - i - 1) * sizeof *instr);
+        program->n--;
+        return true;
+    case 1: /* a server that there is not */
+        instr->server = (uint16_t)(1 + program->group[instr->group].n_replicas +
+                                   (uint32_t)g_rand_int_range(rand, 0, 3));
+        return instr->kind == INSTR_COLLECTIVE;
+    case 2: /* to or on another subset */
+        if (instr->kind == INSTR_TRANSFER)
+            instr->to_group = (uint16_t)((instr->to_group + 1) % program->n_groups);
+        else
+            instr->group = other;
+        return program->n_groups > 1 && instr->kind != INSTR_COMPUTE;
+    default: /* a subset that lacks a device and has another one twice */
+        program->group[other].device[0] =
+            program->group[other].device[1 % program->group[other].n_replicas];
+        return program->group[other].n_replicas > 1;
+    }
+}
+
+/* An instruction left out, a wrong server, a wrong subset: each is refused, or wrong when it is run. */
+static void test_mutants(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(16);
+    uint32_t n = 0;
+    while (n < 1000) {
+        g_auto(Setup) s = setup_new(MODELS[0], MIXED, 6, rand);
+        g_autoptr(Program) program = random_strategy(&s, rand);
+        for (uint32_t k = 0; k < 40; k++) {
+            g_autoptr(Program) mutant = program_copy(program);
+            const uint32_t i = (uint32_t)g_rand_int_range(rand, 0, (gint32)program->n);
+            if (!mutate(mutant, i, rand))
+                continue;
+            n++;
+            if (!program_check(mutant, s.graph, NULL))
+                continue;
+            g_autoptr(Plan) plan =
+                plan_of(s.graph, s.view->n_devices, true, g_steal_pointer(&mutant));
+            if (is_right(&s, plan, NULL)) {
+                g_autofree char *text = instr_text(&program->instr[i], s.graph);
+                fail_msg("a mutant of instruction %u (%s) is right", i, text);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_strategies),
+        cmocka_unit_test(test_mutants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
