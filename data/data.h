@@ -8,10 +8,10 @@
  *                                        Plan      program + ratios + rounded sizes + cost plan/
  *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches, ...      strategy/
  *     sweep       ------------->         Store     SQLite rows                             store/
- *     CSV         --csv_each-->          rows      cells by the names of their columns     text/csv.h
+ *     CSV         --csv_each-->          rows      cells by the names of their columns     base/csv.h
  *                 --measurements_read--> GArray of Measurement: times of ops and links     measured/
  *
- * text/ has what readers and writers of files share. Other modules include this header only.
+ * base/ has what readers and writers of files share. Other modules include this header only.
  * Failures are reported through GError (data/base/error.h); the code is the exit status. */
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H
@@ -19,7 +19,9 @@
 #include "data/base/csv.h"
 #include "data/base/error.h"
 #include "data/base/options.h"
+#include "data/base/output.h"
 #include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/base/yaml.h"
 #include "data/cluster/cluster.h"

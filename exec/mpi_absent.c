@@ -11,7 +11,8 @@ bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
     *n_ranks = *rank = 0;
     return kilter_fail(error, KILTER_ERROR_FAILED,
                        "this build has no mpi backend: MPI or OpenBLAS was missing "
-                       "(libopenmpi-dev, libopenblas-dev)");
+                       "(libopenmpi-dev, libopenblas-dev: ./run setup installs them, "
+                       "./run build then takes them in)");
 }
 
 void exec_mpi_stop(void)

@@ -38,6 +38,8 @@ static bool parse_form(const char *pin, const char *text, FormSet *forms, GError
 /* `text`: without blanks at its ends. */
 static bool parse_pin(const char *text, Pin *pin, GError **error)
 {
+    if (!g_utf8_validate(text, -1, NULL)) /* a pattern has to be */
+        return kilter_fail(error, KILTER_ERROR_INPUT, "pin '%s': expected UTF-8", text);
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
         return kilter_fail(error, KILTER_ERROR_INPUT,

@@ -9,7 +9,7 @@
 typedef struct {
     ModelInfo info;
     TensorId (*build)(Graph *graph, const ModelParams *params);
-    const char *(*check)(const ModelParams *params);
+    const char *(*check)(const ModelParams *params); /* may be NULL */
     ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* before sealing; may be NULL */
@@ -356,7 +356,7 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
     if ((colon && !parse_params(spec, colon + 1, &params, error)) ||
         !follow_cluster(spec, &params, model->gpu_experts, gpus, error))
         return NULL;
-    const char *wrong = model->check(&params);
+    const char *wrong = model->check ? model->check(&params) : NULL;
     if (wrong) {
         kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
         return NULL;

@@ -31,13 +31,14 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
 static void add_split(GArray *splits, const Split *split)
 {
     enum { LATEST = 16 };
-    Split *end = &g_array_index(splits, Split, splits->len);
-    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++)
-        if (plan_compare_splits(&end[-(int)i], split) == 0) {
-            end[-(int)i] = end[-1];
-            end[-1] = *split;
+    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++) {
+        Split *known = &g_array_index(splits, Split, splits->len - i);
+        if (plan_compare_splits(known, split) == 0) {
+            *known = g_array_index(splits, Split, splits->len - 1);
+            g_array_index(splits, Split, splits->len - 1) = *split;
             return;
         }
+    }
     g_array_append_vals(splits, split, 1);
 }
 

@@ -364,6 +364,42 @@ static void fit_all(Work *work)
         add_fit(work, (CalibrationFit){.op = OP_KINDS, .collective = (Collective)kind});
 }
 
+/* "8 and 24": numbers of ranks that collectives were measured among, ascending. Caller frees. */
+static char *ranks_read(const Work *work)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    uint32_t least = 0, next;
+    do {
+        next = UINT32_MAX;
+        for (uint32_t i = 0; i < work->measurements->len; i++) {
+            const Measurement *m = row(work, i);
+            if (m->op == OP_KINDS && m->ranks > least)
+                next = MIN(next, m->ranks);
+        }
+        if (next < UINT32_MAX)
+            g_string_append_printf(text, "%s%u", text->len > 0 ? ", " : "", next);
+        least = next;
+    } while (next < UINT32_MAX);
+    return g_strdup(text->str);
+}
+
+/* A cluster that nothing was fitted to is no calibration. */
+static bool check_used(const Work *work, GError **error)
+{
+    if (work->fits->len > 0 || !work->options->base)
+        return true;
+    g_autofree char *read = ranks_read(work);
+    return kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "none of the %u measurements can be used: they are of collectives among %s "
+        "ranks, "
+        "and cluster %s has %u %s: measure with one rank on each machine, or give with "
+        "--base a cluster of as many machines as there were ranks",
+        work->measurements->len, *read ? read : "no", work->options->base->name,
+        work->ranks,
+        work->ranks == 1 ? "machine, which needs no collectives" : "machines");
+}
+
 Calibration *calibrate(const GArray *measurements, const CalibrateOptions *options,
                        GError **error)
 {
@@ -378,7 +414,7 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     bool good = options->base ? take_base(&work, error) : make_cluster(&work, error);
     if (good) {
         fit_all(&work);
-        good = put_fits(&work, error);
+        good = check_used(&work, error) && put_fits(&work, error);
         calibration->agreement = agreement_of_all(&work);
     }
     calibration->cluster = work.cluster;

@@ -40,10 +40,12 @@ static bool compute_outside(const Plan *plan, const Graph *graph, const ClusterV
 {
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const Device *device = &view->device[j];
-        if (!device->fitted)
+        /* A type is also fitted to, without any op, if its half-precision rate is given. */
+        const DeviceType *type =
+            device->fitted ? view->fitted[device->fitted - 1] : NULL;
+        if (!type || !type->op)
             continue;
-        const OpCost *cost =
-            &view->fitted[device->fitted - 1]->op[graph_get_op(graph, instr->op)->kind];
+        const OpCost *cost = &type->op[graph_get_op(graph, instr->op)->kind];
         if (is_outside(bytes_on(plan, graph, instr, j), cost->smallest, cost->largest))
             return true;
     }

@@ -167,19 +167,14 @@ static bool fill_options(const Own *own, const CommandOptions *command,
         return false;
     }
     options->memory_bytes = (uint64_t)MAX(memory, 1);
-    if (own->base)
-        options->base = cluster_load(own->base, error);
-    return !own->base || options->base;
+    return true;
 }
 
 static bool write_cluster(const Calibration *calibration, const char *file,
                           GError **error)
 {
     g_autofree char *text = cluster_write(calibration->cluster);
-    g_autoptr(GError) trouble = NULL;
-    return g_file_set_contents(file, text, -1, &trouble) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
-                       trouble->message);
+    return output_write(file, text, -1, error);
 }
 
 static uint32_t most_ranks(const GArray *measurements)
@@ -207,9 +202,10 @@ static bool run(const Own *own, int argc, char **argv, const CommandOptions *com
                                 .source = source};
     if (strrchr(name, '.') > name)
         *strrchr(name, '.') = '\0';
-    if (!fill_options(own, command, &options, error))
+    g_autoptr(Cluster) base = own->base ? cluster_load(own->base, error) : NULL;
+    if ((own->base && !base) || !fill_options(own, command, &options, error))
         return false;
-    g_autoptr(Cluster) base = options.base;
+    options.base = base;
     g_autoptr(Calibration) calibration = calibrate(measurements, &options, error);
     if (!calibration ||
         (own->plot && !draw(calibration, measurements, own->plot, error)) ||
@@ -263,6 +259,5 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --output FILE for the cluster");
     return command_check_range("--ranks", own.ranks, 0, 65536, error) &&
-           command_check_output(own.output, error) &&
-           run(&own, argc, argv, &options, error);
+           output_check(own.output, error) && run(&own, argc, argv, &options, error);
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void command_options_clear(CommandOptions *options)
 {
@@ -154,21 +153,6 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
 void command_setting_clear(CommandSetting *setting)
 {
     g_clear_pointer(&setting->cluster, cluster_free);
-}
-
-bool command_check_output(const char *file, GError **error)
-{
-    g_autofree char *folder = g_path_get_dirname(file);
-    if (g_file_test(file, G_FILE_TEST_IS_DIR))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: it is a folder",
-                           file);
-    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: no folder %s",
-                           file, folder);
-    if (access(folder, W_OK) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cannot write %s: the folder is not writable", file);
-    return true;
 }
 
 bool command_check_fits(const Evaluation *evaluation, GError **error)

@@ -116,10 +116,6 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
 void command_setting_clear(CommandSetting *setting);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
 
-/* Whether a file can be made there, before the work that fills it is done; KILTER_ERROR_INPUT if
- * not. */
-bool command_check_output(const char *file, GError **error);
-
 /* The keys that every plan and simulation carries, and the human-readable form of the same. */
 json_t *command_evaluation_json(const Evaluation *evaluation);
 void command_print_evaluation(const Evaluation *evaluation, bool verbose);

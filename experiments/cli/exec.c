@@ -285,7 +285,7 @@ static bool prepare_store(Own *own, const char *line, GError **error)
         return true;
     own->command = own->command ? own->command : g_strdup(line);
     if (exec_is_rank() || !g_file_test(own->db, G_FILE_TEST_EXISTS))
-        return exec_is_rank() || command_check_output(own->db, error);
+        return exec_is_rank() || output_check(own->db, error);
     g_autoptr(Store) store = store_open_read(own->db, error);
     return store != NULL;
 }

@@ -22,11 +22,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
 {
     g_autofree char *text = plan_write(evaluation->plan, evaluation->graph);
-    g_autoptr(GError) bad = NULL;
-    if (g_file_set_contents(file, text, -1, &bad))
-        return true;
-    return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
-                       bad->message);
+    return output_write(file, text, -1, error);
 }
 
 static bool report(const Evaluation *evaluation, const Own *own,
@@ -77,7 +73,7 @@ static bool make_plan(const char *model, const char *cluster_name, const Own *ow
 {
     g_auto(CommandSetting) setting = {0};
     if (!command_setting(&own->how, cluster_name, &setting, error) ||
-        (own->output && !command_check_output(own->output, error)))
+        (own->output && !output_check(own->output, error)))
         return false;
     g_autoptr(Configuration) configuration =
         configuration_new(model, cluster_name, setting.cluster, setting.granularity,

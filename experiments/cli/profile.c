@@ -103,10 +103,8 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
         g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
                         own->backend, own->ranks, g_get_host_name());
     g_autofree char *text = measurements_write(list, comment);
-    g_autoptr(GError) trouble = NULL;
-    if (!g_file_set_contents(own->output, text, -1, &trouble))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", own->output,
-                           trouble->message);
+    if (!output_write(own->output, text, -1, error))
+        return false;
     uint32_t ops = 0;
     for (uint32_t i = 0; i < list->len; i++)
         ops += g_array_index(list, Measurement, i).op < OP_KINDS;
@@ -176,19 +174,19 @@ static bool start_ranks(const Own *own, int argc, char **argv,
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     uint32_t unused;
-    if (!exec_mpi_built())
-        return exec_mpi_start(&unused, &unused, error);
     if (is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "profile --backend cuda: %d ranks need as many GPUs, %u are "
                            "here",
                            own->ranks, exec_cuda_gpus());
+    if (!exec_mpi_built())
+        return exec_mpi_start(&unused, &unused, error);
     for (int i = 1; i < argc; i++) {
         g_autoptr(Graph) graph = model_build(argv[i], (uint32_t)own->ranks, NULL, error);
         if (!graph || !exec_plan_check_precision(graph, error))
             return false;
     }
-    if (!command_check_output(own->output, error))
+    if (!output_check(own->output, error))
         return false;
     g_strv_builder_add(list, "profile");
     for (int i = 1; i < argc; i++)

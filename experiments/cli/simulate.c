@@ -20,14 +20,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static bool write_trace(const Evaluation *evaluation, const char *file, GError **error)
 {
-    g_autoptr(GError) trouble = NULL;
     g_autofree char *text =
         sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
                            evaluation->graph, evaluation->view);
-    if (!g_file_set_contents(file, text, -1, &trouble))
-        return kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
-                           trouble->message);
-    return true;
+    return output_write(file, text, -1, error);
 }
 
 /* Samples, if any are asked for. */
@@ -242,7 +238,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
     if (!fidelity || !command_check_range("--samples", own.samples, 0, G_MAXINT, error) ||
         !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
-        (own.trace && !command_check_output(own.trace, error)))
+        (own.trace && !output_check(own.trace, error)))
         return false;
     return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)
                      : simulate_model(argv[1], argv[2], &own, fidelity, &options, error);

@@ -4,7 +4,6 @@
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Scripts without a query are parts of others, or draw something else than the store. */
 char **figure_list(void)
@@ -66,22 +65,24 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     add_cells(table->text, n_columns, value);
 }
 
-static bool write_data(const char *name, Store *store, const char *file, GError **error)
+/* The data file of a stored figure. Caller frees. */
+static char *query_data(const char *name, Store *store, GError **error)
 {
     g_autofree char *sql = figure_query(name, ".sql", error);
     if (!sql)
-        return false;
-    Table table = {.text = g_string_new(NULL)};
-    bool good = store_query(store, sql, add_row, &table, error);
-    if (good && table.rows == 0)
-        good = kilter_fail(
+        return NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    Table table = {.text = text};
+    if (!store_query(store, sql, add_row, &table, error))
+        return NULL;
+    if (table.rows == 0) {
+        kilter_fail(
             error, KILTER_ERROR_FAILED,
             "the database holds no results for %s; kilter reproduce %s makes them", name,
             name);
-    good = good &&
-           g_file_set_contents(file, table.text->str, (gssize)table.text->len, error);
-    g_string_free(table.text, TRUE);
-    return good;
+        return NULL;
+    }
+    return g_strdup(text->str);
 }
 
 /* --- drawing --- */
@@ -96,15 +97,25 @@ static char *complaint(const char *output)
     return g_strdup(lines[0] && *g_strstrip(lines[0]) ? lines[0] : "no message");
 }
 
-static bool run_gnuplot(const char *script, const char *data, const char *output,
-                        const char *terminal, GError **error)
+/* Names inside of the scratch folder. gnuplot takes a name that starts with | or < for a command, so it is told no other
+ * ones than these and the script's absolute path. */
+static const char DATA[] = "data.tsv", PICTURE[] = "picture";
+
+/* Draws the scratch folder's data there. The user's start files are not read (-d): they could change any figure. */
+static bool run_gnuplot(const char *script, const char *scratch, const char *terminal,
+                        GError **error)
 {
-    g_autofree char *folder = g_path_get_dirname(script);
+    g_autofree char *whole = g_canonicalize_filename(script, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
+    g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
     g_autofree char *said = NULL;
     g_autoptr(GError) trouble = NULL;
-    g_autoptr(GSubprocess) gnuplot = g_subprocess_new(
-        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE, &trouble,
-        "gnuplot", "-c", script, data, output, terminal, folder, NULL);
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, scratch);
+    g_autoptr(GSubprocess) gnuplot =
+        g_subprocess_launcher_spawn(launcher, &trouble, "gnuplot", "-d", "-c", whole,
+                                    DATA, PICTURE, terminal, folder, NULL);
     if (!gnuplot)
         return kilter_fail(
             error, KILTER_ERROR_FAILED,
@@ -121,46 +132,47 @@ static bool run_gnuplot(const char *script, const char *data, const char *output
     return true;
 }
 
-static bool draw_as(const char *name, const char *data, const char *terminal,
-                    const char *suffix, const char *folder, GError **error)
+typedef struct {
+    char *bytes;
+    gsize length;
+} Picture;
+
+static bool draw_as(const char *name, const char *scratch, const char *terminal,
+                    Picture *picture, GError **error)
 {
     g_autofree char *script = find(name, ".gp", error);
-    if (!script)
-        return false;
-    g_autofree char *output = g_strdup_printf("%s/%s.%s", folder, name, suffix);
-    /* Beside the target, since a rename needs the same file system. */
-    g_autofree char *draft =
-        g_strdup_printf("%s/.%s.%s.%d", folder, name, suffix, (int)getpid());
-    bool good = run_gnuplot(script, data, draft, terminal, error);
-    if (good && g_rename(draft, output) != 0)
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", output,
-                           g_strerror(errno));
-    if (!good)
-        g_unlink(draft);
+    g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
+    const bool good =
+        script && run_gnuplot(script, scratch, terminal, error) &&
+        g_file_get_contents(output, &picture->bytes, &picture->length, error);
+    g_unlink(output);
     return good;
 }
 
-/* Draws what `data` holds as FOLDER/NAME.png and .svg. */
-static bool draw_data(const char *name, const char *data, const char *folder,
-                      GError **error)
+static bool keep(const char *name, const char *suffix, const Picture *picture,
+                 const char *folder, GError **error)
 {
-    if (g_mkdir_with_parents(folder, 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
-                           folder, g_strerror(errno));
-    return draw_as(name, data, "pngcairo", "png", folder, error) &&
-           draw_as(name, data, "svg", "svg", folder, error);
+    g_autofree char *output = g_strdup_printf("%s/%s.%s", folder, name, suffix);
+    return output_write(output, picture->bytes, (gssize)picture->length, error);
 }
 
-bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
+/* Draws in the scratch folder; only what is drawn makes the folder and the files in it. */
+static bool draw_in(const char *name, const char *text, const char *scratch,
+                    const char *folder, GError **error)
 {
-    g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
-    if (!scratch)
-        return false;
-    g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
-    const bool good =
-        write_data(name, store, data, error) && draw_data(name, data, folder, error);
+    Picture png = {0}, svg = {0};
+    g_autofree char *data = g_build_filename(scratch, DATA, NULL);
+    bool good = g_file_set_contents(data, text, -1, error) &&
+                draw_as(name, scratch, "pngcairo", &png, error) &&
+                draw_as(name, scratch, "svg", &svg, error);
+    if (good && g_mkdir_with_parents(folder, 0777) != 0)
+        good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
+                           folder, g_strerror(errno));
+    good = good && keep(name, "png", &png, folder, error) &&
+           keep(name, "svg", &svg, folder, error);
+    g_free(png.bytes);
+    g_free(svg.bytes);
     g_unlink(data);
-    g_rmdir(scratch);
     return good;
 }
 
@@ -170,10 +182,13 @@ bool figure_draw_text(const char *name, const char *text, const char *folder,
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
     if (!scratch)
         return false;
-    g_autofree char *data = g_build_filename(scratch, "data.tsv", NULL);
-    const bool good = g_file_set_contents(data, text, -1, error) &&
-                      draw_data(name, data, folder, error);
-    g_unlink(data);
+    const bool good = draw_in(name, text, scratch, folder, error);
     g_rmdir(scratch);
     return good;
+}
+
+bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
+{
+    g_autofree char *text = query_data(name, store, error);
+    return text && figure_draw_text(name, text, folder, error);
 }

@@ -19,11 +19,11 @@ static bool read_pins(const char *text, const char **kept, GError **error)
 
 static bool read_pins_file(const char *file, const char **kept, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) bad = NULL;
-    if (!g_file_get_contents(file, &text, NULL, &bad))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'pins': expected a file of pins: %s", bad->message);
+    g_autofree char *text = text_read(file, error);
+    if (!text) {
+        g_prefix_error(error, "option 'pins': expected a file of pins: ");
+        return false;
+    }
     if (read_pins(text, kept, error))
         return true;
     g_prefix_error(error, "%s: ", file);

@@ -15,6 +15,8 @@ static bool check_entry(const char *entry, GError **error)
 {
     const char *equals = strrchr(entry, '=');
     uint64_t number;
+    if (!g_utf8_validate(entry, -1, NULL)) /* a pattern has to be */
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected UTF-8, got '%s'", entry);
     return (equals && equals > entry && is_count(equals + 1, G_MAXUINT16 - 1, &number)) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "expected OP=NUMBER with an op's name or a "
@@ -50,11 +52,13 @@ bool segments_parse(const char *text, const char **segments, GError **error)
         *segments = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
         return true;
     }
-    if (!strchr(text, '=') && !g_file_get_contents(text, &content, NULL, NULL))
+    if (!strchr(text, '=') && !g_file_test(text, G_FILE_TEST_EXISTS))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected none, layers, ops, metis:K, "
                            "OP=NUMBER or a file of such lines, got '%s'",
                            text);
+    if (!strchr(text, '=') && !(content = text_read(text, error)))
+        return false;
     g_autofree char *entries = canonical(content ? content : text, error);
     if (!entries)
         return false;

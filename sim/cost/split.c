@@ -20,14 +20,15 @@ static int compare(const void *a, const void *b)
 static void collect(GArray *splits, SimSplit split)
 {
     enum { LATEST = 16 };
-    SimSplit *end = &g_array_index(splits, SimSplit, splits->len);
 
-    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++)
-        if (end[-(int)i].segment == split.segment && end[-(int)i].units == split.units) {
-            end[-(int)i] = end[-1];
-            end[-1] = split;
+    for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++) {
+        SimSplit *known = &g_array_index(splits, SimSplit, splits->len - i);
+        if (known->segment == split.segment && known->units == split.units) {
+            *known = g_array_index(splits, SimSplit, splits->len - 1);
+            g_array_index(splits, SimSplit, splits->len - 1) = split;
             return;
         }
+    }
     g_array_append_val(splits, split);
 }
 

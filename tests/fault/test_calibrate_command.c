@@ -101,6 +101,33 @@ static void test_calibrate_refusals(void **state)
     program_run_good(sandbox, "calibrate m.csv -o c.yaml --ranks 1 -q");
 }
 
+/* Measurements that do not fit the cluster say so; they used to leave a cluster to which nothing was fitted. */
+static void test_no_usable_row(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "m.csv",
+                  HEADER "gpu,all_reduce,,24,0.041,0,1e6,1,1e-3,1e-3,1e-3\n"
+                         "gpu,all_reduce,,16,0.062,0,1e6,1,1e-3,1e-3,1e-3\n");
+    program_refuses(sandbox, "calibrate m.csv --base hap-8 -o c.yaml", 2,
+                    "among 16, 24 ranks, and cluster hap-8 has 8 machines");
+    program_refuses(sandbox, "calibrate m.csv --base hidup-1x8 -o c.yaml", 2,
+                    "and cluster hidup-1x8 has 1 machine,");
+}
+
+/* A type with a half-precision rate, and no op that was fitted. */
+static void test_validate_half_rate(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    program_run_good(sandbox, "plan gpt2:layers=1 amp-het-cluster --granularity gpu "
+                              "-p dp-ev -o p.json -q");
+    sandbox_write(sandbox, "p.csv", "plan,measured_s\np.json,1\n");
+    json_t *root = program_json(sandbox, "validate p.csv --json");
+    assert_int_equal(number(root, "plans"), 1);
+    json_decref(root);
+}
+
 static void test_validate_csv(void **state)
 {
     (void)state;
@@ -148,6 +175,8 @@ int main(void)
         cmocka_unit_test(test_failed_run),
         cmocka_unit_test(test_profile_refusals),
         cmocka_unit_test(test_calibrate_refusals),
+        cmocka_unit_test(test_no_usable_row),
+        cmocka_unit_test(test_validate_half_rate),
         cmocka_unit_test(test_validate_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

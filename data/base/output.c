@@ -1,0 +1,116 @@
+/* Writing what a command makes without replacing what is no plain file. */
+#include "data/base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/base/error.h"
+
+/* The descriptor that a name of the system's stands for ("/dev/stdout", "/dev/fd/3"), or -1. */
+static int descriptor_of(const char *file)
+{
+    static const char *const FOLDER[] = {"/dev/fd/", "/proc/self/fd/"};
+    guint64 number;
+    if (strcmp(file, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp(file, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (guint i = 0; i < G_N_ELEMENTS(FOLDER); i++)
+        if (g_str_has_prefix(file, FOLDER[i]) &&
+            g_ascii_string_to_unsigned(file + strlen(FOLDER[i]), 10, 0, G_MAXINT, &number,
+                                       NULL))
+            return (int)number;
+    return -1;
+}
+
+/* Whether bytes pass through what the name stands for: a device, a pipe, an open descriptor. */
+static bool is_stream(const char *file)
+{
+    struct stat status;
+    return descriptor_of(file) >= 0 ||
+           (stat(file, &status) == 0 && !S_ISREG(status.st_mode));
+}
+
+/* The file that a chain of links ends at, which need not exist. Caller frees; NULL: the chain has no end. */
+static char *follow(const char *file)
+{
+    enum { MOST_LINKS = 40 };
+    g_autofree char *at = g_strdup(file);
+    for (int i = 0; i < MOST_LINKS; i++) {
+        g_autofree char *to = g_file_read_link(at, NULL);
+        if (!to)
+            return g_steal_pointer(&at);
+        g_autofree char *folder = g_path_get_dirname(at);
+        char *next =
+            g_path_is_absolute(to) ? g_strdup(to) : g_build_filename(folder, to, NULL);
+        g_free(at);
+        at = next;
+    }
+    return NULL;
+}
+
+bool output_check(const char *file, GError **error)
+{
+    if (g_file_test(file, G_FILE_TEST_IS_DIR))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: it is a folder",
+                           file);
+    if (is_stream(file))
+        return descriptor_of(file) >= 0 || access(file, W_OK) == 0 ||
+               kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                           g_strerror(errno));
+    g_autofree char *end = follow(file);
+    if (!end)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cannot write %s: too many symbolic links", file);
+    g_autofree char *folder = g_path_get_dirname(end);
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: no folder %s",
+                           file, folder);
+    if (access(folder, W_OK) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cannot write %s: the folder is not writable", file);
+    return true;
+}
+
+static bool write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        const ssize_t n = write(fd, text, length);
+        if (n < 0 && errno != EINTR)
+            return false;
+        text += MAX(n, 0);
+        length -= (size_t)MAX(n, 0);
+    }
+    return true;
+}
+
+static bool write_stream(const char *file, const char *text, size_t length,
+                         GError **error)
+{
+    const int own = descriptor_of(file);
+    const int fd = own >= 0 ? own : open(file, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    const bool good = fd >= 0 && write_all(fd, text, length);
+    const int wrong = errno;
+    if (fd >= 0 && own < 0)
+        close(fd);
+    return good || kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                               g_strerror(wrong));
+}
+
+bool output_write(const char *file, const char *text, gssize length, GError **error)
+{
+    const size_t n = length < 0 ? strlen(text) : (size_t)length;
+    if (is_stream(file))
+        return write_stream(file, text, n, error);
+    g_autofree char *end = follow(file);
+    g_autoptr(GError) trouble = NULL;
+    if (!end)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cannot write %s: too many symbolic links", file);
+    return g_file_set_contents(end, text, (gssize)n, &trouble) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
+                       trouble->message);
+}

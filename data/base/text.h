@@ -1,0 +1,15 @@
+/* Files of text that people write. */
+#ifndef KILTER_DATA_BASE_TEXT_H
+#define KILTER_DATA_BASE_TEXT_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* The whole of a regular file of at most 16 MiB of UTF-8 without zero bytes. NULL with KILTER_ERROR_INPUT that names the
+ * file and, of a byte that does not belong, its line. Caller frees. */
+char *text_read(const char *file, GError **error);
+
+/* Whether `text`, which `name` is the source of, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names the line. */
+bool text_check(const char *name, const char *text, gsize length, GError **error);
+
+#endif
