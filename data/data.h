@@ -18,6 +18,7 @@
 
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/options.h"
 #include "data/base/output.h"
 #include "data/base/path.h"

@@ -18,17 +18,19 @@ const SimFidelity *sim_fidelity(uint32_t index)
 
 static const SimEvaluator *find_evaluator(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
+    const char *known[G_N_ELEMENTS(evaluators) + 1] = {NULL};
+    uint32_t index;
 
-    for (uint32_t i = 0; i < G_N_ELEMENTS(evaluators); i++) {
-        if (strcmp(evaluators[i]->fidelity.name, name) == 0)
-            return evaluators[i];
-        g_string_append_printf(known, "%s%s", i ? ", " : "",
-                               evaluators[i]->fidelity.name);
-    }
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown fidelity '%s', expected one of: %s",
-                name, known->str);
-    return NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(evaluators); i++)
+        known[i] = evaluators[i]->fidelity.name;
+    return names_find("fidelity", name, known, &index, error) ? evaluators[index] : NULL;
+}
+
+const SimFidelity *sim_fidelity_find(const char *name, GError **error)
+{
+    const SimEvaluator *evaluator = find_evaluator(name, error);
+
+    return evaluator ? &evaluator->fidelity : NULL;
 }
 
 double *sim_plan_shares(const Plan *plan, const SimLinear *linear)

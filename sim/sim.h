@@ -331,6 +331,8 @@ typedef struct {
 
 uint32_t sim_fidelity_count(void);
 const SimFidelity *sim_fidelity(uint32_t index);
+/* KILTER_ERROR_INPUT lists the known ones. */
+const SimFidelity *sim_fidelity_find(const char *name, GError **error);
 
 /* Evaluates a plan (with its rounded splits). KILTER_ERROR_INPUT on an unknown fidelity
  * or a plan for another number of devices; the errors of program_check. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 
 /* Any option's member. */
@@ -40,8 +41,9 @@ static bool read_choice(const Option *option, const char *text, uint32_t *choice
             return true;
         }
     g_autofree char *list = g_strjoinv(", ", known);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "expected one of %s, got '%s'", list,
-                       text);
+    g_autofree char *hint = names_hint(text, (const char *const *)known);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "expected one of %s, got '%s'%s", list,
+                       text, hint);
 }
 
 static bool read_count(const Option *option, const char *text, uint32_t *count,

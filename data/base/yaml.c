@@ -1,6 +1,7 @@
 #include "data/base/yaml.h"
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/yaml_lines.h"
 
 #include <cyaml/cyaml.h>
@@ -87,14 +88,15 @@ static const cyaml_schema_value_t *trail_schema(const Log *log, uint32_t skip,
     return schema;
 }
 
-static char *join_keys(const cyaml_schema_value_t *schema)
+/* The keys of a mapping. Free with g_strfreev. */
+static char **keys_of(const cyaml_schema_value_t *schema)
 {
-    GString *keys = g_string_new(NULL);
+    g_autoptr(GStrvBuilder) keys = g_strv_builder_new();
     if (schema && schema->type == CYAML_MAPPING)
         for (const cyaml_schema_field_t *field = schema->mapping.fields; field->key;
              field++)
-            g_string_append_printf(keys, "%s%s", keys->len ? ", " : "", field->key);
-    return g_string_free(keys, FALSE);
+            g_strv_builder_add(keys, field->key);
+    return g_strv_builder_end(keys);
 }
 
 static const char *in_words(const char *name)
@@ -135,8 +137,11 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
         g_autofree char *key = g_strconcat(around, *around ? "." : "", name, NULL);
         if (code == CYAML_ERR_MAPPING_FIELD_MISSING)
             return yaml_fail(yaml, error, key, "missing; expected this key");
-        g_autofree char *known = join_keys(trail_schema(log, skip, yaml->schema));
-        return yaml_fail(yaml, error, key, "unknown key; expected one of %s", known);
+        g_auto(GStrv) known = keys_of(trail_schema(log, skip, yaml->schema));
+        g_autofree char *list = g_strjoinv(", ", known);
+        g_autofree char *hint = names_hint(name, (const char *const *)known);
+        return yaml_fail(yaml, error, key, "unknown key; expected one of %s%s", list,
+                         hint);
     }
     if (code == CYAML_ERR_INVALID_VALUE && g_str_has_prefix(message, "Expecting ")) {
         const char *wanted = message + strlen("Expecting ");

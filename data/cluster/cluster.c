@@ -1,6 +1,7 @@
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/tuning.h"
@@ -28,11 +29,12 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_read(path, error);
     g_auto(GStrv) known = path_list("clusters", ".yaml");
     g_autofree char *list = g_strjoinv(", ", known);
+    g_autofree char *hint = names_hint(name, (const char *const *)known);
     kilter_fail(
         error, KILTER_ERROR_INPUT,
         "unknown cluster '%s'; expected the path of a YAML file, a network such as "
-        "star:hosts=8, or one of %s",
-        name, list);
+        "star:hosts=8, or one of %s%s",
+        name, list, hint);
     return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 
 enum { HOSTS_MAX = 65536, CABLES_MAX = 1 << 22 };
@@ -113,49 +114,55 @@ static bool assign(HostSpec *spec, size_t key, const char *text, GError **error)
     return true;
 }
 
-/* "key=value"; `given`: a bit for each key that was there before. */
-static bool parse_pair(HostSpec *spec, const char *pair, uint32_t *given, GError **error)
+/* Names of the keys that the kind has. Free the array only. */
+static const char **known_keys(const HostSpec *spec)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
-    const char *equals = strchr(pair, '=');
-    size_t length = equals ? (size_t)(equals - pair) : strlen(pair);
-    for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++) {
-        if (!(KEY[key].kinds & (1U << spec->network.kind)))
-            continue;
-        g_string_append_printf(known, "%s%s", known->len ? ", " : "", KEY[key].name);
-        if (!equals || strncmp(pair, KEY[key].name, length) != 0 || KEY[key].name[length])
-            continue;
-        if (*given & 1U << key)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: given twice",
-                               KEY[key].name);
-        *given |= 1U << key;
-        if (assign(spec, key, equals + 1, error))
-            return true;
-        g_prefix_error(error, "%s: ", KEY[key].name);
+    const char **known = g_new0(const char *, G_N_ELEMENTS(KEY) + 1);
+    uint32_t n = 0;
+    for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
+        if (KEY[key].kinds & (1U << spec->network.kind))
+            known[n++] = KEY[key].name;
+    return known;
+}
+
+/* `given`: a bit for each key that was there before. */
+static bool set_key(HostSpec *spec, const char *name, const char *value, uint32_t *given,
+                    GError **error)
+{
+    g_autofree const char **known = known_keys(spec);
+    uint32_t index;
+    size_t key = 0;
+    if (!names_find("key", name, known, &index, error))
         return false;
-    }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected KEY=VALUE with one of %s, got '%.60s'", known->str,
-                       pair);
+    while (KEY[key].name != known[index])
+        key++;
+    if (!value)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected KEY=VALUE, got '%.60s'",
+                           name);
+    if (*given & 1U << key)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: given twice", name);
+    *given |= 1U << key;
+    if (assign(spec, key, value, error))
+        return true;
+    g_prefix_error(error, "%s: ", name);
+    return false;
 }
 
 static bool parse(const char *text, HostSpec *spec, GError **error)
 {
-    const char *colon = strchr(text, ':');
-    g_autofree char *name =
-        colon ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
+    g_autoptr(Spec) parts = spec_read(text);
     *spec = (HostSpec){0};
-    spec->network.kind = network_kind_find(name);
+    spec->network.kind = network_kind_find(parts->word);
     if (spec->network.kind == NETWORK_LINKS)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected star, tree, rail or dragonfly, got '%.60s'", name);
+                           "expected star, tree, rail or dragonfly, got '%.60s'",
+                           parts->word);
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
         if (KEY[key].text && !assign(spec, key, KEY[key].text, error))
             return false;
-    g_auto(GStrv) pairs = g_strsplit(colon ? colon + 1 : "", ",", -1);
     uint32_t given = 0;
-    for (char **pair = pairs; *pair; pair++)
-        if (!parse_pair(spec, g_strstrip(*pair), &given, error))
+    for (uint32_t i = 0; i < parts->n; i++)
+        if (!set_key(spec, parts->key[i], parts->value[i], &given, error))
             return false;
     return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/tuning_yaml.h"
 
@@ -30,23 +31,12 @@ const char *algorithm_name(Algorithm algorithm)
     return ALGORITHM_NAME[algorithm];
 }
 
-static bool find_name(const char *const *names, uint32_t n, const char *what,
-                      const char *name, uint32_t *index, GError **error)
-{
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (*index = 0; *index < n; ++*index) {
-        if (strcmp(names[*index], name) == 0)
-            return true;
-        g_string_append_printf(known, "%s%s", *index ? ", " : "", names[*index]);
-    }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown %s '%.60s'; expected one of %s", what, name, known->str);
-}
-
 bool traffic_find(const char *name, Traffic *traffic, GError **error)
 {
     uint32_t index;
-    if (!find_name(TRAFFIC_NAME, TRAFFICS, "collective", name, &index, error))
+    g_autofree const char **known =
+        names_of(TRAFFIC_NAME, sizeof TRAFFIC_NAME[0], TRAFFICS);
+    if (!names_find("collective", name, known, &index, error))
         return false;
     *traffic = (Traffic)index;
     return true;
@@ -55,7 +45,9 @@ bool traffic_find(const char *name, Traffic *traffic, GError **error)
 bool algorithm_find(const char *name, Algorithm *algorithm, GError **error)
 {
     uint32_t index;
-    if (!find_name(ALGORITHM_NAME, ALGORITHMS, "algorithm", name, &index, error))
+    g_autofree const char **known =
+        names_of(ALGORITHM_NAME, sizeof ALGORITHM_NAME[0], ALGORITHMS);
+    if (!names_find("algorithm", name, known, &index, error))
         return false;
     *algorithm = (Algorithm)index;
     return true;

@@ -1,6 +1,7 @@
 #include "data/models/model.h"
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@ typedef struct {
     ModelInfo info;
     TensorId (*build)(Graph *graph, const ModelParams *params);
     const char *(*check)(const ModelParams *params); /* may be NULL */
-    ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
+    ModelParam param[MODEL_MAX_PARAMS];              /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* before sealing; may be NULL */
     uint32_t gpu_experts; /* a GPU, where experts follow the cluster */
@@ -262,48 +263,40 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
-    if (strcmp(key, "optimizer") == 0)
+    const char *known[MODEL_MAX_PARAMS + 3] = {NULL};
+    uint32_t index, n = params->n;
+    for (uint32_t i = 0; i < n; i++)
+        known[i] = params->param[i].key;
+    known[n] = "optimizer";
+    known[n + 1] = "precision";
+    if (!names_find("parameter", key, known, &index, error)) {
+        g_prefix_error(error, "model '%s': ", spec);
+        return false;
+    }
+    if (index == n)
         return set_optimizer(spec, value, params, error);
-    if (strcmp(key, "precision") == 0)
+    if (index > n)
         return set_precision(spec, value, params, error);
-    g_autoptr(GString) known = g_string_new("");
-    for (uint32_t i = 0; i < params->n; i++) {
-        ModelParam *param = &params->param[i];
-        g_string_append_printf(known, "%s, ", param->key);
-        if (strcmp(param->key, key) == 0)
-            return read_value(spec, value, param, &param->value, error);
-    }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': unknown parameter '%s', expected one of %soptimizer, "
-                       "precision",
-                       spec, key, known->str);
+    ModelParam *param = &params->param[index];
+    return read_value(spec, value, param, &param->value, error);
 }
 
-static const ModelEntry *find_entry(const char *spec, const char *name, GError **error)
+static const ModelEntry *find_entry(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new("");
-    for (uint32_t i = 0; i < G_N_ELEMENTS(entry); i++) {
-        if (strcmp(entry[i].info.name, name) == 0)
-            return &entry[i];
-        g_string_append_printf(known, "%s%s", i ? ", " : "", entry[i].info.name);
-    }
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown model '%s', expected one of %s", spec,
-                known->str);
-    return NULL;
+    g_autofree const char **known = NAMES_OF(entry, info.name);
+    uint32_t index;
+    return names_find("model", name, known, &index, error) ? &entry[index] : NULL;
 }
 
-static bool parse_params(const char *spec, const char *list, ModelParams *params,
-                         GError **error)
+static bool set_params(const char *text, const Spec *spec, ModelParams *params,
+                       GError **error)
 {
-    g_auto(GStrv) pairs = g_strsplit(list, ",", -1);
-    for (uint32_t i = 0; pairs[i]; i++) {
-        char *equals = strchr(pairs[i], '=');
-        if (!equals)
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (!spec->value[i])
             return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "model '%s': expected key=value, got '%s'", spec,
-                               pairs[i]);
-        *equals = 0;
-        if (!set_param(spec, pairs[i], equals + 1, params, error))
+                               "model '%s': expected key=value, got '%s'", text,
+                               spec->key[i]);
+        if (!set_param(text, spec->key[i], spec->value[i], params, error))
             return false;
     }
     return true;
@@ -342,10 +335,8 @@ static char *canonical_spec(const char *name, const ModelParams *params)
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
 {
-    const char *colon = strchr(spec, ':');
-    g_autofree char *name =
-        colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
-    const ModelEntry *model = find_entry(spec, name, error);
+    g_autoptr(Spec) parts = spec_read(spec);
+    const ModelEntry *model = find_entry(parts->word, error);
     if (!model)
         return NULL;
     ModelParams params = {.optimizer = OPTIMIZER_ADAM};
@@ -353,7 +344,7 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
         params.param[params.n] = model->param[params.n];
         params.n++;
     }
-    if ((colon && !parse_params(spec, colon + 1, &params, error)) ||
+    if (!set_params(spec, parts, &params, error) ||
         !follow_cluster(spec, &params, model->gpu_experts, gpus, error))
         return NULL;
     const char *wrong = model->check ? model->check(&params) : NULL;
@@ -361,13 +352,13 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
         kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
         return NULL;
     }
-    Graph *graph = graph_new(name);
+    Graph *graph = graph_new(parts->word);
     graph_set_precision(graph, params.precision);
     graph_differentiate(graph, model->build(graph, &params), params.optimizer);
     if (model->finish)
         model->finish(graph, &params);
     graph_seal(graph);
     if (canonical)
-        *canonical = canonical_spec(name, &params);
+        *canonical = canonical_spec(parts->word, &params);
     return graph;
 }

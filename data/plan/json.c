@@ -271,8 +271,7 @@ char *plan_write(const Plan *plan, const Graph *graph)
     g_autoptr(GString) text = g_string_new("{");
     json_t *root = plan_json(plan, graph), *value;
     const char *key;
-    json_object_foreach(root, key, value)
-    {
+    json_object_foreach (root, key, value) {
         g_string_append_printf(text, "%s\n  \"%s\": ", text->len > 1 ? "," : "", key);
         append_value(text, value);
     }

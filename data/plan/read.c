@@ -60,8 +60,7 @@ static bool read_keys(const Reader *r)
                                         NULL};
     const char *key;
     json_t *value;
-    json_object_foreach(r->root, key, value)
-    {
+    json_object_foreach (r->root, key, value) {
         if (!g_strv_contains(known, key))
             return reader_fail(r, key, READER_WHOLE, "unknown key");
     }

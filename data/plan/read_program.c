@@ -95,8 +95,7 @@ static bool read_placement(const Reader *r, size_t i, json_t *object, Instr *ins
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach (object, key, value) {
         if (!read_place(key, value, instr))
             return reader_expected(r, "program", i,
                                    "{\"group\", \"microbatch\", \"stream\"} at the end",

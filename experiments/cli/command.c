@@ -105,9 +105,10 @@ bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error)
 {
     g_autofree char *known = g_strjoinv(", ", (char **)choices);
+    g_autofree char *hint = names_hint(value, choices);
     return g_strv_contains(choices, value) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'",
-                       option, known, value);
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'%s",
+                       option, known, value, hint);
 }
 
 void command_print_json(json_t *value)

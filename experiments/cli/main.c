@@ -24,31 +24,38 @@ static void print_help(void)
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
     puts("\nOptions:\n"
-         "  --help     this text; kilter COMMAND --help says more, with an example\n"
+         "  --help     this text; kilter help COMMAND says more, with an example\n"
          "  --version  the version\n\n"
          "Example:\n  kilter plan vgg19 hap-32 --planner hap");
 }
 
+/* Whether `name` is one of the words, which end with NULL. */
+static bool is_any(const char *name, const char *const *words)
+{
+    return g_strv_contains(words, name);
+}
+
+static bool run_command(int argc, char **argv, GError **error)
+{
+    g_autofree const char **known = NAMES_OF(commands, name);
+    uint32_t index;
+    return names_find("command", argv[0], known, &index, error) &&
+           commands[index].run(argc, argv, error);
+}
+
 static bool run(int argc, char **argv, GError **error)
 {
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    static const char *const help[] = {"help", "--help", "-h", NULL};
+    static const char *const version[] = {"version", "--version", "-V", NULL};
+    if (argc > 2 && is_any(argv[1], help))
+        return run_command(2, (char *[]){argv[2], (char *)"--help", NULL}, error);
+    if (argc < 2 || is_any(argv[1], help))
         print_help();
-        return true;
-    }
-    if (strcmp(name, "--version") == 0) {
+    else if (is_any(argv[1], version))
         puts("kilter " KILTER_VERSION);
-        return true;
-    }
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (guint i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1, error);
-        g_string_append_printf(known, "%s%s", i ? ", " : "", commands[i].name);
-    }
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT, "%s%s%s, expected one of %s; see kilter --help",
-        *name ? "unknown command '" : "no command", name, *name ? "'" : "", known->str);
+    else
+        return run_command(argc - 1, argv + 1, error);
+    return true;
 }
 
 int main(int argc, char **argv)

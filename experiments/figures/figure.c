@@ -26,8 +26,9 @@ static char *find(const char *name, const char *suffix, GError **error)
     if (path)
         return path;
     g_auto(GStrv) known = figure_list();
-    g_autofree char *names = g_strjoinv(", ", known);
-    kilter_fail(error, KILTER_ERROR_INPUT, "no %s; known figures: %s", relative, names);
+    uint32_t index;
+    if (names_find("figure", name, (const char *const *)known, &index, error))
+        kilter_fail(error, KILTER_ERROR_INPUT, "figure '%s' lacks %s", name, relative);
     return NULL;
 }
 

@@ -17,10 +17,11 @@ char **reproduce_names(const char *what, GError **error)
             g_ptr_array_add(names, g_strdup(*name));
     if (names->len == 0) {
         g_autofree char *list = g_strjoinv(", ", known);
+        g_autofree char *hint = names_hint(what, (const char *const *)known);
         kilter_fail(
             error, KILTER_ERROR_INPUT,
-            "nothing to reproduce is called '%s', expected a paper, all, or one of %s",
-            what, list);
+            "nothing to reproduce is called '%s', expected a paper, all, or one of %s%s",
+            what, list, hint);
         g_ptr_array_free(names, TRUE);
         return NULL;
     }

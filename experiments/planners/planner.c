@@ -57,15 +57,9 @@ bool planner_searches(const Planner *method)
 
 const Planner *planner_find(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new("");
-    for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++) {
-        if (strcmp(planner[i].name, name) == 0)
-            return &planner[i];
-        g_string_append_printf(known, "%s%s", i ? ", " : "", planner[i].name);
-    }
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown planner '%s', expected one of %s",
-                name, known->str);
-    return NULL;
+    g_autofree const char **known = NAMES_OF(planner, name);
+    uint32_t index;
+    return names_find("planner", name, known, &index, error) ? &planner[index] : NULL;
 }
 
 static SynthPins *pins_for(const PlannerOptions *options, const Graph *graph,

@@ -66,15 +66,16 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 {
     if (strcmp(key, "pins") == 0)
         return read_pins_file(value, &options->pins, error);
-    g_autoptr(GString) known = g_string_new("pins");
+    g_autoptr(GString) keys = g_string_new("pins");
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const Option *option = options_find(part[i].table, key);
         if (option)
             return option_set(option, (char *)options + part[i].offset, value, error);
-        options_keys(part[i].table, known);
+        options_keys(part[i].table, keys);
     }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown option '%s', expected one of %s", key, known->str);
+    g_auto(GStrv) known = g_strsplit(keys->str, ", ", -1);
+    uint32_t index;
+    return names_find("option", key, (const char *const *)known, &index, error);
 }
 
 char **planner_options_list(const PlannerOptions *options)

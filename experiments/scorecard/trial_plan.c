@@ -119,12 +119,9 @@ static Program *program_of(const Trial *trial, const Graph *graph,
 /* "key=value,key=value"; "" for none. */
 static bool set_options(PlannerOptions *options, const char *text, GError **error)
 {
-    g_auto(GStrv) pair = g_strsplit(text, ",", -1);
+    g_autoptr(Spec) spec = spec_read_pairs(text);
     planner_options_init(options);
-    for (uint32_t i = 0; pair[i]; i++)
-        if (!option_assign(options, pair[i], error))
-            return false;
-    return true;
+    return options_assign(options, spec, error);
 }
 
 static Plan *planner_plan_of(const Trial *trial, const ClusterView *view, Graph **graph,

@@ -245,9 +245,9 @@ TrialSet *trials_read(const char *name, const char *folder, GError **error)
     g_autofree char *file = path_find(relative), *query = NULL;
     if (!file || !g_file_get_contents(file, &query, NULL, NULL)) {
         g_auto(GStrv) known = trials_names();
-        g_autofree char *list = g_strjoinv(", ", known);
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "unknown data set '%s', expected one of %s", name, list);
+        uint32_t index;
+        if (names_find("data set", name, (const char *const *)known, &index, error))
+            kilter_fail(error, KILTER_ERROR_INPUT, "cannot read %s", relative);
         return NULL;
     }
     g_autoptr(TrialSet) set = g_new0(TrialSet, 1);

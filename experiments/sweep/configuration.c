@@ -200,16 +200,8 @@ void configuration_free(Configuration *c)
 
 const char *fidelity_find(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (uint32_t i = 0; i < sim_fidelity_count(); i++) {
-        const char *candidate = sim_fidelity(i)->name;
-        if (strcmp(candidate, name) == 0)
-            return candidate;
-        g_string_append_printf(known, "%s%s", i ? ", " : "", candidate);
-    }
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown fidelity '%s', expected one of %s",
-                name, known->str);
-    return NULL;
+    const SimFidelity *fidelity = sim_fidelity_find(name, error);
+    return fidelity ? fidelity->name : NULL;
 }
 
 bool granularity_find(const char *name, Granularity *granularity, GError **error)
@@ -238,6 +230,18 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
                            pair);
     g_autofree char *key = g_strndup(pair, (gsize)(equals - pair));
     return planner_options_set(options, key, equals + 1, error);
+}
+
+bool options_assign(PlannerOptions *options, const Spec *spec, GError **error)
+{
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (!spec->value[i])
+            return kilter_fail(error, KILTER_ERROR_INPUT, "expected key=value, got '%s'",
+                               spec->key[i]);
+        if (!planner_options_set(options, spec->key[i], spec->value[i], error))
+            return false;
+    }
+    return true;
 }
 
 static const char *fidelity_of(const char *fidelity, const Plan *plan)

@@ -58,6 +58,8 @@ bool granularity_find(const char *name, Granularity *granularity, GError **error
 bool seed_parse(const char *text, uint64_t *seed, GError **error);
 /* Sets an option from "key=value". */
 bool option_assign(PlannerOptions *options, const char *pair, GError **error);
+/* Sets all options of a spec. */
+bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 
 /* A configuration that was planned and simulated. */
 typedef struct {

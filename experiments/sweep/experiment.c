@@ -223,13 +223,9 @@ static bool resolve_seed(const Source *source, Axes *axes, GError **error)
 static const Planner *parse_planner(const char *text, PlannerOptions *options,
                                     GError **error)
 {
-    g_auto(GStrv) part = g_strsplit(text, ":", 2);
-    const Planner *planner = planner_find(part[0] ? part[0] : "", error);
-    g_auto(GStrv) pair = g_strsplit(planner && part[1] ? part[1] : "", ",", -1);
-    for (uint32_t i = 0; pair[i]; i++)
-        if (!option_assign(options, pair[i], error))
-            return NULL;
-    return planner;
+    g_autoptr(Spec) spec = spec_read(text);
+    const Planner *planner = planner_find(spec->word, error);
+    return planner && options_assign(options, spec, error) ? planner : NULL;
 }
 
 static bool resolve_planners(const Source *source, Axes *axes, GError **error)

@@ -14,8 +14,9 @@ static void test_usage(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_refuses(box, "", 2, "no command");
     program_refuses(box, "plna vgg19 hap-8", 2, "unknown command 'plna'");
+    program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
+    program_refuses(box, "help plna", 2, "did you mean 'plan'?");
     program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
     program_refuses(box, "plan vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
     program_refuses(box, "models --no-such-option", 2, "no-such-option");
@@ -25,19 +26,39 @@ static void test_usage(void **state)
     program_refuses(box, "sweep x.yaml -j -1", 2, "-j");
 }
 
+/* Alone, the program says what it can do. */
+static void test_help(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"", "help", "--help", "-h"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) plan = program_run_good(box, "plan --help");
+    g_auto(Ran) help = program_run_good(box, "help plan");
+    assert_string_equal(help.out, plan.out);
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_auto(Ran) ran = program_run_good(box, lines[i]);
+        assert_non_null(strstr(ran.out, "Commands:\n"));
+    }
+    g_auto(Ran) version = program_run_good(box, "-V");
+    assert_true(g_str_has_prefix(version.out, "kilter "));
+}
+
 static void test_unknown_names(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_refuses(box, "plan vgg20 hap-8 -o p.json", 2, "vgg20");
+    program_refuses(box, "plan vgg20 hap-8 -o p.json", 2, "did you mean 'vgg19'?");
+    program_refuses(box, "plan vgg19 hap-8 --set bukket=1MB", 2,
+                    "did you mean 'bucket'?");
     program_refuses(box, "plan vgg19:layres=3 hap-8 -o p.json", 2, "layres");
     program_refuses(box, "plan vit:hidden=770 hap-8 -o p.json", 2, "heads");
     program_refuses(box, "plan vgg19 hap-9 -o p.json", 2, "hap-9");
-    program_refuses(box, "plan vgg19 hap-8 --planner hpa -o p.json", 2, "hpa");
+    program_refuses(box, "plan vgg19 hap-8 --planner hpa -o p.json", 2,
+                    "did you mean 'hap'?");
     program_refuses(box, "plan vgg19 hap-8 --granularity rack -o p.json", 2, "rack");
     program_refuses(box, "simulate vgg19 hap-8 --fidelity exact", 2, "exact");
     program_refuses(box, "figure fig13", 2, "hap-fig13");
-    program_refuses(box, "figure ../plots/hap-fig13", 2, "known figures");
+    program_refuses(box, "figure ../plots/hap-fig13", 2, "expected one of amp-fig2");
     program_refuses(box, "reproduce hpa", 2, "hap-fig13");
     program_refuses(box, "reproduce scorecard:nothing --measured .", 2,
                     "unknown data set");
@@ -358,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_help),
         cmocka_unit_test(test_unknown_names),
         cmocka_unit_test(test_experiment_file),
         cmocka_unit_test(test_wrong_unit),

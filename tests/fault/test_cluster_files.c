@@ -60,15 +60,17 @@ static const Case CASE[] = {
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; expected one of name, count, type, gpus, "
      "inner, "
-     "source"},
+     "source; did you mean 'gpus'?"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
-     "machines, collectives, topology, tuning"},
+     "machines, collectives, topology, tuning; did you mean 'collectives'?"},
     {"bandwidth: 50 GB/s", "bandwith: 50 GB/s",
-     ":12: machines[0].inner.bandwith: unknown key; expected one of latency, bandwidth"},
+     ":12: machines[0].inner.bandwith: unknown key; expected one of latency, bandwidth; "
+     "did you mean 'bandwidth'?"},
     {"  all_to_all:", "  alltoall:",
      ":24: collectives.alltoall: unknown key; expected one of all_reduce, all_gather, "
-     "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, source"},
+     "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, source; "
+     "did you mean 'all_to_all'?"},
     {"    memory: 16 GiB\n", "",
      ":3: device_types[0].memory: missing; expected this key"},
     {"latency: 5 us, ", "", ":12: machines[0].inner.latency: missing; expected this key"},

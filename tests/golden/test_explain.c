@@ -62,11 +62,10 @@ static const char *pattern_of(const json_t *explanation, const char *name)
 {
     size_t i, k;
     const json_t *layer, *other;
-    json_array_foreach(json_object_get(explanation, "layers"), i, layer)
-        json_array_foreach(
-            json_object_get(layer, "names"), k,
-            other) if (strcmp(json_string_value(other), name) ==
-                       0) return json_string_value(json_object_get(layer, "pattern"));
+    json_array_foreach (json_object_get(explanation, "layers"), i, layer)
+        json_array_foreach (json_object_get(layer, "names"), k, other)
+            if (strcmp(json_string_value(other), name) == 0)
+                return json_string_value(json_object_get(layer, "pattern"));
     return NULL;
 }
 
@@ -88,9 +87,9 @@ static double bytes_of(const json_t *explanation)
     size_t i, k;
     const json_t *layer, *collective;
     double bytes = 0;
-    json_array_foreach(json_object_get(explanation, "layers"), i, layer)
-        json_array_foreach(json_object_get(layer, "collectives"), k, collective) bytes +=
-        json_number_value(json_object_get(collective, "bytes"));
+    json_array_foreach (json_object_get(explanation, "layers"), i, layer)
+        json_array_foreach (json_object_get(layer, "collectives"), k, collective)
+            bytes += json_number_value(json_object_get(collective, "bytes"));
     return bytes;
 }
 

@@ -349,7 +349,7 @@ static void test_long_chain(void **state)
 static const Bad BAD_NAMES[] = {
     {"star:", "'star:': hosts: missing"},
     {"star:hosts=0", "hosts: expected a whole number from 1 to 65536, got '0'"},
-    {"star:hosts=4,leaf=2", "expected KEY=VALUE with one of hosts, gpus, bandwidth"},
+    {"star:hosts=4,leaf=2", "unknown key 'leaf', expected one of hosts, gpus, bandwidth"},
     {"star:hosts", "got 'hosts'"},
     {"star:hosts=4,gpus=2", "inner_bandwidth: missing"},
     {"star:hosts=60000,gpus=8,inner_bandwidth=1GB/s", "at most 65536 GPUs"},

@@ -62,9 +62,9 @@ static json_t *entry_of(json_t *list, const char *key, const char *value)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach(list, i,
-                       entry) if (strcmp(json_string_value(json_object_get(entry, key)),
-                                         value) == 0) return entry;
+    json_array_foreach (list, i, entry)
+        if (strcmp(json_string_value(json_object_get(entry, key)), value) == 0)
+            return entry;
     entry = json_pack("{s:s, s:[]}", key, value, "tensors");
     json_array_append_new(list, entry);
     return entry;
@@ -210,8 +210,7 @@ static json_t *describe_layers(Explain *e)
     for (uint32_t l = 0; l < graph_n_layers(e->graph); l++) {
         json_t *fresh = describe_layer(e, l), *same = NULL, *entry;
         size_t i;
-        json_array_foreach(list, i, entry)
-        {
+        json_array_foreach (list, i, entry) {
             json_t *names = json_object_get(entry, "names");
             json_incref(names);
             json_object_del(entry, "names");

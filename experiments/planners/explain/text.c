@@ -76,8 +76,7 @@ static void say_forms(GString *text, const char *label, const json_t *forms)
 {
     size_t i;
     const json_t *entry;
-    json_array_foreach(forms, i, entry)
-    {
+    json_array_foreach (forms, i, entry) {
         const json_t *tensors = json_object_get(entry, "tensors");
         g_autofree char *names = some_names(tensors);
         g_autofree char *all = g_strdup_printf("all %zu", json_array_size(tensors));
@@ -91,8 +90,7 @@ static void say_collectives(GString *text, const json_t *collectives)
 {
     size_t i;
     const json_t *entry;
-    json_array_foreach(collectives, i, entry)
-    {
+    json_array_foreach (collectives, i, entry) {
         g_autofree char *names = some_names(json_object_get(entry, "tensors"));
         g_autofree char *bytes = units_format(number_of(entry, "bytes"), QUANTITY_BYTES);
         g_autofree char *time = units_format(number_of(entry, "seconds"), QUANTITY_TIME);
@@ -109,8 +107,7 @@ static void say_layer(GString *text, const json_t *layer)
     g_string_append_printf(text, "%s", first);
     size_t i;
     const json_t *entry;
-    json_array_foreach(patterns, i, entry)
-    {
+    json_array_foreach (patterns, i, entry) {
         g_autofree char *ops = some_names(json_object_get(entry, "tensors"));
         bool only = json_array_size(patterns) == 1;
         g_string_append_printf(text, "%s%s%s%s", i ? "; " : ": ",
@@ -162,8 +159,7 @@ static void say_stage(GString *text, const json_t *stage, double total_s)
                            total_s > 0 ? 100 * seconds_of(stage) / total_s : 0, comm);
     const json_t *collectives = json_object_get(stage, "collectives"), *entry;
     size_t i;
-    json_array_foreach(collectives, i, entry)
-    {
+    json_array_foreach (collectives, i, entry) {
         const json_t *tensors = json_object_get(entry, "tensors");
         g_autofree char *more =
             json_array_size(tensors) > 1
@@ -184,8 +180,7 @@ static void say_stages(GString *text, const json_t *stages)
     double total_s = 0;
     size_t i;
     json_t *stage;
-    json_array_foreach(stages, i, stage)
-    {
+    json_array_foreach (stages, i, stage) {
         g_ptr_array_add(sorted, stage);
         total_s += seconds_of(stage);
     }
@@ -207,20 +202,18 @@ static void say_slowest(GString *text, const json_t *stages)
     size_t i, d;
     json_t *stage, *device, *waited;
     const char *name;
-    json_array_foreach(stages, i, stage)
-    {
+    json_array_foreach (stages, i, stage) {
         double seconds = number_of(stage, "computation_s");
         total_s += seconds;
-        json_array_foreach(json_object_get(stage, "limited_by"), d, device)
-        {
+        json_array_foreach (json_object_get(stage, "limited_by"), d, device) {
             name = json_string_value(device);
             json_object_set_new(waits, name, json_real(number_of(waits, name) + seconds));
             most_s = MAX(most_s, number_of(waits, name));
         }
     }
-    json_object_foreach(waits, name,
-                        waited) if (json_number_value(waited) >= most_s * (1 - 1e-9))
-        json_array_append_new(slowest, json_string(name));
+    json_object_foreach (waits, name, waited)
+        if (json_number_value(waited) >= most_s * (1 - 1e-9))
+            json_array_append_new(slowest, json_string(name));
     g_autofree char *devices = alike(slowest);
     if (total_s > 0)
         g_string_append_printf(text, "%.0f %% of the computation waits for %s.\n",
@@ -234,7 +227,7 @@ char *explain_text(const json_t *explanation)
     GString *text = g_string_new(NULL);
     size_t i;
     const json_t *layer;
-    json_array_foreach(json_object_get(explanation, "layers"), i, layer)
+    json_array_foreach (json_object_get(explanation, "layers"), i, layer)
         say_layer(text, layer);
     say_stages(text, json_object_get(explanation, "stages"));
     say_slowest(text, json_object_get(explanation, "stages"));

@@ -1,0 +1,83 @@
+/* Finding things by name, and what is said of a name that is not there. */
+#include "data/data.h"
+#include "tests/test.h"
+
+static const char *const KNOWN[] = {"vgg19",    "vit",  "bert-base",
+                                    "bert-moe", "gpt2", NULL};
+
+static void test_found(void **state)
+{
+    (void)state;
+    uint32_t index;
+    GError *error = NULL;
+    assert_true(names_find("model", "bert-moe", KNOWN, &index, &error));
+    assert_int_equal(index, 3);
+}
+
+static void test_hints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *hint;
+    } cases[] = {{"vgg18", "; did you mean 'vgg19'?"},
+                 {"vgg", ""}, /* two letters of three are wrong */
+                 {"itv", ""},
+                 {"bert-mo", "; did you mean 'bert-moe'?"},
+                 {"bretbase", "; did you mean 'bert-base'?"},
+                 {"gtp2", "; did you mean 'gpt2'?"},
+                 {"resnet", ""},
+                 {"", ""}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *hint = names_hint(cases[i].name, KNOWN);
+        if (strcmp(hint, cases[i].hint) != 0)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s: '%s', expected '%s'", cases[i].name,
+                         hint, cases[i].hint);
+    }
+    g_autofree char *longer = g_strnfill(1000, 'v');
+    g_autofree char *hint = names_hint(longer, KNOWN);
+    assert_string_equal(hint, "");
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    uint32_t index;
+    g_autoptr(GError) error = NULL;
+    assert_false(names_find("model", "vti", KNOWN, &index, &error));
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "unknown model 'vti', expected one of vgg19, vit, bert-base, bert-moe, "
+                 "gpt2; did you mean 'vit'?");
+}
+
+static void test_specs(void **state)
+{
+    (void)state;
+    g_autoptr(Spec) bare = spec_read("vit");
+    assert_string_equal(bare->word, "vit");
+    assert_int_equal(bare->n, 0);
+    g_autoptr(Spec) spec = spec_read("hap:segments=metis:4, ratios=even,odd,x=");
+    assert_string_equal(spec->word, "hap");
+    assert_int_equal(spec->n, 4);
+    assert_string_equal(spec->key[0], "segments");
+    assert_string_equal(spec->value[0], "metis:4");
+    assert_string_equal(spec->key[1], "ratios");
+    assert_string_equal(spec->key[2], "odd");
+    assert_null(spec->value[2]);
+    assert_string_equal(spec->value[3], "");
+    g_autoptr(Spec) pairs = spec_read_pairs("a=b=c");
+    assert_string_equal(pairs->key[0], "a");
+    assert_string_equal(pairs->value[0], "b=c");
+    g_autoptr(Spec) none = spec_read_pairs("");
+    assert_int_equal(none->n, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_specs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
