@@ -1,4 +1,7 @@
+/* A primal-dual interior point: its start, its steps, its result. */
 #include "balance/interior.h"
+
+#include "balance/normal.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,24 +10,6 @@
 #define GAP 1e-11
 
 enum { MAX_ITERATIONS = 60 };
-
-/* Row p, c is at p * n + c: of a piece, and from n_pieces on of a limit. */
-typedef struct {
-    const BalanceRows *rows;
-    uint32_t n, n_pieces, n_all; /* classes, pieces, pieces and limits */
-    uint32_t *merged;            /* [piece of rows] its piece here */
-    double *a, *v;               /* [row] base and slope */
-    double *w, *y, *dw, *dy;     /* [row] slack, price, and their step */
-    double *d, *inverse;         /* [row] y / w, 1 / w */
-    double *e;                   /* [row] the next dy */
-    double *broken;              /* [row of a limit] a + v x + w: what x lacks */
-    double *total;               /* [piece] S_p */
-    uint32_t *top;               /* [piece] its largest d */
-    double *x, *z, *dx, *dz;     /* [class] */
-    double *f, *g, *unit, *u;    /* [class] right side, sum v y, M^-1 count, D v */
-    double *m;                   /* [class][class] M, then its Cholesky factor */
-    double lambda, d_lambda;
-} Interior;
 
 /* Of a whole step dw, dx, dy, dz. */
 typedef struct {
@@ -187,174 +172,6 @@ static void start(Interior *ip, const double *x)
         ip->z[c] = ip->rows->idle[c] ? 0 : ip->g[c] - ip->lambda * ip->rows->count[c];
 }
 
-/* --- a step --- */
-
-/* Adds piece p to M. Of a row that alone binds, d is beyond all others: what it leaves to
- * them is summed, never subtracted. */
-static void add_piece(Interior *ip, uint32_t p)
-{
-    uint32_t n = ip->n, top = 0;
-    const double *d = ip->d + (size_t)p * n, *v = ip->v + (size_t)p * n;
-    double rest = 0, *u = ip->u;
-    for (uint32_t c = 1; c < n; c++)
-        top = d[c] > d[top] ? c : top;
-    for (uint32_t c = 0; c < n; c++) {
-        rest += c == top ? 0 : d[c];
-        u[c] = d[c] * v[c];
-    }
-    double total = ip->total[p] = rest + d[top];
-    ip->top[p] = top;
-    for (uint32_t b = 0; b < n; b++) {
-        double *m = ip->m + (size_t)b * n, scale = u[b] / total;
-        for (uint32_t c = 0; c < b; c++)
-            m[c] -= scale * u[c];
-        m[b] += scale * v[b] * (b == top ? rest : total - d[b]);
-    }
-}
-
-/* Cholesky of M in its lower half. A pivot lost to rounding belongs to a step that is of
- * no use: it becomes one that nothing moves. */
-static void factor(uint32_t n, double *m)
-{
-    for (uint32_t b = 0; b < n; b++) {
-        double *row = m + (size_t)b * n, diagonal = row[b];
-        for (uint32_t c = 0; c <= b; c++) {
-            const double *other = m + (size_t)c * n;
-            double sum = row[c];
-            for (uint32_t k = 0; k < c; k++)
-                sum -= row[k] * other[k];
-            if (c < b)
-                row[c] = sum / other[c];
-            else
-                row[c] = sum > 1e-30 * diagonal ? sqrt(sum) : 1e64;
-        }
-    }
-}
-
-static void solve(uint32_t n, const double *m, double *x)
-{
-    for (uint32_t b = 0; b < n; b++) {
-        for (uint32_t c = 0; c < b; c++)
-            x[b] -= m[(size_t)b * n + c] * x[c];
-        x[b] /= m[(size_t)b * n + b];
-    }
-    for (uint32_t b = n; b-- > 0;) {
-        x[b] /= m[(size_t)b * n + b];
-        for (uint32_t c = 0; c < b; c++)
-            x[c] -= m[(size_t)b * n + c] * x[b];
-    }
-}
-
-/* M + diag(z / x) + k count count': the last changes no step with count . dx = 0, and
- * keeps M regular along x where no ratio is 0. */
-static void factor_normal(Interior *ip)
-{
-    uint32_t n = ip->n;
-    const double *count = ip->rows->count;
-    memset(ip->m, 0, (size_t)n * n * sizeof *ip->m);
-    for (size_t r = 0; r < (size_t)ip->n_all * n; r++) {
-        ip->inverse[r] = 1 / ip->w[r];
-        ip->d[r] = ip->y[r] * ip->inverse[r];
-    }
-    for (uint32_t p = 0; p < ip->n_pieces; p++)
-        add_piece(ip, p);
-    for (uint32_t p = ip->n_pieces; p < ip->n_all; p++) {
-        for (uint32_t c = 0; c < n; c++) {
-            size_t r = (size_t)p * n + c;
-            ip->m[(size_t)c * n + c] += ip->d[r] * ip->v[r] * ip->v[r];
-        }
-    }
-    double scale = 0;
-    for (uint32_t c = 0; c < n; c++) {
-        double *diagonal = &ip->m[(size_t)c * n + c];
-        *diagonal += ip->rows->idle[c] ? 1 : ip->z[c] / ip->x[c];
-        scale += *diagonal * ip->x[c] * ip->x[c];
-    }
-    for (uint32_t b = 0; b < n; b++) {
-        ip->unit[b] = ip->rows->idle[b] ? 0 : count[b];
-        for (uint32_t c = 0; c <= b && !ip->rows->idle[b]; c++)
-            ip->m[(size_t)b * n + c] +=
-                ip->rows->idle[c] ? 0 : scale * count[b] * count[c];
-    }
-    factor(n, ip->m);
-    solve(n, ip->m, ip->unit);
-}
-
-/* What y w of row r must change by: to mu, less what the last step's product adds. */
-static inline double change(const Interior *ip, size_t r, double mu, double second)
-{
-    return mu - ip->y[r] * ip->w[r] - second * ip->dy[r] * ip->dw[r];
-}
-
-/* dy of the rows of p at dx = 0: q - D (sum q - 1 + sum y) / S, into e. */
-static void fixed_step(const Interior *ip, uint32_t p, double mu, double second)
-{
-    uint32_t n = ip->n;
-    size_t at = (size_t)p * n;
-    double *e = ip->e + at, sum = 0, lack = 1, others = 0;
-    for (uint32_t c = 0; c < n; c++) {
-        e[c] = (change(ip, at + c, mu, second) + ip->y[at + c] * ip->broken[at + c]) *
-               ip->inverse[at + c];
-        sum += e[c];
-        lack -= ip->y[at + c];
-    }
-    if (p >= ip->n_pieces)
-        return;
-    double shift = (sum - lack) / ip->total[p];
-    uint32_t top = ip->top[p];
-    e[top] = 0;
-    for (uint32_t c = 0; c < n; c++) {
-        e[c] -= c == top ? 0 : ip->d[at + c] * shift;
-        others += e[c];
-    }
-    e[top] = lack - others;
-}
-
-/* Adds to e what dx makes of dy: D (v dx - sum D v dx / S). */
-static void add_ratio_step(const Interior *ip, uint32_t p, double *e)
-{
-    uint32_t n = ip->n, top = p < ip->n_pieces ? ip->top[p] : n;
-    size_t at = (size_t)p * n;
-    double mean = 0, others = 0;
-    for (uint32_t c = 0; c < n; c++)
-        mean += ip->d[at + c] * ip->v[at + c] * ip->f[c];
-    mean = p < ip->n_pieces ? mean / ip->total[p] : 0;
-    for (uint32_t c = 0; c < n; c++) {
-        double add = ip->d[at + c] * (ip->v[at + c] * ip->f[c] - mean);
-        add = c == top ? 0 : add;
-        e[c] += add;
-        others += add;
-    }
-    if (top < n)
-        e[top] -= others;
-}
-
-/* dx into f, and dlambda. */
-static void solve_ratios(Interior *ip, double mu, double second)
-{
-    uint32_t n = ip->n;
-    const double *count = ip->rows->count;
-    double along = 0, length = 0, *f = ip->f;
-    for (uint32_t c = 0; c < n; c++)
-        f[c] = ip->rows->idle[c] ? 0
-                                 : ip->lambda * count[c] - ip->g[c] +
-                                       (mu - second * ip->dx[c] * ip->dz[c]) / ip->x[c];
-    for (uint32_t p = 0; p < ip->n_all; p++) {
-        const double *v = ip->v + (size_t)p * n, *e = ip->e + (size_t)p * n;
-        fixed_step(ip, p, mu, second);
-        for (uint32_t c = 0; c < n; c++)
-            f[c] -= v[c] * e[c];
-    }
-    solve(n, ip->m, f);
-    for (uint32_t c = 0; c < n; c++) {
-        along += count[c] * f[c];
-        length += count[c] * ip->unit[c];
-    }
-    ip->d_lambda = -along / length;
-    for (uint32_t c = 0; c < n; c++)
-        f[c] += ip->d_lambda * ip->unit[c];
-}
-
 /* What a step dp of p (primal) and dq of q (dual) does to the lengths and the gap. */
 static inline void note_step(Step *step, double p, double dp, double q, double dq)
 {
@@ -370,10 +187,10 @@ static inline void note_step(Step *step, double p, double dp, double q, double d
 /* dw of the rows of p, and dy complete. */
 static Step step_rows(const Interior *ip, uint32_t p, double mu, double second, Step step)
 {
-    add_ratio_step(ip, p, ip->e + (size_t)p * ip->n);
+    normal_add_ratio_step(ip, p, ip->e + (size_t)p * ip->n);
     for (size_t r = (size_t)p * ip->n; r < (size_t)(p + 1) * ip->n; r++) {
         const double w = ip->w[r], y = ip->y[r], dy = ip->e[r],
-                     dw = (change(ip, r, mu, second) - w * dy) * w / (w * y);
+                     dw = (normal_change(ip, r, mu, second) - w * dy) * w / (w * y);
         ip->dw[r] = dw;
         note_step(&step, w, dw, y, dy);
     }
@@ -384,7 +201,7 @@ static Step step_rows(const Interior *ip, uint32_t p, double mu, double second, 
 static Step find_step(Interior *ip, double mu, double second)
 {
     Step step = {0};
-    solve_ratios(ip, mu, second);
+    normal_solve(ip, mu, second);
     for (uint32_t p = 0; p < ip->n_all; p++)
         step = step_rows(ip, p, mu, second, step);
     double *dy = ip->dy;
@@ -421,7 +238,7 @@ static void take_step(Interior *ip, double primal, double dual)
 /* Predictor and corrector: the first tells how far to aim. */
 static void iterate(Interior *ip, double present)
 {
-    factor_normal(ip);
+    normal_factor(ip);
     Step step = find_step(ip, 0, 0);
     double primal = 1 / fmax(1, step.primal), dual = 1 / fmax(1, step.dual);
     double left = (present + primal * step.first_p + dual * step.first_d +

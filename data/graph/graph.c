@@ -1,3 +1,4 @@
+/* Building and reading a graph. */
 #include "data/graph/graph.h"
 
 #include "data/graph/build.h"
@@ -40,57 +41,6 @@ void graph_free(Graph *graph)
     g_free(graph);
 }
 
-/* --- precision --- */
-
-static const struct {
-    const char *name;
-    DType compute, gradient;
-} precision_row[PRECISIONS] = {
-#define X(id, name, compute, gradient) {name, DTYPE_##compute, DTYPE_##gradient},
-    PRECISION_TABLE(X)
-#undef X
-};
-
-const char *precision_name(Precision precision)
-{
-    return precision_row[precision].name;
-}
-
-Precision precision_from_name(const char *name)
-{
-    Precision precision = 0;
-    while (precision < PRECISIONS && strcmp(precision_row[precision].name, name) != 0)
-        precision++;
-    return precision;
-}
-
-DType precision_gradient(Precision precision)
-{
-    return precision_row[precision].gradient;
-}
-
-const char *numbers_name(Numbers numbers)
-{
-    static const char *const name[NUMBERS] = {
-#define X(id, text) text,
-        NUMBERS_TABLE(X)
-#undef X
-    };
-    return name[numbers];
-}
-
-Numbers precision_numbers(Precision precision)
-{
-    if (precision == PRECISION_BF16 || precision == PRECISION_FP8)
-        return NUMBERS_BF16;
-    return precision == PRECISION_SINGLE ? NUMBERS_F32 : NUMBERS_F16;
-}
-
-Numbers precision_least_numbers(Precision precision)
-{
-    return precision == PRECISION_FP8 ? NUMBERS_F8 : precision_numbers(precision);
-}
-
 void graph_set_precision(Graph *graph, Precision precision)
 {
     g_assert(graph->tensors->len == 0);
@@ -100,11 +50,6 @@ void graph_set_precision(Graph *graph, Precision precision)
 Precision graph_precision(const Graph *graph)
 {
     return graph->precision;
-}
-
-static DType compute_dtype(const Graph *graph)
-{
-    return precision_row[graph->precision].compute;
 }
 
 static bool is_of_loss(OpKind kind)
@@ -119,7 +64,9 @@ static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t outpu
     const TensorId of = spec->out_of[output];
     const bool statistic = spec->kind == OP_FUSED_ATTENTION && output == 1;
     if (of == GRAPH_NONE)
-        return is_of_loss(spec->kind) || statistic ? DTYPE_F32 : compute_dtype(graph);
+        return is_of_loss(spec->kind) || statistic
+                   ? DTYPE_F32
+                   : precision_compute(graph->precision);
     const Tensor *tensor = graph_tensor(graph, of);
     return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
                ? precision_gradient(graph->precision)
@@ -159,8 +106,8 @@ TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim)
 {
-    return graph_add_tensor(graph, name, ROLE_PARAMETER, compute_dtype(graph), rank, dim,
-                            GRAPH_NONE);
+    return graph_add_tensor(graph, name, ROLE_PARAMETER,
+                            precision_compute(graph->precision), rank, dim, GRAPH_NONE);
 }
 
 void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim)
@@ -252,92 +199,6 @@ void graph_set_seconds(Graph *graph, OpId id, double seconds)
 bool graph_is_timed(const Graph *graph)
 {
     return graph->timed;
-}
-
-/* --- sealing: which dimensions must be cut alike --- */
-
-static uint32_t find(uint32_t *parent, uint32_t x)
-{
-    while (parent[x] != x)
-        x = parent[x] = parent[parent[x]];
-    return x;
-}
-
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-    while (b) {
-        uint32_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-/* Once the tensors' units are known: the op's loops are cut like the dims that they drive. */
-static void cut_op(Graph *graph, OpId id)
-{
-    const Op *op = graph_get_op(graph, id);
-    const OpClass *plain = graph_op_class(graph, id);
-    uint32_t units[OP_MAX_LOOPS];
-    for (uint32_t l = 0; l < plain->space.n_loops; l++)
-        units[l] = 1;
-    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
-        const Tensor *tensor = graph_tensor(
-            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
-        for (uint32_t d = 0; d < tensor->rank; d++) {
-            int l = plain->space.dim_loop[operand][d];
-            if (plain->space.loop[l].shardable)
-                units[l] = tensor->units[d];
-        }
-    }
-    g_array_index(graph->op_class, const OpClass *, id) =
-        op_classes_cut(graph->classes, plain, units);
-}
-
-/* Dims driven by one shardable loop of some op form a class; all of its members are cut into
- * gcd(extents) pieces, or not at all if one of them is to stay whole. */
-void graph_seal(Graph *graph)
-{
-    uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
-    g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
-    g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */
-    for (uint32_t i = 0; i < n; i++)
-        parent[i] = i;
-    for (OpId id = 0; id < graph->ops->len; id++) {
-        const Op *op = graph_get_op(graph, id);
-        const OpSpace *space = &graph_op_class(graph, id)->space;
-        uint32_t first[OP_MAX_LOOPS];
-        memset(first, 0xff, sizeof first);
-        for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
-            TensorId t =
-                operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
-            for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++) {
-                int l = space->dim_loop[operand][d];
-                if (!space->loop[l].shardable)
-                    continue;
-                uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
-                driven[t * TENSOR_MAX_RANK + d] = true;
-                if (first[l] == GRAPH_NONE)
-                    first[l] = node;
-                else
-                    parent[node] = find(parent, first[l]);
-            }
-        }
-    }
-    for (int set = 0; set < 2; set++)
-        for (TensorId t = 0; t < graph->tensors->len; t++) {
-            Tensor *tensor = &g_array_index(graph->tensors, Tensor, t);
-            for (uint32_t d = 0; d < tensor->rank; d++) {
-                uint32_t root = find(parent, t * TENSOR_MAX_RANK + d);
-                if (set)
-                    tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
-                else
-                    units[root] = gcd(units[root], tensor->units[d]);
-            }
-        }
-    for (OpId id = 0; id < graph->ops->len; id++)
-        cut_op(graph, id);
-    graph->sealed = true;
 }
 
 /* --- reading --- */

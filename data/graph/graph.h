@@ -75,7 +75,9 @@ Numbers precision_least_numbers(Precision precision);
 
 const char *precision_name(Precision precision);
 Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
-DType precision_gradient(Precision precision);   /* of parameters */
+DType precision_gradient(Precision precision);
+/* The type of parameters and activations. */
+DType precision_compute(Precision precision);   /* of parameters */
 
 typedef enum {
     ROLE_INPUT,      /* data, labels and constants: read, never differentiated */

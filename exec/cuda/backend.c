@@ -10,41 +10,9 @@
  * A GPU has a stream for computation and one for communication. An exchange waits for the
  * computation asked for so far; what uses its result waits for it. One process holds all GPUs of a
  * node; with MPI there may be several nodes. */
-#include <cuda_runtime.h>
-#include <nccl.h>
-
-#include "exec/cuda/blocks.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/module.h"
-
-typedef struct {
-    CudaQueue compute, communicate;
-    ncclComm_t comm;
-    cudaEvent_t computed, exchanged;
-    GHashTable
-        *arriving; /* data that an exchange writes and no computation has waited for */
-} Place;
-
-typedef struct {
-    ExecBackend base;
-    bool together; /* all ranks in one place */
-    uint32_t n_places;
-    Place *place;
-    GError *trouble; /* the first, of NCCL */
-} Cuda;
-
-static Cuda *as_cuda(ExecBackend *backend)
-{
-    return (Cuda *)(void *)backend;
-}
-
-static Place *place_of(ExecBackend *backend, uint32_t local)
-{
-    Cuda *cuda = as_cuda(backend);
-    Place *place = &cuda->place[cuda->together ? 0 : local];
-    cuda_queue_enter(&place->compute);
-    return place;
-}
+#include "exec/cuda/places.h"
 
 /* The place's computation, once it has waited for the data if that is arriving. */
 static CudaQueue *ready(Place *place, const void *data)
@@ -62,7 +30,7 @@ static CudaQueue *ready(Place *place, const void *data)
 
 static void *cuda_allocate(ExecBackend *backend, uint32_t local, uint64_t elements)
 {
-    CudaQueue *queue = &place_of(backend, local)->compute;
+    CudaQueue *queue = &cuda_place(backend, local)->compute;
     void *data = cuda_queue_allocate(queue, elements);
     if (data)
         cuda_queue_zero(queue, data, elements);
@@ -71,27 +39,27 @@ static void *cuda_allocate(ExecBackend *backend, uint32_t local, uint64_t elemen
 
 static void cuda_release(ExecBackend *backend, uint32_t local, void *data)
 {
-    cuda_queue_release(ready(place_of(backend, local), data), data);
+    cuda_queue_release(ready(cuda_place(backend, local), data), data);
 }
 
 static void cuda_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
                        const double *from)
 {
-    cuda_queue_write(ready(place_of(backend, local), to->data), to->data, from,
+    cuda_queue_write(ready(cuda_place(backend, local), to->data), to->data, from,
                      exec_shard_elements(to));
 }
 
 static void cuda_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
                       double *to)
 {
-    cuda_queue_read(ready(place_of(backend, local), from->data), from->data, to,
+    cuda_queue_read(ready(cuda_place(backend, local), from->data), from->data, to,
                     exec_shard_elements(from));
 }
 
 static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
                             const ExecShard *to)
 {
-    Place *place = place_of(backend, local);
+    Place *place = cuda_place(backend, local);
     ready(place, from->data);
     CudaQueue *queue = ready(place, to->data);
     cuda_queue_zero(queue, to->data, exec_shard_elements(to));
@@ -101,7 +69,7 @@ static void cuda_copy_shard(ExecBackend *backend, uint32_t local, const ExecShar
 static void cuda_add_shard(ExecBackend *backend, uint32_t local, const ExecShard *from,
                            const ExecShard *to)
 {
-    Place *place = place_of(backend, local);
+    Place *place = cuda_place(backend, local);
     ready(place, from->data);
     cuda_add_overlap(ready(place, to->data), from, to);
 }
@@ -109,7 +77,7 @@ static void cuda_add_shard(ExecBackend *backend, uint32_t local, const ExecShard
 static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph, OpId id,
                         const ExecShard *in, const ExecShard *out)
 {
-    Place *place = place_of(backend, local);
+    Place *place = cuda_place(backend, local);
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_in; i++)
         ready(place, in[i].data);
@@ -120,202 +88,6 @@ static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph
     if (!kernel)
         g_error("no kernel for %s", op_kind_name(op->kind));
     kernel(&call);
-}
-
-/* --- exchanges in one place --- */
-
-static bool is_sum(Collective kind)
-{
-    return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER ||
-           kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
-}
-
-static void exchange_together(Cuda *cuda, const ExecExchange *e)
-{
-    CudaQueue *queue = &place_of(&cuda->base, 0)->compute;
-    const uint32_t n = exec_exchange_size(e, cuda->base.n_ranks);
-    for (uint32_t r = 0; r < n; r++) {
-        const ExecShard *to = &e->to[exec_exchange_rank(e, r)];
-        cuda_queue_zero(queue, to->data, exec_shard_elements(to));
-        for (uint32_t s = 0; s < n; s++)
-            if (is_sum(e->kind))
-                cuda_add_overlap(queue, &e->from[exec_exchange_rank(e, s)], to);
-            else
-                cuda_copy_overlap(queue, &e->from[exec_exchange_rank(e, s)], to);
-    }
-}
-
-/* --- exchanges between GPUs --- */
-
-static void check_nccl(Cuda *cuda, ncclResult_t result, const char *call)
-{
-    if (result != ncclSuccess && !cuda->trouble)
-        kilter_fail(&cuda->trouble, KILTER_ERROR_FAILED, "%s: %s", call,
-                    ncclGetErrorString(result));
-}
-
-/* One GPU's part in an exchange. */
-typedef struct {
-    Place *place;
-    uint32_t rank;
-    CudaBlocks sent, received;
-} Part;
-
-static void part_begin(Cuda *cuda, const ExecExchange *e, uint32_t local, Part *part)
-{
-    Place *place = place_of(&cuda->base, local);
-    CudaQueue *queue = &place->communicate;
-    const uint32_t n = cuda->base.n_ranks;
-    *part = (Part){.place = place, .rank = cuda->base.first + local};
-    cuda_queue_check(queue, cudaEventRecord(place->computed, place->compute.stream),
-                     "cudaEventRecord");
-    cuda_queue_check(queue, cudaStreamWaitEvent(queue->stream, place->computed, 0),
-                     "cudaStreamWaitEvent");
-    if (e->kind == COLLECTIVE_ALL_REDUCE)
-        return;
-    part->sent = cuda_blocks_sent(e, n, part->rank);
-    part->received = cuda_blocks_received(e, n, part->rank);
-    part->sent.buffer = cuda_queue_allocate(queue, part->sent.total);
-    part->received.buffer = cuda_queue_allocate(queue, part->received.total);
-    if (!part->sent.buffer || !part->received.buffer)
-        cuda_queue_check(queue, cudaErrorMemoryAllocation, "an exchange's buffers");
-    else
-        cuda_blocks_pack(&part->sent, queue, &e->from[part->rank]);
-}
-
-static void all_to_all(Cuda *cuda, const Part *part, ncclDataType_t type)
-{
-    const CudaQueue *queue = &part->place->communicate;
-    for (uint32_t r = 0; r < cuda->base.n_ranks; r++) {
-        const uint64_t sent = exec_shard_elements(&part->sent.block[r]),
-                       received = exec_shard_elements(&part->received.block[r]);
-        if (sent > 0)
-            check_nccl(cuda,
-                       ncclSend(cuda_block(&part->sent, queue, r), sent, type, (int)r,
-                                part->place->comm, queue->stream),
-                       "ncclSend");
-        if (received > 0)
-            check_nccl(cuda,
-                       ncclRecv(cuda_block(&part->received, queue, r), received, type,
-                                (int)r, part->place->comm, queue->stream),
-                       "ncclRecv");
-    }
-}
-
-/* A broadcast from each rank, or a sum to each. */
-static void grouped(Cuda *cuda, const ExecExchange *e, const Part *part,
-                    ncclDataType_t type)
-{
-    const CudaQueue *queue = &part->place->communicate;
-    const bool gather = e->kind == COLLECTIVE_GROUPED_ALL_GATHER;
-    for (uint32_t r = 0; r < cuda->base.n_ranks; r++) {
-        const uint64_t n = exec_shard_elements(gather ? &e->from[r] : &e->to[r]);
-        if (n == 0)
-            continue;
-        check_nccl(
-            cuda,
-            gather
-                ? ncclBroadcast(part->sent.buffer, cuda_block(&part->received, queue, r),
-                                n, type, (int)r, part->place->comm, queue->stream)
-                : ncclReduce(cuda_block(&part->sent, queue, r), part->received.buffer, n,
-                             type, ncclSum, (int)r, part->place->comm, queue->stream),
-            gather ? "ncclBroadcast" : "ncclReduce");
-    }
-}
-
-static void part_issue(Cuda *cuda, const ExecExchange *e, const Part *part)
-{
-    const ncclDataType_t type = part->place->compute.single ? ncclFloat : ncclDouble;
-    ncclComm_t comm = part->place->comm;
-    cudaStream_t stream = part->place->communicate.stream;
-    const uint32_t n = cuda->base.n_ranks;
-    switch (e->kind) {
-    case COLLECTIVE_ALL_REDUCE:
-        check_nccl(cuda,
-                   ncclAllReduce(e->from[part->rank].data, e->to[part->rank].data,
-                                 exec_shard_elements(&e->from[part->rank]), type, ncclSum,
-                                 comm, stream),
-                   "ncclAllReduce");
-        break;
-    case COLLECTIVE_ALL_GATHER:
-        check_nccl(cuda,
-                   ncclAllGather(part->sent.buffer, part->received.buffer,
-                                 cuda_blocks_step(e, n), type, comm, stream),
-                   "ncclAllGather");
-        break;
-    case COLLECTIVE_REDUCE_SCATTER:
-        check_nccl(cuda,
-                   ncclReduceScatter(part->sent.buffer, part->received.buffer,
-                                     cuda_blocks_step(e, n), type, ncclSum, comm, stream),
-                   "ncclReduceScatter");
-        break;
-    case COLLECTIVE_ALL_TO_ALL:
-        all_to_all(cuda, part, type);
-        break;
-    default:
-        grouped(cuda, e, part, type);
-    }
-}
-
-static void part_end(const ExecExchange *e, Part *part)
-{
-    Place *place = part->place;
-    CudaQueue *queue = &place->communicate;
-    cuda_queue_enter(queue);
-    if (part->received.buffer)
-        cuda_blocks_unpack(&part->received, queue, &e->to[part->rank]);
-    CudaBlocks *side[] = {&part->sent, &part->received};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(side); i++) {
-        if (side[i]->buffer)
-            cuda_queue_release(queue, side[i]->buffer);
-        cuda_blocks_clear(side[i]);
-    }
-    cuda_queue_check(queue, cudaEventRecord(place->exchanged, queue->stream),
-                     "cudaEventRecord");
-    /* Computation may not overwrite what is still being sent either. */
-    g_hash_table_add(place->arriving, e->from[part->rank].data);
-    g_hash_table_add(place->arriving, e->to[part->rank].data);
-}
-
-static bool cuda_check(ExecBackend *backend, GError **error)
-{
-    const Cuda *cuda = as_cuda(backend);
-    for (uint32_t i = 0; i < cuda->n_places; i++) {
-        const Place *place = &cuda->place[i];
-        const char *trouble =
-            place->compute.trouble ? place->compute.trouble : place->communicate.trouble;
-        if (trouble)
-            return kilter_fail(error, KILTER_ERROR_FAILED, "%s", trouble);
-    }
-    if (cuda->trouble && error)
-        *error = g_error_copy(cuda->trouble);
-    return !cuda->trouble;
-}
-
-static bool cuda_exchange(ExecBackend *backend, const ExecExchange *exchange,
-                          GError **error)
-{
-    Cuda *cuda = as_cuda(backend);
-    if (cuda->together) {
-        exchange_together(cuda, exchange);
-        return cuda_check(backend, error);
-    }
-    if (exchange->n_members)
-        return kilter_fail(error, KILTER_ERROR_FAILED,
-                           "cuda: expected exchanges among all ranks: programs with "
-                           "groups run on one GPU");
-    g_autofree Part *part = g_new0(Part, backend->n_local);
-    for (uint32_t local = 0; local < backend->n_local; local++)
-        part_begin(cuda, exchange, local, &part[local]);
-    if (cuda_check(backend, NULL)) {
-        check_nccl(cuda, ncclGroupStart(), "ncclGroupStart");
-        for (uint32_t local = 0; local < backend->n_local; local++)
-            part_issue(cuda, exchange, &part[local]);
-        check_nccl(cuda, ncclGroupEnd(), "ncclGroupEnd");
-    }
-    for (uint32_t local = 0; local < backend->n_local; local++)
-        part_end(exchange, &part[local]);
-    return cuda_check(backend, error);
 }
 
 static void cuda_synchronise(ExecBackend *backend)
@@ -402,18 +174,18 @@ static void connect_gpus(Cuda *cuda, const ExecCudaWorld *world)
 {
     ncclUniqueId id = {{0}};
     if (world->process == 0)
-        check_nccl(cuda, ncclGetUniqueId(&id), "ncclGetUniqueId");
+        cuda_check_nccl(cuda, ncclGetUniqueId(&id), "ncclGetUniqueId");
     if (world->n_processes > 1)
         exec_mpi_broadcast(&id, sizeof id);
-    check_nccl(cuda, ncclGroupStart(), "ncclGroupStart");
+    cuda_check_nccl(cuda, ncclGroupStart(), "ncclGroupStart");
     for (uint32_t i = 0; i < cuda->n_places; i++) {
         cuda_queue_enter(&cuda->place[i].compute);
-        check_nccl(cuda,
-                   ncclCommInitRank(&cuda->place[i].comm, (int)cuda->base.n_ranks, id,
-                                    (int)(cuda->base.first + i)),
-                   "ncclCommInitRank");
+        cuda_check_nccl(cuda,
+                        ncclCommInitRank(&cuda->place[i].comm, (int)cuda->base.n_ranks,
+                                         id, (int)(cuda->base.first + i)),
+                        "ncclCommInitRank");
     }
-    check_nccl(cuda, ncclGroupEnd(), "ncclGroupEnd");
+    cuda_check_nccl(cuda, ncclGroupEnd(), "ncclGroupEnd");
 }
 
 /* Whether this process sees the GPUs that its ranks need. */

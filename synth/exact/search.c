@@ -2,33 +2,9 @@
  * once the relaxation says that all of its completions take longer than a limit. The limit starts
  * just above the relaxation's bound and is widened until a program comes within: nothing that was
  * dropped is faster. */
-#include "synth/exact/label.h"
-#include "synth/exact/space.h"
-#include "synth/exact/states.h"
+#include "synth/exact/search.h"
 
 #include <math.h>
-#include <string.h>
-
-typedef struct {
-    Pricer pricer;
-    States *states;
-    LabelTable *table; /* [cut] */
-    double limit_s;    /* labels that cannot do better are dropped */
-    double upper_s;    /* time of a known program */
-    double free_s;     /* the charge for all memory that there is */
-    double tolerance;  /* of labels */
-    bool bound_only;   /* programs do not matter */
-    /* nothing is faster: the relaxation's bound or better, or 0 at the deadline */
-    double proved_s;
-    bool complete; /* no label was lost to a beam or the deadline */
-    double lost_s; /* none that was lost to a beam can do better */
-    uint64_t labels, expansions;
-} Search;
-
-/* Rounding differences must not prune the optimum itself. */
-static const double slack = 1 + 1e-12;
-
-/* --- walking labels --- */
 
 static int compare_doubles(gconstpointer a, gconstpointer b)
 {
@@ -100,7 +76,7 @@ static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const 
         next.parent = index;
         check_consistent(s, id, label, to, t);
         s->expansions++;
-        if (least_bound_of(s, id + 1, &next) <= s->limit_s * slack)
+        if (least_bound_of(s, id + 1, &next) <= s->limit_s * SEARCH_ROUNDING)
             label_table_add(&s->table[id + 1], &s->pricer, s->tolerance, &next);
     }
 }
@@ -118,8 +94,8 @@ static void extend_label(Search *s, OpId id, uint32_t index)
         Times room = {{0}};
         bool can = true;
         for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
-            room.s[h] = s->limit_s * slack + label->drift_s + label->drift_charge_s -
-                        sum.s[h] - arc->least.s[h] -
+            room.s[h] = s->limit_s * SEARCH_ROUNDING + label->drift_s +
+                        label->drift_charge_s - sum.s[h] - arc->least.s[h] -
                         states_rest(s->states, id + 1, to, h);
             can = room.s[h] >= 0;
         }
@@ -128,8 +104,7 @@ static void extend_label(Search *s, OpId id, uint32_t index)
     }
 }
 
-/* Nothing is left of a walk that the deadline stops. */
-static void walk_labels(Search *s, uint32_t beam)
+void search_walk(Search *s, uint32_t beam)
 {
     s->complete = true;
     s->lost_s = INFINITY;
@@ -150,8 +125,7 @@ static void walk_labels(Search *s, uint32_t beam)
         label_table_empty(&s->table[s->states->n_ops]);
 }
 
-/* The relaxation's bound: the least cost from the start for any one class. */
-static double relaxed_bound(const Search *s)
+double search_relaxed_bound(const Search *s)
 {
     double bound = 0;
     for (uint32_t h = 0; h < s->pricer.n_classes; h++)
@@ -159,9 +133,7 @@ static double relaxed_bound(const Search *s)
     return bound;
 }
 
-/* Least that a label at the end takes; without a final step of their own updates join an earlier
- * stage, and may be free. */
-static double least_total(const Search *s, const Label *label)
+double search_least_total(const Search *s, const Label *label)
 {
     double total = label_total(&s->pricer, label);
     return label->final ? total : total - times_max(&s->pricer, &label->update);
@@ -175,15 +147,13 @@ static double best_of(const Search *s, bool least)
     double best = INFINITY;
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        best = fmin(best, least ? least_total(s, label) - label->drift_s
+        best = fmin(best, least ? search_least_total(s, label) - label->drift_s
                                 : label_total(&s->pricer, label));
     }
     return best;
 }
 
-/* Walks with wider and wider limits, until one holds a program or leaves nothing out that is faster
- * than the known one. */
-static void walk_widening(Search *s, uint32_t beam)
+void search_walk_widening(Search *s, uint32_t beam)
 {
     /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly
      * worse. */
@@ -191,14 +161,14 @@ static void walk_widening(Search *s, uint32_t beam)
     double width = first;
     if (s->states->late)
         return;
-    s->proved_s = fmin(relaxed_bound(s), s->upper_s);
+    s->proved_s = fmin(search_relaxed_bound(s), s->upper_s);
     if (!isfinite(s->proved_s))
         return;
     bool done;
     do {
-        s->limit_s = fmin(relaxed_bound(s) * (1 + width), s->upper_s);
+        s->limit_s = fmin(search_relaxed_bound(s) * (1 + width), s->upper_s);
         width = width == first ? second : factor * width;
-        walk_labels(s, beam);
+        search_walk(s, beam);
         double best = best_of(s, false), least = best_of(s, true);
         s->upper_s = fmin(s->upper_s, best);
         if (!s->states->late)
@@ -208,53 +178,7 @@ static void walk_widening(Search *s, uint32_t beam)
     } while (!done);
 }
 
-/* --- rationed memory ---
- *
- * Of programs whose memory, weighted by the multipliers, is no more than there is: for these the
- * charge is no part of the time. The multipliers alone leave a gap (layers that are alike all save
- * memory at the same one, or none does); a walk that tells labels apart by their charge closes it:
- * G. Y. Handler, I. Zang, "A dual algorithm for the constrained shortest path problem" (1980). */
-
-/* The least time at the end; what labels stand for included, if `least`. */
-static double rationed_best(const Search *s, bool least)
-{
-    const GArray *last = s->table[s->states->n_ops].labels;
-    double best = INFINITY;
-    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
-        const Label *label = &g_array_index(last, Label, i);
-        double total = least ? least_total(s, label) - label->drift_s
-                             : label_total(&s->pricer, label);
-        if (label->charge_s - (least ? label->drift_charge_s : 0) <= s->free_s * slack)
-            best = fmin(best, total - label->charge_s);
-    }
-    return best;
-}
-
-/* Sets proved_s, with the charge for all memory in it as everywhere, at most to upper_s. Ends as
- * well where a wider limit would leave too many labels. */
-static void walk_rationed(Search *s, uint32_t beam)
-{
-    static const double first = 1e-3, factor = 2;
-    if (s->states->late)
-        return;
-    double relaxed_s = relaxed_bound(s);
-    s->proved_s = fmin(relaxed_s, s->upper_s);
-    bool done = !isfinite(s->proved_s);
-    for (double width = first; !done; width *= factor) {
-        s->limit_s = fmin(relaxed_s * (1 + width), s->upper_s);
-        walk_labels(s, beam);
-        double least_s = rationed_best(s, true) + s->free_s;
-        if (!s->states->late)
-            s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least_s));
-        double found_s = s->bound_only ? least_s : rationed_best(s, false) + s->free_s;
-        done = !s->complete || found_s <= s->limit_s || s->limit_s >= s->upper_s;
-    }
-}
-
-/* --- programs --- */
-
-/* The program of a label at the last cut. */
-static Program *program_of(Search *s, uint32_t index, GError **error)
+Program *search_program(Search *s, uint32_t index, GError **error)
 {
     States *states = s->states;
     Assignment assignment;
@@ -284,9 +208,9 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
         const Label *label = &g_array_index(last, Label, i);
         bool first = !taken && label_total(&s->pricer, label) == best;
         taken |= first;
-        if (!first && (charged || label->final || least_total(s, label) >= best))
+        if (!first && (charged || label->final || search_least_total(s, label) >= best))
             continue;
-        g_autoptr(Program) program = program_of(s, i, error);
+        g_autoptr(Program) program = search_program(s, i, error);
         if (!program)
             return false;
         double time_s = synth_time(&s->pricer, program, ratio, options->bucket_bytes);
@@ -317,7 +241,7 @@ static void take_baseline(Search *s, const double *ratio, SynthResult *result)
     }
 }
 
-static bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error)
+bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error)
 {
     s->states = space_states(space, &s->pricer, error);
     if (!s->states)
@@ -334,7 +258,7 @@ static bool search(Search *s, SynthSpace *space, const double *ratio,
     s->upper_s = INFINITY;
     if (!search_start(s, space, options->deadline_us, error))
         return false;
-    walk_widening(s, options->beam);
+    search_walk_widening(s, options->beam);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
     if (!s->complete && !options->memory_s)
@@ -342,7 +266,7 @@ static bool search(Search *s, SynthSpace *space, const double *ratio,
     return true;
 }
 
-static void search_clear(Search *s)
+void search_clear(Search *s)
 {
     for (uint32_t cut = 0; s->table && cut <= s->states->n_ops; cut++)
         label_table_clear(&s->table[cut]);
@@ -374,108 +298,5 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
         result->bound_s = result->optimal ? result->time_s : s.proved_s;
     search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-    return done;
-}
-
-/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick
- * one kind of bytes. */
-static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
-{
-    enum { KINDS = 4 }; /* numbers in SynthBytes */
-    for (OpId id = s->states->n_ops; id-- > 0;) {
-        const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
-        for (uint32_t i = 0; i < SYNTH_POINTS * KINDS; i++) {
-            memset(s->pricer.charge, 0, sizeof s->pricer.charge);
-            (&s->pricer.charge[i / KINDS].held)[i % KINDS] = 1;
-            (&bytes[i / KINDS].held)[i % KINDS] +=
-                transition_memory(s->states->cut[id].move->choices, label->transition);
-        }
-        index = label->parent;
-    }
-}
-
-/* The label of least time at the last cut, LABEL_NONE without any. */
-static uint32_t least_label(const Search *s)
-{
-    const GArray *last = s->states ? s->table[s->states->n_ops].labels : NULL;
-    uint32_t least = LABEL_NONE;
-    double least_s = INFINITY;
-    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
-        double total = label_total(&s->pricer, &g_array_index(last, Label, i));
-        if (total < least_s) {
-            least_s = total;
-            least = i;
-        }
-    }
-    return least;
-}
-
-typedef struct {
-    double time_s, charge_s;
-    uint32_t index;
-} Timed;
-
-/* Programs of labels at the last cut that are charged for no more memory than there is, by time,
- * each for less than the one before. */
-static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **error)
-{
-    const GArray *last = s->table[s->states->n_ops].labels;
-    g_autoptr(GArray) fits = g_array_new(FALSE, FALSE, sizeof(Timed));
-    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
-        const Label *label = &g_array_index(last, Label, i);
-        Timed timed = {label_total(&s->pricer, label) - label->charge_s, label->charge_s,
-                       i};
-        if (label->charge_s <= s->free_s * slack)
-            g_array_append_val(fits, timed);
-    }
-    g_array_sort(fits, compare_doubles);
-    double charge_s = INFINITY;
-    for (uint32_t i = 0; i < fits->len && bound->programs->len < most; i++) {
-        const Timed *timed = &g_array_index(fits, Timed, i);
-        if (timed->charge_s >= charge_s)
-            continue;
-        charge_s = timed->charge_s;
-        Program *program = program_of(s, timed->index, error);
-        if (!program)
-            return false;
-        g_ptr_array_add(bound->programs, program);
-    }
-    return true;
-}
-
-void synth_bound_clear(SynthBound *bound)
-{
-    g_clear_pointer(&bound->programs, g_ptr_array_unref);
-}
-
-bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
-                 SynthBound *bound, GError **error)
-{
-    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
-    *bound = (SynthBound){
-        .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};
-    double free_s = 0;
-    for (uint32_t i = 0; box->memory_s && i < SYNTH_POINTS * view->n_devices; i++)
-        free_s +=
-            box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
-    Search s = {.upper_s = box->upper_s + free_s,
-                .free_s = free_s,
-                .tolerance = box->tolerance,
-                .bound_only = box->rationed && box->n_programs == 0};
-    pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
-    s.pricer.pins = space->pins;
-    s.pricer.rationed = box->memory_s && box->rationed;
-    bool done = search_start(&s, space, box->deadline_us, error);
-    if (done && s.pricer.rationed) {
-        walk_rationed(&s, box->labels);
-        done = take_programs(&s, box->n_programs, bound, error);
-    } else if (done) {
-        walk_widening(&s, MAX_LABELS);
-    }
-    uint32_t least = least_label(&s);
-    if (done && s.pricer.charges && least != LABEL_NONE)
-        count_bytes(&s, least, bound->bytes);
-    bound->bound_s = s.proved_s - free_s;
-    search_clear(&s);
     return done;
 }

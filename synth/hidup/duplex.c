@@ -1,23 +1,8 @@
-#include "synth/hidup/duplex.h"
+/* The walk of the duplex search: nondominated prefixes of every state between nodes. */
+#include "synth/hidup/prefix.h"
 
 #include <math.h>
 #include <string.h>
-
-/* A prefix of the chain, and what its open stages may still add. Forward stages have communication
- * c before computation F, backward stages computation B before communication d, for microbatches 1
- * and 2. Stages in the order of the chain:
- *
- *     max(F_(i-1), c1_i) + max(F_i, c2_i)    counted when stage i opens, and when it closes
- *     max(B_i, d1_i) + max(B_(i-1), d2_i)    both when stage i closes
- *
- * At the end of the chain the forward and the backward of the last stages are one computation. */
-typedef struct {
-    double closed_s;
-    double c2, d[2], back_before; /* B_(i-1): largest over classes */
-    Times forward, back, update;  /* F_i, B_i so far; all updates */
-    uint32_t parent, next;        /* of the cut before; of the same state */
-    const DuplexChoice *choice;
-} Label;
 
 enum { NONE = UINT32_MAX };
 
@@ -39,115 +24,6 @@ typedef struct {
     Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
 } Solve;
-
-/* --- times --- */
-
-static double largest(const DuplexProblem *p, const Times *a)
-{
-    double max = a->s[0];
-    for (uint32_t h = 1; h < p->n_classes; h++)
-        max = fmax(max, a->s[h]);
-    return max;
-}
-
-static double largest_difference(const DuplexProblem *p, const Times *a, const Times *b)
-{
-    double max = a->s[0] - b->s[0];
-    for (uint32_t h = 1; h < p->n_classes; h++)
-        max = fmax(max, a->s[h] - b->s[h]);
-    return max;
-}
-
-static void add(const DuplexProblem *p, Times *sum, const Times *a)
-{
-    for (uint32_t h = 0; h < p->n_classes; h++)
-        sum->s[h] += a->s[h];
-}
-
-static void open_forward(const DuplexProblem *p, Label *label, const double c[2])
-{
-    const double before = largest(p, &label->forward);
-    label->closed_s += fmax(before, label->c2) + fmax(before, c[0]);
-    label->c2 = c[1];
-    label->forward = (Times){{0}};
-}
-
-static void close_back(const DuplexProblem *p, Label *label)
-{
-    const double back = largest(p, &label->back);
-    if (p->cost == DUPLEX_OVERLAPPED)
-        label->closed_s +=
-            fmax(back, label->d[0]) + fmax(label->back_before, label->d[1]);
-    else
-        label->closed_s += 2 * back + label->d[0] + label->d[1];
-    label->back_before = back;
-    label->back = (Times){{0}};
-    label->d[0] = label->d[1] = 0;
-}
-
-/* An open forward stage that takes longer than any communication beside it counts twice whatever
- * comes: what it takes longer is counted at once. Labels that differ in that alone are compared by
- * one number, else each layer at which a stage can open leaves one. */
-static void count_excess(const DuplexProblem *p, double longest_s, Label *label)
-{
-    const double excess = largest(p, &label->forward) - longest_s;
-    if (excess <= 0)
-        return;
-    for (uint32_t h = 0; h < p->n_classes; h++)
-        label->forward.s[h] -= excess;
-    label->closed_s += 2 * excess;
-}
-
-static void append_choice(const DuplexProblem *p, Label *label,
-                          const DuplexChoice *choice, const DuplexConversion *step)
-{
-    const double c[2] = {step->forward_s + choice->gather_s[0],
-                         step->forward_s + choice->gather_s[1]};
-    const double sync_s = choice->sync_s[0] + choice->sync_s[1];
-    if (c[0] > 0 || c[1] > 0)
-        open_forward(p, label, c);
-    if (step->back_s > 0 || (sync_s > 0 && !choice->joins))
-        close_back(p, label);
-    for (uint32_t m = 0; m < 2; m++)
-        label->d[m] += step->back_s + choice->sync_s[m];
-    add(p, &label->forward, &choice->forward);
-    add(p, &label->back, &choice->back);
-    add(p, &label->update, &choice->update);
-    label->choice = choice;
-}
-
-/* Time of the whole chain. */
-static double total(const DuplexProblem *p, const Label *label)
-{
-    const double updates = largest(p, &label->update);
-    if (p->cost == DUPLEX_SERIAL_BACK) {
-        Label last = *label;
-        const double forward = largest(p, &label->forward);
-        close_back(p, &last);
-        return last.closed_s + fmax(forward, label->c2) + forward + updates;
-    }
-    Times both = label->forward;
-    add(p, &both, &label->back);
-    const double turn = largest(p, &both);
-    return label->closed_s + fmax(turn, label->c2) + fmax(turn, label->d[0]) +
-           fmax(label->back_before, label->d[1]) + updates;
-}
-
-/* Whether every completion of `a` takes at most as long as the same one of `b`, since max(a + x, b
- * + y) - max(a' + x, b' + y) <= max(a - a', b - b') (HiDup's domination, with stages still open). */
-static bool dominates(const DuplexProblem *p, const Label *a, const Label *b)
-{
-    const double forward = largest_difference(p, &a->forward, &b->forward);
-    double slower = a->closed_s - b->closed_s + fmax(forward, a->c2 - b->c2) +
-                    fmax(forward, 0) + largest_difference(p, &a->update, &b->update);
-    const double back = largest_difference(p, &a->back, &b->back);
-    if (p->cost == DUPLEX_OVERLAPPED)
-        slower += fmax(back, a->d[0] - b->d[0]) + fmax(back, 0) +
-                  fmax(a->back_before - b->back_before, a->d[1] - b->d[1]);
-    else
-        slower += 2 * back + a->d[0] - b->d[0] + a->d[1] - b->d[1];
-    return slower <= 0;
-}
 
 /* --- choices --- */
 
@@ -250,7 +126,7 @@ static State *state_at(Cut *cut, uint64_t state)
 static void cut_init(Cut *cut)
 {
     cut->states = g_array_new(FALSE, FALSE, sizeof(State));
-    cut->labels = g_array_new(FALSE, FALSE, sizeof(Label));
+    cut->labels = g_array_new(FALSE, FALSE, sizeof(DuplexLabel));
     cut->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 }
 
@@ -262,16 +138,16 @@ static void cut_clear(Cut *cut)
     g_hash_table_destroy(cut->index);
 }
 
-/* Adds a label unless one of its state dominates it; the first one that it dominates is
+/* Adds a label unless one of its state duplex_dominates it; the first one that it duplex_dominates is
  * overwritten, others taken out. */
-static void add_label(Solve *s, Cut *cut, State *state, const Label *label)
+static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label)
 {
     uint32_t *link = &state->first, place = NONE;
     while (*link != NONE) {
-        Label *other = &g_array_index(cut->labels, Label, *link);
-        if (place == NONE && dominates(s->p, other, label))
+        DuplexLabel *other = &g_array_index(cut->labels, DuplexLabel, *link);
+        if (place == NONE && duplex_dominates(s->p, other, label))
             return;
-        if (dominates(s->p, label, other)) {
+        if (duplex_dominates(s->p, label, other)) {
             place = place == NONE ? *link : place;
             *link = other->next;
         } else {
@@ -283,9 +159,9 @@ static void add_label(Solve *s, Cut *cut, State *state, const Label *label)
         g_array_append_vals(cut->labels, label, 1);
         s->labels++;
     } else {
-        g_array_index(cut->labels, Label, place) = *label;
+        g_array_index(cut->labels, DuplexLabel, place) = *label;
     }
-    g_array_index(cut->labels, Label, place).next = state->first;
+    g_array_index(cut->labels, DuplexLabel, place).next = state->first;
     state->first = place;
 }
 
@@ -354,10 +230,10 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
             continue;
         State *next = state_at(to, state_after(p, from, state->state, to, node, choice));
         for (uint32_t i = state->first; i != NONE;) {
-            Label label = g_array_index(from->labels, Label, i);
+            DuplexLabel label = g_array_index(from->labels, DuplexLabel, i);
             const uint32_t following = label.next;
-            append_choice(p, &label, choice, &step);
-            count_excess(p, s->longest_s, &label);
+            duplex_append(p, &label, choice, &step);
+            duplex_count_excess(p, s->longest_s, &label);
             label.parent = i;
             s->expansions++;
             add_label(s, to, next, &label);
@@ -400,7 +276,7 @@ static double find_longest(const DuplexProblem *p)
 
 static void walk(Solve *s)
 {
-    const Label empty = {.parent = NONE, .next = NONE};
+    const DuplexLabel empty = {.parent = NONE, .next = NONE};
     g_array_append_val(s->cut[0].labels, empty);
     state_at(&s->cut[0], 0)->first = 0;
     for (uint32_t i = 0; i < s->p->n_nodes; i++) {
@@ -436,8 +312,9 @@ static bool take_best(Solve *s, DuplexSolution *solution)
     solution->time_s = INFINITY;
     for (uint32_t k = 0; k < end->states->len; k++)
         for (uint32_t i = g_array_index(end->states, State, k).first; i != NONE;
-             i = g_array_index(end->labels, Label, i).next) {
-            const double time_s = total(p, &g_array_index(end->labels, Label, i));
+             i = g_array_index(end->labels, DuplexLabel, i).next) {
+            const double time_s =
+                duplex_total(p, &g_array_index(end->labels, DuplexLabel, i));
             if (time_s < solution->time_s) {
                 solution->time_s = time_s;
                 best = i;
@@ -448,7 +325,8 @@ static bool take_best(Solve *s, DuplexSolution *solution)
     solution->choice = g_new0(const DuplexChoice *, p->n_nodes);
     solution->in = g_malloc0_n(p->n_nodes, sizeof *solution->in);
     for (uint32_t i = p->n_nodes; i-- > 0;) {
-        const Label *label = &g_array_index(s->cut[i + 1].labels, Label, best);
+        const DuplexLabel *label =
+            &g_array_index(s->cut[i + 1].labels, DuplexLabel, best);
         solution->choice[i] = label->choice;
         best = label->parent;
     }

@@ -1,0 +1,58 @@
+/* The precisions that a model can be trained in. */
+#include "data/graph/graph.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    DType compute, gradient;
+} precision_row[PRECISIONS] = {
+#define X(id, name, compute, gradient) {name, DTYPE_##compute, DTYPE_##gradient},
+    PRECISION_TABLE(X)
+#undef X
+};
+
+const char *precision_name(Precision precision)
+{
+    return precision_row[precision].name;
+}
+
+Precision precision_from_name(const char *name)
+{
+    Precision precision = 0;
+    while (precision < PRECISIONS && strcmp(precision_row[precision].name, name) != 0)
+        precision++;
+    return precision;
+}
+
+DType precision_compute(Precision precision)
+{
+    return precision_row[precision].compute;
+}
+
+DType precision_gradient(Precision precision)
+{
+    return precision_row[precision].gradient;
+}
+
+const char *numbers_name(Numbers numbers)
+{
+    static const char *const name[NUMBERS] = {
+#define X(id, text) text,
+        NUMBERS_TABLE(X)
+#undef X
+    };
+    return name[numbers];
+}
+
+Numbers precision_numbers(Precision precision)
+{
+    if (precision == PRECISION_BF16 || precision == PRECISION_FP8)
+        return NUMBERS_BF16;
+    return precision == PRECISION_SINGLE ? NUMBERS_F32 : NUMBERS_F16;
+}
+
+Numbers precision_least_numbers(Precision precision)
+{
+    return precision == PRECISION_FP8 ? NUMBERS_F8 : precision_numbers(precision);
+}

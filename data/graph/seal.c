@@ -1,0 +1,88 @@
+/* Sealing: which dims must be cut alike, and into how many pieces. */
+#include "data/graph/build.h"
+
+#include <string.h>
+
+static uint32_t find(uint32_t *parent, uint32_t x)
+{
+    while (parent[x] != x)
+        x = parent[x] = parent[parent[x]];
+    return x;
+}
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Once the tensors' units are known: the op's loops are cut like the dims that they drive. */
+static void cut_op(Graph *graph, OpId id)
+{
+    const Op *op = graph_get_op(graph, id);
+    const OpClass *plain = graph_op_class(graph, id);
+    uint32_t units[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < plain->space.n_loops; l++)
+        units[l] = 1;
+    for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+        const Tensor *tensor = graph_tensor(
+            graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
+        for (uint32_t d = 0; d < tensor->rank; d++) {
+            int l = plain->space.dim_loop[operand][d];
+            if (plain->space.loop[l].shardable)
+                units[l] = tensor->units[d];
+        }
+    }
+    g_array_index(graph->op_class, const OpClass *, id) =
+        op_classes_cut(graph->classes, plain, units);
+}
+
+/* Dims driven by one shardable loop of some op form a class; all of its members are cut into
+ * gcd(extents) pieces, or not at all if one of them is to stay whole. */
+void graph_seal(Graph *graph)
+{
+    uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
+    g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
+    g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */
+    for (uint32_t i = 0; i < n; i++)
+        parent[i] = i;
+    for (OpId id = 0; id < graph->ops->len; id++) {
+        const Op *op = graph_get_op(graph, id);
+        const OpSpace *space = &graph_op_class(graph, id)->space;
+        uint32_t first[OP_MAX_LOOPS];
+        memset(first, 0xff, sizeof first);
+        for (uint32_t operand = 0; operand < op->n_in + op->n_out; operand++) {
+            TensorId t =
+                operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
+            for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++) {
+                int l = space->dim_loop[operand][d];
+                if (!space->loop[l].shardable)
+                    continue;
+                uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
+                driven[t * TENSOR_MAX_RANK + d] = true;
+                if (first[l] == GRAPH_NONE)
+                    first[l] = node;
+                else
+                    parent[node] = find(parent, first[l]);
+            }
+        }
+    }
+    for (int set = 0; set < 2; set++)
+        for (TensorId t = 0; t < graph->tensors->len; t++) {
+            Tensor *tensor = &g_array_index(graph->tensors, Tensor, t);
+            for (uint32_t d = 0; d < tensor->rank; d++) {
+                uint32_t root = find(parent, t * TENSOR_MAX_RANK + d);
+                if (set)
+                    tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
+                else
+                    units[root] = gcd(units[root], tensor->units[d]);
+            }
+        }
+    for (OpId id = 0; id < graph->ops->len; id++)
+        cut_op(graph, id);
+    graph->sealed = true;
+}
