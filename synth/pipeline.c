@@ -50,35 +50,6 @@ typedef struct {
 
 /* --- operands --- */
 
-typedef struct {
-    TensorId tensor;
-    Form form;
-} Operand;
-
-static uint32_t uses(const Graph *graph, const Instr *instr, Operand use[OP_MAX_IN])
-{
-    if (instr->kind == INSTR_LOAD)
-        return 0;
-    use[0] = (Operand){instr->tensor, instr->from};
-    if (instr->kind != INSTR_COMPUTE)
-        return 1;
-    const Op *op = graph_get_op(graph, instr->op);
-    for (uint32_t i = 0; i < op->n_in; i++)
-        use[i] = (Operand){op->in[i], instr->form[i]};
-    return op->n_in;
-}
-
-static uint32_t makes(const Graph *graph, const Instr *instr, Operand make[OP_MAX_OUT])
-{
-    make[0] = (Operand){instr->tensor, instr->to};
-    if (instr->kind != INSTR_COMPUTE)
-        return 1;
-    const Op *op = graph_get_op(graph, instr->op);
-    for (uint32_t i = 0; i < op->n_out; i++)
-        make[i] = (Operand){op->out[i], instr->form[op->n_in + i]};
-    return op->n_out;
-}
-
 static size_t cell(Operand operand)
 {
     return (size_t)operand.tensor * FORM_MAX + operand.form;
@@ -92,8 +63,8 @@ static void find_makers(Builder *b)
     b->maker = g_new0(uint32_t, (size_t)inner->n * OP_MAX_IN);
     for (uint32_t i = 0; i < inner->n; i++) {
         Operand use[OP_MAX_IN], make[OP_MAX_OUT];
-        const uint32_t n_uses = uses(b->graph, &inner->instr[i], use);
-        const uint32_t n_makes = makes(b->graph, &inner->instr[i], make);
+        const uint32_t n_uses = instr_uses(&inner->instr[i], b->graph, use);
+        const uint32_t n_makes = instr_makes(&inner->instr[i], b->graph, make);
         for (uint32_t k = 0; k < n_uses; k++)
             b->maker[i * OP_MAX_IN + k] = last[cell(use[k])];
         for (uint32_t k = 0; k < n_makes; k++)
@@ -116,7 +87,7 @@ static void find_phases(Builder *b)
     for (uint32_t i = 0; i < inner->n; i++) {
         const Instr *instr = &inner->instr[i];
         Operand use[OP_MAX_IN];
-        const uint32_t n = uses(b->graph, instr, use);
+        const uint32_t n = instr_uses(instr, b->graph, use);
         Phase *phase = &b->place[i].phase;
         backward |= instr->kind == INSTR_COMPUTE &&
                     graph_get_op(b->graph, instr->op)->pass == PASS_BACKWARD;
@@ -166,7 +137,7 @@ static void find_stages(Builder *b)
                                 : unknown;
     for (uint32_t i = inner->n; i-- > 0;) {
         Operand use[OP_MAX_IN];
-        const uint32_t n = uses(b->graph, &inner->instr[i], use);
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t maker = b->maker[i * OP_MAX_IN + k];
             const Instr *by = &inner->instr[maker];
@@ -211,7 +182,7 @@ static void find_needs(Builder *b)
     b->needs = g_array_new(false, false, sizeof(Need));
     for (uint32_t i = 0; i < inner->n; i++) {
         Operand use[OP_MAX_IN];
-        const uint32_t n = uses(b->graph, &inner->instr[i], use);
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t maker = b->maker[i * OP_MAX_IN + k];
             const Need need = {maker, use[k].tensor, use[k].form, group_at(b, maker),
@@ -344,7 +315,7 @@ static void reduce_across(Builder *b, uint32_t i)
 {
     const uint32_t group = group_at(b, i);
     Operand use[OP_MAX_IN];
-    const uint32_t n = uses(b->graph, &b->inner->instr[i], use);
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
         uint8_t *partial = partial_of(b, group, use[k].tensor);
         if (!(*partial >> use[k].form & 1u))
@@ -373,7 +344,7 @@ static bool is_update(const Builder *b, uint32_t i)
 static void fetch(Builder *b, uint32_t i)
 {
     Operand use[OP_MAX_IN];
-    const uint32_t n = uses(b->graph, &b->inner->instr[i], use);
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t maker = b->maker[i * OP_MAX_IN + k];
         for (uint32_t s = b->first[maker]; s < b->first[maker + 1]; s++) {
@@ -389,8 +360,8 @@ static void emit_one_late(Builder *b, uint32_t i)
     const Instr *instr = &b->inner->instr[i];
     const uint32_t group = group_at(b, i);
     Operand use[OP_MAX_IN], make[OP_MAX_OUT];
-    const uint32_t n_uses = uses(b->graph, instr, use);
-    const uint32_t n_makes = makes(b->graph, instr, make);
+    const uint32_t n_uses = instr_uses(instr, b->graph, use);
+    const uint32_t n_makes = instr_makes(instr, b->graph, make);
     bool partial = false;
     fetch(b, i);
     if (is_update(b, i))
@@ -491,7 +462,7 @@ static void find_units(Builder *b)
             b->pipeline->group[group].n_replicas == 1)
             continue;
         Operand make[OP_MAX_OUT];
-        const uint32_t n_makes = makes(b->graph, &b->inner->instr[i], make);
+        const uint32_t n_makes = instr_makes(&b->inner->instr[i], b->graph, make);
         for (uint32_t k = 0; k < n_makes; k++)
             *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
     }

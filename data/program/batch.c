@@ -1,3 +1,4 @@
+/* What cutting the batch makes of each tensor, and numbers for the instances of a program. */
 #include "data/program/batch.h"
 
 #include "data/base/error.h"
@@ -177,4 +178,42 @@ uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t mi
         instances->n_microbatches == 1)
         return first;
     return first + microbatch;
+}
+
+PlacedOperand instances_operand(const Instances *instances, uint32_t group,
+                                uint32_t microbatch, Operand operand)
+{
+    return (PlacedOperand){operand.tensor, operand.form, (uint16_t)group,
+                           instances_place(instances, group, microbatch, operand.tensor)};
+}
+
+uint32_t instances_uses(const Instances *instances, const Graph *graph,
+                        const Instr *instr, PlacedOperand use[OP_MAX_IN])
+{
+    Operand operand[OP_MAX_IN];
+    const uint32_t n = instr_uses(instr, graph, operand);
+    for (uint32_t i = 0; i < n; i++)
+        use[i] =
+            instances_operand(instances, instr->group, instr->microbatch, operand[i]);
+    return n;
+}
+
+uint32_t instances_makes(const Instances *instances, const Graph *graph,
+                         const Instr *instr, PlacedOperand make[OP_MAX_OUT])
+{
+    Operand operand[OP_MAX_OUT];
+    const uint32_t n = instr_makes(instr, graph, operand);
+    const uint32_t group = instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
+    for (uint32_t o = 0; o < n; o++)
+        make[o] = instances_operand(instances, group,
+                                    instr->kind == INSTR_LOAD ? 0 : instr->microbatch,
+                                    operand[o]);
+    return n;
+}
+
+uint32_t instances_made(const Instances *instances, const Instr *instr)
+{
+    return instr->kind == INSTR_LOAD && instances_has_parts(instances, instr->tensor)
+               ? instances->n_microbatches
+               : 1;
 }

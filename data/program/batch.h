@@ -52,4 +52,30 @@ static inline bool instances_has_parts(const Instances *instances, TensorId tens
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
                          TensorId tensor);
 
+/* An operand of an instruction, with the group and the place of its instance. */
+typedef struct {
+    TensorId tensor;
+    Form form;
+    uint16_t group;
+    uint32_t place;
+} PlacedOperand;
+
+PlacedOperand instances_operand(const Instances *instances, uint32_t group,
+                                uint32_t microbatch, Operand operand);
+
+/* As instr_uses and instr_makes. A load makes instances of all microbatches: of the first one it is
+ * given here, the places of the others follow. */
+uint32_t instances_uses(const Instances *instances, const Graph *graph,
+                        const Instr *instr, PlacedOperand use[OP_MAX_IN]);
+uint32_t instances_makes(const Instances *instances, const Graph *graph,
+                         const Instr *instr, PlacedOperand make[OP_MAX_OUT]);
+/* How many instances with rising places an instruction makes of each tensor. */
+uint32_t instances_made(const Instances *instances, const Instr *instr);
+
+/* The number of the operand's instance: place * FORM_MAX + form. */
+static inline size_t placed_cell(const PlacedOperand *operand)
+{
+    return (size_t)operand->place * FORM_MAX + operand->form;
+}
+
 #endif

@@ -215,3 +215,29 @@ char *instr_text(const Instr *instr, const Graph *graph)
     append_place(text, instr);
     return g_strdup(text->str);
 }
+
+uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_IN])
+{
+    if (instr->kind == INSTR_LOAD)
+        return 0;
+    use[0] = (Operand){instr->tensor, instr->from};
+    if (instr->kind != INSTR_COMPUTE)
+        return 1;
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        use[i] = (Operand){op->in[i], instr->form[i]};
+    return op->n_in;
+}
+
+uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT])
+{
+    if (instr->across)
+        return 0;
+    make[0] = (Operand){instr->tensor, instr->to};
+    if (instr->kind != INSTR_COMPUTE)
+        return 1;
+    const Op *op = graph_get_op(graph, instr->op);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        make[o] = (Operand){op->out[o], instr->form[op->n_in + o]};
+    return op->n_out;
+}

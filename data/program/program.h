@@ -72,6 +72,12 @@ typedef struct {
     Form form[OP_MAX_OPERANDS]; /* COMPUTE: of inputs, then outputs */
 } Instr;
 
+/* An operand of an instruction: a tensor in a form. */
+typedef struct {
+    TensorId tensor;
+    Form form;
+} Operand;
+
 typedef struct {
     uint32_t n_replicas, n_devices; /* n_devices: of each replica */
     uint32_t *device;               /* [replica * n_devices + position], all different */
@@ -95,13 +101,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
 uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
                            const uint32_t *device);
 
-/* Groups of a program for n_devices devices, at least one, each with its devices; *n gets how many. */
+/* Groups of a program for n_devices devices, at least one, each with its devices; *n gets how
+ * many. */
 DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t *n);
 void program_groups_free(DeviceGroup *group, uint32_t n);
 
 /* Whether the batch is cut: there are microbatches, or a group has several replicas. */
 bool program_cuts_batch(const Program *program);
-/* Whether it is the program of one group without replicas and microbatches that names no devices. */
+/* Whether it is the program of one group without replicas and microbatches that names no
+ * devices. */
 bool program_is_spmd(const Program *program);
 
 /* Whether the devices of all groups are below n_devices; KILTER_ERROR_INPUT. */
@@ -113,6 +121,11 @@ void program_load(Program *program, TensorId tensor, Form form);
 void program_compute(Program *program, OpId op, const Form *form, uint32_t n_operands);
 void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
                         Form to);
+
+/* The operands that an instruction reads and those that it makes; returns how many. A load reads
+ * none, and an all-reduce `across` the replicas makes none, since it works in place. */
+uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_IN]);
+uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT]);
 
 /* Whether `kind` turns `from` into `to` for some dims. */
 bool collective_converts(Collective kind, Form from, Form to);

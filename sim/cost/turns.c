@@ -61,13 +61,13 @@ static bool has_inner(const Walk *w, const Instr *instr)
 }
 
 /* The latest collective of the turn that one of the instances comes from. */
-static uint32_t latest(const Maker *maker, uint32_t turn, const SimInstance *used,
+static uint32_t latest(const Maker *maker, uint32_t turn, const PlacedOperand *used,
                        uint32_t n_used)
 {
     uint32_t place = 0;
 
     for (uint32_t k = 0; k < n_used; k++) {
-        const Maker *made = &maker[sim_instance_cell(&used[k])];
+        const Maker *made = &maker[placed_cell(&used[k])];
         if (made->turn == turn)
             place = MAX(place, made->place);
     }
@@ -82,13 +82,13 @@ static void find_places(Walk *w)
 
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
-        SimInstance used[OP_MAX_IN], made[OP_MAX_OUT];
+        PlacedOperand used[OP_MAX_IN], made[OP_MAX_OUT];
         if (i > 0 && w->turn[i] != w->turn[i - 1])
             collectives = waits = 0;
         if (instr->kind == INSTR_LOAD)
             continue;
-        const uint32_t n_used = sim_instr_uses(w->graph, w->instances, instr, used);
-        const uint32_t n_made = sim_instr_makes(w->graph, w->instances, instr, made);
+        const uint32_t n_used = instances_uses(w->instances, w->graph, instr, used);
+        const uint32_t n_made = instances_makes(w->instances, w->graph, instr, made);
         Maker now = {w->turn[i], 0};
         if (sim_is_priced_collective(instr)) {
             w->place[i] = ++collectives;
@@ -97,10 +97,10 @@ static void find_places(Walk *w)
             waits = MAX(waits, latest(maker, w->turn[i], used, n_used));
             w->place[i] = waits;
         } else {
-            now = maker[sim_instance_cell(&used[0])];
+            now = maker[placed_cell(&used[0])];
         }
         for (uint32_t k = 0; k < n_made; k++)
-            maker[sim_instance_cell(&made[k])] = now;
+            maker[placed_cell(&made[k])] = now;
     }
 }
 

@@ -33,23 +33,23 @@ static void find_makers(Record *r)
 
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
-        SimInstance use[OP_MAX_IN], make[OP_MAX_OUT];
-        const uint32_t n_used = sim_instr_uses(graph, instances, instr, use);
-        const uint32_t n_made = sim_instr_makes(graph, instances, instr, make);
-        const uint32_t n_parts = sim_instr_parts(instances, instr);
+        PlacedOperand use[OP_MAX_IN], make[OP_MAX_OUT];
+        const uint32_t n_used = instances_uses(instances, graph, instr, use);
+        const uint32_t n_made = instances_makes(instances, graph, instr, make);
+        const uint32_t n_parts = instances_made(instances, instr);
         for (uint32_t k = 0; k < n_used; k++)
-            r->maker[i * OP_MAX_IN + k] = last[sim_instance_cell(&use[k])];
+            r->maker[i * OP_MAX_IN + k] = last[placed_cell(&use[k])];
         for (uint32_t k = 0; k < n_made; k++)
             for (uint32_t part = 0; part < n_parts; part++)
-                last[sim_instance_cell(&make[k]) + part * FORM_MAX] = i;
+                last[placed_cell(&make[k]) + part * FORM_MAX] = i;
     }
 }
 
 static uint32_t n_operands(const Record *r, uint32_t instr)
 {
-    SimInstance use[OP_MAX_IN];
+    PlacedOperand use[OP_MAX_IN];
 
-    return sim_instr_uses(r->sim->graph, r->sim->parts->layout.instances,
+    return instances_uses(r->sim->parts->layout.instances, r->sim->graph,
                           &r->sim->plan->program->instr[instr], use);
 }
 

@@ -11,8 +11,6 @@
 
 #define NO_BUFFER UINT32_MAX
 
-typedef SimInstance Instance;
-
 typedef struct {
     const Program *program;
     const Graph *graph;
@@ -32,58 +30,6 @@ typedef struct {
     uint32_t buffer, instr;
 } Use;
 
-/* --- which instances an instruction uses and makes --- */
-
-static Instance instance_at(const Instances *instances, uint32_t group,
-                            uint32_t microbatch, TensorId tensor, Form form)
-{
-    return (Instance){tensor, form, (uint16_t)group,
-                      instances_place(instances, group, microbatch, tensor)};
-}
-
-uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,
-                        const Instr *instr, Instance use[OP_MAX_IN])
-{
-    if (instr->kind == INSTR_LOAD)
-        return 0;
-    if (instr->kind != INSTR_COMPUTE) {
-        use[0] = instance_at(instances, instr->group, instr->microbatch, instr->tensor,
-                             instr->from);
-        return 1;
-    }
-    const Op *op = graph_get_op(graph, instr->op);
-    for (uint32_t i = 0; i < op->n_in; i++)
-        use[i] = instance_at(instances, instr->group, instr->microbatch, op->in[i],
-                             instr->form[i]);
-    return op->n_in;
-}
-
-uint32_t sim_instr_makes(const Graph *graph, const Instances *instances,
-                         const Instr *instr, Instance make[OP_MAX_OUT])
-{
-    if (instr->across)
-        return 0;
-    if (instr->kind != INSTR_COMPUTE) {
-        const bool load = instr->kind == INSTR_LOAD;
-        make[0] = instance_at(
-            instances, instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group,
-            load ? 0 : instr->microbatch, instr->tensor, instr->to);
-        return 1;
-    }
-    const Op *op = graph_get_op(graph, instr->op);
-    for (uint32_t i = 0; i < op->n_out; i++)
-        make[i] = instance_at(instances, instr->group, instr->microbatch, op->out[i],
-                              instr->form[op->n_in + i]);
-    return op->n_out;
-}
-
-uint32_t sim_instr_parts(const Instances *instances, const Instr *instr)
-{
-    return instr->kind == INSTR_LOAD && instances_has_parts(instances, instr->tensor)
-               ? instances->n_microbatches
-               : 1;
-}
-
 /* Which instructions add to what others have begun. */
 static void find_sums(Liveness *l)
 {
@@ -94,12 +40,12 @@ static void find_sums(Liveness *l)
         const Instr *instr = &l->program->instr[i];
         if (instr->kind != INSTR_COMPUTE || batch->loop[instr->op] < 0)
             continue;
-        Instance made[OP_MAX_OUT];
-        sim_instr_makes(l->graph, l->instances, instr, made);
+        PlacedOperand made[OP_MAX_OUT];
+        instances_makes(l->instances, l->graph, instr, made);
         if (batch->form[made[0].tensor] != FORM_REDUCE)
             continue;
-        l->again[i] = begun[sim_instance_cell(&made[0])];
-        begun[sim_instance_cell(&made[0])] = true;
+        l->again[i] = begun[placed_cell(&made[0])];
+        begun[placed_cell(&made[0])] = true;
     }
 }
 
@@ -111,21 +57,21 @@ static void find_ends(Liveness *l)
 
     for (uint32_t i = l->program->n; i-- > 0;) {
         const Instr *instr = &l->program->instr[i];
-        Instance made[OP_MAX_OUT], used[OP_MAX_IN];
-        const uint32_t n_made = sim_instr_makes(l->graph, l->instances, instr, made);
-        const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
-        const uint32_t n_parts = sim_instr_parts(l->instances, instr);
+        PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
+        const uint32_t n_made = instances_makes(l->instances, l->graph, instr, made);
+        const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
+        const uint32_t n_parts = instances_made(l->instances, instr);
         for (uint32_t k = 0; k < n_made; k++) {
-            uint32_t *of = &last[sim_instance_cell(&made[k])];
+            uint32_t *of = &last[placed_cell(&made[k])];
             for (uint32_t part = 0; part < n_parts; part++) {
-                const size_t cell = sim_instance_cell(&made[k]) + part * FORM_MAX;
+                const size_t cell = placed_cell(&made[k]) + part * FORM_MAX;
                 l->load_end[cell] = MAX(last[cell], i);
             }
             l->end[i * OP_MAX_OUT + k] = MAX(*of, i);
             *of = l->again[i] ? MAX(*of, i) : 0;
         }
         for (uint32_t k = 0; k < n_used; k++) {
-            uint32_t *of = &last[sim_instance_cell(&used[k])];
+            uint32_t *of = &last[placed_cell(&used[k])];
             *of = MAX(*of, i);
         }
     }
@@ -166,11 +112,10 @@ static void find_kept(Liveness *l)
 
 /* --- buffers --- */
 
-static SimBuffer *buffer_of(const Liveness *l, Instance instance)
+static SimBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 {
-    const uint32_t id = instance.place == GRAPH_NONE
-                            ? NO_BUFFER
-                            : l->buffer[sim_instance_cell(&instance)];
+    const uint32_t id =
+        instance.place == GRAPH_NONE ? NO_BUFFER : l->buffer[placed_cell(&instance)];
 
     return id == NO_BUFFER ? NULL : &g_array_index(l->buffers, SimBuffer, id);
 }
@@ -203,7 +148,7 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 
 /* Whether a value made at instruction `i` can be written over the last one in
  * `instance`'s buffer. */
-static bool free_at(const Liveness *l, Instance instance, uint32_t i)
+static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
     const SimBuffer *buffer = buffer_of(l, instance);
 
@@ -211,7 +156,7 @@ static bool free_at(const Liveness *l, Instance instance, uint32_t i)
            (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
 }
 
-static bool same_layout(const Liveness *l, Instance a, Instance b)
+static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
 {
     const Tensor *x = graph_tensor(l->graph, a.tensor),
                  *y = graph_tensor(l->graph, b.tensor);
@@ -225,54 +170,56 @@ static bool same_layout(const Liveness *l, Instance a, Instance b)
 }
 
 /* The buffer that a computation's output can share, or NO_BUFFER. */
-static uint32_t shared_by_compute(const Liveness *l, uint32_t i, Instance made)
+static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand made)
 {
     const Instr *instr = &l->program->instr[i];
     const Op *op = graph_get_op(l->graph, instr->op);
-    Instance used[OP_MAX_IN];
-    const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
+    PlacedOperand used[OP_MAX_IN];
+    const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
 
     if (op_kind_is_view(op->kind))
-        return l->buffer[sim_instance_cell(&used[0])];
+        return l->buffer[placed_cell(&used[0])];
     if (!op_kind_is_elementwise(op->kind) || op->n_out > 1)
         return NO_BUFFER;
     for (uint32_t k = 0; k < n_used; k++)
         if (free_at(l, used[k], i) && !buffer_of(l, used[k])->at_rest &&
             same_layout(l, used[k], made))
-            return l->buffer[sim_instance_cell(&used[k])];
+            return l->buffer[placed_cell(&used[k])];
     return NO_BUFFER;
 }
 
 /* The buffer that a conversion's result can share, or NO_BUFFER. */
 static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr *instr)
 {
-    const Instance from = instance_at(l->instances, instr->group, instr->microbatch,
-                                      instr->tensor, instr->from);
+    const PlacedOperand from =
+        instances_operand(l->instances, instr->group, instr->microbatch,
+                          (Operand){instr->tensor, instr->from});
 
     if (instr->collective == COLLECTIVE_SLICE && buffer_of(l, from)->at_rest)
-        return l->buffer[sim_instance_cell(&from)];
+        return l->buffer[placed_cell(&from)];
     if ((instr->collective == COLLECTIVE_ALL_REDUCE ||
          instr->collective == COLLECTIVE_KEEP) &&
         free_at(l, from, i) && !buffer_of(l, from)->at_rest)
-        return l->buffer[sim_instance_cell(&from)];
+        return l->buffer[placed_cell(&from)];
     return NO_BUFFER;
 }
 
 /* The old value of an updated one. */
-static Instance old_of(const Liveness *l, Instance made)
+static PlacedOperand old_of(const Liveness *l, PlacedOperand made)
 {
-    return instance_at(l->instances, made.group, 0,
-                       graph_tensor(l->graph, made.tensor)->of, made.form);
+    return instances_operand(
+        l->instances, made.group, 0,
+        (Operand){graph_tensor(l->graph, made.tensor)->of, made.form});
 }
 
-static uint32_t find_shared(const Liveness *l, uint32_t i, Instance made)
+static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
 {
     const Instr *instr = &l->program->instr[i];
 
     if (graph_tensor(l->graph, made.tensor)->role == ROLE_UPDATED) {
-        const Instance old = old_of(l, made);
+        const PlacedOperand old = old_of(l, made);
         if (free_at(l, old, i))
-            return l->buffer[sim_instance_cell(&old)];
+            return l->buffer[placed_cell(&old)];
     }
     if (instr->kind == INSTR_COMPUTE)
         return shared_by_compute(l, i, made);
@@ -290,7 +237,7 @@ static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor)
 }
 
 /* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
-static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
+static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
 {
     const Tensor *tensor = graph_tensor(l->graph, made.tensor);
     const uint32_t shared = find_shared(l, i, made);
@@ -308,7 +255,7 @@ static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
         SimBuffer *buffer = &g_array_index(l->buffers, SimBuffer, shared);
         buffer->busy_until = MAX(buffer->busy_until, end);
         buffer->stays = buffer->stays || stays;
-        l->buffer[sim_instance_cell(&made)] = shared;
+        l->buffer[placed_cell(&made)] = shared;
         return;
     }
     const SimBuffer buffer = {
@@ -324,7 +271,7 @@ static void place(Liveness *l, uint32_t i, uint32_t end, Instance made)
         .element_bytes = dtype_bytes(tensor->dtype),
     };
     g_array_append_val(l->buffers, buffer);
-    l->buffer[sim_instance_cell(&made)] = l->buffers->len - 1;
+    l->buffer[placed_cell(&made)] = l->buffers->len - 1;
 }
 
 static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
@@ -362,21 +309,21 @@ static void place_kept(Liveness *l, uint32_t i)
 static void place_instr(Liveness *l, uint32_t i)
 {
     const Instr *instr = &l->program->instr[i];
-    Instance made[OP_MAX_OUT], used[OP_MAX_IN];
-    const uint32_t n_made = sim_instr_makes(l->graph, l->instances, instr, made);
-    const uint32_t n_used = sim_instr_uses(l->graph, l->instances, instr, used);
-    const uint32_t n_parts = sim_instr_parts(l->instances, instr);
+    PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
+    const uint32_t n_made = instances_makes(l->instances, l->graph, instr, made);
+    const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
+    const uint32_t n_parts = instances_made(l->instances, instr);
 
     for (uint32_t k = 0; k < n_used; k++)
-        add_use(l, i, l->buffer[sim_instance_cell(&used[k])]);
+        add_use(l, i, l->buffer[placed_cell(&used[k])]);
     for (uint32_t k = 0; k < n_made; k++)
         for (uint32_t part = 0; part < n_parts; part++, made[k].place++) {
             if (!l->again[i])
                 place(l, i,
-                      instr->kind == INSTR_LOAD ? l->load_end[sim_instance_cell(&made[k])]
+                      instr->kind == INSTR_LOAD ? l->load_end[placed_cell(&made[k])]
                                                 : l->end[i * OP_MAX_OUT + k],
                       made[k]);
-            add_use(l, i, l->buffer[sim_instance_cell(&made[k])]);
+            add_use(l, i, l->buffer[placed_cell(&made[k])]);
         }
     place_kept(l, i);
 }
@@ -449,73 +396,4 @@ void sim_buffers_free(SimBuffers *buffers)
     g_free(buffers->buffer);
     g_free(buffers->use);
     g_free(buffers);
-}
-
-/* --- bytes on a device --- */
-
-double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer)
-{
-    return (double)(tensor_elements(graph_tensor(graph, buffer->tensor)) *
-                    buffer->element_bytes);
-}
-
-uint32_t sim_buffer_first(const SimBuffer *buffer)
-{
-    return buffer->at_rest || buffer->stands ? 0 : buffer->birth;
-}
-
-uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
-{
-    return buffer->at_rest || buffer->stands ? program->n - 1 : buffer->busy_until;
-}
-
-double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
-{
-    const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
-
-    return sim_buffer_whole_bytes(sim->graph, buffer) *
-           sim_part_of(sim->parts, buffer->group, buffer->tensor, buffer->form, i) /
-           (buffer->held ? 1 : sim->view->device[device].gpus);
-}
-
-uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
-{
-    const SimParts *parts = sim->parts;
-    uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
-
-    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
-        const DeviceGroup *group = &parts->layout.group[g];
-        place[g] = SIM_NOT_THERE;
-        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-            if (group->device[i] == device)
-                place[g] = i;
-    }
-    return place;
-}
-
-double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
-                        uint32_t *instr)
-{
-    const uint32_t n = sim->plan->program->n;
-    g_autofree double *change = g_new0(double, (size_t)n + 1);
-    g_autofree uint32_t *place = sim_group_places(sim, device);
-    double live = 0, peak = 0;
-
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const SimBuffer *buffer = &buffers->buffer[b];
-        if (place[buffer->group] == SIM_NOT_THERE)
-            continue;
-        const double bytes = sim_buffer_bytes(sim, buffer, place[buffer->group]);
-        change[sim_buffer_first(buffer)] += bytes;
-        change[sim_buffer_last(sim->plan->program, buffer) + 1] -= bytes;
-    }
-    *instr = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        live += change[i];
-        if (live > peak) {
-            peak = live;
-            *instr = i;
-        }
-    }
-    return peak;
 }

@@ -51,26 +51,4 @@ double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 double sim_buffers_peak(const SimCase *sim, const SimBuffers *buffers, uint32_t device,
                         uint32_t *instr);
 
-/* The instances that an instruction reads (at most OP_MAX_IN) and makes (at most OP_MAX_OUT). A
- * load makes those of all microbatches: the first one is given here. */
-typedef struct {
-    TensorId tensor;
-    Form form;
-    uint16_t group;
-    uint32_t place; /* of data/program/batch.h */
-} SimInstance;
-
-uint32_t sim_instr_uses(const Graph *graph, const Instances *instances,
-                        const Instr *instr, SimInstance use[OP_MAX_IN]);
-uint32_t sim_instr_makes(const Graph *graph, const Instances *instances,
-                         const Instr *instr, SimInstance make[OP_MAX_OUT]);
-
-/* How many instances with rising places a load makes of each. */
-uint32_t sim_instr_parts(const Instances *instances, const Instr *instr);
-
-static inline size_t sim_instance_cell(const SimInstance *instance)
-{
-    return (size_t)instance->place * FORM_MAX + instance->form;
-}
-
 #endif
