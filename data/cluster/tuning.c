@@ -1,3 +1,4 @@
+/* Tuning tables: names, reading, and the algorithm that a rule chooses. */
 #include "data/cluster/tuning.h"
 
 #include <math.h>
@@ -53,30 +54,24 @@ bool algorithm_find(const char *name, Algorithm *algorithm, GError **error)
     return true;
 }
 
-#define BIT(traffic) (1U << TRAFFIC_##traffic)
-
-/* What each algorithm does. */
-static const uint32_t DOES[] = {
-    [ALGORITHM_AUTO] = UINT32_MAX,
-    [ALGORITHM_RING] = BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(GROUPED_ALL_GATHER) |
-                       BIT(REDUCE_SCATTER) | BIT(GROUPED_REDUCE_SCATTER) |
-                       BIT(BROADCAST) | BIT(REDUCE),
-    [ALGORITHM_TREE] = BIT(ALL_REDUCE) | BIT(BROADCAST) | BIT(REDUCE),
-    [ALGORITHM_DOUBLE_TREE] = BIT(ALL_REDUCE),
-    [ALGORITHM_HALVING] = BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER),
-    [ALGORITHM_PAIRWISE] = BIT(ALL_TO_ALL),
-    [ALGORITHM_DIRECT] = (1U << TRAFFICS) - 1 - BIT(ALL_REDUCE),
-    [ALGORITHM_HIERARCHICAL] =
-        BIT(ALL_REDUCE) | BIT(ALL_GATHER) | BIT(REDUCE_SCATTER) | BIT(ALL_TO_ALL),
-};
+static bool does(Algorithm algorithm, Traffic traffic)
+{
+    static const bool DOES[ALGORITHMS][TRAFFICS] = {
+#define X(traffic, algorithm, how) [ALGORITHM_##algorithm][TRAFFIC_##traffic] = true,
+        LOWERING_TABLE(X)
+#undef X
+    };
+    g_assert(algorithm < ALGORITHMS && traffic < TRAFFICS);
+    return algorithm == ALGORITHM_AUTO || DOES[algorithm][traffic];
+}
 
 bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error)
 {
     g_autoptr(GString) known = g_string_new(NULL);
-    if (DOES[algorithm] & 1U << traffic)
+    if (does(algorithm, traffic))
         return true;
-    for (uint32_t i = ALGORITHM_AUTO + 1; i < ALGORITHMS; i++)
-        if (DOES[i] & 1U << traffic)
+    for (Algorithm i = ALGORITHM_AUTO + 1; i < ALGORITHMS; i++)
+        if (does(i, traffic))
             g_string_append_printf(known, "%s%s", known->len ? ", " : "",
                                    ALGORITHM_NAME[i]);
     return kilter_fail(error, KILTER_ERROR_INPUT, "%s does not do %s; expected one of %s",

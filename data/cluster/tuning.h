@@ -56,6 +56,39 @@ typedef enum {
         ALGORITHMS
 } Algorithm;
 
+/* Which algorithm does which kind of traffic, and the lowering to messages that does it
+ * (sim/network/lower): all that names a lowering follows from its rows. */
+#define LOWERING_TABLE(X)                                           \
+    X(ALL_REDUCE, RING, ring_all_reduce)                            \
+    X(ALL_REDUCE, TREE, tree)                                       \
+    X(ALL_REDUCE, DOUBLE_TREE, double_tree)                         \
+    X(ALL_REDUCE, HALVING, halving)                                 \
+    X(ALL_REDUCE, HIERARCHICAL, hierarchical)                       \
+    X(ALL_GATHER, RING, ring_parts)                                 \
+    X(ALL_GATHER, HALVING, halving_parts)                           \
+    X(ALL_GATHER, DIRECT, direct_parts)                             \
+    X(ALL_GATHER, HIERARCHICAL, hierarchical)                       \
+    X(GROUPED_ALL_GATHER, RING, ring_grouped)                       \
+    X(GROUPED_ALL_GATHER, DIRECT, direct_parts)                     \
+    X(REDUCE_SCATTER, RING, ring_parts)                             \
+    X(REDUCE_SCATTER, HALVING, halving_parts)                       \
+    X(REDUCE_SCATTER, DIRECT, direct_parts)                         \
+    X(REDUCE_SCATTER, HIERARCHICAL, hierarchical)                   \
+    X(GROUPED_REDUCE_SCATTER, RING, ring_grouped)                   \
+    X(GROUPED_REDUCE_SCATTER, DIRECT, direct_parts)                 \
+    X(ALL_TO_ALL, PAIRWISE, pairwise)                               \
+    X(ALL_TO_ALL, DIRECT, direct_all_to_all)                        \
+    X(ALL_TO_ALL, HIERARCHICAL, hierarchical_all_to_all)            \
+    X(BROADCAST, RING, chain)                                       \
+    X(BROADCAST, TREE, tree)                                        \
+    X(BROADCAST, DIRECT, direct_root)                               \
+    X(REDUCE, RING, chain)                                          \
+    X(REDUCE, TREE, tree)                                           \
+    X(REDUCE, DIRECT, direct_root)                                  \
+    X(SEND, DIRECT, direct_root)                                    \
+    X(PUSH, DIRECT, direct_server)                                  \
+    X(PULL, DIRECT, direct_server)
+
 const char *traffic_name(Traffic traffic);
 const char *algorithm_name(Algorithm algorithm);
 /* KILTER_ERROR_INPUT lists the names. */

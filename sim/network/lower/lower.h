@@ -80,20 +80,8 @@ double lower_part_bytes(const Lower *lower); /* padded part of an all-gather or
 double lower_pieces(const Lower *lower, double bytes);
 
 typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);
-bool lower_ring_all_reduce(Lower *lower, GError **error);
-bool lower_ring_parts(Lower *lower, GError **error);
-bool lower_ring_grouped(Lower *lower, GError **error);
-bool lower_chain(Lower *lower, GError **error);
-bool lower_tree(Lower *lower, GError **error);
-bool lower_double_tree(Lower *lower, GError **error);
-bool lower_halving(Lower *lower, GError **error);
-bool lower_halving_parts(Lower *lower, GError **error);
-bool lower_pairwise(Lower *lower, GError **error);
-bool lower_direct_all_to_all(Lower *lower, GError **error);
-bool lower_direct_parts(Lower *lower, GError **error);
-bool lower_direct_root(Lower *lower, GError **error);
-bool lower_direct_server(Lower *lower, GError **error);
-bool lower_hierarchical(Lower *lower, GError **error);
-bool lower_hierarchical_all_to_all(Lower *lower, GError **error);
+#define X(traffic, algorithm, how) bool lower_##how(Lower *lower, GError **error);
+LOWERING_TABLE(X) /* a lowering of several rows is declared again */
+#undef X
 
 #endif

@@ -1,3 +1,4 @@
+/* Lowering a collective to messages: the choice of its algorithm, and what algorithms call. */
 #include "sim/network/lower/lowering.h"
 
 #include <math.h>
@@ -6,38 +7,11 @@
 
 #include "sim/network/lower/lower.h"
 
-/* --- which algorithm does what: as algorithm_check (data/cluster/tuning.h) says --- */
-
 static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
-    [TRAFFIC_ALL_REDUCE] = {[ALGORITHM_RING] = lower_ring_all_reduce,
-                            [ALGORITHM_TREE] = lower_tree,
-                            [ALGORITHM_DOUBLE_TREE] = lower_double_tree,
-                            [ALGORITHM_HALVING] = lower_halving,
-                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [TRAFFIC_ALL_GATHER] = {[ALGORITHM_RING] = lower_ring_parts,
-                            [ALGORITHM_HALVING] = lower_halving_parts,
-                            [ALGORITHM_DIRECT] = lower_direct_parts,
-                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [TRAFFIC_GROUPED_ALL_GATHER] =
-        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
-    [TRAFFIC_REDUCE_SCATTER] = {[ALGORITHM_RING] = lower_ring_parts,
-                                [ALGORITHM_HALVING] = lower_halving_parts,
-                                [ALGORITHM_DIRECT] = lower_direct_parts,
-                                [ALGORITHM_HIERARCHICAL] = lower_hierarchical},
-    [TRAFFIC_GROUPED_REDUCE_SCATTER] =
-        {[ALGORITHM_RING] = lower_ring_grouped, [ALGORITHM_DIRECT] = lower_direct_parts},
-    [TRAFFIC_ALL_TO_ALL] = {[ALGORITHM_PAIRWISE] = lower_pairwise,
-                            [ALGORITHM_DIRECT] = lower_direct_all_to_all,
-                            [ALGORITHM_HIERARCHICAL] = lower_hierarchical_all_to_all},
-    [TRAFFIC_BROADCAST] = {[ALGORITHM_RING] = lower_chain,
-                           [ALGORITHM_TREE] = lower_tree,
-                           [ALGORITHM_DIRECT] = lower_direct_root},
-    [TRAFFIC_REDUCE] = {[ALGORITHM_RING] = lower_chain,
-                        [ALGORITHM_TREE] = lower_tree,
-                        [ALGORITHM_DIRECT] = lower_direct_root},
-    [TRAFFIC_SEND] = {[ALGORITHM_DIRECT] = lower_direct_root},
-    [TRAFFIC_PUSH] = {[ALGORITHM_DIRECT] = lower_direct_server},
-    [TRAFFIC_PULL] = {[ALGORITHM_DIRECT] = lower_direct_server},
+#define X(traffic, algorithm, how) \
+    [TRAFFIC_##traffic][ALGORITHM_##algorithm] = lower_##how,
+    LOWERING_TABLE(X)
+#undef X
 };
 
 /* The algorithm that is asked for or that the tuning table names; AUTO if neither is. */
