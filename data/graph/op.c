@@ -5,7 +5,7 @@
 static const struct {
     const char *name, *signature, *linear, *flops;
 } row[OP_KINDS] = {
-#define X(id, name, signature, linear, flops) {name, signature, linear, flops},
+#define X(id, kernel, name, signature, linear, flops) {name, signature, linear, flops},
     OP_TABLE(X)
 #undef X
 };

@@ -37,9 +37,12 @@
  * logits is to pad them to whole rows, which nothing needs. The first three have no gradients of
  * their own: that of the loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
  *
- * To add an op: add its row here, its gradient in data/graph/autodiff.c, its kernels in
- * exec/kernels/kernels.c and exec/cuda/kernels.c; the conformance test then runs every rule that
- * follows from the row.
+ * The `kernel` column names what computes the kind: kernel_NAME in exec/kernels, cuda_NAME in
+ * exec/cuda. Sums of products are `contract`, which works from the signature.
+ *
+ * To add an op: add its row here, its gradient in data/graph/autodiff.c, and its kernels, if it is no
+ * sum of products, in a file of exec/kernels and one of exec/cuda; the conformance test then runs every
+ * rule that follows from the row.
  */
 #ifndef KILTER_DATA_GRAPH_OP_H
 #define KILTER_DATA_GRAPH_OP_H
@@ -47,7 +50,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*    id                name               signature                              linear  flops
+/*    id                    kernel                name               signature                              linear  flops
  * Attention: Q and K are query and key positions, T the three of q, k, v, h heads, D head size; its
  * second output are the softmax probabilities (before dropout, which the FLOPs leave out), saved for
  * the backward. Reshape: a sample becomes several, or several one. MoE (GShard): b groups
@@ -64,125 +67,125 @@
  * Pairs: T = 2, the gate and what it multiplies. Routing without a mask: a weight for each token and
  * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
  * order, and those beyond get none. */
-#define OP_TABLE(X)                                                                                \
-    X(LINEAR,           "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")       \
-    X(LINEAR_DX,        "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")             \
-    X(LINEAR_DW,        "linear_dw",       "*n,*k->nk",                           "0|1",  "2*nk")             \
-    X(BIAS_GRAD,        "bias_grad",       "*n->n",                               "0",    "1*n")              \
-    X(EMBEDDING,        "embedding",       "*,vh->*h",                            "1",    "0")                \
-    X(EMBEDDING_DW,     "embedding_dw",    "*h,*->vh",                            "0",    "1*h")              \
-    X(LAYER_NORM,       "layer_norm",      "*H,H,H->*H",                          "-",    "8*H")              \
-    X(LAYER_NORM_DX,    "layer_norm_dx",   "*H,*H,H->*H",                         "0",    "15*H")             \
-    X(LAYER_NORM_DW,    "layer_norm_dw",   "*h,*W->h,h",                          "0",    "6*h")              \
-    X(GELU,             "gelu",            "*->*",                                "-",    "8*")               \
-    X(GELU_DX,          "gelu_dx",         "*,*->*",                              "0",    "12*")              \
-    X(RELU,             "relu",            "*->*",                                "-",    "1*")               \
-    X(RELU_DX,          "relu_dx",         "*,*->*",                              "0",    "1*")               \
-    X(DROPOUT,          "dropout",         "*->*",                                "0",    "2*")               \
-    X(ADD,              "add",             "*,*->*",                              "01",   "1*")               \
-    X(ADD_ROWS,         "add_rows",        "b*,*->b*",                            "01",   "1b*")              \
-    X(SUM_ROWS,         "sum_rows",        "b*->*",                               "0",    "1b*")              \
-    X(SPLIT,            "split",           "*n->*nD",                             "0",    "0")                \
-    X(MERGE,            "merge",           "*nD->*n",                             "0",    "0")                \
-    X(TRANSPOSE,        "transpose",       "*ab->*ba",                            "0",    "0")                \
-    X(RESHAPE,          "reshape",         "bSH->bTD",                            "0",    "0")                \
-    X(QKV,              "qkv",             "bsk,ThDk,+ThD?->bsThD",               "0|1",  "2bsThDk + 1bsThD") \
-    X(QKV_DX,           "qkv_dx",          "bsThD,ThDk->bsk",                     "0|1",  "2bsThDk")          \
-    X(QKV_DW,           "qkv_dw",          "bsThD,bsk->ThDk",                     "0|1",  "2bsThDk")          \
-    X(QKV_DB,           "qkv_db",          "bsThD->ThD",                          "0",    "1bsThD")           \
-    X(ATTENTION,        "attention",       "bQThD->bQhD,bhQK",                    "-",    "4bhQKD + 5bhQK")   \
-    X(ATTENTION_DX,     "attention_dx",    "bQhD,bQThD,bhQK->bQThD",              "0",    "8bhQKD + 5bhQK")   \
-    X(OUT_PROJ,         "out_proj",        "bshD,nhD,+n?->bsn",                   "0|1",  "2bshDn + 1bsn")    \
-    X(OUT_PROJ_DX,      "out_proj_dx",     "bsn,nhD->bshD",                       "0|1",  "2bshDn")           \
-    X(OUT_PROJ_DW,      "out_proj_dw",     "bsn,bshD->nhD",                       "0|1",  "2bshDn")           \
-    X(CONV2D,           "conv2d",          "ncHW,ocRS,+o?->noPQ",                 "0|1",  "2ncoRSPQ + 1noPQ") \
-    X(CONV2D_DX,        "conv2d_dx",       "noPQ,ocRS->ncHW",                     "0|1",  "2ncoRSPQ")         \
-    X(CONV2D_DW,        "conv2d_dw",       "noPQ,ncHW->ocRS",                     "0|1",  "2ncoRSPQ")         \
-    X(CHANNEL_SUM,      "channel_sum",     "noPQ->o",                             "0",    "1noPQ")            \
-    X(MAX_POOL2D,       "max_pool2d",      "ncHW->ncPQ",                          "-",    "1ncHW")            \
-    X(MAX_POOL2D_DX,    "max_pool2d_dx",   "ncPQ,ncHW->ncHW",                     "0",    "1ncHW")            \
-    X(AVG_POOL2D,       "avg_pool2d",      "ncHW->ncPQ",                          "0",    "1ncHW")            \
-    X(AVG_POOL2D_DX,    "avg_pool2d_dx",   "ncPQ->ncHW",                          "0",    "1ncHW")            \
-    X(APPEND_TOKEN,     "append_token",    "bSh,h->bTh",                          "01",   "0")                \
-    X(DROP_TOKEN,       "drop_token",      "bTh->bSh",                            "0",    "0")                \
-    X(SUM_TOKEN,        "sum_token",       "bTh->h",                              "0",    "1bh")              \
-    X(TAKE_TOKEN,       "take_token",      "bTh->bh",                             "0",    "0")                \
-    X(PAD_TOKEN,        "pad_token",       "bh->bTh",                             "0",    "0")                \
-    X(GATE_TOP1,        "gate_top1",       "bSE->bSEC,bSEC",                      "-",    "7bSE")             \
-    X(GATE_TOP1_DX,     "gate_top1_dx",    "bSEC,bSE->bSE",                       "0",    "8bSE")             \
-    X(GATE_TOP2,        "gate_top2",       "bSE->bSEC,bSEC",                      "-",    "8bSE")             \
-    X(GATE_TOP2_DX,     "gate_top2_dx",    "bSEC,bSE->bSE",                       "0",    "12bSE")            \
-    X(MOE_DISPATCH,     "moe_dispatch",    "bsec,bsd->becd",                      "0|1",  "2bsecd")           \
-    X(MOE_COMBINE,      "moe_combine",     "becd,bsec->bsd",                      "0|1",  "2bsecd")           \
-    X(MOE_COMBINE_DW,   "moe_combine_dw",  "bsd,becd->bsec",                      "0|1",  "2bsecd")           \
-    X(EXPERT,           "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")           \
-    X(EXPERT_DX,        "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")           \
-    X(EXPERT_DW,        "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")           \
-    X(RMS_NORM,         "rms_norm",        "*H,H->*H",                            "-",    "4*H")              \
-    X(RMS_NORM_DX,      "rms_norm_dx",     "*H,*H,H->*H",                         "0",    "8*H")              \
-    X(RMS_NORM_DW,      "rms_norm_dw",     "*h,*W->h",                            "0",    "5*h")              \
-    X(KEY_NORM,         "key_norm",        "*E,D->*E",                            "-",    "4*D")              \
-    X(KEY_NORM_DX,      "key_norm_dx",     "*E,*E,D->*E",                         "0",    "8*D")              \
-    X(KEY_NORM_DW,      "key_norm_dw",     "*E,*E->D",                            "0",    "5*D")              \
-    X(SILU,             "silu",            "*->*",                                "-",    "5*")               \
-    X(SILU_DX,          "silu_dx",         "*,*->*",                              "0",    "8*")               \
-    X(LINEAR_PAIR,      "linear_pair",     "*k,Tnk,+Tn?->*Tn",                    "0|1",  "2*Tnk + 1*Tn")     \
-    X(LINEAR_PAIR_DX,   "linear_pair_dx",  "*Tn,Tnk->*k",                         "0|1",  "2*Tnk")            \
-    X(LINEAR_PAIR_DW,   "linear_pair_dw",  "*Tn,*k->Tnk",                         "0|1",  "2*Tnk")            \
-    X(LINEAR_PAIR_DB,   "linear_pair_db",  "*Tn->Tn",                             "0",    "1*Tn")             \
-    X(SWIGLU,           "swiglu",          "*Tn->*n",                             "-",    "6*n")              \
-    X(SWIGLU_DX,        "swiglu_dx",       "*n,*Tn->*Tn",                         "0",    "12*n")             \
-    X(GEGLU,            "geglu",           "*Tn->*n",                             "-",    "9*n")              \
-    X(GEGLU_DX,         "geglu_dx",        "*n,*Tn->*Tn",                         "0",    "16*n")             \
-    X(ROTARY,           "rotary",          "bs*D->bs*D",                          "0",    "3bs*D")            \
-    X(ROTARY_DX,        "rotary_dx",       "bs*D->bs*D",                          "0",    "3bs*D")            \
-    X(Q_PROJ,           "q_proj",          "bsk,hgDk,+hgD?->bshgD",               "0|1",  "2bshgDk + 1bshgD") \
-    X(Q_PROJ_DX,        "q_proj_dx",       "bshgD,hgDk->bsk",                     "0|1",  "2bshgDk")          \
-    X(Q_PROJ_DW,        "q_proj_dw",       "bshgD,bsk->hgDk",                     "0|1",  "2bshgDk")          \
-    X(Q_PROJ_DB,        "q_proj_db",       "bshgD->hgD",                          "0",    "1bshgD")           \
-    X(KV_PROJ,          "kv_proj",         "bsk,hEk,+hE?->bshE",                  "0|1",  "2bshEk + 1bshE")   \
-    X(KV_PROJ_DX,       "kv_proj_dx",      "bshE,hEk->bsk",                       "0|1",  "2bshEk")           \
-    X(KV_PROJ_DW,       "kv_proj_dw",      "bshE,bsk->hEk",                       "0|1",  "2bshEk")           \
-    X(KV_PROJ_DB,       "kv_proj_db",      "bshE->hE",                            "0",    "1bshE")            \
-    X(JOIN_KEYS,        "join_keys",       "bshD,bsR->bshE",                      "01",   "0")                \
-    X(JOIN_KEYS_DX,     "join_keys_dx",    "bshE->bshD",                          "0",    "0")                \
-    X(JOIN_KEYS_DR,     "join_keys_dr",    "bshE->bsR",                           "0",    "1bshR")            \
-    X(GROUPED_ATTENTION, "grouped_attention", "bQhgD,bKhE->bQhgV,bhgQK",          "-",    "2bhgQKD + 2bhgQKV + 5bhgQK") \
-    X(GROUPED_ATTENTION_DX, "grouped_attention_dx", "bQhgV,bQhgD,bKhE,bhgQK->bQhgD,bKhE", "0", "4bhgQKD + 4bhgQKV + 5bhgQK") \
-    X(FUSED_ATTENTION,  "fused_attention", "bQhgD,bKhE,+hg?->bQhgV,bhgQ",         "-",    "2bhgQKD + 2bhgQKV + 5bhgQK + 1bhgQ") \
-    X(FUSED_ATTENTION_DX, "fused_attention_dx", "bQhgV,bQhgD,bKhE,bhgQ->bQhgD,bKhE", "0", "6bhgQKD + 4bhgQKV + 8bhgQK") \
-    X(ATTENTION_SINK_DW, "attention_sink_dw", "bQhgV,bQhgV,hg,bhgQ->hg",          "0|1",  "2bhgQV + 4bhgQ")   \
-    X(GROUPED_OUT,      "grouped_out",     "bshgD,nhgD,+n?->bsn",                 "0|1",  "2bshgDn + 1bsn")   \
-    X(GROUPED_OUT_DX,   "grouped_out_dx",  "bsn,nhgD->bshgD",                     "0|1",  "2bshgDn")          \
-    X(GROUPED_OUT_DW,   "grouped_out_dw",  "bsn,bshgD->nhgD",                     "0|1",  "2bshgDn")          \
-    X(GATE_TOPK,        "gate_topk",       "*E->*E",                              "-",    "8*E")              \
-    X(GATE_TOPK_DX,     "gate_topk_dx",    "*E,*E->*E",                           "0",    "10*E")             \
-    X(ROUTE,            "route",           "bSe,bSd->beCd",                       "1",    "0")                \
-    X(ROUTE_DX,         "route_dx",        "beCd,bSe->bSd",                       "0",    "1beCd")            \
-    X(UNROUTE,          "unroute",         "beCd,bSe->bSd",                       "0",    "2beCd")            \
-    X(UNROUTE_DX,       "unroute_dx",      "bSd,bSe->beCd",                       "0",    "1beCd")            \
-    X(UNROUTE_DW,       "unroute_dw",      "bSd,beCd,bSe->bSe",                   "0|1",  "2beCd")            \
-    X(EXPERT_PAIR,      "expert_pair",     "beck,eTkn->becTn",                    "0|1",  "2beckTn")          \
-    X(EXPERT_PAIR_DX,   "expert_pair_dx",  "becTn,eTkn->beck",                    "0|1",  "2beckTn")          \
-    X(EXPERT_PAIR_DW,   "expert_pair_dw",  "becTn,beck->eTkn",                    "0|1",  "2beckTn")          \
-    X(EXPERT_BIAS,      "expert_bias",     "bec*,e*->bec*",                       "01",   "1bec*")            \
-    X(EXPERT_BIAS_DB,   "expert_bias_db",  "bec*->e*",                            "0",    "1bec*")            \
-    X(LOG_SOFTMAX,      "log_softmax",     "*V->*V",                              "-",    "5*V")              \
-    X(LOG_SOFTMAX_DX,   "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")              \
-    X(NLL_SUM,          "nll_sum",         "*v,*->",                              "0",    "1*")               \
-    X(NLL_SUM_DX,       "nll_sum_dx",      ",*->*v",                              "0",    "1*")               \
-    X(LABEL_LOGIT,      "label_logit",     "*v,*->*",                             "-",    "0")                \
-    X(SUM_EXP,          "sum_exp",         "*v,*->*",                             "-",    "3*v")              \
-    X(LOG_SUM_EXP,      "log_sum_exp",     "*,*->*",                              "-",    "2*")               \
-    X(CROSS_ENTROPY,    "cross_entropy",   "*v,*,*->",                            "-",    "2*")               \
-    X(CROSS_ENTROPY_DX, "cross_entropy_dx", ",*v,*,*->*v",                        "0",    "3*v")              \
-    X(ADAM,             "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")              \
-    X(ADAM_MASTER,      "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")              \
-    X(SGD,              "sgd",             "*,*->*",                              "-",    "2*")               \
-    X(SGD_MASTER,       "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
+#define OP_TABLE(X)                                                                                                                                        \
+    X(LINEAR,               contract,             "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")                          \
+    X(LINEAR_DX,            contract,             "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")                                \
+    X(LINEAR_DW,            contract,             "linear_dw",       "*n,*k->nk",                           "0|1",  "2*nk")                                \
+    X(BIAS_GRAD,            contract,             "bias_grad",       "*n->n",                               "0",    "1*n")                                 \
+    X(EMBEDDING,            embedding,            "embedding",       "*,vh->*h",                            "1",    "0")                                   \
+    X(EMBEDDING_DW,         embedding_dw,         "embedding_dw",    "*h,*->vh",                            "0",    "1*h")                                 \
+    X(LAYER_NORM,           layer_norm,           "layer_norm",      "*H,H,H->*H",                          "-",    "8*H")                                 \
+    X(LAYER_NORM_DX,        layer_norm_dx,        "layer_norm_dx",   "*H,*H,H->*H",                         "0",    "15*H")                                \
+    X(LAYER_NORM_DW,        layer_norm_dw,        "layer_norm_dw",   "*h,*W->h,h",                          "0",    "6*h")                                 \
+    X(GELU,                 gelu,                 "gelu",            "*->*",                                "-",    "8*")                                  \
+    X(GELU_DX,              gelu_dx,              "gelu_dx",         "*,*->*",                              "0",    "12*")                                 \
+    X(RELU,                 relu,                 "relu",            "*->*",                                "-",    "1*")                                  \
+    X(RELU_DX,              relu_dx,              "relu_dx",         "*,*->*",                              "0",    "1*")                                  \
+    X(DROPOUT,              dropout,              "dropout",         "*->*",                                "0",    "2*")                                  \
+    X(ADD,                  add,                  "add",             "*,*->*",                              "01",   "1*")                                  \
+    X(ADD_ROWS,             add,                  "add_rows",        "b*,*->b*",                            "01",   "1b*")                                 \
+    X(SUM_ROWS,             contract,             "sum_rows",        "b*->*",                               "0",    "1b*")                                 \
+    X(SPLIT,                copy,                 "split",           "*n->*nD",                             "0",    "0")                                   \
+    X(MERGE,                copy,                 "merge",           "*nD->*n",                             "0",    "0")                                   \
+    X(TRANSPOSE,            contract,             "transpose",       "*ab->*ba",                            "0",    "0")                                   \
+    X(RESHAPE,              copy,                 "reshape",         "bSH->bTD",                            "0",    "0")                                   \
+    X(QKV,                  contract,             "qkv",             "bsk,ThDk,+ThD?->bsThD",               "0|1",  "2bsThDk + 1bsThD")                    \
+    X(QKV_DX,               contract,             "qkv_dx",          "bsThD,ThDk->bsk",                     "0|1",  "2bsThDk")                             \
+    X(QKV_DW,               contract,             "qkv_dw",          "bsThD,bsk->ThDk",                     "0|1",  "2bsThDk")                             \
+    X(QKV_DB,               contract,             "qkv_db",          "bsThD->ThD",                          "0",    "1bsThD")                              \
+    X(ATTENTION,            attention,            "attention",       "bQThD->bQhD,bhQK",                    "-",    "4bhQKD + 5bhQK")                      \
+    X(ATTENTION_DX,         attention_dx,         "attention_dx",    "bQhD,bQThD,bhQK->bQThD",              "0",    "8bhQKD + 5bhQK")                      \
+    X(OUT_PROJ,             contract,             "out_proj",        "bshD,nhD,+n?->bsn",                   "0|1",  "2bshDn + 1bsn")                       \
+    X(OUT_PROJ_DX,          contract,             "out_proj_dx",     "bsn,nhD->bshD",                       "0|1",  "2bshDn")                              \
+    X(OUT_PROJ_DW,          contract,             "out_proj_dw",     "bsn,bshD->nhD",                       "0|1",  "2bshDn")                              \
+    X(CONV2D,               conv2d,               "conv2d",          "ncHW,ocRS,+o?->noPQ",                 "0|1",  "2ncoRSPQ + 1noPQ")                    \
+    X(CONV2D_DX,            conv2d_dx,            "conv2d_dx",       "noPQ,ocRS->ncHW",                     "0|1",  "2ncoRSPQ")                            \
+    X(CONV2D_DW,            conv2d_dw,            "conv2d_dw",       "noPQ,ncHW->ocRS",                     "0|1",  "2ncoRSPQ")                            \
+    X(CHANNEL_SUM,          contract,             "channel_sum",     "noPQ->o",                             "0",    "1noPQ")                               \
+    X(MAX_POOL2D,           max_pool2d,           "max_pool2d",      "ncHW->ncPQ",                          "-",    "1ncHW")                               \
+    X(MAX_POOL2D_DX,        max_pool2d_dx,        "max_pool2d_dx",   "ncPQ,ncHW->ncHW",                     "0",    "1ncHW")                               \
+    X(AVG_POOL2D,           avg_pool2d,           "avg_pool2d",      "ncHW->ncPQ",                          "0",    "1ncHW")                               \
+    X(AVG_POOL2D_DX,        avg_pool2d_dx,        "avg_pool2d_dx",   "ncPQ->ncHW",                          "0",    "1ncHW")                               \
+    X(APPEND_TOKEN,         append_token,         "append_token",    "bSh,h->bTh",                          "01",   "0")                                   \
+    X(DROP_TOKEN,           drop_token,           "drop_token",      "bTh->bSh",                            "0",    "0")                                   \
+    X(SUM_TOKEN,            sum_token,            "sum_token",       "bTh->h",                              "0",    "1bh")                                 \
+    X(TAKE_TOKEN,           take_token,           "take_token",      "bTh->bh",                             "0",    "0")                                   \
+    X(PAD_TOKEN,            pad_token,            "pad_token",       "bh->bTh",                             "0",    "0")                                   \
+    X(GATE_TOP1,            gate_top1,            "gate_top1",       "bSE->bSEC,bSEC",                      "-",    "7bSE")                                \
+    X(GATE_TOP1_DX,         gate_top1_dx,         "gate_top1_dx",    "bSEC,bSE->bSE",                       "0",    "8bSE")                                \
+    X(GATE_TOP2,            gate_top2,            "gate_top2",       "bSE->bSEC,bSEC",                      "-",    "8bSE")                                \
+    X(GATE_TOP2_DX,         gate_top2_dx,         "gate_top2_dx",    "bSEC,bSE->bSE",                       "0",    "12bSE")                               \
+    X(MOE_DISPATCH,         contract,             "moe_dispatch",    "bsec,bsd->becd",                      "0|1",  "2bsecd")                              \
+    X(MOE_COMBINE,          contract,             "moe_combine",     "becd,bsec->bsd",                      "0|1",  "2bsecd")                              \
+    X(MOE_COMBINE_DW,       contract,             "moe_combine_dw",  "bsd,becd->bsec",                      "0|1",  "2bsecd")                              \
+    X(EXPERT,               contract,             "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")                              \
+    X(EXPERT_DX,            contract,             "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")                              \
+    X(EXPERT_DW,            contract,             "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")                              \
+    X(RMS_NORM,             rms_norm,             "rms_norm",        "*H,H->*H",                            "-",    "4*H")                                 \
+    X(RMS_NORM_DX,          rms_norm_dx,          "rms_norm_dx",     "*H,*H,H->*H",                         "0",    "8*H")                                 \
+    X(RMS_NORM_DW,          rms_norm_dw,          "rms_norm_dw",     "*h,*W->h",                            "0",    "5*h")                                 \
+    X(KEY_NORM,             rms_norm,             "key_norm",        "*E,D->*E",                            "-",    "4*D")                                 \
+    X(KEY_NORM_DX,          rms_norm_dx,          "key_norm_dx",     "*E,*E,D->*E",                         "0",    "8*D")                                 \
+    X(KEY_NORM_DW,          key_norm_dw,          "key_norm_dw",     "*E,*E->D",                            "0",    "5*D")                                 \
+    X(SILU,                 silu,                 "silu",            "*->*",                                "-",    "5*")                                  \
+    X(SILU_DX,              silu_dx,              "silu_dx",         "*,*->*",                              "0",    "8*")                                  \
+    X(LINEAR_PAIR,          contract,             "linear_pair",     "*k,Tnk,+Tn?->*Tn",                    "0|1",  "2*Tnk + 1*Tn")                        \
+    X(LINEAR_PAIR_DX,       contract,             "linear_pair_dx",  "*Tn,Tnk->*k",                         "0|1",  "2*Tnk")                               \
+    X(LINEAR_PAIR_DW,       contract,             "linear_pair_dw",  "*Tn,*k->Tnk",                         "0|1",  "2*Tnk")                               \
+    X(LINEAR_PAIR_DB,       contract,             "linear_pair_db",  "*Tn->Tn",                             "0",    "1*Tn")                                \
+    X(SWIGLU,               swiglu,               "swiglu",          "*Tn->*n",                             "-",    "6*n")                                 \
+    X(SWIGLU_DX,            swiglu_dx,            "swiglu_dx",       "*n,*Tn->*Tn",                         "0",    "12*n")                                \
+    X(GEGLU,                geglu,                "geglu",           "*Tn->*n",                             "-",    "9*n")                                 \
+    X(GEGLU_DX,             geglu_dx,             "geglu_dx",        "*n,*Tn->*Tn",                         "0",    "16*n")                                \
+    X(ROTARY,               rotary,               "rotary",          "bs*D->bs*D",                          "0",    "3bs*D")                               \
+    X(ROTARY_DX,            rotary_dx,            "rotary_dx",       "bs*D->bs*D",                          "0",    "3bs*D")                               \
+    X(Q_PROJ,               contract,             "q_proj",          "bsk,hgDk,+hgD?->bshgD",               "0|1",  "2bshgDk + 1bshgD")                    \
+    X(Q_PROJ_DX,            contract,             "q_proj_dx",       "bshgD,hgDk->bsk",                     "0|1",  "2bshgDk")                             \
+    X(Q_PROJ_DW,            contract,             "q_proj_dw",       "bshgD,bsk->hgDk",                     "0|1",  "2bshgDk")                             \
+    X(Q_PROJ_DB,            contract,             "q_proj_db",       "bshgD->hgD",                          "0",    "1bshgD")                              \
+    X(KV_PROJ,              contract,             "kv_proj",         "bsk,hEk,+hE?->bshE",                  "0|1",  "2bshEk + 1bshE")                      \
+    X(KV_PROJ_DX,           contract,             "kv_proj_dx",      "bshE,hEk->bsk",                       "0|1",  "2bshEk")                              \
+    X(KV_PROJ_DW,           contract,             "kv_proj_dw",      "bshE,bsk->hEk",                       "0|1",  "2bshEk")                              \
+    X(KV_PROJ_DB,           contract,             "kv_proj_db",      "bshE->hE",                            "0",    "1bshE")                               \
+    X(JOIN_KEYS,            join_keys,            "join_keys",       "bshD,bsR->bshE",                      "01",   "0")                                   \
+    X(JOIN_KEYS_DX,         join_keys_dx,         "join_keys_dx",    "bshE->bshD",                          "0",    "0")                                   \
+    X(JOIN_KEYS_DR,         join_keys_dr,         "join_keys_dr",    "bshE->bsR",                           "0",    "1bshR")                               \
+    X(GROUPED_ATTENTION,    grouped_attention,    "grouped_attention", "bQhgD,bKhE->bQhgV,bhgQK",          "-",    "2bhgQKD + 2bhgQKV + 5bhgQK")           \
+    X(GROUPED_ATTENTION_DX, grouped_attention_dx, "grouped_attention_dx", "bQhgV,bQhgD,bKhE,bhgQK->bQhgD,bKhE", "0", "4bhgQKD + 4bhgQKV + 5bhgQK")         \
+    X(FUSED_ATTENTION,      fused_attention,      "fused_attention", "bQhgD,bKhE,+hg?->bQhgV,bhgQ",         "-",    "2bhgQKD + 2bhgQKV + 5bhgQK + 1bhgQ")  \
+    X(FUSED_ATTENTION_DX,   fused_attention_dx,   "fused_attention_dx", "bQhgV,bQhgD,bKhE,bhgQ->bQhgD,bKhE", "0", "6bhgQKD + 4bhgQKV + 8bhgQK")            \
+    X(ATTENTION_SINK_DW,    attention_sink_dw,    "attention_sink_dw", "bQhgV,bQhgV,hg,bhgQ->hg",          "0|1",  "2bhgQV + 4bhgQ")                       \
+    X(GROUPED_OUT,          contract,             "grouped_out",     "bshgD,nhgD,+n?->bsn",                 "0|1",  "2bshgDn + 1bsn")                      \
+    X(GROUPED_OUT_DX,       contract,             "grouped_out_dx",  "bsn,nhgD->bshgD",                     "0|1",  "2bshgDn")                             \
+    X(GROUPED_OUT_DW,       contract,             "grouped_out_dw",  "bsn,bshgD->nhgD",                     "0|1",  "2bshgDn")                             \
+    X(GATE_TOPK,            gate_topk,            "gate_topk",       "*E->*E",                              "-",    "8*E")                                 \
+    X(GATE_TOPK_DX,         gate_topk_dx,         "gate_topk_dx",    "*E,*E->*E",                           "0",    "10*E")                                \
+    X(ROUTE,                route,                "route",           "bSe,bSd->beCd",                       "1",    "0")                                   \
+    X(ROUTE_DX,             route_dx,             "route_dx",        "beCd,bSe->bSd",                       "0",    "1beCd")                               \
+    X(UNROUTE,              unroute,              "unroute",         "beCd,bSe->bSd",                       "0",    "2beCd")                               \
+    X(UNROUTE_DX,           unroute_dx,           "unroute_dx",      "bSd,bSe->beCd",                       "0",    "1beCd")                               \
+    X(UNROUTE_DW,           unroute_dw,           "unroute_dw",      "bSd,beCd,bSe->bSe",                   "0|1",  "2beCd")                               \
+    X(EXPERT_PAIR,          contract,             "expert_pair",     "beck,eTkn->becTn",                    "0|1",  "2beckTn")                             \
+    X(EXPERT_PAIR_DX,       contract,             "expert_pair_dx",  "becTn,eTkn->beck",                    "0|1",  "2beckTn")                             \
+    X(EXPERT_PAIR_DW,       contract,             "expert_pair_dw",  "becTn,beck->eTkn",                    "0|1",  "2beckTn")                             \
+    X(EXPERT_BIAS,          expert_bias,          "expert_bias",     "bec*,e*->bec*",                       "01",   "1bec*")                               \
+    X(EXPERT_BIAS_DB,       contract,             "expert_bias_db",  "bec*->e*",                            "0",    "1bec*")                               \
+    X(LOG_SOFTMAX,          log_softmax,          "log_softmax",     "*V->*V",                              "-",    "5*V")                                 \
+    X(LOG_SOFTMAX_DX,       log_softmax_dx,       "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")                                 \
+    X(NLL_SUM,              nll_sum,              "nll_sum",         "*v,*->",                              "0",    "1*")                                  \
+    X(NLL_SUM_DX,           nll_sum_dx,           "nll_sum_dx",      ",*->*v",                              "0",    "1*")                                  \
+    X(LABEL_LOGIT,          label_logit,          "label_logit",     "*v,*->*",                             "-",    "0")                                   \
+    X(SUM_EXP,              sum_exp,              "sum_exp",         "*v,*->*",                             "-",    "3*v")                                 \
+    X(LOG_SUM_EXP,          log_sum_exp,          "log_sum_exp",     "*,*->*",                              "-",    "2*")                                  \
+    X(CROSS_ENTROPY,        cross_entropy,        "cross_entropy",   "*v,*,*->",                            "-",    "2*")                                  \
+    X(CROSS_ENTROPY_DX,     cross_entropy_dx,     "cross_entropy_dx", ",*v,*,*->*v",                        "0",    "3*v")                                 \
+    X(ADAM,                 adam,                 "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")                                 \
+    X(ADAM_MASTER,          adam_master,          "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")                                 \
+    X(SGD,                  sgd,                  "sgd",             "*,*->*",                              "-",    "2*")                                  \
+    X(SGD_MASTER,           sgd_master,           "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
 
 typedef enum {
-#define X(id, name, signature, linear, flops) OP_##id,
+#define X(id, kernel, name, signature, linear, flops) OP_##id,
     OP_TABLE(X)
 #undef X
     OP_KINDS

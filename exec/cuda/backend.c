@@ -84,10 +84,7 @@ static void cuda_run_op(ExecBackend *backend, uint32_t local, const Graph *graph
     for (uint32_t o = 0; o < op->n_out; o++)
         ready(place, out[o].data);
     const CudaCall call = {&place->compute, graph, id, op, in, out};
-    const CudaKernel kernel = cuda_kernel_of(op->kind);
-    if (!kernel)
-        g_error("no kernel for %s", op_kind_name(op->kind));
-    kernel(&call);
+    cuda_kernel_of(op->kind)(&call);
 }
 
 static void cuda_synchronise(ExecBackend *backend)
