@@ -131,12 +131,17 @@ typedef struct {
     uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;
 
+/* The degrees of a strategy, and its micro-batch size. */
+typedef struct {
+    uint32_t pp, dp, tmp, mbs;
+} AmpDegrees;
+
 /* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers,
  * micro-batches that do not divide a replica's batch or do not suit the schedule, a degree without
  * times. */
 bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
-                     const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
-                     uint32_t mbs, GError **error);
+                     const AmpOptions *options, const AmpDegrees *degrees,
+                     GError **error);
 
 AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
                        const AmpOptions *options, const AmpStrategy *strategy);

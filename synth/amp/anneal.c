@@ -34,7 +34,7 @@ static double energy(void *data)
     static const double no_fit_s = 1e6;
     const State *state = data;
     const AmpSearch *search = state->annealing->search;
-    const AmpChoice *c = &g_array_index(search->choices, AmpChoice, state->choice);
+    const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, state->choice);
     AmpStrategy strategy = amp_strategy_of(search, c);
     AmpCost cost;
     amp_place_stages(&strategy, state->order);

@@ -43,8 +43,7 @@ uint32_t amp_chunks(const AmpOptions *options);
 /* Index of a degree that the model has. */
 uint32_t amp_degree(const AmpModel *model, uint32_t tmp);
 
-AmpStrategy amp_strategy_new(uint32_t pp, uint32_t dp, uint32_t tmp, uint32_t mbs,
-                             uint32_t chunks);
+AmpStrategy amp_strategy_new(const AmpDegrees *degrees, uint32_t chunks);
 void amp_strategy_clear(AmpStrategy *strategy);
 
 #endif

@@ -1,3 +1,5 @@
+/* The search over all degrees, micro-batch sizes, placements and cuts, and the baselines beside
+ * it. */
 #include "synth/amp/search.h"
 
 #include <gsl/gsl_randist.h>
@@ -7,27 +9,11 @@
 
 #include "sim/sim.h"
 
-bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
-{
-    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
-                                           search->options, search->layers, strategy);
-    double total;
-    if (!synth_amp_assign(&rows->problem, strategy->first, &total))
-        return false;
-    *cost = amp_rows_cost(rows, strategy->first);
-    return true;
-}
-
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {
     g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
                                            search->options, search->layers, strategy);
     return amp_rows_cost(rows, strategy->first);
-}
-
-AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *c)
-{
-    return amp_strategy_new(c->pp, c->dp, c->tmp, c->mbs, amp_chunks(search->options));
 }
 
 /* --- choices --- */
@@ -37,13 +23,13 @@ static bool is_wanted(uint32_t fixed, uint32_t value)
     return fixed == 0 || fixed == value;
 }
 
-static void add_sizes(const AmpSearch *search, AmpChoice choice)
+static void add_sizes(const AmpSearch *search, AmpDegrees choice)
 {
     const uint32_t batch = search->model->global_batch / MAX(choice.dp, 1);
     for (choice.mbs = 1; choice.mbs <= batch; choice.mbs++)
         if (is_wanted(search->options->mbs, choice.mbs) &&
-            synth_amp_check(search->model, search->cluster, search->options, choice.pp,
-                            choice.dp, choice.tmp, choice.mbs, NULL))
+            synth_amp_check(search->model, search->cluster, search->options, &choice,
+                            NULL))
             g_array_append_val(search->choices, choice);
 }
 
@@ -58,7 +44,7 @@ static void add_choices(const AmpSearch *search)
             const uint32_t tmp = n / pp / dp;
             if (n / pp % dp == 0 && is_wanted(o->dp, dp) && is_wanted(o->tmp, tmp) &&
                 (o->most_tmp == 0 || tmp <= o->most_tmp))
-                add_sizes(search, (AmpChoice){pp, dp, tmp, 0});
+                add_sizes(search, (AmpDegrees){pp, dp, tmp, 0});
         }
     }
 }
@@ -70,11 +56,15 @@ static bool explain_none(const AmpSearch *search, GError **error)
     const uint32_t n = search->cluster->n_devices;
     const uint32_t known = MAX(o->pp, 1) * MAX(o->dp, 1) * MAX(o->tmp, 1);
     const uint32_t rest = n % known == 0 ? n / known : 1;
-    const uint32_t dp = o->dp ? o->dp : rest;
-    const uint32_t pp = o->pp ? o->pp : o->dp ? rest : 1;
-    const uint32_t tmp = o->tmp ? o->tmp : o->dp && o->pp ? rest : 1;
-    if (!synth_amp_check(search->model, search->cluster, o, pp, dp, tmp, MAX(o->mbs, 1),
-                         error))
+    const AmpDegrees degrees = {.pp = o->pp   ? o->pp
+                                      : o->dp ? rest
+                                              : 1,
+                                .dp = o->dp ? o->dp : rest,
+                                .tmp = o->tmp           ? o->tmp
+                                       : o->dp && o->pp ? rest
+                                                        : 1,
+                                .mbs = MAX(o->mbs, 1)};
+    if (!synth_amp_check(search->model, search->cluster, o, &degrees, error))
         return false;
     if (o->most_tmp && o->tmp > o->most_tmp)
         return kilter_fail(error, KILTER_ERROR_INPUT, "tmp=%u: expected at most %u",
@@ -105,7 +95,7 @@ static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
 }
 
 /* The choice's best placement, of those that are tried. */
-static void add_best(const AmpSearch *search, const AmpChoice *c,
+static void add_best(const AmpSearch *search, const AmpDegrees *c,
                      uint32_t *const order[2], GArray *candidates)
 {
     static void (*const place[])(AmpStrategy *, const uint32_t *) = {amp_place_stages,
@@ -134,7 +124,7 @@ static void search_all(const AmpSearch *search, GArray *candidates)
     uint32_t *order[2] = {machine_order(search->cluster, false),
                           machine_order(search->cluster, true)};
     for (guint i = 0; i < search->choices->len; i++)
-        add_best(search, &g_array_index(search->choices, AmpChoice, i), order,
+        add_best(search, &g_array_index(search->choices, AmpDegrees, i), order,
                  candidates);
     g_free(order[0]);
     g_free(order[1]);
@@ -180,7 +170,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
     GArray *fitting = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
     memset(least, 0xff, (search->model->global_batch + 1) * sizeof *least);
     for (guint i = 0; i < search->choices->len; i++) {
-        const AmpChoice *c = &g_array_index(search->choices, AmpChoice, i);
+        const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, i);
         if (c->tmp > limit || c->tmp * c->pp > least[c->mbs])
             continue;
         AmpStrategy strategy = amp_strategy_of(search, c);
@@ -224,8 +214,8 @@ static void search_random(const AmpSearch *search, GArray *candidates)
     g_autofree uint32_t *order = machine_order(search->cluster, false);
     const uint32_t draws = MAX(search->options->draws, 1);
     for (uint32_t i = 0; i < TRIES * draws && candidates->len < draws; i++) {
-        const AmpChoice *c = &g_array_index(
-            search->choices, AmpChoice, gsl_rng_uniform_int(rng, search->choices->len));
+        const AmpDegrees *c = &g_array_index(
+            search->choices, AmpDegrees, gsl_rng_uniform_int(rng, search->choices->len));
         AmpStrategy strategy = amp_strategy_of(search, c);
         gsl_ran_shuffle(rng, order, search->cluster->n_devices, sizeof *order);
         amp_place_stages(&strategy, order);
@@ -264,7 +254,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                          const AmpOptions *options, AmpMethod method, uint32_t *n_most,
                          GError **error)
 {
-    g_autoptr(GArray) choices = g_array_new(FALSE, FALSE, sizeof(AmpChoice)),
+    g_autoptr(GArray) choices = g_array_new(FALSE, FALSE, sizeof(AmpDegrees)),
                       candidates = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
     g_autoptr(AmpLayers) layers =
         options->faithful ? NULL : amp_layers_new(model, cluster);

@@ -5,20 +5,16 @@
 #include "synth/amp/cost.h"
 
 typedef struct {
-    uint32_t pp, dp, tmp, mbs;
-} AmpChoice;
-
-typedef struct {
     const AmpModel *model;
     const AmpCluster *cluster;
     const AmpOptions *options;
     AmpLayers *layers;
-    /* AmpChoice: all degrees and micro-batch sizes that the options leave */
+    /* AmpDegrees: all degrees and micro-batch sizes that the options leave */
     GArray *choices;
 } AmpSearch;
 
 /* With devices and cuts to be set. */
-AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpChoice *choice);
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *choice);
 
 /* Assigns the layers of a strategy whose devices are set. False if it does not fit. */
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost);

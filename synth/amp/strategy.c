@@ -1,15 +1,16 @@
+/* Strategies: what they hold, and whether degrees fit a model and a cluster. */
 #include "synth/amp/cost.h"
 
-AmpStrategy amp_strategy_new(uint32_t pp, uint32_t dp, uint32_t tmp, uint32_t mbs,
-                             uint32_t chunks)
+AmpStrategy amp_strategy_new(const AmpDegrees *d, uint32_t chunks)
 {
-    return (AmpStrategy){.pp = pp,
-                         .dp = dp,
-                         .tmp = tmp,
-                         .mbs = mbs,
+    g_assert(d->pp > 0 && d->dp > 0 && d->tmp > 0 && chunks > 0);
+    return (AmpStrategy){.pp = d->pp,
+                         .dp = d->dp,
+                         .tmp = d->tmp,
+                         .mbs = d->mbs,
                          .chunks = chunks,
-                         .first = g_new0(uint32_t, pp * chunks + 1),
-                         .device = g_new0(uint32_t, (size_t)pp * dp * tmp)};
+                         .first = g_new0(uint32_t, d->pp * chunks + 1),
+                         .device = g_new0(uint32_t, (size_t)d->pp * d->dp * d->tmp)};
 }
 
 void amp_strategy_clear(AmpStrategy *strategy)
@@ -40,9 +41,10 @@ static bool has_degree(const AmpModel *model, uint32_t tmp)
 }
 
 bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
-                     const AmpOptions *options, uint32_t pp, uint32_t dp, uint32_t tmp,
-                     uint32_t mbs, GError **error)
+                     const AmpOptions *options, const AmpDegrees *degrees, GError **error)
 {
+    const uint32_t pp = degrees->pp, dp = degrees->dp, tmp = degrees->tmp,
+                   mbs = degrees->mbs;
     const uint32_t stages = pp * amp_chunks(options);
     if ((uint64_t)pp * dp * tmp != cluster->n_devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,

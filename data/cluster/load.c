@@ -1,0 +1,37 @@
+/* Finding a cluster by its name, as a file, or as a network to be built. */
+#include "data/cluster/cluster.h"
+
+#include "data/base/error.h"
+#include "data/base/names.h"
+#include "data/base/path.h"
+#include "data/cluster/network_spec.h"
+
+#include <string.h>
+
+/* A name is a path if it looks like one. */
+static bool is_file(const char *name)
+{
+    return strchr(name, G_DIR_SEPARATOR) || g_str_has_suffix(name, ".yaml") ||
+           g_str_has_suffix(name, ".yml");
+}
+
+Cluster *cluster_load(const char *name, GError **error)
+{
+    if (host_spec_is(name))
+        return cluster_from_spec(name, error);
+    if (is_file(name))
+        return cluster_read(name, error);
+    g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
+    g_autofree char *path = path_find(relative);
+    if (path)
+        return cluster_read(path, error);
+    g_auto(GStrv) known = path_list("clusters", ".yaml");
+    g_autofree char *list = g_strjoinv(", ", known);
+    g_autofree char *hint = names_hint(name, (const char *const *)known);
+    kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "unknown cluster '%s'; expected the path of a YAML file, a network such as "
+        "star:hosts=8, or one of %s%s",
+        name, list, hint);
+    return NULL;
+}

@@ -1,0 +1,18 @@
+/* What the methods of the search make of a choice of degrees. */
+#include "synth/amp/search.h"
+
+bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
+{
+    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
+                                           search->options, search->layers, strategy);
+    double total;
+    if (!synth_amp_assign(&rows->problem, strategy->first, &total))
+        return false;
+    *cost = amp_rows_cost(rows, strategy->first);
+    return true;
+}
+
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *c)
+{
+    return amp_strategy_new(c, amp_chunks(search->options));
+}
