@@ -286,7 +286,7 @@ static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
 static void demand(Builder *b, uint32_t i, uint32_t microbatch)
 {
     Operand use[OP_MAX_IN];
-    const uint32_t n = uses(b->graph, &b->inner->instr[i], use);
+    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
         const Place *made = &b->place[b->maker[i * OP_MAX_IN + k]];
         if (made->unit == 0 || made->stage != b->place[i].stage)
@@ -489,7 +489,7 @@ static void find_layers(Builder *b)
             b->place[i].layer = graph_get_op(b->graph, inner->instr[i].op)->layer;
     for (uint32_t i = inner->n; i-- > 0;) {
         Operand use[OP_MAX_IN];
-        const uint32_t n = uses(b->graph, &inner->instr[i], use);
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t maker = b->maker[i * OP_MAX_IN + k];
             const Instr *by = &inner->instr[maker];
