@@ -115,6 +115,7 @@ static bool read_member(const Option *option, const char *text, void *member,
     case OPTION_TIME:
         return read_quantity(text, QUANTITY_TIME, member, error);
     case OPTION_TEXT:
+    case OPTION_DATA:
         return read_text(option, text, member, error);
     }
     g_assert_not_reached();
@@ -130,7 +131,7 @@ bool option_set(const Option *option, void *options, const char *value, GError *
 
 static void set_default(const Option *option, void *member)
 {
-    if (option->type == OPTION_TEXT)
+    if (option->type == OPTION_TEXT || option->type == OPTION_DATA)
         *(const char **)member = NULL;
     const bool good = read_member(option, option->value, member, NULL);
     g_assert(good);
@@ -169,7 +170,8 @@ char *option_get(const Option *option, const void *options)
         return quantity_text((double)*(const uint64_t *)member, QUANTITY_BYTES);
     case OPTION_TIME:
         return quantity_text(*(const double *)member, QUANTITY_TIME);
-    case OPTION_TEXT: {
+    case OPTION_TEXT:
+    case OPTION_DATA: {
         const char *text = *(const char *const *)member;
         return g_strdup(text ? text : option->value);
     }
@@ -180,9 +182,10 @@ char *option_get(const Option *option, const void *options)
 bool option_is_default(const Option *option, const void *options)
 {
     static const size_t size[] = {
-        [OPTION_CHOICE] = sizeof(uint32_t), [OPTION_COUNT] = sizeof(uint32_t),
-        [OPTION_NUMBER] = sizeof(double),   [OPTION_BYTES] = sizeof(uint64_t),
-        [OPTION_TIME] = sizeof(double),     [OPTION_TEXT] = sizeof(const char *)};
+        [OPTION_CHOICE] = sizeof(uint32_t),  [OPTION_COUNT] = sizeof(uint32_t),
+        [OPTION_NUMBER] = sizeof(double),    [OPTION_BYTES] = sizeof(uint64_t),
+        [OPTION_TIME] = sizeof(double),      [OPTION_TEXT] = sizeof(const char *),
+        [OPTION_DATA] = sizeof(const char *)};
     Value usual = {0};
     set_default(option, &usual);
     return memcmp(&usual, (const char *)options + option->offset, size[option->type]) ==

@@ -23,6 +23,7 @@
  *     BYTES                 uint64_t        "25 MiB", or 0
  *     TIME                  double, s       "10 ms", or 0
  *     TEXT                  const char *    anything; kept interned
+ *     DATA                  const char *    the path of a file whose contents count; kept interned
  *     PARSED(reader)        const char *    what the OptionReader takes
  */
 #ifndef KILTER_DATA_BASE_OPTIONS_H
@@ -39,7 +40,8 @@ typedef enum {
     OPTION_NUMBER,
     OPTION_BYTES,
     OPTION_TIME,
-    OPTION_TEXT
+    OPTION_TEXT,
+    OPTION_DATA
 } OptionType;
 
 /* *kept: what it was before, at first NULL; out: what it is now, interned. NULL stands for the
@@ -66,6 +68,7 @@ typedef struct {
 #define OPTION_MEMBER_BYTES                           uint64_t
 #define OPTION_MEMBER_TIME                            double
 #define OPTION_MEMBER_TEXT                            const char *
+#define OPTION_MEMBER_DATA                            const char *
 #define OPTION_MEMBER_PARSED(reader)                  const char *
 
 #define OPTION_ROW(Struct, type, member, key, value, help) \
@@ -76,6 +79,7 @@ typedef struct {
 #define OPTION_ROW_BYTES               OPTION_BYTES, 0, 0, NULL
 #define OPTION_ROW_TIME                OPTION_TIME, 0, 0, NULL
 #define OPTION_ROW_TEXT                OPTION_TEXT, 0, 0, NULL
+#define OPTION_ROW_DATA                OPTION_DATA, 0, 0, NULL
 #define OPTION_ROW_PARSED(reader)      OPTION_TEXT, 0, 0, reader
 
 /* Sets every member of a table's struct to its default. */

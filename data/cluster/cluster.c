@@ -75,12 +75,12 @@ bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *facto
     const char *value = has_device ? end + 1 : text;
     *factor = g_ascii_strtod(value, &end);
     if (!has_device || number >= n || end == value || *end || !(*factor >= 1) ||
-        *factor > 1000)
+        *factor > CLUSTER_MAX_STRETCH)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
-            "from 1 to 1000, got '%s'",
-            n, text);
+            "from 1 to %d, got '%s'",
+            n, CLUSTER_MAX_STRETCH, text);
     *device = (uint32_t)number;
     return true;
 }

@@ -74,6 +74,8 @@ typedef struct {
 /* Device types with fitted ops, or a rate of half precision, in one cluster. */
 enum { CLUSTER_MAX_FITTED = 3 };
 
+enum { CLUSTER_MAX_STRETCH = 1000 };
+
 typedef struct {
     char *name;
     double rate; /* FLOP/s, true FLOPs over a whole training step */
@@ -106,7 +108,7 @@ typedef struct {
     uint32_t gpus;  /* devices in the machine, at least 1 */
     LinkCost inner; /* between devices of the machine */
     char *source;
-    double stretch; /* of all its computation, by cluster_stretch; up to 1: none */
+    double stretch; /* of all its computation; up to 1: none */
 } Machine;
 
 typedef struct NetworkSpec NetworkSpec; /* data/cluster/topology.h */
@@ -142,9 +144,14 @@ uint32_t cluster_gpus(const Cluster *cluster);
  * first one that cannot. */
 bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error);
 
-/* The cluster's file: cluster_parse makes an equal one of it. Comments and a topology are not kept.
- * Caller frees. */
+/* The cluster's file in YAML: cluster_parse makes an equal one of it. Comments are not kept. Caller
+ * frees. */
 char *cluster_write(const Cluster *cluster);
+/* The same file as one line of JSON with sorted keys, which is YAML, too. Caller frees. */
+char *cluster_json_text(const Cluster *cluster);
+/* The same without description and sources: equal for clusters that give equal answers, for the
+ * identity of results. Caller frees. */
+char *cluster_canonical(const Cluster *cluster);
 
 typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
 const char *granularity_name(Granularity granularity);

@@ -65,6 +65,7 @@ static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
     TEXT("type", GroupText, type, NAME_MAX_BYTES),
     TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("stretch", GroupText, stretch, NAME_MAX_BYTES),
     CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
                             inner, LINK),
     TEXT("source", GroupText, source, TEXT_MAX_BYTES),
@@ -111,7 +112,7 @@ static const cyaml_schema_value_t GROUP_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
 
 static const cyaml_schema_field_t CLUSTER[] = {
-    TEXT("name", ClusterText, name, NAME_MAX_BYTES),
+    TEXT("name", ClusterText, name, TEXT_MAX_BYTES), /* may be that of a network's builder */
     OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER, ClusterText, type,
                          &TYPE_ENTRY, 1, TYPES_MAX),

@@ -36,7 +36,7 @@ typedef struct {
 } CollectiveText;
 
 typedef struct {
-    char *name, *count, *type, *gpus, *source;
+    char *name, *count, *type, *gpus, *stretch, *source;
     LinkText *inner;
 } GroupText;
 

@@ -188,6 +188,33 @@ NetworkSpec *network_spec_parse(const char *text, GError **error)
     return g_memdup2(&spec.network, sizeof spec.network);
 }
 
+static char *value_text(const HostSpec *spec, size_t key)
+{
+    const void *member = (const char *)spec + KEY[key].offset;
+    if (KEY[key].type == KEY_COUNT)
+        return g_strdup_printf("%u", *(const uint32_t *)member);
+    const double value = *(const double *)member;
+    return KEY[key].type == KEY_FACTOR ? number_exact(value)
+                                       : units_exact(value, KEY[key].quantity);
+}
+
+char *network_spec_text(const NetworkSpec *spec)
+{
+    const size_t first = offsetof(HostSpec, network);
+    const HostSpec whole = {.network = *spec};
+    GString *text = g_string_new(KIND_NAME[spec->kind]);
+    char separator = ':';
+    for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++) {
+        if (!(KEY[key].kinds & (1U << spec->kind)) || KEY[key].offset < first ||
+            KEY[key].offset >= first + sizeof *spec)
+            continue;
+        g_autofree char *value = value_text(&whole, key);
+        g_string_append_printf(text, "%c%s=%s", separator, KEY[key].name, value);
+        separator = ',';
+    }
+    return g_string_free(text, FALSE);
+}
+
 void network_spec_free(NetworkSpec *spec)
 {
     if (!spec)

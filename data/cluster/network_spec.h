@@ -19,6 +19,10 @@ typedef struct {
 bool host_spec_is(const char *text);
 bool host_spec_parse(const char *text, HostSpec *spec, GError **error);
 
+/* The text of a built network with all of its builder's keys; network_spec_parse makes an equal one
+ * of it. Caller frees. */
+char *network_spec_text(const NetworkSpec *spec);
+
 /* The cluster that a text describes. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_spec(const char *text, GError **error);
 

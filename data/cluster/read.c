@@ -22,6 +22,7 @@
  *         type: v100
  *         gpus: 4
  *         inner: {latency: 45 us, bandwidth: 85.8 GB/s}   # optional if gpus is 1
+ *         stretch: 1.5                              # optional: all its computation takes so much longer
  *         source: where the inner link is from
  *     collectives:                                  # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
@@ -83,15 +84,19 @@ static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
 /* No measured interference is anywhere near. */
 static const double LARGEST_SLOWDOWN = 100;
 
-static bool read_slowdown(const Reader *reader, const char *key, const char *text,
-                          double *slowdown, GError **error)
+/* A factor from 1 to `largest`; nothing where there is no text. */
+static bool read_factor(const Reader *reader, const char *parent, const char *name,
+                        const char *text, double largest, double *factor, GError **error)
 {
+    g_autofree char *key = yaml_key(parent, name);
     char *end;
-    *slowdown = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *slowdown >= 1 && *slowdown <= LARGEST_SLOWDOWN)
+    if (!text)
+        return true;
+    *factor = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *factor >= 1 && *factor <= largest)
         return true;
     return yaml_fail(reader->yaml, error, key, "expected a factor from 1 to %g, got '%s'",
-                     LARGEST_SLOWDOWN, text);
+                     largest, text);
 }
 
 static bool read_rates(const Reader *reader, const char *type_key, const TypeText *text,
@@ -151,7 +156,6 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
                                         QUANTITY_BYTES, 0, bytes, &taken, error))
         return false;
     type->runtime_bytes = (uint64_t)taken;
-    g_autofree char *slowdown = yaml_key(key, "slowdown");
     type->slowdown = 1;
     uint32_t fitted = 0;
     for (uint32_t t = 0; t < i; t++)
@@ -161,8 +165,8 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
         return yaml_fail(reader->yaml, error, key,
                          "expected at most %d device types with ops or rates of formats",
                          CLUSTER_MAX_FITTED);
-    return (!text->slowdown ||
-            read_slowdown(reader, slowdown, text->slowdown, &type->slowdown, error)) &&
+    return read_factor(reader, key, "slowdown", text->slowdown, LARGEST_SLOWDOWN,
+                       &type->slowdown, error) &&
            launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
            read_rates(reader, key, text, type->rates, error) &&
            read_ops(reader, key, text, type, error);
@@ -206,6 +210,9 @@ static bool read_group(const Reader *reader, const char *key, const GroupText *t
                    count, error) ||
         !yaml_uint(reader->yaml, gpus_key, text->gpus, 1, GPUS_MAX, &machine->gpus,
                    error))
+        return false;
+    if (!read_factor(reader, key, "stretch", text->stretch, CLUSTER_MAX_STRETCH,
+                     &machine->stretch, error))
         return false;
     if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
         return yaml_fail(reader->yaml, error, gpus_key,

@@ -157,6 +157,7 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
     key = key ? key : "";
     g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
     tuning->rule = g_new0(TuningRule, text->rule_count);
+    tuning->source = g_strdup(text->source);
     for (; tuning->n < text->rule_count; tuning->n++) {
         g_autofree char *rule = g_strdup_printf("%s%srules[%u]", key, dot, tuning->n);
         if (!read_rule(yaml, rule, &text->rule[tuning->n], &tuning->rule[tuning->n],
@@ -209,6 +210,7 @@ void tuning_free(Tuning *tuning)
     if (!tuning)
         return;
     g_free(tuning->rule);
+    g_free(tuning->source);
     g_free(tuning);
 }
 

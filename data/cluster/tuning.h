@@ -111,10 +111,13 @@ typedef struct Tuning {
     uint32_t n;
     TuningRule *rule;
     double piece_bytes; /* 0: not said */
+    char *source;
 } Tuning;
 
 /* The cluster's rules and then the default ones. KILTER_ERROR_INPUT. */
 Tuning *tuning_of_cluster(const Cluster *cluster, GError **error);
+/* The same as JSON with sorted keys, for the identity of results. Caller frees. */
+char *tuning_canonical(const Cluster *cluster, GError **error);
 void tuning_free(Tuning *tuning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tuning, tuning_free)
 

@@ -78,16 +78,38 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     return names_find("option", key, (const char *const *)known, &index, error);
 }
 
-char **planner_options_list(const PlannerOptions *options)
+/* The option's text; of a file, the SHA-256 of its contents. Caller frees. */
+static char *value_of(const Option *option, const void *own, GError **error)
+{
+    g_autofree char *text = option_get(option, own), *content = NULL;
+    g_autoptr(GError) bad = NULL;
+    gsize length;
+    if (option->type != OPTION_DATA || !*text)
+        return g_steal_pointer(&text);
+    if (!g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
+        !g_file_get_contents(text, &content, &length, &bad)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "option '%s': expected a file, got '%s'%s%s", option->key, text,
+                    bad ? ": " : "", bad ? bad->message : "");
+        return NULL;
+    }
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content,
+                                       length);
+}
+
+char **planner_options_list(const PlannerOptions *options, GError **error)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const void *own = (const char *)options + part[i].offset;
         for (uint32_t j = 0; j < part[i].table->n; j++) {
             const Option *option = &part[i].table->row[j];
-            g_autofree char *value = option_get(option, own);
-            if (part[i].listed || !option_is_default(option, own))
-                g_strv_builder_add_many(list, option->key, value, NULL);
+            if (!part[i].listed && option_is_default(option, own))
+                continue;
+            g_autofree char *value = value_of(option, own, error);
+            if (!value)
+                return NULL;
+            g_strv_builder_add_many(list, option->key, value, NULL);
         }
     }
     return g_strv_builder_end(list);

@@ -55,7 +55,7 @@
       "detailed|faithful: how AMP's cost model is read")                                   \
     X(CHOICE, balance, "balance", "layers",                                                \
       "layers|parameters: what megatron cuts evenly")                                      \
-    X(TEXT, profile, "profile", "",                                                        \
+    X(DATA, profile, "profile", "",                                                        \
       "file of measured layer times; without: FLOPs over rates")                           \
     X(COUNT(0, 1000000), trials, "trials", "5",                                            \
       "candidates of least predicted time that are simulated")                             \
@@ -88,8 +88,9 @@ void planner_options_init(PlannerOptions *options);
 bool planner_options_set(PlannerOptions *options, const char *key, const char *value,
                          GError **error);
 
-/* The options as `key`, `value` pairs for the effective configuration. Free with g_strfreev. */
-char **planner_options_list(const PlannerOptions *options);
+/* The options as `key`, `value` pairs for the effective configuration; the value of a file is the
+ * SHA-256 of its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
+char **planner_options_list(const PlannerOptions *options, GError **error);
 
 /* Whether an option of the planners of pipelines is not at its default. */
 bool planner_options_of_pipelines(const PlannerOptions *options);

@@ -5,106 +5,46 @@
 #include "experiments/json_values.h"
 #include "experiments/planners/complete.h"
 
-static json_t *link_json(const LinkCost *link)
-{
-    return json_pack("{s:o, s:o}", "bandwidth", json_number(link->bandwidth), "latency_s",
-                     json_number(link->latency_s));
-}
+/* --- identity --- */
 
-static json_t *ops_json(const OpCost *op)
+static json_t *options_json(const PlannerOptions *options, GError **error)
 {
-    json_t *object = json_object();
-    for (uint32_t kind = 0; kind < OP_KINDS; kind++) {
-        if (op[kind].largest == 0)
-            continue;
-        json_t *cost =
-            json_pack("[o, o, o]", json_number(op[kind].overhead_s),
-                      json_number(op[kind].rate), json_number(op[kind].bandwidth));
-        if (op[kind].launch_s > 0 || op[kind].wave > 0) {
-            json_array_append_new(cost, json_number(op[kind].launch_s));
-            json_array_append_new(cost, json_integer(op[kind].wave));
-        }
-        json_object_set_new(object, op_kind_name((OpKind)kind), cost);
-    }
-    return object;
-}
-
-static json_t *rates_json(const DeviceType *type)
-{
-    json_t *object = json_object();
-    for (Numbers n = 0; n < NUMBERS; n++)
-        if (type->rates[n] > 0)
-            json_object_set_new(object, numbers_name(n), json_number(type->rates[n]));
-    return object;
-}
-
-static json_t *machine_json(const Cluster *cluster, const Machine *machine)
-{
-    const DeviceType *type = &cluster->type[machine->type];
-    json_t *object = json_pack(
-        "{s:s, s:s, s:i, s:o, s:I, s:o}", "name", machine->name, "type", type->name,
-        "gpus", (int)machine->gpus, "rate", json_number(type->rate), "memory_bytes",
-        (json_int_t)type->memory_bytes, "inner", link_json(&machine->inner));
-    if (device_type_has_rates(type))
-        json_object_set_new(object, "rates", rates_json(type));
-    if (type->slowdown > 1)
-        json_object_set_new(object, "slowdown", json_number(type->slowdown));
-    if (machine->stretch > 1)
-        json_object_set_new(object, "stretch", json_number(machine->stretch));
-    if (type->launch_s > 0)
-        json_object_set_new(object, "launch_s", json_number(type->launch_s));
-    if (type->op)
-        json_object_set_new(object, "ops", ops_json(type->op));
-    return object;
-}
-
-static json_t *collective_json(const LinkCost *line, const CollectivePieces *pieces)
-{
-    json_t *object = link_json(line);
-    if (pieces->n > 0)
-        json_object_set_new(object, "pieces", json_array());
-    for (uint32_t i = 0; i < pieces->n; i++) {
-        json_t *piece = link_json(&pieces->piece[i].line);
-        json_object_set_new(piece, "up_to_bytes", json_number(pieces->piece[i].up_to));
-        json_array_append_new(json_object_get(object, "pieces"), piece);
-    }
-    return object;
-}
-
-/* All that results depend on: the numbers, and the names that reports give, but no sources. */
-static json_t *cluster_json(const Cluster *cluster)
-{
-    json_t *machines = json_array();
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        json_array_append_new(machines, machine_json(cluster, &cluster->machine[i]));
-    json_t *collectives = json_object();
-    for (int kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        json_object_set_new(
-            collectives, collective_name((Collective)kind),
-            collective_json(&cluster->collective[kind], &cluster->pieces[kind]));
-    return json_pack("{s:s, s:o, s:o}", "name", cluster->name, "machines", machines,
-                     "collectives", collectives);
-}
-
-static json_t *options_json(const PlannerOptions *options)
-{
-    json_t *object = json_object();
-    g_auto(GStrv) list = planner_options_list(options);
-    for (char **pair = list; pair[0] && pair[1]; pair += 2)
+    g_auto(GStrv) list = planner_options_list(options, error);
+    json_t *object = list ? json_object() : NULL;
+    for (char **pair = list; pair && pair[0]; pair += 2)
         json_object_set_new(object, pair[0], json_string(pair[1]));
     return object;
 }
 
-static void seal(Configuration *c)
+/* Adds to the question what every answer depends on, and seals it. Takes the object. */
+static bool seal(Configuration *c, json_t *object, GError **error)
 {
-    json_t *object = json_pack(
-        "{s:s, s:o, s:s, s:s, s:s, s:o, s:I, s:s}", "model", c->canonical_model,
-        "cluster", cluster_json(c->cluster), "granularity",
-        granularity_name(c->granularity), "planner", c->planner->name, "fidelity",
-        c->fidelity ? c->fidelity : "planned", "options", options_json(&c->options),
-        "seed", (json_int_t)c->options.seed, "version", KILTER_VERSION);
+    g_autofree char *cluster = cluster_canonical(c->cluster);
+    g_autofree char *tuning = tuning_canonical(c->cluster, error);
+    if (!tuning) {
+        json_decref(object);
+        return false;
+    }
+    json_object_set_new(object, "cluster", json_loads(cluster, 0, NULL));
+    json_object_set_new(object, "tuning", json_loads(tuning, 0, NULL));
+    json_object_set_new(object, "granularity",
+                        json_string(granularity_name(c->granularity)));
+    json_object_set_new(object, "seed", json_integer((json_int_t)c->options.seed));
+    json_object_set_new(object, "version", json_string(KILTER_VERSION));
     c->json = json_canonical(object);
     c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
+    return true;
+}
+
+static bool seal_planned(Configuration *c, GError **error)
+{
+    json_t *options = options_json(&c->options, error);
+    return options &&
+           seal(c,
+                json_pack("{s:s, s:s, s:s, s:o}", "model", c->canonical_model, "planner",
+                          c->planner->name, "fidelity",
+                          c->fidelity ? c->fidelity : "planned", "options", options),
+                error);
 }
 
 Configuration *configuration_new(const char *model, const char *cluster_name,
@@ -122,7 +62,7 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
         g_free(canonical);
         return NULL;
     }
-    Configuration *c = g_new0(Configuration, 1);
+    g_autoptr(Configuration) c = g_new0(Configuration, 1);
     c->model = g_strdup(model);
     c->canonical_model = canonical;
     c->cluster_name = g_strdup(cluster_name);
@@ -131,8 +71,7 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     c->planner = planner;
     c->fidelity = known;
     c->options = *options;
-    seal(c);
-    return c;
+    return seal_planned(c, error) ? g_steal_pointer(&c) : NULL;
 }
 
 static bool parse_exchange(const char *kind, const char *bytes, const char *share,
@@ -159,7 +98,7 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
     Exchange exchange;
     if (!parse_exchange(kind, bytes, share, &exchange, error))
         return NULL;
-    Configuration *c = g_new0(Configuration, 1);
+    g_autoptr(Configuration) c = g_new0(Configuration, 1);
     c->model = g_strdup_printf("%s:bytes=%.10g,share=%.10g", kind, exchange.bytes,
                                exchange.share);
     c->canonical_model = g_strdup(c->model);
@@ -168,13 +107,10 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
     c->granularity = granularity;
     c->exchange = exchange;
     c->fidelity = "analytic";
-    c->json = json_canonical(json_pack(
-        "{s:{s:s, s:o, s:o}, s:o, s:s, s:s}", "exchange", "collective", kind, "bytes",
-        json_number(exchange.bytes), "share", json_number(exchange.share), "cluster",
-        cluster_json(cluster), "granularity", granularity_name(granularity), "version",
-        KILTER_VERSION));
-    c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
-    return c;
+    json_t *object =
+        json_pack("{s:{s:s, s:o, s:o}}", "exchange", "collective", kind, "bytes",
+                  json_number(exchange.bytes), "share", json_number(exchange.share));
+    return seal(c, object, error) ? g_steal_pointer(&c) : NULL;
 }
 
 double configuration_exchange_s(const Configuration *c)

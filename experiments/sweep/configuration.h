@@ -1,9 +1,9 @@
 /* A configuration: everything that one result depends on, checked before any work is done.
  *
- * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number,
- * every option) is what a result row stores, and the SHA-256 of that text is the row's identity:
- * equal configurations are evaluated once, and a cluster file that was edited makes another
- * configuration. */
+ * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number, its
+ * topology and its rules of tuning with the default ones, every option, of files their contents) is
+ * what a result row stores, and the SHA-256 of that text is the row's identity: equal configurations
+ * are evaluated once, and a file that was edited makes another configuration. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 

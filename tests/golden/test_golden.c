@@ -58,8 +58,8 @@ static char *options_set(const PlannerOptions *options)
 {
     PlannerOptions plain;
     planner_options_init(&plain);
-    g_auto(GStrv) list = planner_options_list(options);
-    g_auto(GStrv) defaults = planner_options_list(&plain);
+    g_auto(GStrv) list = planner_options_list(options, NULL);
+    g_auto(GStrv) defaults = planner_options_list(&plain, NULL);
     g_autoptr(GHashTable) usual = g_hash_table_new(g_str_hash, g_str_equal);
     for (char **pair = defaults; pair[0] && pair[1]; pair += 2)
         g_hash_table_insert(usual, pair[0], pair[1]);

@@ -1,0 +1,252 @@
+/* A cluster as the tree of its file: what cluster_write and cluster_canonical print. A member of
+ * Cluster that an answer can depend on has a key here; tests/unit/test_canonical.c walks the
+ * reader's schema and fails on a key that is missing. */
+#include "data/cluster/cluster_json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/units.h"
+#include "data/cluster/network_spec.h"
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text && *text)
+        json_object_set_new(object, key, json_string(text));
+}
+
+/* Infinite quantities have no key. */
+static void set_quantity(json_t *object, const char *key, double value, Quantity quantity)
+{
+    if (!isfinite(value))
+        return;
+    g_autofree char *text = units_exact(value, quantity);
+    json_object_set_new(object, key, json_string(text));
+}
+
+static void set_number(json_t *object, const char *key, double value)
+{
+    g_autofree char *text = number_exact(value);
+    json_object_set_new(object, key, json_string(text));
+}
+
+static void set_link(json_t *object, const LinkCost *link)
+{
+    set_quantity(object, "latency", link->latency_s, QUANTITY_TIME);
+    set_quantity(object, "bandwidth", link->bandwidth, QUANTITY_BANDWIDTH);
+}
+
+static void set_range(json_t *object, double smallest, double largest)
+{
+    if (largest == 0)
+        return;
+    set_quantity(object, "smallest", smallest, QUANTITY_BYTES);
+    set_quantity(object, "largest", largest, QUANTITY_BYTES);
+}
+
+/* --- device types --- */
+
+static json_t *ops_json(const DeviceType *type)
+{
+    json_t *list = json_array();
+    for (uint32_t kind = 0; kind < OP_KINDS; kind++) {
+        const OpCost *cost = &type->op[kind];
+        if (cost->largest == 0)
+            continue;
+        json_t *op = json_pack("{s:s}", "kind", op_kind_name((OpKind)kind));
+        set_quantity(op, "overhead", cost->overhead_s, QUANTITY_TIME);
+        set_quantity(op, "rate", cost->rate, QUANTITY_RATE);
+        set_quantity(op, "bandwidth", cost->bandwidth, QUANTITY_BANDWIDTH);
+        set_range(op, cost->smallest, cost->largest);
+        if (cost->launch_s != type->launch_s)
+            set_quantity(op, "launch", cost->launch_s, QUANTITY_TIME);
+        if (cost->wave > 0)
+            json_object_set_new(op, "wave", json_integer(cost->wave));
+        json_array_append_new(list, op);
+    }
+    return list;
+}
+
+static json_t *type_json(const DeviceType *type)
+{
+    json_t *object = json_pack("{s:s}", "name", type->name);
+    set_quantity(object, "rate", type->rate, QUANTITY_RATE);
+    set_quantity(object, "memory", (double)type->memory_bytes, QUANTITY_BYTES);
+    if (type->runtime_bytes > 0)
+        set_quantity(object, "runtime", (double)type->runtime_bytes, QUANTITY_BYTES);
+    json_t *rates = json_object();
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (type->rates[n] > 0)
+            set_quantity(rates, numbers_name(n), type->rates[n], QUANTITY_RATE);
+    if (device_type_has_rates(type))
+        json_object_set(object, "rates", rates);
+    json_decref(rates);
+    if (type->slowdown > 1)
+        set_number(object, "slowdown", type->slowdown);
+    if (type->launch_s > 0)
+        set_quantity(object, "launch", type->launch_s, QUANTITY_TIME);
+    set_text(object, "source", type->source);
+    if (type->op)
+        json_object_set_new(object, "ops", ops_json(type));
+    return object;
+}
+
+/* --- machines --- */
+
+/* The length of NAME in "NAME-number"; 0 if the machine's name is no such text. */
+static size_t numbered(const Machine *machine, uint32_t number)
+{
+    g_autofree char *suffix = g_strdup_printf("-%u", number);
+    size_t length = strlen(machine->name), n = strlen(suffix);
+    return g_str_has_suffix(machine->name, suffix) ? length - n : 0;
+}
+
+static bool alike(const Machine *a, const Machine *b)
+{
+    return a->type == b->type && a->gpus == b->gpus &&
+           a->inner.latency_s == b->inner.latency_s &&
+           a->inner.bandwidth == b->inner.bandwidth && a->stretch == b->stretch &&
+           g_strcmp0(a->source, b->source) == 0;
+}
+
+/* How many machines from `first` on are NAME-0, NAME-1, ... and alike; at least 1. */
+static uint32_t run_of(const Cluster *cluster, uint32_t first)
+{
+    const Machine *machine = &cluster->machine[first];
+    const size_t length = numbered(machine, 0);
+    uint32_t n = 1;
+    while (length > 0 && first + n < cluster->n_machines && alike(machine, &machine[n]) &&
+           numbered(&machine[n], n) == length &&
+           strncmp(machine->name, machine[n].name, length) == 0)
+        n++;
+    return n;
+}
+
+static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32_t n)
+{
+    g_autofree char *name =
+        n > 1 ? g_strndup(machine->name, numbered(machine, 0)) : g_strdup(machine->name);
+    json_t *object = json_pack("{s:s}", "name", name);
+    if (n > 1)
+        json_object_set_new(object, "count", json_integer(n));
+    set_text(object, "type", cluster->type[machine->type].name);
+    json_object_set_new(object, "gpus", json_integer(machine->gpus));
+    if (isfinite(machine->inner.bandwidth)) {
+        json_t *inner = json_object();
+        set_link(inner, &machine->inner);
+        json_object_set_new(object, "inner", inner);
+    }
+    if (machine->stretch > 1)
+        set_number(object, "stretch", machine->stretch);
+    set_text(object, "source", machine->source);
+    return object;
+}
+
+static json_t *machines_json(const Cluster *cluster)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0, n; i < cluster->n_machines; i += n) {
+        n = run_of(cluster, i);
+        json_array_append_new(list, group_json(cluster, &cluster->machine[i], n));
+    }
+    return list;
+}
+
+/* --- between machines --- */
+
+static json_t *collective_json(const Cluster *cluster, Collective kind)
+{
+    const CollectivePieces *pieces = &cluster->pieces[kind];
+    json_t *object = json_object();
+    set_link(object, &cluster->collective[kind]);
+    set_range(object, pieces->smallest, pieces->largest);
+    json_t *list = pieces->n > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; i < pieces->n; i++) {
+        json_t *piece = json_object();
+        set_quantity(piece, "up_to", pieces->piece[i].up_to, QUANTITY_BYTES);
+        set_link(piece, &pieces->piece[i].line);
+        json_array_append_new(list, piece);
+    }
+    if (list)
+        json_object_set_new(object, "pieces", list);
+    return object;
+}
+
+static json_t *collectives_json(const Cluster *cluster)
+{
+    json_t *object = json_object();
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        json_object_set_new(object, collective_name((Collective)kind),
+                            collective_json(cluster, (Collective)kind));
+    set_text(object, "source", cluster->collective_source);
+    return object;
+}
+
+static json_t *cable_json(const NetworkLink *link)
+{
+    json_t *object = json_pack("{s:s, s:s}", "from", link->from, "to", link->to);
+    set_link(object, &link->cost);
+    return object;
+}
+
+static json_t *topology_json(const NetworkSpec *network)
+{
+    json_t *object = json_object();
+    if (network->kind != NETWORK_LINKS) {
+        g_autofree char *builder = network_spec_text(network);
+        set_text(object, "builder", builder);
+    } else {
+        json_t *nodes = json_array(), *links = json_array();
+        for (uint32_t i = 0; i < network->n_nodes; i++)
+            json_array_append_new(nodes, json_string(network->node[i]));
+        for (uint32_t i = 0; i < network->n_links; i++)
+            json_array_append_new(links, cable_json(&network->explicit_link[i]));
+        if (network->n_nodes > 0)
+            json_object_set(object, "nodes", nodes);
+        json_decref(nodes);
+        json_object_set_new(object, "links", links);
+    }
+    set_text(object, "source", network->source);
+    return object;
+}
+
+static json_t *rule_json(const TuningRule *rule)
+{
+    json_t *object = json_pack("{s:s}", "collective", traffic_name(rule->traffic));
+    if (rule->most_ranks != UINT32_MAX)
+        json_object_set_new(object, "most_ranks", json_integer(rule->most_ranks));
+    set_quantity(object, "most_bytes", rule->most_bytes, QUANTITY_BYTES);
+    if (rule->power_of_two)
+        json_object_set_new(object, "power_of_two", json_true());
+    set_text(object, "algorithm", algorithm_name(rule->algorithm));
+    return object;
+}
+
+json_t *tuning_json(const Tuning *tuning)
+{
+    json_t *rules = json_array();
+    for (uint32_t i = 0; i < tuning->n; i++)
+        json_array_append_new(rules, rule_json(&tuning->rule[i]));
+    json_t *object = json_pack("{s:o}", "rules", rules);
+    if (tuning->piece_bytes > 0)
+        set_quantity(object, "piece", tuning->piece_bytes, QUANTITY_BYTES);
+    set_text(object, "source", tuning->source);
+    return object;
+}
+
+json_t *cluster_json(const Cluster *cluster)
+{
+    json_t *object = json_pack("{s:s}", "name", cluster->name), *types = json_array();
+    set_text(object, "description", cluster->description);
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        json_array_append_new(types, type_json(&cluster->type[i]));
+    json_object_set_new(object, "device_types", types);
+    json_object_set_new(object, "machines", machines_json(cluster));
+    if (cluster->n_machines > 1)
+        json_object_set_new(object, "collectives", collectives_json(cluster));
+    if (cluster->network)
+        json_object_set_new(object, "topology", topology_json(cluster->network));
+    if (cluster->tuning)
+        json_object_set_new(object, "tuning", tuning_json(cluster->tuning));
+    return object;
+}

@@ -1,0 +1,507 @@
+/* The identity of a configuration changes with everything that can change its answer: every key of
+ * a cluster's file, every option, every axis of an experiment, every file that is read. The keys are
+ * taken from the readers themselves, so that one that is added without a row here fails. */
+#include "data/cluster/cluster_yaml.h"
+#include "experiments/sweep/sweep.h"
+#include "tests/support/program.h"
+
+#define MODEL "vit:layers=1,hidden=64,heads=4,ffn=128"
+
+static char *hash_on(const Cluster *cluster, const char *planner, const char *option)
+{
+    PlannerOptions options;
+    GError *error = NULL;
+    planner_options_init(&options);
+    assert_true(!option || option_assign(&options, option, &error));
+    g_autoptr(Configuration) c =
+        configuration_new(MODEL, "it", cluster, GRANULARITY_MACHINE,
+                          planner_find(planner, NULL), "flow", &options, &error);
+    assert_no_error(error);
+    return g_strdup(c->hash);
+}
+
+static char *replaced(const char *text, const char *from, const char *to)
+{
+    g_auto(GStrv) part = g_strsplit(text, from, -1);
+    if (g_strv_length(part) < 2)
+        print_error("'%s' is not in the example\n", from);
+    assert_true(g_strv_length(part) > 1);
+    return g_strjoinv(to, part);
+}
+
+/* --- the keys of a cluster --- */
+
+#define LINE(kind, latency) "  " kind ": {latency: " latency " us, bandwidth: 1.3 GB/s}\n"
+
+/* Every key is in one of the two. */
+static const char BUILT[] =
+    "name: pair\n"
+    "description: two machines\n"
+    "device_types:\n"
+    "  - name: v100\n"
+    "    rate: 10.8 TFLOP/s\n"
+    "    half_rate: 30 TFLOP/s\n"
+    "    rates: {fp32: 12 TFLOP/s, bf16: 32 TFLOP/s, fp8: 60 TFLOP/s}\n"
+    "    memory: 16 GiB\n"
+    "    runtime: 1.5 GiB\n"
+    "    slowdown: 1.2\n"
+    "    launch: 6 us\n"
+    "    ops:\n"
+    "      - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,\n"
+    "         smallest: 4 kB, largest: 1 GB, launch: 8 us, wave: 1327104}\n"
+    "    source: a data sheet\n"
+    "machines:\n"
+    "  - name: fast\n"
+    "    count: 2\n"
+    "    type: v100\n"
+    "    gpus: 4\n"
+    "    stretch: 1.5\n"
+    "    inner: {latency: 45 us, bandwidth: 85.8 GB/s}\n"
+    "    source: a manual\n"
+    "collectives:\n"
+    "  all_reduce:\n"
+    "    latency: 60 us\n"
+    "    bandwidth: 1.4 GB/s\n"
+    "    pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1.01 GB/s}]\n"
+    "    smallest: 5 kB\n"
+    "    largest: 2 GB\n" LINE("all_gather", "61") LINE("grouped_all_gather", "62")
+        LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter", "64")
+            LINE("all_to_all", "65") "  source: a fit\n"
+                                     "topology:\n"
+                                     "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
+                                     "  source: a drawing\n"
+                                     "tuning:\n"
+                                     "  rules:\n"
+                                     "    - {collective: all_gather, most_ranks: 8, "
+                                     "most_bytes: 7 MiB, power_of_two: true, "
+                                     "algorithm: halving}\n"
+                                     "  piece: 512 KiB\n"
+                                     "  source: a talk\n";
+
+static char *linked(void)
+{
+    return replaced(BUILT, "  builder: tree:leaf=2,bandwidth=9Gb/s\n",
+                    "  nodes: [hub, spare]\n"
+                    "  links:\n"
+                    "    - {from: fast-0, to: hub, latency: 5 us, bandwidth: 10 Gb/s}\n"
+                    "    - {from: hub, to: fast-1, latency: 4 us, bandwidth: 11 Gb/s}\n"
+                    "    - {from: hub, to: spare, latency: 5 us, bandwidth: 10 Gb/s}\n");
+}
+
+typedef enum { OTHER, SAME, LINKED } Expected; /* LINKED: other, in the second example */
+
+/* A key, as a path in the schema, and how its value is changed. */
+static const struct {
+    const char *key, *from, *to;
+    Expected expected;
+} CHANGE[] = {
+    {"name", "pair", "couple", OTHER},
+    {"description", "two machines", "some", SAME},
+    {"device_types[].name", "v100", "a100", OTHER},
+    {"device_types[].rate", "10.8 TFLOP/s", "10.9 TFLOP/s", OTHER},
+    {"device_types[].half_rate", "30 TFLOP/s", "31 TFLOP/s", OTHER},
+    {"device_types[].rates.fp32", "fp32: 12 TFLOP/s", "fp32: 13 TFLOP/s", OTHER},
+    {"device_types[].rates.fp16", "half_rate: 30 TFLOP/s\n    rates: {",
+     "rates: {fp16: 31 TFLOP/s, ", OTHER},
+    {"device_types[].rates.bf16", "32 TFLOP/s", "33 TFLOP/s", OTHER},
+    {"device_types[].rates.fp8", "60 TFLOP/s", "61 TFLOP/s", OTHER},
+    {"device_types[].memory", "16 GiB", "17 GiB", OTHER},
+    {"device_types[].runtime", "1.5 GiB", "1.6 GiB", OTHER},
+    {"device_types[].slowdown", "slowdown: 1.2", "slowdown: 1.3", OTHER},
+    {"device_types[].launch", "launch: 6 us", "launch: 7 us", OTHER},
+    {"device_types[].source", "a data sheet", "another", SAME},
+    {"device_types[].ops[].kind", "kind: linear", "kind: relu", OTHER},
+    {"device_types[].ops[].overhead", "3 us", "2 us", OTHER},
+    {"device_types[].ops[].rate", "11 TFLOP/s", "12 TFLOP/s", OTHER},
+    {"device_types[].ops[].bandwidth", "700 GB/s", "701 GB/s", OTHER},
+    {"device_types[].ops[].smallest", "4 kB", "3 kB", OTHER},
+    {"device_types[].ops[].largest", "1 GB,", "1.1 GB,", OTHER},
+    {"device_types[].ops[].launch", "8 us", "9 us", OTHER},
+    {"device_types[].ops[].wave", "1327104", "1327105", OTHER},
+    {"machines[].name", "name: fast", "name: quick", OTHER},
+    {"machines[].count", "count: 2", "count: 3", OTHER},
+    {"machines[].type", "v100", "h100", OTHER},
+    {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
+    {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},
+    {"machines[].inner.latency", "45 us", "46 us", OTHER},
+    {"machines[].inner.bandwidth", "85.8 GB/s", "85.9 GB/s", OTHER},
+    {"machines[].source", "a manual", "another", SAME},
+    {"collectives.all_reduce.latency", "60 us", "59 us", OTHER},
+    {"collectives.all_reduce.bandwidth", "1.4 GB/s", "1.5 GB/s", OTHER},
+    {"collectives.all_reduce.pieces[].up_to", "32 kB", "33 kB", OTHER},
+    {"collectives.all_reduce.pieces[].latency", "20 us", "21 us", OTHER},
+    {"collectives.all_reduce.pieces[].bandwidth", "1.01 GB/s", "1.02 GB/s", OTHER},
+    {"collectives.all_reduce.smallest", "5 kB", "6 kB", OTHER},
+    {"collectives.all_reduce.largest", "2 GB", "3 GB", OTHER},
+    {"collectives.all_gather", "61 us", "71 us", OTHER},
+    {"collectives.grouped_all_gather", "62 us", "72 us", OTHER},
+    {"collectives.reduce_scatter", "63 us", "73 us", OTHER},
+    {"collectives.grouped_reduce_scatter", "64 us", "74 us", OTHER},
+    {"collectives.all_to_all", "65 us", "75 us", OTHER},
+    {"collectives.source", "a fit", "another", SAME},
+    {"topology.builder", "leaf=2", "leaf=1", OTHER},
+    {"topology.nodes[]", "spare", "other", LINKED},
+    {"topology.links[].from", "from: hub, to: spare", "from: fast-0, to: spare", LINKED},
+    {"topology.links[].to", "from: hub, to: spare", "from: spare, to: fast-0", LINKED},
+    {"topology.links[].latency", "4 us", "3.5 us", LINKED},
+    {"topology.links[].bandwidth", "11 Gb/s", "12 Gb/s", LINKED},
+    {"topology.source", "a drawing", "another", SAME},
+    {"tuning.rules[].collective", "collective: all_gather", "collective: reduce_scatter",
+     OTHER},
+    {"tuning.rules[].most_ranks", "most_ranks: 8", "most_ranks: 9", OTHER},
+    {"tuning.rules[].most_bytes", "7 MiB", "8 MiB", OTHER},
+    {"tuning.rules[].power_of_two", ", power_of_two: true", "", OTHER},
+    {"tuning.rules[].algorithm", "algorithm: halving", "algorithm: ring", OTHER},
+    {"tuning.piece", "512 KiB", "256 KiB", OTHER},
+    {"tuning.source", "a talk", "another", SAME},
+};
+
+/* Adds the paths of all texts of a schema. */
+static void add_keys(const cyaml_schema_value_t *value, const char *path, GPtrArray *list)
+{
+    if (value->type == CYAML_SEQUENCE) {
+        g_autofree char *entry = g_strconcat(path, "[]", NULL);
+        add_keys(value->sequence.entry, entry, list);
+    } else if (value->type == CYAML_MAPPING) {
+        for (const cyaml_schema_field_t *f = value->mapping.fields; f->key; f++) {
+            g_autofree char *field =
+                *path ? g_strconcat(path, ".", f->key, NULL) : g_strdup(f->key);
+            add_keys(&f->value, field, list);
+        }
+    } else {
+        assert_int_equal(value->type, CYAML_STRING);
+        g_ptr_array_add(list, g_strdup(path));
+    }
+}
+
+/* Rows for a key; one of a kind of collective is for all that lies below it. */
+static uint32_t rows_for(const char *key)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CHANGE); i++) {
+        g_autofree char *below = g_strconcat(CHANGE[i].key, ".", NULL);
+        n += strcmp(CHANGE[i].key, key) == 0 || g_str_has_prefix(key, below);
+    }
+    return n;
+}
+
+static void test_every_key_has_a_row(void **state)
+{
+    (void)state;
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    add_keys(&CLUSTER_SCHEMA, "", keys);
+    assert_true(keys->len > 50);
+    for (uint32_t i = 0; i < keys->len; i++)
+        if (rows_for(keys->pdata[i]) != 1) {
+            print_error("key %s of a cluster: expected one row in CHANGE\n",
+                        (char *)keys->pdata[i]);
+            fail();
+        }
+}
+
+static Cluster *parse(const char *text)
+{
+    GError *error = NULL;
+    Cluster *cluster = cluster_parse("example", text, strlen(text), &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+static void test_every_key_counts(void **state)
+{
+    (void)state;
+    g_autofree char *links = linked();
+    g_autoptr(Cluster) first = parse(BUILT);
+    g_autoptr(Cluster) second = parse(links);
+    g_autofree char *built = hash_on(first, "dp-ev", NULL);
+    g_autofree char *joined = hash_on(second, "dp-ev", NULL);
+    assert_string_not_equal(built, joined);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CHANGE); i++) {
+        const bool is_linked = CHANGE[i].expected == LINKED;
+        g_autofree char *text =
+            replaced(is_linked ? links : BUILT, CHANGE[i].from, CHANGE[i].to);
+        g_autoptr(Cluster) cluster = parse(text);
+        g_autofree char *hash = hash_on(cluster, "dp-ev", NULL);
+        const bool same = strcmp(hash, is_linked ? joined : built) == 0;
+        if (same != (CHANGE[i].expected == SAME)) {
+            print_error("key %s: %s hash\n", CHANGE[i].key,
+                        same ? "the same" : "another");
+            fail();
+        }
+    }
+}
+
+/* read(write(x)) == x, topology and tuning included; both texts are files. */
+static void test_written_whole(void **state)
+{
+    (void)state;
+    g_autofree char *links = linked();
+    Cluster *cluster[] = {parse(BUILT), parse(links),
+                          cluster_load("dragonfly:hosts=12,gpus=2,leaf=2,group=3,"
+                                       "inner_bandwidth=80GB/s,latency=1.7us",
+                                       NULL),
+                          cluster_load("star:hosts=1", NULL),
+                          cluster_load("hap-64", NULL)};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cluster); i++) {
+        g_autofree char *want = cluster_canonical(cluster[i]);
+        char *text[] = {cluster_write(cluster[i]), cluster_json_text(cluster[i])};
+        for (uint32_t k = 0; k < 2; k++) {
+            g_autoptr(Cluster) again = parse(text[k]);
+            g_autofree char *got = cluster_canonical(again);
+            assert_string_equal(got, want);
+            g_free(text[k]);
+        }
+        cluster_free(cluster[i]);
+    }
+}
+
+/* --- options --- */
+
+/* A planner that takes the option, and a value that is not the default. */
+static const struct {
+    const char *key, *value, *planner;
+} OPTION[] = {
+    {"ratios", "even", "hap"},
+    {"collectives", "padded", "hap"},
+    {"search", "reference", "hap"},
+    {"bucket", "1MiB", "hap"},
+    {"beam", "7", "hap"},
+    {"max_rounds", "3", "hap"},
+    {"certify", "0.5", "hap"},
+    {"budget_s", "9", "hap"},
+    {"duplex", "on", "hap"},
+    {"backward", "serial", "hidup"},
+    {"noise", "0.1", "hidup"},
+    {"communication", "0.1", "hidup"},
+    {"pin", "head.weight=identity", "hap"},
+    {"segments", "layers", "hap"},
+    {"pp", "2", "amp"},
+    {"dp", "2", "amp"},
+    {"tmp", "2", "amp"},
+    {"most_tmp", "2", "amp"},
+    {"mbs", "2", "amp"},
+    {"schedule", "gpipe", "amp"},
+    {"chunks", "3", "amp"},
+    {"cost", "faithful", "amp"},
+    {"balance", "parameters", "amp"},
+    {"profile", "FILE", "amp"},
+    {"trials", "3", "amp"},
+    {"rank", "2", "amp"},
+    {"overlap", "off", "hap"},
+    {"streams", "2", "hap"},
+    {"first_bucket", "2MiB", "hap"},
+    {"network", "crossbar", "hap"},
+    {"algorithm", "all_reduce:tree", "hap"},
+    {"host", "waits", "hap"},
+    {"jitter", "0.1", "hap"},
+    {"distribution", "gamma", "hap"},
+    {"straggler", "any*2", "hap"},
+    {"slow_link", "a>b*2@1s", "hap"},
+    {"fail", "fast-0@1s", "hap"},
+    {"restart", "1s", "hap"},
+    {"task_links", "free", "hap"},
+    {"task_collectives", "free", "hap"},
+    {"task_memory", "make-first", "hap"},
+    {"pins", "FILE", "hap"},
+};
+
+/* The names in "..., expected one of A, B, C". */
+static char **names_in(const GError *error)
+{
+    const char *list = strstr(error->message, "expected one of ");
+    assert_non_null(list);
+    list += strlen("expected one of ");
+    g_autofree char *names = g_strndup(list, strcspn(list, ";"));
+    return g_strsplit(names, ", ", -1);
+}
+
+static void test_every_option_counts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *file = g_build_filename(box->folder, "file", NULL);
+    g_autoptr(Cluster) cluster = parse(BUILT);
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_autoptr(GError) error = NULL;
+    assert_false(planner_options_set(&options, "none such", "", &error));
+    g_auto(GStrv) known = names_in(error);
+    for (char **key = known; *key; key++) {
+        uint32_t i = 0;
+        while (i < G_N_ELEMENTS(OPTION) && strcmp(OPTION[i].key, *key) != 0)
+            i++;
+        if (i == G_N_ELEMENTS(OPTION)) {
+            print_error("option %s: expected a row in OPTION\n", *key);
+            fail();
+        }
+        sandbox_write(box, "file", "head.weight=identity\n");
+        const bool is_file = strcmp(OPTION[i].value, "FILE") == 0;
+        g_autofree char *set =
+            g_strconcat(*key, "=", is_file ? file : OPTION[i].value, NULL);
+        g_autofree char *plain = hash_on(cluster, OPTION[i].planner, NULL);
+        g_autofree char *hash = hash_on(cluster, OPTION[i].planner, set);
+        if (strcmp(hash, plain) == 0) {
+            print_error("option %s: the same hash\n", *key);
+            fail();
+        }
+    }
+}
+
+/* The contents of a file count, not its name. */
+static void test_every_file_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *planner, *first, *second;
+    } FILES[] = {{"profile", "amp", "a", "b"},
+                 {"pins", "hap", "head.weight=identity\n", "head.weight=gather(0)\n"},
+                 {"segments", "hap", "*=1\n", "*=2\n"}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Cluster) cluster = parse(BUILT);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FILES); i++) {
+        char *hash[3];
+        for (uint32_t k = 0; k < 3; k++) {
+            const char *name = k == 2 ? "other" : "file";
+            g_autofree char *path = g_build_filename(box->folder, name, NULL);
+            g_autofree char *set = g_strdup_printf("%s=%s", FILES[i].key, path);
+            sandbox_write(box, name, k == 0 ? FILES[i].first : FILES[i].second);
+            hash[k] = hash_on(cluster, FILES[i].planner, set);
+        }
+        assert_string_not_equal(hash[0], hash[1]);
+        assert_string_equal(hash[1], hash[2]);
+        for (uint32_t k = 0; k < 3; k++)
+            g_free(hash[k]);
+    }
+}
+
+static void test_default_tuning_counts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Cluster) cluster = parse(BUILT);
+    g_autofree char *folder = g_build_filename(box->folder, "tuning", NULL);
+    g_autofree char *text = NULL;
+    assert_int_equal(g_mkdir(folder, 0777), 0);
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/tuning/default.yaml", &text, NULL, NULL));
+    g_autofree char *edited = replaced(text, "most_bytes: 1 MiB", "most_bytes: 2 MiB");
+    g_autofree char *before = hash_on(cluster, "dp-ev", NULL);
+    sandbox_write(box, "tuning/default.yaml", text);
+    g_setenv("KILTER_PATH", box->folder, TRUE);
+    g_autofree char *same = hash_on(cluster, "dp-ev", NULL);
+    sandbox_write(box, "tuning/default.yaml", edited);
+    g_autofree char *after = hash_on(cluster, "dp-ev", NULL);
+    g_unsetenv("KILTER_PATH");
+    assert_string_equal(before, same);
+    assert_string_not_equal(before, after);
+}
+
+/* --- the axes of an experiment --- */
+
+static const struct {
+    const char *section, *axis, *first, *second;
+} AXIS[] = {
+    {"grid", "model", "'" MODEL "'", "'" MODEL ",batch=3'"},
+    {"grid", "cluster", "hap-8", "hap-16"},
+    {"grid", "planner", "dp-ev", "dp-cp"},
+    {"grid", "granularity", "machine", "gpu"},
+    {"grid", "fidelity", "stage", "flow"},
+    {"grid", "seed", "1", "2"},
+    {"exchange", "kind", "all_gather", "all_to_all"},
+    {"exchange", "bytes", "4 MB", "5 MB"},
+    {"exchange", "share", "0.25", "0.5"},
+    {"exchange", "cluster", "hap-8", "hap-16"},
+    {"exchange", "granularity", "gpu", "machine"},
+};
+
+/* The hash of the one configuration whose `axis` has its second value. */
+static char *hash_of_axis(const Sandbox *box, const char *section, const char *axis)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *path = g_build_filename(box->folder, "x.yaml", NULL);
+    g_string_printf(text, "name: x\n%s:\n", section);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(AXIS); i++)
+        if (strcmp(AXIS[i].section, section) == 0)
+            g_string_append_printf(text, "  %s: [%s]\n", AXIS[i].axis,
+                                   g_strcmp0(AXIS[i].axis, axis) == 0 ? AXIS[i].second
+                                                                      : AXIS[i].first);
+    sandbox_write(box, "x.yaml", text->str);
+    GError *error = NULL;
+    g_autoptr(Experiment) experiment = experiment_load(path, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(experiment_count(experiment), 1);
+    return g_strdup(experiment_at(experiment, 0)->hash);
+}
+
+static void check_axes(const Sandbox *box, const char *section)
+{
+    g_autofree char *path = g_build_filename(box->folder, "y.yaml", NULL);
+    g_autofree char *text = g_strdup_printf("name: y\n%s:\n  none_such: [x]\n", section);
+    g_autofree char *plain = hash_of_axis(box, section, NULL);
+    g_autoptr(GError) error = NULL;
+    sandbox_write(box, "y.yaml", text);
+    assert_null(experiment_load(path, NULL, &error));
+    g_auto(GStrv) known = names_in(error);
+    for (char **axis = known; *axis; axis++) {
+        uint32_t rows = 0;
+        for (uint32_t i = 0; i < G_N_ELEMENTS(AXIS); i++)
+            rows +=
+                strcmp(AXIS[i].section, section) == 0 && strcmp(AXIS[i].axis, *axis) == 0;
+        g_autofree char *hash = hash_of_axis(box, section, *axis);
+        if (rows != 1 || strcmp(hash, plain) == 0) {
+            print_error("axis %s.%s: %u rows in AXIS, or the same hash\n", section, *axis,
+                        rows);
+            fail();
+        }
+    }
+}
+
+static void test_every_axis_counts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    check_axes(box, "grid");
+    check_axes(box, "exchange");
+}
+
+/* A cluster's file edited between two sweeps is another question under every fidelity. */
+static void test_edited_cluster_is_evaluated(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *text = NULL;
+    assert_true(
+        g_file_get_contents(KILTER_HOME "/data/clusters/hap-8.yaml", &text, NULL, NULL));
+    static const char *const NETWORK[] = {
+        "topology: {builder: 'star:bandwidth=10Gb/s', source: x}\n",
+        "topology: {builder: 'star:bandwidth=1Gb/s', source: x}\n",
+        "topology: {builder: 'star:bandwidth=1Gb/s', source: x}\n"
+        "tuning: {rules: [{collective: all_reduce, algorithm: tree}], source: x}\n"};
+    sandbox_write(box, "x.yaml",
+                  "name: x\ngrid:\n  model: ['vgg19:width=8,fc=512']\n"
+                  "  cluster: [./c.yaml]\n  planner: [dp-ev]\n  fidelity: [flow]\n");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NETWORK); i++) {
+        g_autofree char *whole = g_strconcat(text, NETWORK[i], NULL);
+        sandbox_write(box, "c.yaml", whole);
+        g_auto(Ran) first = program_run(box, "sweep x.yaml --db r.db");
+        assert_int_equal(first.status, 0);
+        assert_non_null(strstr(first.out, "0 there before, 1 evaluated"));
+        g_auto(Ran) second = program_run(box, "sweep x.yaml --db r.db");
+        assert_non_null(strstr(second.out, "1 there before, 0 evaluated"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_key_has_a_row),
+        cmocka_unit_test(test_every_key_counts),
+        cmocka_unit_test(test_written_whole),
+        cmocka_unit_test(test_every_option_counts),
+        cmocka_unit_test(test_every_file_counts),
+        cmocka_unit_test(test_default_tuning_counts),
+        cmocka_unit_test(test_every_axis_counts),
+        cmocka_unit_test(test_edited_cluster_is_evaluated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
