@@ -1,4 +1,5 @@
 #include "experiments/cli/command.h"
+#include "experiments/cli/describe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,20 +52,9 @@ static bool finish_options(CommandOptions *options, GError **error)
            set_all(options, "pin", options->pin, error);
 }
 
-static GOptionContext *make_context(const CommandSyntax *syntax, CommandOptions *options)
+static GOptionContext *make_context(const CommandSyntax *syntax,
+                                    const GOptionEntry *common)
 {
-    GOptionEntry common[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON value", NULL},
-        {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
-         "Seed of everything random", "N"},
-        {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
-         "Set an option of the planner or the simulation (see kilter planners); may be "
-         "repeated",
-         "KEY=VALUE"},
-        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
-         NULL},
-        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},
-        G_OPTION_ENTRY_NULL};
     GOptionContext *context = g_option_context_new(syntax->arguments);
     if (syntax->entries)
         g_option_context_add_main_entries(context, syntax->entries, NULL);
@@ -78,9 +68,23 @@ static GOptionContext *make_context(const CommandSyntax *syntax, CommandOptions 
 bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
+    const GOptionEntry common[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print one JSON value", NULL},
+        {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
+         "Seed of everything random", "N"},
+        {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
+         "Set an option of the planner or the simulation (see kilter planners); may be "
+         "repeated",
+         "KEY=VALUE"},
+        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
+         NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},
+        G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("kilter %s", syntax->name);
+    if (*argc == 2 && strcmp(argv[1], COMMAND_DESCRIBE) == 0)
+        return command_describe(syntax, common, error);
     g_set_prgname(program);
-    g_autoptr(GOptionContext) context = make_context(syntax, options);
+    g_autoptr(GOptionContext) context = make_context(syntax, common);
     g_autoptr(GError) bad = NULL;
     if (!g_option_context_parse(context, argc, &argv, &bad))
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s; see %s --help", bad->message,
@@ -111,13 +115,40 @@ bool command_check_choice(const char *option, const char *value,
                        option, known, value, hint);
 }
 
+/* The first member of every object that is printed. */
+static json_t *format_json(void)
+{
+    enum { VERSION = 1 };
+    const char *program = g_get_prgname();
+    return json_pack("{s:s, s:i}", "name", program ? program : "kilter", "version",
+                     VERSION);
+}
+
 void command_print_json(json_t *value)
 {
-    char *text = json_dumps(value, JSON_INDENT(2));
+    const char *program = g_get_prgname();
+    const char *command = program ? strchr(program, ' ') : NULL;
+    json_t *object = json_pack("{s:o}", "format", format_json());
+    if (json_is_object(value))
+        json_object_update(object, value);
+    else
+        json_object_set(object, command ? command + 1 : "list", value);
+    char *text = json_dumps(object, JSON_INDENT(2));
     g_assert(text); /* only a value that was not made has no text */
     puts(text);
     free(text);
+    json_decref(object);
     json_decref(value);
+}
+
+void command_print_error(const GError *error, int status)
+{
+    json_t *object = json_pack("{s:o, s:{s:i, s:s}}", "format", format_json(), "error",
+                               "status", status, "message", error->message);
+    char *text = json_dumps(object, JSON_COMPACT);
+    fprintf(stderr, "%s\n", text);
+    free(text);
+    json_decref(object);
 }
 
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,

@@ -76,8 +76,11 @@ bool command_check_range(const char *option, int value, int least, int most,
 bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error);
 
-/* Prints one JSON value to stdout and releases it. */
+/* Prints one JSON object to stdout and releases the value. Its first member is "format": {"name": "kilter COMMAND",
+ * "version"}; a list becomes the member that is called as the command is. */
 void command_print_json(json_t *value);
+/* One line on stderr: an object of that format with "error": {"status", "message"}. */
+void command_print_error(const GError *error, int status);
 
 /* How a command that plans is told to: --planner (NULL: hap), --granularity (NULL: machine) and
  * --slowdown, devices whose computation is stretched. */

@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/cli/command.h"
+#include "experiments/cli/describe.h"
+#include "experiments/cli/exec_launch.h"
+#include "experiments/cli/manual.h"
 
-static const struct {
-    const char *name, *help;
-    CommandRun run;
-} commands[] = {
+static const Command commands[] = {
 #define X(name, help) {#name, help, cmd_##name},
     COMMAND_TABLE(X)
 #undef X
@@ -24,7 +23,9 @@ static void print_help(void)
     for (guint i = 0; i < G_N_ELEMENTS(commands); i++)
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
     puts("\nOptions:\n"
-         "  --help     this text; kilter help COMMAND says more, with an example\n"
+         "  --help     this text; kilter help COMMAND says more, with an example; kilter "
+         "help\n"
+         "             --write DIR writes manual pages and completions\n"
          "  --version  the version\n\n"
          "Example:\n  kilter plan vgg19 hap-32 --planner hap");
 }
@@ -47,6 +48,8 @@ static bool run(int argc, char **argv, GError **error)
 {
     static const char *const help[] = {"help", "--help", "-h", NULL};
     static const char *const version[] = {"version", "--version", "-V", NULL};
+    if (argc == 4 && is_any(argv[1], help) && strcmp(argv[2], "--write") == 0)
+        return manual_write(commands, G_N_ELEMENTS(commands), argv[3], error);
     if (argc > 2 && is_any(argv[1], help))
         return run_command(2, (char *[]){argv[2], (char *)"--help", NULL}, error);
     if (argc < 2 || is_any(argv[1], help))
@@ -63,6 +66,9 @@ int main(int argc, char **argv)
     /* Only characters: numbers are written with a point everywhere. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;
+    /* Before options are taken out of argv. What a rank of exec says, the program that started it says again. */
+    const bool json =
+        !exec_is_rank() && g_strv_contains((const char *const *)argv, "--json");
     bool good = run(argc, argv, &error);
     if (good && fflush(stdout) != 0) {
         kilter_fail(&error, KILTER_ERROR_FAILED, "cannot write to standard output");
@@ -70,8 +76,16 @@ int main(int argc, char **argv)
     }
     if (good)
         return 0;
+    if (error->domain == COMMAND_DESCRIPTION) {
+        puts(error->message);
+        return fflush(stdout) == 0 ? 0 : KILTER_ERROR_FAILED;
+    }
     /* One line, whatever a library put into the message. */
     g_strdelimit(error->message, "\r\n", ' ');
-    fprintf(stderr, "kilter: %s\n", error->message);
-    return error->domain == KILTER_ERROR ? error->code : KILTER_ERROR_FAILED;
+    const int status = error->domain == KILTER_ERROR ? error->code : KILTER_ERROR_FAILED;
+    if (json)
+        command_print_error(error, status);
+    else
+        fprintf(stderr, "kilter: %s\n", error->message);
+    return status;
 }

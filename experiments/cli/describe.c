@@ -1,0 +1,55 @@
+/* What a command takes, as JSON: manual pages and completions are made of it. It is made of the table that --help prints, and
+ * leaves the command as an error of its own kind, since the table lives where the options are parsed. */
+#include "experiments/cli/describe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+G_DEFINE_QUARK(command - description - quark, command_description)
+
+static void add_options(json_t *list, const GOptionEntry *entry)
+{
+    for (; entry && entry->long_name; entry++) {
+        const char letter[] = {entry->short_name, '\0'};
+        const bool file = entry->arg == G_OPTION_ARG_FILENAME ||
+                          entry->arg == G_OPTION_ARG_FILENAME_ARRAY;
+        if (entry->flags & G_OPTION_FLAG_HIDDEN)
+            continue;
+        json_t *option = json_pack("{s:s, s:s, s:b}", "name", entry->long_name, "help",
+                                   entry->description, "file", (int)file);
+        if (entry->short_name)
+            json_object_set_new(option, "letter", json_string(letter));
+        if (entry->arg != G_OPTION_ARG_NONE)
+            json_object_set_new(
+                option, "argument",
+                json_string(entry->arg_description ? entry->arg_description : "VALUE"));
+        json_array_append_new(list, option);
+    }
+}
+
+bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
+                      GError **error)
+{
+    json_t *options = json_array();
+    add_options(options, syntax->entries);
+    add_options(options, common);
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name,
+                               "arguments", syntax->arguments, "summary", syntax->summary,
+                               "example", syntax->example, "options", options);
+    char *text = json_dumps(object, JSON_INDENT(2));
+    g_set_error_literal(error, COMMAND_DESCRIPTION, 0, text);
+    free(text);
+    json_decref(object);
+    return false;
+}
+
+json_t *command_description(const char *name, CommandRun run)
+{
+    g_autoptr(GError) error = NULL;
+    char *argv[] = {(char *)name, (char *)COMMAND_DESCRIBE, NULL};
+    const bool done = run(2, argv, &error);
+    g_assert(!done && error && error->domain == COMMAND_DESCRIPTION);
+    json_t *object = json_loads(error->message, 0, NULL);
+    g_assert(object);
+    return object;
+}

@@ -1,0 +1,20 @@
+/* Commands described for machines: `kilter COMMAND --describe` prints what --help says as JSON. */
+#ifndef KILTER_EXPERIMENTS_CLI_DESCRIBE_H
+#define KILTER_EXPERIMENTS_CLI_DESCRIBE_H
+
+#include "experiments/cli/command.h"
+
+#define COMMAND_DESCRIBE "--describe"
+
+/* The domain of the "error" whose message is a description. */
+#define COMMAND_DESCRIPTION (command_description_quark())
+GQuark command_description_quark(void);
+
+/* Sets that error; returns false. common: the entries that every command has. */
+bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
+                      GError **error);
+
+/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}; a reference of the caller's. */
+json_t *command_description(const char *name, CommandRun run);
+
+#endif

@@ -1,0 +1,185 @@
+/* Pages in roff's man macros, one of the program and one of each command. */
+#include "experiments/cli/manual.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "experiments/cli/completion.h"
+#include "experiments/cli/describe.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* --- roff --- */
+
+/* Text in which roff sees no request, no escape and no hyphen that it may turn into a dash. */
+static void add_text(GString *page, const char *text)
+{
+    bool begins = true;
+    for (const char *c = text; *c; c++) {
+        if (begins && (*c == '.' || *c == '\''))
+            g_string_append(page, "\\&");
+        if (*c == '\\')
+            g_string_append(page, "\\e");
+        else if (*c == '-')
+            g_string_append(page, "\\-");
+        else
+            g_string_append_c(page, *c);
+        begins = *c == '\n';
+    }
+}
+
+static void add_section(GString *page, const char *title, const char *text)
+{
+    g_string_append_printf(page, ".SH %s\n", title);
+    add_text(page, text);
+    g_string_append_c(page, '\n');
+}
+
+static void add_term(GString *page, const char *term, const char *text)
+{
+    g_string_append(page, ".TP\n.B ");
+    add_text(page, term);
+    g_string_append_c(page, '\n');
+    add_text(page, text);
+    g_string_append_c(page, '\n');
+}
+
+/* Lines as they stand. */
+static void add_lines(GString *page, const char *title, const char *lines)
+{
+    g_string_append_printf(page, ".SH %s\n.nf\n", title);
+    add_text(page, lines);
+    g_string_append(page, "\n.fi\n");
+}
+
+static GString *page_new(const char *name, const char *help)
+{
+    GString *page = g_string_new(NULL);
+    g_autofree char *title = g_ascii_strup(name, -1);
+    g_string_append_printf(page, ".TH %s 1 \"\" \"kilter " KILTER_VERSION "\"\n", title);
+    g_autofree char *line = g_strdup_printf("%s - %s", name, help);
+    add_section(page, "NAME", line);
+    return page;
+}
+
+static const char EXIT_STATUS[] =
+    "0 when done, 1 when the work failed, 2 for bad usage or input, 3 when no plan fits "
+    "the memory. After a failure nothing has been written.";
+
+/* --- pages --- */
+
+static void add_option(GString *page, const json_t *option)
+{
+    const char *letter = text_of(option, "letter"),
+               *argument = text_of(option, "argument");
+    g_autofree char *term =
+        g_strdup_printf("%s%s%s--%s%s%s", *letter ? "-" : "", letter, *letter ? ", " : "",
+                        text_of(option, "name"), *argument ? "=" : "", argument);
+    add_term(page, term, text_of(option, "help"));
+}
+
+static char *command_page(const Command *command)
+{
+    json_t *about = command_description(command->name, command->run);
+    g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
+    GString *page = page_new(name, command->help);
+    g_autofree char *synopsis = g_strdup_printf("kilter %s [OPTION...] %s", command->name,
+                                                text_of(about, "arguments"));
+    g_autofree char *example = g_strconcat("  ", text_of(about, "example"), NULL);
+    size_t i;
+    json_t *option;
+    add_section(page, "SYNOPSIS", synopsis);
+    add_section(page, "DESCRIPTION", text_of(about, "summary"));
+    g_string_append(page, ".SH OPTIONS\n");
+    json_array_foreach (json_object_get(about, "options"), i, option)
+        add_option(page, option);
+    add_lines(page, "EXAMPLES", example);
+    add_section(page, "EXIT STATUS", EXIT_STATUS);
+    g_string_append(page, ".SH SEE ALSO\n.BR kilter (1)\n");
+    json_decref(about);
+    return g_string_free(page, FALSE);
+}
+
+static char *program_page(const Command *command, uint32_t n)
+{
+    GString *page = page_new("kilter", "plans training of deep networks on uneven GPUs");
+    add_section(page, "SYNOPSIS", "kilter COMMAND [OPTION...] [ARGUMENT...]");
+    add_section(
+        page, "DESCRIPTION",
+        "Plans how the training of a deep network is sharded over unequal GPUs, says "
+        "what an iteration costs, simulates and replays it, and reproduces published "
+        "comparisons.");
+    g_string_append(page, ".SH COMMANDS\n");
+    for (uint32_t i = 0; i < n; i++)
+        add_term(page, command[i].name, command[i].help);
+    g_string_append(page, ".SH ENVIRONMENT\n");
+    add_term(
+        page, "KILTER_PATH",
+        "Folders, separated by colons, in whose clusters/, experiments/ and plots/ names "
+        "are looked up before the bundled ones. Scripts in plots/ are programs: trust "
+        "the folders.");
+    add_term(page, "KILTER_MEASURED",
+             "The folder of measured data that kilter reproduce scorecard reads.");
+    add_section(page, "EXIT STATUS", EXIT_STATUS);
+    g_string_append(page, ".SH SEE ALSO\n");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(page, ".BR kilter\\-%s (1)%s\n", command[i].name,
+                               i + 1 < n ? "," : "");
+    return g_string_free(page, FALSE);
+}
+
+/* --- files --- */
+
+static bool write_file(const char *folder, const char *relative, const char *text,
+                       GError **error)
+{
+    g_autofree char *file = g_build_filename(folder, relative, NULL);
+    g_autofree char *parent = g_path_get_dirname(file);
+    if (g_mkdir_with_parents(parent, 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
+                           parent, g_strerror(errno));
+    return output_write(file, text, -1, error);
+}
+
+static bool write_completions(const Command *command, uint32_t n, const char *folder,
+                              GError **error)
+{
+    static const struct {
+        const char *file;
+        char *(*make)(const json_t *commands);
+    } shell[] = {{"bash-completion/completions/kilter", completion_bash},
+                 {"zsh/site-functions/_kilter", completion_zsh},
+                 {"fish/vendor_completions.d/kilter.fish", completion_fish}};
+    json_t *commands = json_array();
+    for (uint32_t i = 0; i < n; i++) {
+        json_t *about = command_description(command[i].name, command[i].run);
+        json_object_set_new(about, "help", json_string(command[i].help));
+        json_array_append_new(commands, about);
+    }
+    bool good = true;
+    for (guint i = 0; good && i < G_N_ELEMENTS(shell); i++) {
+        g_autofree char *text = shell[i].make(commands);
+        good = write_file(folder, shell[i].file, text, error);
+    }
+    json_decref(commands);
+    return good;
+}
+
+bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error)
+{
+    g_autofree char *whole = program_page(command, n);
+    if (!write_file(folder, "man/man1/kilter.1", whole, error))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        g_autofree char *file = g_strdup_printf("man/man1/kilter-%s.1", command[i].name);
+        g_autofree char *page = command_page(&command[i]);
+        if (!write_file(folder, file, page, error))
+            return false;
+    }
+    return write_completions(command, n, folder, error);
+}

@@ -1,0 +1,16 @@
+/* Manual pages and completions, made of the tables that --help is made of. */
+#ifndef KILTER_EXPERIMENTS_CLI_MANUAL_H
+#define KILTER_EXPERIMENTS_CLI_MANUAL_H
+
+#include "experiments/cli/command.h"
+
+typedef struct {
+    const char *name, *help;
+    CommandRun run;
+} Command;
+
+/* Writes below `folder`: man/man1/kilter.1 and a page for each command; completions for bash, zsh and fish where each of them
+ * looks below a prefix's share/. KILTER_ERROR_INPUT if a file cannot be written. */
+bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error);
+
+#endif

@@ -1,0 +1,174 @@
+/* Manual pages, completions and descriptions say what --help says: they are made of the same tables. */
+#include "tests/support/program_json.h"
+
+/* Calls `check` with each command that `kilter help` lists. */
+static uint32_t each_command(const Sandbox *box,
+                             void (*check)(const Sandbox *box, const char *command))
+{
+    g_auto(Ran) help = program_run_good(box, "help");
+    const char *list = strstr(help.out, "Commands:\n");
+    assert_non_null(list);
+    g_auto(GStrv) line = g_strsplit(list, "\n", -1);
+    uint32_t n = 0;
+    for (; line[n + 1] && *line[n + 1]; n++) {
+        g_auto(GStrv) word = g_strsplit(g_strstrip(line[n + 1]), " ", 2);
+        check(box, word[0]);
+    }
+    return n;
+}
+
+static void check_words(const char *text, const char *where, const char *word)
+{
+    if (!strstr(text, word))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s lacks '%s'", where, word);
+}
+
+/* Every option of --help is in the page, the completions and the description. */
+static void check_command(const Sandbox *box, const char *command)
+{
+    g_autofree char *help_line = g_strconcat("help ", command, NULL);
+    g_autofree char *describe_line = g_strconcat(command, " --describe", NULL);
+    g_autofree char *file = g_strdup_printf("out/man/man1/kilter-%s.1", command);
+    g_auto(Ran) help = program_run_good(box, help_line);
+    g_autofree char *page = sandbox_read(box, file);
+    g_autofree char *bash = sandbox_read(box, "out/bash-completion/completions/kilter");
+    g_autofree char *zsh = sandbox_read(box, "out/zsh/site-functions/_kilter");
+    g_autofree char *fish =
+        sandbox_read(box, "out/fish/vendor_completions.d/kilter.fish");
+    json_t *about = program_json(box, describe_line);
+    size_t i;
+    json_t *option;
+    assert_string_equal(json_string_value(json_object_get(about, "name")), command);
+    assert_true(json_array_size(json_object_get(about, "options")) >= 5);
+    json_array_foreach (json_object_get(about, "options"), i, option) {
+        const char *name = json_string_value(json_object_get(option, "name"));
+        g_autofree char *flag = g_strconcat("--", name, NULL);
+        g_autofree char *fish_flag = g_strconcat("-l ", name, NULL);
+        g_auto(GStrv) part = g_strsplit(flag, "-", -1);
+        g_autofree char *roff = g_strjoinv("\\-", part);
+        check_words(help.out, command, flag);
+        check_words(page, file, roff);
+        check_words(bash, "bash's completion", flag);
+        check_words(zsh, "zsh's completion", flag);
+        check_words(fish, "fish's completion", fish_flag);
+    }
+    json_decref(about);
+}
+
+static void test_pages(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_run_good(box, "help --write out");
+    assert_true(each_command(box, check_command) >= 15);
+    g_autofree char *page = sandbox_read(box, "out/man/man1/kilter.1");
+    check_words(page, "kilter.1", ".B reproduce");
+    check_words(page, "kilter.1", "KILTER_PATH");
+    program_refuses(box, "help --write out/man/man1/kilter.1", 2,
+                    "cannot make the folder");
+}
+
+/* Runs a line of bash in the sandbox; NULL where there is no bash. */
+static char *bash(const Sandbox *box, const char *line)
+{
+    g_autofree char *shell = g_find_program_in_path("bash");
+    if (!shell)
+        return NULL;
+    g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
+    g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, box->folder);
+    g_subprocess_launcher_setenv(launcher, "PATH", path, TRUE);
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawn(launcher, NULL, shell, "-c", line, NULL);
+    char *out = NULL;
+    assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, &out, NULL, NULL));
+    return g_strchomp(out);
+}
+
+static void test_bash_completes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *replies;
+    } cases[] = {{"kilter reprod", "reproduce"},
+                 {"kilter help reprod", "reproduce"},
+                 {"kilter plan vgg", "vgg19"},
+                 {"kilter plan vgg19 hap-6", "hap-64"},
+                 {"kilter plan --plan", "--planner"},
+                 {"kilter plan vgg19 hap-8 --planner dp-", "dp-ev dp-cp"},
+                 {"kilter simulate --fidelity an", "analytic"}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_run_good(box, "help --write out");
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line = g_strdup_printf(
+            ". out/bash-completion/completions/kilter; COMP_WORDS=(%s); "
+            "COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _kilter; echo ${COMPREPLY[*]}",
+            cases[i].words);
+        g_autofree char *got = bash(box, line);
+        if (!got) {
+            print_message("skipped: no bash\n");
+            skip();
+        }
+        assert_string_equal(got, cases[i].replies);
+    }
+}
+
+/* --- --json --- */
+
+static void check_format(const Sandbox *box, const char *line)
+{
+    json_t *object = program_json(box, line);
+    g_auto(GStrv) word = g_strsplit(line, " ", 2);
+    g_autofree char *name = g_strconcat("kilter ", word[0], NULL);
+    json_t *format = json_object_get(object, "format");
+    assert_string_equal(json_object_iter_key(json_object_iter(object)), "format");
+    assert_string_equal(json_string_value(json_object_get(format, "name")), name);
+    assert_int_equal(number(format, "version"), 1);
+    json_decref(object);
+}
+
+static void test_formats(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "models --json",
+        "clusters --json",
+        "planners --json",
+        "plan vit:layers=1 hap-8 -p dp-ev --json",
+        "simulate vit:layers=1 hap-8 -p dp-ev --json",
+        "collective all_reduce star:hosts=4 --bytes 1MB --json",
+        "theory vit:layers=1 --json",
+        "verify vit:layers=1 --shapes 1 --json",
+        "reproduce hap-fig4 --json"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+        check_format(box, lines[i]);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) ran = program_run(box, "plan vgg18 hap-8 --json");
+    json_t *object = json_of(ran.err);
+    const json_t *error = json_object_get(object, "error");
+    assert_int_equal(ran.status, 2);
+    assert_int_equal(number(error, "status"), 2);
+    check_words(json_string_value(json_object_get(error, "message")), "the error",
+                "did you mean 'vgg19'?");
+    assert_string_equal(ran.out, "");
+    json_decref(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_bash_completes),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
