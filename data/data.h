@@ -28,6 +28,7 @@
 #include "data/cluster/cluster.h"
 #include "data/cluster/topology.h"
 #include "data/cluster/tuning.h"
+#include "data/graph/facts.h"
 #include "data/graph/graph.h"
 #include "data/graph/op.h"
 #include "data/graph/rule.h"

@@ -2,7 +2,7 @@
 #ifndef KILTER_DATA_MODELS_MODELS_H
 #define KILTER_DATA_MODELS_MODELS_H
 
-#include "data/graph/graph.h"
+#include "data/models/model.h"
 #include "data/base/units.h"
 
 typedef struct {
@@ -17,12 +17,48 @@ typedef struct {
 
 enum { MODEL_MAX_PARAMS = 16 };
 
+/* What the scores of attention leave: their probabilities, or statistics only. */
+typedef enum { ATTENTION_OF_MODEL, ATTENTION_MATERIALIZED, ATTENTION_FUSED } AttentionKind;
+
 typedef struct {
     ModelParam param[MODEL_MAX_PARAMS];
     uint32_t n;
     Optimizer optimizer;
     Precision precision;
+    bool has_attention; /* the spec may have attention=... */
+    AttentionKind attention;
 } ModelParams;
+
+/* A graph has at most some tens of ops a layer: what is built stays in memory. */
+enum { MODEL_MOST_LAYERS = 4096 };
+
+typedef struct {
+    ModelInfo info;
+    TensorId (*build)(Graph *graph, const ModelParams *params);
+    const char *(*check)(const ModelParams *params);
+    ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
+    void (*finish)(Graph *graph,
+                   const ModelParams *params); /* before sealing; may be NULL */
+    uint32_t gpu_experts; /* a GPU, where experts follow the cluster */
+    bool attention;       /* specs may have attention=fused|materialized */
+} ModelEntry;
+
+extern const ModelEntry MODEL_TABLE[];
+extern const uint32_t MODEL_TABLE_SIZE;
+/* Of models in files: they have parameters only. */
+extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES;
+
+/* Defaults of an entry; then "key=value,..." of a spec, which messages name. */
+ModelParams model_params_new(const ModelEntry *entry);
+bool model_params_parse(const char *spec, const char *list, ModelParams *params,
+                        GError **error);
+/* Weak scaling: what is 0 follows the number of GPUs (HAP Sec. 7.1). */
+bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,
+                         uint32_t gpus, GError **error);
+/* The spec that says all of them. Caller frees. */
+char *model_params_spec(const char *name, const ModelParams *params);
+/* The parameter of that key, or NULL. */
+ModelParam *model_params_find(ModelParams *params, const char *key);
 
 /* Value of a key that the model has. */
 double model_param(const ModelParams *params, const char *key);
@@ -41,6 +77,9 @@ TensorId model_vit_switch(Graph *graph, const ModelParams *params);
 TensorId model_gpt2(Graph *graph, const ModelParams *params);
 TensorId model_transgan(Graph *graph, const ModelParams *params);
 TensorId model_synthetic(Graph *graph, const ModelParams *params);
+TensorId model_vit_paper(Graph *graph, const ModelParams *params);
+TensorId model_llama(Graph *graph, const ModelParams *params);
+TensorId model_mixtral(Graph *graph, const ModelParams *params);
 
 /* Gives the ops of the differentiated graph their times. */
 void model_synthetic_times(Graph *graph, const ModelParams *params);
@@ -53,6 +92,8 @@ const char *model_vit_moe_check(const ModelParams *params);
 const char *model_bert_moe_check(const ModelParams *params);
 const char *model_synthetic_check(const ModelParams *params);
 const char *model_transgan_check(const ModelParams *params);
+const char *model_llama_check(const ModelParams *params);
+const char *model_mixtral_check(const ModelParams *params);
 
 /* --- the parts of a transformer layer --- */
 
@@ -86,6 +127,9 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels);
 
 /* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);
+
+/* Images [batch, channels, edge, edge] as tokens [batch, patches, hidden], a patch each. */
+TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
 
 /* An op of one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);

@@ -176,22 +176,6 @@ static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpK
     return x;
 }
 
-/* Non-overlapping patches become tokens [batch, patches, hidden]. */
-static TensorId embed_patches(Graph *graph, const ModelParams *params, TensorId x)
-{
-    uint32_t hidden = model_size(params, "hidden"), patch = model_size(params, "patch");
-    uint32_t edge = model_size(params, "image") / patch;
-    TensorId w =
-        graph_parameter(graph, "patch.weight", 4, (uint32_t[]){hidden, 3, patch, patch});
-    TensorId b = graph_parameter(graph, "patch.bias", 1, &hidden);
-    g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", edge, edge);
-    x = graph_op(graph, OP_CONV2D, "patch", (OpAttr){.stride = patch}, 3,
-                 (TensorId[]){x, w, b}, extents);
-    g_autofree char *merged = g_strdup_printf("n=%u", edge * edge);
-    x = graph_op(graph, OP_MERGE, "patch.flatten", (OpAttr){0}, 1, &x, merged);
-    return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
-}
-
 static TensorId vit(Graph *graph, const ModelParams *params, OpKind gate)
 {
     uint32_t batch = model_size(params, "global_batch"),
@@ -202,7 +186,7 @@ static TensorId vit(Graph *graph, const ModelParams *params, OpKind gate)
         graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, image, image});
     TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
     graph_layer(graph, "embedding");
-    x = embed_patches(graph, params, x);
+    x = model_patches(graph, x, model_size(params, "patch"), hidden);
     TensorId token = graph_parameter(graph, "class_token", 1, &hidden);
     g_autofree char *extents = g_strdup_printf("T=%u", tokens);
     x = graph_op(graph, OP_APPEND_TOKEN, "tokens", (OpAttr){0}, 2, (TensorId[]){x, token},

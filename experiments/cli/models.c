@@ -14,13 +14,46 @@ static void print_text(const ModelInfo *info, uint32_t index, const Graph *graph
     printf("%-15s %s\n", "", keys);
 }
 
+/* One model, built in or of a file, for one GPU unless its spec says otherwise. */
+static bool show_model(const char *spec, const CommandOptions *options, GError **error)
+{
+    g_autofree char *canonical = NULL;
+    g_autoptr(Graph) graph = model_build(spec, 1, &canonical, error);
+    if (!graph)
+        return false;
+    const GraphFacts facts = graph_facts(graph);
+    const double tokens = (double)MAX(1, facts.tokens);
+    if (options->json)
+        command_print_json(json_pack(
+            "{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name", graph_name(graph),
+            "model", canonical, "parameters", (json_int_t)facts.parameters,
+            "active_parameters", (json_int_t)facts.active_parameters, "layers",
+            (int)facts.layers, "ops", (int)graph_n_ops(graph), "forward_flops_per_token",
+            facts.forward_flops / tokens, "tokens", (json_int_t)facts.tokens));
+    else if (!options->quiet)
+        printf(
+            "%s: %" G_GUINT64_FORMAT " parameters (%" G_GUINT64_FORMAT
+            " of them work on a token), %u layers, %u ops, %.4g FLOPs forward for each "
+            "of %" G_GUINT64_FORMAT " tokens\n%s\n",
+            graph_name(graph), facts.parameters, facts.active_parameters, facts.layers,
+            graph_n_ops(graph), facts.forward_flops / tokens, facts.tokens, canonical);
+    return true;
+}
+
 bool cmd_models(int argc, char **argv, GError **error)
 {
     const CommandSyntax syntax = {
         .name = "models",
-        .arguments = "",
+        .arguments = "[MODEL]",
+        .max_arguments = 1,
         .summary =
-            "Lists the built-in models: parameters and ops of the training graph at the "
+            "Says what a model is, which may be a config.json of Hugging Face, or a "
+            "folder "
+            "with one:\nparameters, those that work on one token, layers, ops of the "
+            "training graph, FLOPs, and\nthe spec with every key: seq=, batch=, "
+            "attention=fused|materialized, ... behind a colon.\n\n"
+            "Without a model lists the built-in models: parameters and ops of the "
+            "training graph at the "
             "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "
             "takes\n(global_batch and experts at 0 follow the cluster; "
             "optimizer=adam|sgd; "
@@ -29,11 +62,13 @@ bool cmd_models(int argc, char **argv, GError **error)
             "activations and gradients, float32 for optimizer\nstates and a master copy, "
             "16 bytes a parameter with Adam; 18 with float32 gradients as in "
             "Megatron-LM).",
-        .example = "kilter models --json",
+        .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json",
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
+    if (argc > 1)
+        return show_model(argv[1], &options, error);
     json_t *list = json_array();
     for (uint32_t i = 0; i < model_count(); i++) {
         const ModelInfo *info = model_info(i);

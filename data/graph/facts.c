@@ -1,0 +1,46 @@
+#include "data/graph/facts.h"
+
+/* Parameters of experts that a token which goes to `top` of them leaves alone. */
+static uint64_t idle_parameters(const Graph *graph, const Op *op, uint32_t top)
+{
+    uint64_t idle = 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *tensor = graph_tensor(graph, op->in[i]);
+        if (tensor->role == ROLE_PARAMETER && tensor->dim[0] > top)
+            idle += tensor_elements(tensor) / tensor->dim[0] * (tensor->dim[0] - top);
+    }
+    return idle;
+}
+
+static bool is_of_experts(OpKind kind)
+{
+    return kind == OP_EXPERT || kind == OP_EXPERT_PAIR || kind == OP_EXPERT_BIAS;
+}
+
+GraphFacts graph_facts(const Graph *graph)
+{
+    GraphFacts facts = {.parameters = graph_parameter_count(graph)};
+    uint32_t top = 0;
+    uint64_t idle = 0, patches = 0;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass != PASS_FORWARD)
+            continue;
+        const uint32_t experts = op_experts_of_token(op->kind, &op->attr);
+        top = experts ? experts : top;
+        if (is_of_experts(op->kind))
+            idle += idle_parameters(graph, op, top);
+        if (op->kind == OP_APPEND_TOKEN)
+            patches = (uint64_t)graph_tensor(graph, op->out[0])->dim[0] *
+                      graph_tensor(graph, op->out[0])->dim[1];
+        if (graph_tensor(graph, op->out[0])->role == ROLE_LOSS)
+            facts.tokens = tensor_elements(graph_tensor(graph, op->in[1]));
+        facts.forward_flops += graph_op_flops(graph, id);
+    }
+    for (uint32_t i = 0; i < graph_n_layers(graph); i++)
+        facts.layers += g_str_has_prefix(graph_layer_name(graph, i), "layers.");
+    facts.layers = facts.layers ? facts.layers : graph_n_layers(graph);
+    facts.tokens = patches ? patches : facts.tokens;
+    facts.active_parameters = facts.parameters - idle;
+    return facts;
+}

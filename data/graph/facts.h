@@ -1,0 +1,18 @@
+/* What a graph comes down to in a few numbers. */
+#ifndef KILTER_DATA_GRAPH_FACTS_H
+#define KILTER_DATA_GRAPH_FACTS_H
+
+#include "data/graph/graph.h"
+
+typedef struct {
+    uint64_t parameters;
+    uint64_t active_parameters; /* that work on one token: of its experts only */
+    uint32_t layers; /* that repeat, "layers.0" and so on; all if none has such a name */
+    uint64_t
+        tokens; /* of an iteration: what has a label, or patches with the class token */
+    double forward_flops;
+} GraphFacts;
+
+GraphFacts graph_facts(const Graph *graph);
+
+#endif

@@ -1,0 +1,89 @@
+/* Models of 2022 and later by name, and ViT as its paper has it: data/models/architecture.h. */
+#include "data/models/architecture.h"
+#include "data/models/models.h"
+
+static void set_common(Architecture *a, const ModelParams *params)
+{
+    architecture_layers(a, model_size(params, "layers"));
+    a->hidden = a->embedding_size = model_size(params, "hidden");
+    a->heads = model_size(params, "heads");
+    a->head_size = a->value_size = a->hidden / a->heads;
+    a->ffn = model_size(params, "ffn");
+}
+
+/* Touvron et al. 2023 with the grouped keys of Llama 2 and 3. */
+static void set_llama(Architecture *a, const ModelParams *params)
+{
+    set_common(a, params);
+    a->kv_heads = model_size(params, "kv_heads");
+    a->rotary = a->head_size / 2 * 2;
+    a->vocab = model_size(params, "vocab");
+    a->norm = NORM_RMS;
+    a->activation = ACTIVATION_SILU;
+    a->gated = a->causal = a->final_norm = true;
+    a->fused = params->attention != ATTENTION_MATERIALIZED;
+    a->scale = 1;
+}
+
+static TensorId build_text(Graph *graph, const Architecture *a, const ModelParams *params,
+                           double capacity_factor)
+{
+    const ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
+                                     .seq = model_size(params, "seq"),
+                                     .capacity_factor = capacity_factor};
+    return architecture_build(graph, a, &sizes);
+}
+
+TensorId model_llama(Graph *graph, const ModelParams *params)
+{
+    g_auto(Architecture) a = {0};
+    set_llama(&a, params);
+    return build_text(graph, &a, params, 1);
+}
+
+/* Jiang et al. 2024: experts in every layer, weights by the softmax of the chosen. */
+TensorId model_mixtral(Graph *graph, const ModelParams *params)
+{
+    g_auto(Architecture) a = {0};
+    set_llama(&a, params);
+    a.experts = model_size(params, "experts");
+    a.top = model_size(params, "top");
+    a.expert_ffn = a.ffn;
+    a.normalised = true;
+    for (uint32_t i = 0; i < a.layers; i++)
+        a.sparse[i] = true;
+    return build_text(graph, &a, params, model_param(params, "capacity_factor"));
+}
+
+/* Dosovitskiy et al. 2020: pre-norm layers, a norm before the head. */
+TensorId model_vit_paper(Graph *graph, const ModelParams *params)
+{
+    g_auto(Architecture) a = {0};
+    set_common(&a, params);
+    a.kv_heads = a.heads;
+    a.image = model_size(params, "image");
+    a.patch = model_size(params, "patch");
+    a.classes = model_size(params, "classes");
+    a.channels = 3;
+    a.qkv_bias = a.out_bias = a.ffn_bias = a.final_norm = true;
+    a.dropout = a.embedding_dropout = model_param(params, "dropout");
+    a.fused = params->attention == ATTENTION_FUSED;
+    return architecture_build(
+        graph, &a, &(ArchitectureSizes){.batch = model_size(params, "global_batch")});
+}
+
+const char *model_llama_check(const ModelParams *params)
+{
+    if (model_size(params, "hidden") % model_size(params, "heads"))
+        return "heads must divide hidden";
+    return model_size(params, "heads") % model_size(params, "kv_heads")
+               ? "kv_heads must divide heads"
+               : NULL;
+}
+
+const char *model_mixtral_check(const ModelParams *params)
+{
+    return model_size(params, "top") > model_size(params, "experts")
+               ? "top must not exceed experts"
+               : model_llama_check(params);
+}

@@ -1,0 +1,78 @@
+/* Pieces that builders share. */
+#include "data/models/models.h"
+
+#include <string.h>
+
+double model_param(const ModelParams *params, const char *key)
+{
+    for (uint32_t i = 0; i < params->n; i++)
+        if (strcmp(params->param[i].key, key) == 0)
+            return params->param[i].value;
+    g_assert_not_reached();
+}
+
+uint32_t model_size(const ModelParams *params, const char *key)
+{
+    return (uint32_t)model_param(params, key);
+}
+
+TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x)
+{
+    return graph_op(graph, kind, name, (OpAttr){0}, 1, &x, NULL);
+}
+
+TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate)
+{
+    if (rate == 0)
+        return x;
+    OpAttr attr = {.rate = rate, .seed = graph_n_ops(graph)};
+    return graph_op(graph, OP_DROPOUT, name, attr, 1, &x, NULL);
+}
+
+TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias)
+{
+    const Tensor in = *graph_tensor(graph, x);
+    g_autofree char *weight_name = g_strdup_printf("%s.weight", name);
+    g_autofree char *bias_name = g_strdup_printf("%s.bias", name);
+    TensorId operand[3] = {
+        x, graph_parameter(graph, weight_name, 2, (uint32_t[]){n, in.dim[in.rank - 1]})};
+    if (bias)
+        operand[2] = graph_parameter(graph, bias_name, 1, &n);
+    return graph_op(graph, OP_LINEAR, name, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+}
+
+TensorId model_loss(Graph *graph, TensorId logits, TensorId labels)
+{
+    TensorId log_p = model_unary(graph, OP_LOG_SOFTMAX, "log_softmax", logits);
+    return graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2,
+                    (TensorId[]){log_p, labels}, NULL);
+}
+
+TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels)
+{
+    const OpAttr none = {0};
+    TensorId t = graph_op(graph, OP_LABEL_LOGIT, "label_logit", none, 2,
+                          (TensorId[]){logits, labels}, NULL);
+    TensorId s =
+        graph_op(graph, OP_SUM_EXP, "sum_exp", none, 2, (TensorId[]){logits, t}, NULL);
+    TensorId z =
+        graph_op(graph, OP_LOG_SUM_EXP, "log_sum_exp", none, 2, (TensorId[]){s, t}, NULL);
+    return graph_op(graph, OP_CROSS_ENTROPY, "loss", none, 3,
+                    (TensorId[]){logits, labels, z}, NULL);
+}
+
+/* A convolution whose windows do not overlap. */
+TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden)
+{
+    const Tensor image = *graph_tensor(graph, x);
+    const uint32_t edge = image.dim[2] / patch;
+    TensorId w = graph_parameter(graph, "patch.weight", 4,
+                                 (uint32_t[]){hidden, image.dim[1], patch, patch});
+    TensorId b = graph_parameter(graph, "patch.bias", 1, &hidden);
+    g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", edge, edge);
+    x = graph_op(graph, OP_CONV2D, "patch", (OpAttr){.stride = patch}, 3,
+                 (TensorId[]){x, w, b}, extents);
+    g_autofree char *merged = g_strdup_printf("n=%u", edge * edge);
+    x = graph_op(graph, OP_MERGE, "patch.flatten", (OpAttr){0}, 1, &x, merged);
+    return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
+}

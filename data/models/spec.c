@@ -1,0 +1,160 @@
+/* Specs of models: the part after the colon, key=value,..., read and written. */
+#include "data/base/error.h"
+#include "data/models/models.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool set_optimizer(const char *spec, const char *value, ModelParams *params,
+                          GError **error)
+{
+    if (strcmp(value, "adam") != 0 && strcmp(value, "sgd") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': optimizer: expected adam or sgd, got '%s'", spec,
+                           value);
+    params->optimizer = strcmp(value, "sgd") == 0 ? OPTIMIZER_SGD : OPTIMIZER_ADAM;
+    return true;
+}
+
+static bool set_precision(const char *spec, const char *value, ModelParams *params,
+                          GError **error)
+{
+    params->precision = precision_from_name(value);
+    if (params->precision < PRECISIONS)
+        return true;
+    g_autoptr(GString) known = g_string_new("");
+    for (Precision p = 0; p < PRECISIONS; p++)
+        g_string_append_printf(known, "%s%s", p ? ", " : "", precision_name(p));
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': precision: expected one of %s, got '%s'", spec,
+                       known->str, value);
+}
+
+/* As the model has it, or as it is run today. */
+static bool set_attention(const char *spec, const char *value, ModelParams *params,
+                          GError **error)
+{
+    const bool fused = strcmp(value, "fused") == 0;
+    if (!fused && strcmp(value, "materialized") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': attention: expected fused or materialized, got "
+                           "'%s'",
+                           spec, value);
+    params->attention = fused ? ATTENTION_FUSED : ATTENTION_MATERIALIZED;
+    return true;
+}
+
+/* A number or quantity in the parameter's range. */
+static bool read_value(const char *spec, const char *value, const ModelParam *param,
+                       double *number, GError **error)
+{
+    if (param->unit) {
+        if (!units_parse(value, param->quantity, number, error)) {
+            g_prefix_error(error, "model '%s': %s: ", spec, param->key);
+            return false;
+        }
+    } else {
+        char *end;
+        *number = g_ascii_strtod(value, &end);
+        if (end == value || *end)
+            *number = NAN;
+    }
+    if (*number >= param->min && *number <= param->max &&
+        (!param->integer || *number == floor(*number)))
+        return true;
+    const char *unit = param->unit ? param->unit : "";
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': %s: expected %s from %.10g%s to %.10g%s, got '%s'",
+                       spec, param->key, param->integer ? "an integer" : "a number",
+                       param->min, unit, param->max, unit, value);
+}
+
+static bool set_param(const char *spec, const char *key, const char *value,
+                      ModelParams *params, GError **error)
+{
+    if (strcmp(key, "optimizer") == 0)
+        return set_optimizer(spec, value, params, error);
+    if (strcmp(key, "precision") == 0)
+        return set_precision(spec, value, params, error);
+    if (strcmp(key, "attention") == 0 && params->has_attention)
+        return set_attention(spec, value, params, error);
+    g_autoptr(GString) known = g_string_new("");
+    for (uint32_t i = 0; i < params->n; i++) {
+        ModelParam *param = &params->param[i];
+        g_string_append_printf(known, "%s, ", param->key);
+        if (strcmp(param->key, key) == 0)
+            return read_value(spec, value, param, &param->value, error);
+    }
+    return kilter_fail(
+        error, KILTER_ERROR_INPUT,
+        "model '%s': unknown parameter '%s', expected one of %s%soptimizer, "
+        "precision",
+        spec, key, known->str, params->has_attention ? "attention, " : "");
+}
+
+bool model_params_parse(const char *spec, const char *list, ModelParams *params,
+                        GError **error)
+{
+    g_auto(GStrv) pairs = g_strsplit(list, ",", -1);
+    for (uint32_t i = 0; pairs[i]; i++) {
+        char *equals = strchr(pairs[i], '=');
+        if (!equals)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "model '%s': expected key=value, got '%s'", spec,
+                               pairs[i]);
+        *equals = 0;
+        if (!set_param(spec, pairs[i], equals + 1, params, error))
+            return false;
+    }
+    return true;
+}
+
+bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,
+                         uint32_t gpus, GError **error)
+{
+    double batch = model_param(params, "batch") * gpus;
+    for (uint32_t i = 0; i < params->n; i++) {
+        ModelParam *param = &params->param[i];
+        if (param->value == 0 && strcmp(param->key, "global_batch") == 0)
+            param->value = batch;
+        if (param->value == 0 && strcmp(param->key, "experts") == 0)
+            param->value = (double)gpu_experts * gpus;
+    }
+    if (model_param(params, "global_batch") > UINT32_MAX)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "model '%s': batch %.0f x %u GPUs is too large", spec,
+                           model_param(params, "batch"), gpus);
+    return true;
+}
+
+char *model_params_spec(const char *name, const ModelParams *params)
+{
+    g_autoptr(GString) text = g_string_new(name);
+    for (uint32_t i = 0; i < params->n; i++)
+        g_string_append_printf(text, "%c%s=%.10g%s", i ? ',' : ':', params->param[i].key,
+                               params->param[i].value,
+                               params->param[i].unit ? params->param[i].unit : "");
+    if (params->attention != ATTENTION_OF_MODEL)
+        g_string_append_printf(text, ",attention=%s",
+                               params->attention == ATTENTION_FUSED ? "fused"
+                                                                    : "materialized");
+    return g_strdup_printf("%s,optimizer=%s,precision=%s", text->str,
+                           params->optimizer == OPTIMIZER_SGD ? "sgd" : "adam",
+                           precision_name(params->precision));
+}
+
+ModelParams model_params_new(const ModelEntry *entry)
+{
+    ModelParams params = {.optimizer = OPTIMIZER_ADAM, .has_attention = entry->attention};
+    for (const ModelParam *param = entry->param; param->key; param++)
+        params.param[params.n++] = *param;
+    return params;
+}
+
+ModelParam *model_params_find(ModelParams *params, const char *key)
+{
+    for (uint32_t i = 0; i < params->n; i++)
+        if (strcmp(params->param[i].key, key) == 0)
+            return &params->param[i];
+    return NULL;
+}
