@@ -72,7 +72,7 @@ static uint64_t round_up(uint64_t size, uint64_t multiple)
 char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                   GRand *random)
 {
-    const char *colon = strchr(canonical, ':');
+    const char *colon = strrchr(canonical, ':');
     if (!colon)
         return g_strdup(canonical);
     g_auto(GStrv) pairs = g_strsplit(colon + 1, ",", -1);
@@ -110,6 +110,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
                 text, key,
                 MIN(round_up(small_size(key, n_devices, random), n_microbatches * group),
                     value));
+        else if (number && strcmp(key, "small") == 0) /* a file's model shrinks itself */
+            append_pair(text, key, value > 0 ? value : vary(random, n_devices));
         else if (number && small_size(key, n_devices, NULL) > 0)
             append_pair(
                 text, key,

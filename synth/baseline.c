@@ -73,19 +73,18 @@ static bool follows(const Graph *graph, const Op *op, const Rule *rule, const Fo
 {
     bool any = false;
     for (uint32_t i = 0; i < op->n_in; i++) {
-        Role role = graph_tensor(graph, op->in[i])->role;
-        Form want = role == ROLE_PARAMETER ? FORM_IDENTITY
-                    : batch                ? form_gather(0)
-                                           : held[op->in[i]];
-        bool free = role == ROLE_INPUT && any;
+        const bool weight = graph_is_weight(graph, op->in[i]);
+        Form want = weight ? FORM_IDENTITY : batch ? form_gather(0) : held[op->in[i]];
+        bool free = graph_tensor(graph, op->in[i])->role == ROLE_INPUT && any;
         if (!free && rule->form[i] != want)
             return false;
-        any |= role != ROLE_PARAMETER;
+        any |= !weight;
     }
     return true;
 }
 
-/* Experts along `e` if asked for; else whatever the activation is cut along; else the batch. */
+/* Experts along `e` if asked for; else whatever the activation is cut along; else the batch. A tied
+ * parameter is a weight to those that read it. */
 static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *held,
                         Rule *rule)
 {
@@ -94,9 +93,14 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
         return true;
     uint32_t activations = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
-        activations += is_activation(graph, op->in[i]);
+        activations +=
+            is_activation(graph, op->in[i]) && !graph_is_weight(graph, op->in[i]);
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(graph, id, all);
+    if (op->kind == OP_TIED) { /* as whole as the parameter */
+        *rule = all[0];
+        return true;
+    }
     for (int batch = activations != 1; batch < 2; batch++)
         for (uint32_t r = 0; r < n; r++)
             if (all[r].loop >= 0 && follows(graph, op, &all[r], held, batch)) {
@@ -241,9 +245,10 @@ static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
 
 /* The rule of a backward op that reads everything in the forms that forward op `op` holds it in:
  * sharded if the forward is and there is such a rule. */
-static bool matching_rule(const Graph *graph, const Op *op, const Rule *forward,
+static bool matching_rule(const Graph *graph, const Op *op, const Assignment *a,
                           OpId backward, Rule *rule)
 {
+    const Rule *forward = &a->rule[graph_get_op(graph, backward)->of];
     const Op *b = graph_get_op(graph, backward);
     Rule all[OP_MAX_RULES];
     bool found = false;
@@ -252,6 +257,8 @@ static bool matching_rule(const Graph *graph, const Op *op, const Rule *forward,
         for (uint32_t i = 0; i < b->n_in; i++) {
             Form form = FORM_IDENTITY;
             g_assert_true(form_under(graph, op, forward, b->in[i], &form));
+            if (op->kind == OP_TIED)
+                form = a->gradient[op->out[0]];
             match &= all[r].form[i] == form;
         }
         if (match && !(found && all[r].loop < 0)) {
@@ -269,7 +276,7 @@ static bool assign_backward(const Graph *graph, OpId id, Baseline baseline, Assi
     OpId backward[MAX_BACKWARD];
     uint32_t n = backward_ops(graph, id, backward);
     for (uint32_t k = 0; k < n; k++)
-        if (!matching_rule(graph, op, &a->rule[id], backward[k], &a->rule[backward[k]]))
+        if (!matching_rule(graph, op, a, backward[k], &a->rule[backward[k]]))
             return false;
     for (uint32_t i = 0; i < op->n_in; i++) {
         OpId accumulation = graph_accumulation(graph, id, i);
@@ -299,6 +306,8 @@ static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Fo
             return false;
         for (uint32_t o = 0; o < op->n_out; o++)
             held[op->out[o]] = a->gradient[op->out[o]] = a->rule[id].form[op->n_in + o];
+        if (op->kind == OP_TIED) /* each use adds the part of its samples */
+            a->gradient[op->out[0]] = FORM_REDUCE;
     }
     return true;
 }

@@ -278,6 +278,9 @@ static void differentiate_op(Backward *b)
         CHAIN(0, OP_EXPERT_DX, "dx", NULL, dy, x[1]);
         CHAIN(1, OP_EXPERT_DW, "dw", NULL, dy, x[0]);
         break;
+    case OP_TIED:
+        CHAIN(0, OP_TIED_DX, "dx", NULL, dy);
+        break;
     case OP_RMS_NORM:
         CHAIN(0, OP_RMS_NORM_DX, "dx", NULL, dy, x[0], x[1]);
         CHAIN(1, OP_RMS_NORM_DW, "dw", NULL, dy, x[0]);

@@ -243,6 +243,14 @@ TensorId graph_find(const Graph *graph, const char *name)
     return GPOINTER_TO_UINT(g_hash_table_lookup(graph->by_name, name)) - 1;
 }
 
+bool graph_is_weight(const Graph *graph, TensorId id)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    return tensor->role == ROLE_PARAMETER ||
+           (tensor->producer != GRAPH_NONE &&
+            graph_get_op(graph, tensor->producer)->kind == OP_TIED);
+}
+
 TensorId graph_loss(const Graph *graph)
 {
     return graph->loss;

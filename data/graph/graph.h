@@ -174,6 +174,9 @@ uint32_t graph_n_layers(const Graph *graph);
 /* Tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
 
+/* Whether it is a parameter, or one as several ops read it (OP_TIED). */
+bool graph_is_weight(const Graph *graph, TensorId id);
+
 bool graph_is_timed(const Graph *graph);
 TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss

@@ -32,7 +32,8 @@ const char *op_kind_flops(OpKind kind)
 
 bool op_kind_is_view(OpKind kind)
 {
-    return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE;
+    return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE || kind == OP_TIED ||
+           kind == OP_TIED_DX;
 }
 
 bool op_kind_is_elementwise(OpKind kind)

@@ -64,7 +64,8 @@
  * probabilities anew in the backward (Dao et al. 2022); hg are sinks, logits without a value.
  * key_norm and rotary change the first or some of the elements and pass on the others; join_keys puts
  * R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).
- * Pairs: T = 2, the gate and what it multiplies. Routing without a mask: a weight for each token and
+ * Pairs: T = 2, the gate and what it multiplies. `tied` is a parameter as what several ops read, so
+ * that it has one consumer itself. Routing without a mask: a weight for each token and
  * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
  * order, and those beyond get none. */
 #define OP_TABLE(X)                                                                                                                                        \
@@ -121,6 +122,8 @@
     X(EXPERT,               contract,             "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")                              \
     X(EXPERT_DX,            contract,             "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")                              \
     X(EXPERT_DW,            contract,             "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")                              \
+    X(TIED,                 copy,                 "tied",           "*->*",                                "0",    "0")                                    \
+    X(TIED_DX,              copy,                 "tied_dx",        "*->*",                                "0",    "0")                                    \
     X(RMS_NORM,             rms_norm,             "rms_norm",        "*H,H->*H",                            "-",    "4*H")                                 \
     X(RMS_NORM_DX,          rms_norm_dx,          "rms_norm_dx",     "*H,*H,H->*H",                         "0",    "8*H")                                 \
     X(RMS_NORM_DW,          rms_norm_dw,          "rms_norm_dw",     "*h,*W->h",                            "0",    "5*h")                                 \

@@ -4,6 +4,7 @@
 #include "data/models/models.h"
 
 #include <math.h>
+#include <string.h>
 
 void architecture_layers(Architecture *architecture, uint32_t layers)
 {
@@ -325,6 +326,8 @@ static TensorId look_up(const Layer *l, const char *part, const char *ids, uint3
     const uint32_t tokens[] = {l->sizes->batch, l->sizes->seq};
     const TensorId index = graph_input(l->graph, ids, DTYPE_I64, 2, tokens);
     *table = graph_parameter(l->graph, weight, 2, (uint32_t[]){rows, size});
+    if (l->a->tied && strcmp(part, "embedding") == 0)
+        *table = model_unary(l->graph, OP_TIED, "embedding.tied", *table);
     return graph_op(l->graph, OP_EMBEDDING, part, (OpAttr){0}, 2,
                     (TensorId[]){index, *table}, NULL);
 }

@@ -183,12 +183,18 @@ static Graph *build_config(const char *spec, const char *path, Architecture *a,
     return graph;
 }
 
+/* A folder stands for the configuration in it. Caller frees. */
+static char *file_of(const char *path)
+{
+    return g_file_test(path, G_FILE_TEST_IS_DIR)
+               ? g_build_filename(path, "config.json", NULL)
+               : g_strdup(path);
+}
+
 static Graph *build_file(const char *spec, const char *path, const char *list,
                          uint32_t gpus, char **canonical, GError **error)
 {
-    g_autofree char *file = g_file_test(path, G_FILE_TEST_IS_DIR)
-                                ? g_build_filename(path, "config.json", NULL)
-                                : g_strdup(path);
+    g_autofree char *file = file_of(path);
     json_t *root = load(file, error);
     Architecture *a = root ? config_read(file, root, error) : NULL;
     json_decref(root);
@@ -200,21 +206,48 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
     return graph;
 }
 
-Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
+/* A spec's parts: its entry if it is a name, else the path; what follows the colon. Caller frees. */
+static const ModelEntry *split_spec(const char *spec, char **name, const char **list)
 {
     const char *colon = strchr(spec, ':');
-    g_autofree char *name =
-        colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
-    const ModelEntry *entry = find_entry(name);
+    *name = colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
+    *list = colon ? colon + 1 : "";
+    const ModelEntry *entry = find_entry(*name);
     if (entry)
-        return build_entry(spec, entry, colon ? colon + 1 : "", gpus, canonical, error);
+        return entry;
     /* A path may have colons: what follows the last one are parameters if it reads like them. */
     const char *last = strrchr(spec, ':');
     if (last && !strchr(last, '='))
         last = NULL;
-    g_autofree char *path = last ? g_strndup(spec, (gsize)(last - spec)) : g_strdup(spec);
-    if (g_file_test(path, G_FILE_TEST_EXISTS) || g_str_has_suffix(path, ".json"))
-        return build_file(spec, path, last ? last + 1 : "", gpus, canonical, error);
+    g_free(*name);
+    *name = last ? g_strndup(spec, (gsize)(last - spec)) : g_strdup(spec);
+    *list = last ? last + 1 : "";
+    return NULL;
+}
+
+Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    const ModelEntry *entry = split_spec(spec, &name, &list);
+    if (entry)
+        return build_entry(spec, entry, list, gpus, canonical, error);
+    if (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json"))
+        return build_file(spec, name, list, gpus, canonical, error);
     fail_unknown(name, error);
     return NULL;
+}
+
+bool model_is_one(const char *spec)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    if (split_spec(spec, &name, &list) || *list)
+        return true;
+    g_autofree char *file = file_of(name);
+    json_t *root = g_file_test(file, G_FILE_TEST_EXISTS) ? load(file, NULL) : NULL;
+    const bool is_one = root && (json_object_get(root, "model_type") ||
+                                 json_object_get(root, "architectures"));
+    json_decref(root);
+    return is_one;
 }

@@ -1,5 +1,6 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
- * "vit:layers=24,batch=64".
+ * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging Face,
+ * or a folder that has one.
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
@@ -18,6 +19,9 @@ const ModelInfo *model_info(uint32_t index);
 
 /* Its parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". Caller frees. */
 char *model_parameters_text(uint32_t index);
+
+/* Whether a spec names a model, built in or a file that is one: not a plan, say. */
+bool model_is_one(const char *spec);
 
 /* Builds, differentiates and seals the model for a cluster of `gpus` devices. *canonical (if not
  * NULL) gets the spec with every parameter resolved, which rebuilds the same graph on any cluster.

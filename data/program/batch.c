@@ -3,6 +3,8 @@
 
 #include "data/base/error.h"
 
+#include <string.h>
+
 enum { UNKNOWN = FORM_MAX }; /* of an input that nothing has used yet */
 
 /* --- forms --- */
@@ -55,19 +57,27 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
     return true;
 }
 
-/* Forms of what nothing produces. */
+/* Whether both are one number or index a token, or a pixel, of the same batch. */
+static bool alike(const Tensor *a, const Tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+}
+
+/* Forms of what nothing produces: the first input is cut, and what is like it (the places of tokens
+ * beside the tokens). */
 static void init_forms(BatchForms *batch, const Graph *graph)
 {
-    bool first = true;
+    const Tensor *first = NULL;
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
         const Tensor *tensor = graph_tensor(graph, t);
+        const bool input = tensor->role == ROLE_INPUT && tensor->rank > 0;
         batch->form[t] = tensor->role == ROLE_INPUT ? UNKNOWN : FORM_IDENTITY;
-        if (tensor->role != ROLE_INPUT || tensor->rank == 0 || !first)
-            continue;
-        batch->form[t] = form_gather(0);
-        batch->units = tensor->units[0];
-        first = false;
+        first = first || !input ? first : tensor;
+        if (input && alike(tensor, first))
+            batch->form[t] = form_gather(0);
     }
+    batch->units = first ? first->units[0] : 0;
 }
 
 /* All parts are cut from the same pieces. */

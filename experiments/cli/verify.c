@@ -174,14 +174,10 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* A lone argument that names a model, not a file, asks for its theory. */
+/* A lone argument that names a model, not a plan's file, asks for its theory. */
 static bool asks_for_theory(int argc, char **argv)
 {
-    g_autofree char *name = g_strndup(argv[1], strcspn(argv[1], ":"));
-    bool known = false;
-    for (uint32_t i = 0; i < model_count(); i++)
-        known = known || strcmp(model_info(i)->name, name) == 0;
-    return argc == 2 && known && !g_file_test(argv[1], G_FILE_TEST_EXISTS);
+    return argc == 2 && model_is_one(argv[1]);
 }
 
 bool cmd_verify(int argc, char **argv, GError **error)

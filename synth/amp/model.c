@@ -302,7 +302,10 @@ double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
 
 static uint32_t batch_of(const Graph *graph)
 {
-    return graph_tensor(graph, graph_get_op(graph, 0)->in[0])->dim[0];
+    TensorId first = 0; /* the first input has the samples */
+    while (graph_tensor(graph, first)->role != ROLE_INPUT)
+        first++;
+    return graph_tensor(graph, first)->dim[0];
 }
 
 /* The degrees and sizes that there will be times for. */

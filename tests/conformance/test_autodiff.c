@@ -39,6 +39,7 @@ static const OpKind FORWARD[] = {
     OP_NLL_SUM,
     OP_GATE_TOP1,
     OP_CROSS_ENTROPY,
+    OP_TIED,
     OP_RMS_NORM,
     OP_KEY_NORM,
     OP_SILU,

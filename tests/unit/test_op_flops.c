@@ -125,6 +125,8 @@ static const Row ROWS[] = {
     {OP_CROSS_ENTROPY, "2,3,11;2,3;2,3", NULL, 2 * 3 * 2, 'v', 0, 0},
     {OP_CROSS_ENTROPY_DX, ";2,3,11;2,3;2,3", NULL, 2 * 3 * 11 * 3, 'v', 0,
      2 * 3 * 11 * 3},
+    {OP_TIED, "2,3", NULL, 0, '*', 0, 0},
+    {OP_TIED_DX, "2,3", NULL, 0, '*', 1, 0},
     /* square, sum 2; by the root and gamma 2 */
     {OP_RMS_NORM, "2,3,5;5", NULL, 2 * 3 * 5 * 4, '*', 0, 2 * 3 * 5 * 4},
     /* square, sum 2; dy gamma, its product with x and sum 3; the result 3 */
