@@ -174,6 +174,9 @@ uint32_t graph_n_layers(const Graph *graph);
 /* Tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
 
+/* Samples of an iteration: the first dim of the first input. */
+uint32_t graph_batch(const Graph *graph);
+
 /* Whether it is a parameter, or one as several ops read it (OP_TIED). */
 bool graph_is_weight(const Graph *graph, TensorId id);
 

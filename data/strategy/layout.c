@@ -61,8 +61,7 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
 static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLayout *l,
                               GError **error)
 {
-    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
-    const uint32_t batch = input->dim[0];
+    const uint32_t batch = graph_batch(graph);
     l->n_microbatches = s->microbatches ? s->microbatches : 1;
     if (s->micro_batch == 0)
         return true;

@@ -300,14 +300,6 @@ double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
                model->n_layers;
 }
 
-static uint32_t batch_of(const Graph *graph)
-{
-    TensorId first = 0; /* the first input has the samples */
-    while (graph_tensor(graph, first)->role != ROLE_INPUT)
-        first++;
-    return graph_tensor(graph, first)->dim[0];
-}
-
 /* The degrees and sizes that there will be times for. */
 static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
                              const LayerProfile *profile, GError **error)
@@ -320,8 +312,8 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
         for (uint32_t t = 1; t <= view->n_devices; t++)
             if (view->n_devices % t == 0)
                 add_value(degrees, t);
-        for (uint32_t size = 1; size <= batch_of(graph); size++)
-            if (batch_of(graph) % size == 0)
+        for (uint32_t size = 1; size <= graph_batch(graph); size++)
+            if (graph_batch(graph) % size == 0)
                 add_value(sizes, size);
     }
     if (degrees->len == 0) {
@@ -350,7 +342,7 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     g_autoptr(AmpModel) model = empty_model(graph, view, profile, error);
     if (!model)
         return NULL;
-    model->global_batch = batch_of(graph);
+    model->global_batch = graph_batch(graph);
     Reading reading = {graph, shared.program, model, model->global_batch};
     read_program(&reading);
     model->steps = amp_steps_read(model, graph, view, shared.program, error);

@@ -6,13 +6,12 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
                            const AmpOptions *options, const AmpStrategy *strategy,
                            GError **error)
 {
-    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
     g_auto(StrategyLayout) layout = {
         .pp = strategy->pp,
         .dp = strategy->dp,
         .tp = strategy->tmp,
         .n_stages = strategy->pp * strategy->chunks,
-        .n_microbatches = input->dim[0] / strategy->dp / strategy->mbs,
+        .n_microbatches = graph_batch(graph) / strategy->dp / strategy->mbs,
         .schedule = options->schedule,
         .first = g_memdup2(strategy->first, (strategy->pp * strategy->chunks + 1) *
                                                 sizeof *strategy->first),

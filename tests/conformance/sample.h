@@ -250,6 +250,12 @@ static const char *const SAMPLE_MODELS[] = {
     "gpt2:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,precision=mixed",
     "vit:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5,"
     "optimizer=sgd,precision=mixed-fp32-grads",
+    "llama:global_batch=3,layers=2,hidden=8,heads=4,kv_heads=2,ffn=12,seq=4,vocab=11",
+    "llama:global_batch=2,layers=1,hidden=8,heads=2,kv_heads=1,ffn=12,seq=4,vocab=11,"
+    "attention=materialized,precision=mixed",
+    "mixtral:global_batch=3,layers=1,hidden=8,heads=2,kv_heads=2,ffn=12,seq=6,vocab=11,"
+    "experts=4,top=2",
+    "vit-l:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5",
     "transgan:global_batch=3,layers=1,bottom=2,channels=4,heads=2,windows=2,group=3,"
     "upsample=2",
 };

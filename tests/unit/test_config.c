@@ -1,0 +1,169 @@
+/* Models of configuration files: parameters against published counts, what is refused, and all
+ * configurations of the shared samples. */
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+#include "data/data.h"
+#include "tests/test.h"
+
+/* The graph of a configuration, or NULL. `list` follows the colon. */
+static Graph *graph_of(const char *json, const char *list, GError **error)
+{
+    g_autofree char *path =
+        g_strdup_printf("%s/kilter-config-%d.json", g_get_tmp_dir(), (int)getpid());
+    g_autofree char *spec = g_strdup_printf("%s%s%s", path, *list ? ":" : "", list);
+    g_file_set_contents(path, json, -1, NULL);
+    Graph *graph = model_build(spec, 1, NULL, error);
+    g_unlink(path);
+    return graph;
+}
+
+/* Published counts: model cards, indexes of checkpoints, or papers. */
+static void test_published_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t parameters;
+        const char *json;
+    } known[] = {
+        {124439808, "{'model_type':'gpt2'}"},
+        {108891648, "{'model_type':'bert'}"}, /* without its pooler, 590,592 */
+        {86567656, "{'model_type':'vit','num_labels':1000}"},
+        {6738415616, "{'architectures':['LlamaForCausalLM']}"},
+        {7241732096, "{'model_type':'mistral'}"},
+        {46702792704, "{'model_type':'mixtral'}"},
+        {8537680896, "{'model_type':'gemma'}"},
+        {3821079552, "{'model_type':'phi3'}"},
+        {1418270720, "{'model_type':'phi'}"},
+        {6921720704, "{'model_type':'falcon'}"},
+        {671026419200, "{'model_type':'deepseek_v3'}"},
+        {116829156672, "{'model_type':'gpt_oss'}"},
+        {20914757184,
+         "{'model_type':'gpt_oss','num_hidden_layers':24,'num_local_experts':32}"},
+        {20554567680, "{'model_type':'gpt_neox'}"},
+        {7615616512, "{'model_type':'qwen2','hidden_size':3584,'intermediate_size':18944,"
+                     "'num_hidden_layers':28,'num_attention_heads':28,"
+                     "'num_key_value_heads':4,'vocab_size':152064}"},
+        {30532122624, "{'model_type':'qwen3_moe','num_hidden_layers':48,'head_dim':128}"},
+        /* post-norm, and a table narrower than the model */
+        {331196416, "{'model_type':'opt','word_embed_proj_dim':512,"
+                    "'do_layer_norm_before':false,'hidden_size':1024,"
+                    "'num_hidden_layers':24,'num_attention_heads':16,'ffn_dim':4096}"},
+        /* one after the other, with slopes and biases */
+        {1311625216, "{'model_type':'falcon','alibi':true,'bias':true,'hidden_size':2048,"
+                     "'multi_query':false,'num_attention_heads':32,'parallel_attn':false,"
+                     "'num_hidden_layers':24,'vocab_size':50304}"},
+        /* queries of full rank, no bias of the router */
+        {15706484224, "{'model_type':'deepseek_v3','q_lora_rank':null,'hidden_size':2048,"
+                      "'num_hidden_layers':27,'num_attention_heads':16,"
+                      "'num_key_value_heads':16,'first_k_dense_replace':1,"
+                      "'intermediate_size':10944,'moe_intermediate_size':1408,"
+                      "'n_routed_experts':64,'n_shared_experts':2,"
+                      "'num_experts_per_tok':6,'topk_method':'greedy',"
+                      "'vocab_size':102400}"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autofree char *json = g_strdelimit(g_strdup(known[i].json), "'", '"');
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = graph_of(json, "", &error);
+        assert_no_error(error);
+        if (graph_parameter_count(graph) != known[i].parameters)
+            fail_msg("%s: %" G_GUINT64_FORMAT " parameters, expected %" G_GUINT64_FORMAT,
+                     known[i].json, graph_parameter_count(graph), known[i].parameters);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *list, *named;
+    } wrong[] = {
+        {"{'hidden_size':4}", "", "model_type"},
+        {"{'model_type':'t5'}", "", "\"t5\""},
+        {"{'model_type':'llama','num_hidden_layers':1000000}", "", "num_hidden_layers"},
+        {"{'model_type':'llama','hidden_size':'wide'}", "", "hidden_size"},
+        {"{'model_type':'llama','hidden_size':100,'num_attention_heads':3}", "",
+         "num_attention_heads"},
+        {"{'model_type':'llama','num_key_value_heads':5}", "", "num_key_value_heads"},
+        {"{'model_type':'llama','hidden_act':'mish'}", "", "hidden_act"},
+        {"{'model_type':'phi','qk_layernorm':true}", "", "qk_layernorm"},
+        {"{'model_type':'gemma3','text_config':{'head_dim':0}}", "",
+         "text_config.head_dim"},
+        {"{'model_type':'gpt2'}", "seq=4096", "seq"},
+        {"{'model_type':'gpt2'}", "attention=flash", "attention"},
+        {"{'model_type':'gpt2'}", "sequence=12", "sequence"},
+        {"{'model_type':'gpt_oss'}", "attention=materialized", "sinks"},
+        {"{'model_type':'gpt2',", "", ":1:"},
+        {"[]", "", "object"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *json = g_strdelimit(g_strdup(wrong[i].json), "'", '"');
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = graph_of(json, wrong[i].list, &error);
+        assert_null(graph);
+        assert_int_equal(error->code, KILTER_ERROR_INPUT);
+        if (!strstr(error->message, wrong[i].named))
+            fail_msg("%s: %s", wrong[i].json, error->message);
+    }
+}
+
+/* The bytes of attention's scores are kept, or not at all. */
+static void test_attention_kinds(void **state)
+{
+    (void)state;
+    static const char llama[] = "{\"model_type\":\"llama\",\"num_hidden_layers\":1}";
+    enum { SEQ = 64, HEADS = 32 };
+    const char *const list[] = {"seq=64", "seq=64,attention=materialized"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(list); i++) {
+        g_autoptr(Graph) graph = graph_of(llama, list[i], NULL);
+        const TensorId y = graph_find(graph, "layers.0.attention");
+        const Op *op = graph_get_op(graph, graph_tensor(graph, y)->producer);
+        assert_int_equal(op->kind, i ? OP_GROUPED_ATTENTION : OP_FUSED_ATTENTION);
+        assert_int_equal(tensor_elements(graph_tensor(graph, op->out[1])),
+                         (i ? SEQ : 1) * SEQ * HEADS);
+    }
+}
+
+static void test_shared_samples(void **state)
+{
+    (void)state;
+    const char *list = test_shared("samples/expected.csv");
+    if (!list)
+        skip();
+    g_autofree char *text = NULL, *root = g_path_get_dirname(list);
+    assert_true(g_file_get_contents(list, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    uint32_t checked = 0;
+    for (uint32_t i = 0; line[i]; i++) {
+        g_auto(GStrv) cell = g_strsplit(line[i], ",", 5);
+        const bool active =
+            g_strv_length(cell) > 3 && !strcmp(cell[2], "active_parameters_oracle");
+        if (g_strv_length(cell) < 4 || strcmp(cell[1], "hf_config") != 0 ||
+            (strcmp(cell[2], "parameters_oracle") != 0 && !active) ||
+            strstr(cell[0], "t5-small")) /* an encoder and a decoder */
+            continue;
+        g_autofree char *path = g_build_filename(root, cell[0], NULL);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(path, 1, NULL, &error);
+        assert_no_error(error);
+        const GraphFacts facts = graph_facts(graph);
+        const uint64_t want = g_ascii_strtoull(cell[3], NULL, 10);
+        if ((active ? facts.active_parameters : facts.parameters) != want)
+            fail_msg("%s: %s: got %" G_GUINT64_FORMAT, cell[0], cell[2],
+                     active ? facts.active_parameters : facts.parameters);
+        checked++;
+    }
+    assert_true(checked >= 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_counts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_attention_kinds),
+        cmocka_unit_test(test_shared_samples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
