@@ -94,6 +94,9 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
         g_string_append(text, i ? "," : "");
         if (number && strcmp(key, "heads") == 0)
             append_pair(text, key, heads);
+        else if (number &&
+                 strcmp(key, "kv_heads") == 0) /* two queries to a key if that may be */
+            append_pair(text, key, heads % 2 || value == old_heads ? heads : heads / 2);
         else if (number && strcmp(key, "patch") == 0)
             append_pair(text, key, patch);
         else if (number && heads > 0 &&
