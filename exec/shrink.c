@@ -78,7 +78,12 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
     g_auto(GStrv) pairs = g_strsplit(colon + 1, ",", -1);
     const uint64_t old_heads = value_of(pairs, "heads"),
                    old_patch = value_of(pairs, "patch");
-    const uint64_t heads = MIN(small_size("heads", n_devices, random), old_heads);
+    const uint64_t old_keys = value_of(pairs, "kv_heads");
+    const uint64_t several = MIN(small_size("heads", n_devices, random), old_heads);
+    /* Where queries share keys, two of each do. */
+    const uint64_t heads = old_keys > 0 && old_keys < old_heads
+                               ? MIN(MAX(2 * 2, several + several % 2), old_heads)
+                               : several;
     const uint64_t patch = MIN(small_size("patch", n_devices, NULL), old_patch);
     const uint64_t head_size = vary(random, HEAD_SIZE), edge = vary(random, PATCHES);
     const uint64_t group = MIN(small_size("moe_group", n_devices, NULL),
@@ -94,9 +99,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
         g_string_append(text, i ? "," : "");
         if (number && strcmp(key, "heads") == 0)
             append_pair(text, key, heads);
-        else if (number &&
-                 strcmp(key, "kv_heads") == 0) /* two queries to a key if that may be */
-            append_pair(text, key, heads % 2 || value == old_heads ? heads : heads / 2);
+        else if (number && strcmp(key, "kv_heads") == 0)
+            append_pair(text, key, old_keys == old_heads ? heads : heads / 2);
         else if (number && strcmp(key, "patch") == 0)
             append_pair(text, key, patch);
         else if (number && heads > 0 &&

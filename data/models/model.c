@@ -1,6 +1,7 @@
 #include "data/models/model.h"
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
 
@@ -35,14 +36,13 @@ static const ModelEntry *find_entry(const char *name)
     return NULL;
 }
 
-static bool fail_unknown(const char *name, GError **error)
+static void fail_unknown(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new("");
-    for (uint32_t i = 0; i < MODEL_TABLE_SIZE; i++)
-        g_string_append_printf(known, "%s%s", i ? ", " : "", MODEL_TABLE[i].info.name);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown model '%s', expected one of %s, or a file", name,
-                       known->str);
+    g_autofree const char **known =
+        names_of(&MODEL_TABLE[0].info.name, sizeof MODEL_TABLE[0], MODEL_TABLE_SIZE);
+    uint32_t index;
+    if (names_find("model", name, known, &index, error))
+        g_assert_not_reached(); /* only for names that are not there */
 }
 
 /* Numbers of elements stay far from where 64 bits end: 2^53 elements are more than any machine has. */
@@ -85,7 +85,7 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
     if (!model_params_parse(spec, list, &params, error) ||
         !model_params_follow(spec, &params, entry->gpu_experts, gpus, error))
         return NULL;
-    const char *wrong = entry->check(&params);
+    const char *wrong = entry->check ? entry->check(&params) : NULL;
     if (wrong) {
         kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
         return NULL;

@@ -35,7 +35,7 @@ enum { MODEL_MOST_LAYERS = 4096 };
 typedef struct {
     ModelInfo info;
     TensorId (*build)(Graph *graph, const ModelParams *params);
-    const char *(*check)(const ModelParams *params);
+    const char *(*check)(const ModelParams *params); /* may be NULL */
     ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* before sealing; may be NULL */

@@ -1,5 +1,6 @@
 /* Specs of models: the part after the colon, key=value,..., read and written. */
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -72,38 +73,37 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
-    if (strcmp(key, "optimizer") == 0)
-        return set_optimizer(spec, value, params, error);
-    if (strcmp(key, "precision") == 0)
-        return set_precision(spec, value, params, error);
-    if (strcmp(key, "attention") == 0 && params->has_attention)
-        return set_attention(spec, value, params, error);
-    g_autoptr(GString) known = g_string_new("");
-    for (uint32_t i = 0; i < params->n; i++) {
-        ModelParam *param = &params->param[i];
-        g_string_append_printf(known, "%s, ", param->key);
-        if (strcmp(param->key, key) == 0)
-            return read_value(spec, value, param, &param->value, error);
+    const char *known[MODEL_MAX_PARAMS + 4] = {NULL};
+    uint32_t index, n = params->n;
+    for (uint32_t i = 0; i < n; i++)
+        known[i] = params->param[i].key;
+    known[n] = "optimizer";
+    known[n + 1] = "precision";
+    known[n + 2] = params->has_attention ? "attention" : NULL;
+    if (!names_find("parameter", key, known, &index, error)) {
+        g_prefix_error(error, "model '%s': ", spec);
+        return false;
     }
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT,
-        "model '%s': unknown parameter '%s', expected one of %s%soptimizer, "
-        "precision",
-        spec, key, known->str, params->has_attention ? "attention, " : "");
+    if (index == n)
+        return set_optimizer(spec, value, params, error);
+    if (index == n + 1)
+        return set_precision(spec, value, params, error);
+    if (index > n)
+        return set_attention(spec, value, params, error);
+    ModelParam *param = &params->param[index];
+    return read_value(spec, value, param, &param->value, error);
 }
 
-bool model_params_parse(const char *spec, const char *list, ModelParams *params,
+bool model_params_parse(const char *text, const char *list, ModelParams *params,
                         GError **error)
 {
-    g_auto(GStrv) pairs = g_strsplit(list, ",", -1);
-    for (uint32_t i = 0; pairs[i]; i++) {
-        char *equals = strchr(pairs[i], '=');
-        if (!equals)
+    g_autoptr(Spec) spec = spec_read_pairs(list);
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (!spec->value[i])
             return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "model '%s': expected key=value, got '%s'", spec,
-                               pairs[i]);
-        *equals = 0;
-        if (!set_param(spec, pairs[i], equals + 1, params, error))
+                               "model '%s': expected key=value, got '%s'", text,
+                               spec->key[i]);
+        if (!set_param(text, spec->key[i], spec->value[i], params, error))
             return false;
     }
     return true;
