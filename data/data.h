@@ -25,6 +25,7 @@
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/base/yaml.h"
+#include "data/cluster/change.h"
 #include "data/cluster/cluster.h"
 #include "data/cluster/topology.h"
 #include "data/cluster/tuning.h"

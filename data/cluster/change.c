@@ -1,0 +1,300 @@
+/* Changes of a cluster: other numbers, fewer machines, more machines. */
+#include "data/cluster/change.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/cluster/network_spec.h"
+
+enum { MOST_GPUS = 1024, MOST_MACHINES = 65536 };
+static const double LEAST_FACTOR = 1e-6, MOST_FACTOR = 1e6;
+
+static const char *const NAMES[CHANGES] = {"add", "only", "without", "scale"};
+
+const char *change_name(ChangeKind kind)
+{
+    return NAMES[kind];
+}
+
+/* --- scale --- */
+
+static void scale_line(LinkCost *line, double bandwidth, double latency)
+{
+    line->bandwidth *= bandwidth;
+    line->latency_s *= latency;
+}
+
+static void scale_network(Cluster *cluster, double bandwidth, double latency)
+{
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        scale_line(&cluster->collective[kind], bandwidth, latency);
+        for (uint32_t i = 0; i < cluster->pieces[kind].n; i++)
+            scale_line(&cluster->pieces[kind].piece[i].line, bandwidth, latency);
+    }
+    if (!cluster->network)
+        return;
+    scale_line(&cluster->network->link, bandwidth, latency);
+    for (uint32_t i = 0; i < cluster->network->n_links; i++)
+        scale_line(&cluster->network->explicit_link[i].cost, bandwidth, latency);
+}
+
+static void scale_rate(DeviceType *type, double factor)
+{
+    type->rate *= factor;
+    for (Numbers n = 0; n < NUMBERS; n++)
+        type->rates[n] *= factor;
+    for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
+        type->op[kind].rate *= factor;
+}
+
+static void scale_bandwidth(DeviceType *type, double factor)
+{
+    for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
+        type->op[kind].bandwidth *= factor;
+}
+
+static bool scale_type(Cluster *cluster, const char *pattern, const char *what,
+                       double factor, GError **error)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        DeviceType *type = &cluster->type[i];
+        if (!g_pattern_match_simple(pattern, type->name))
+            continue;
+        any = true;
+        if (strcmp(what, "rate") == 0)
+            scale_rate(type, factor);
+        else if (strcmp(what, "bandwidth") == 0)
+            scale_bandwidth(type, factor);
+        else if (strcmp(what, "memory") == 0)
+            type->memory_bytes = (uint64_t)llround((double)type->memory_bytes * factor);
+        else
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "expected rate, bandwidth or memory behind '%s.', got '%s'", pattern,
+                what);
+    }
+    return any ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has no device type '%s'",
+                       cluster->name, pattern);
+}
+
+static bool scale(Cluster *cluster, const char *text, GError **error)
+{
+    const char *equals = strrchr(text, '=');
+    char *end = NULL;
+    const double factor = equals ? g_ascii_strtod(equals + 1, &end) : 0;
+    if (!equals || equals == text || end == equals + 1 || *end ||
+        !(factor >= LEAST_FACTOR && factor <= MOST_FACTOR))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected WHAT=FACTOR, a factor from %g to %g, such as "
+                           "network=2 or h100.rate=1.1, got '%s'",
+                           LEAST_FACTOR, MOST_FACTOR, text);
+    g_autofree char *what = g_strndup(text, (gsize)(equals - text));
+    char *dot = strrchr(what, '.');
+    if (dot) {
+        *dot = '\0';
+        return scale_type(cluster, what, dot + 1, factor, error);
+    }
+    if (strcmp(what, "network") == 0) {
+        scale_network(cluster, factor, 1);
+    } else if (strcmp(what, "latency") == 0) {
+        scale_network(cluster, 1, factor);
+    } else if (strcmp(what, "inner") == 0) {
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            cluster->machine[i].inner.bandwidth *= factor;
+    } else {
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected network, latency, inner or DEVICE.rate, "
+                           ".bandwidth, .memory, got '%s'",
+                           what);
+    }
+    return true;
+}
+
+/* --- only, without --- */
+
+static bool has_machine(const Cluster *cluster, const char *name)
+{
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        if (strcmp(cluster->machine[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a link's end is the machine or one of its GPUs, `machine:0`. */
+static bool ends_at(const char *end, const char *machine)
+{
+    const size_t length = strlen(machine);
+    return strncmp(end, machine, length) == 0 &&
+           (end[length] == '\0' || end[length] == ':');
+}
+
+/* The links of a machine go with it. */
+static void drop_links(Cluster *cluster, const char *machine)
+{
+    NetworkSpec *network = cluster->network;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < network->n_links; i++) {
+        NetworkLink *link = &network->explicit_link[i];
+        if (ends_at(link->from, machine) || ends_at(link->to, machine)) {
+            g_free(link->from);
+            g_free(link->to);
+        } else {
+            network->explicit_link[n++] = *link;
+        }
+    }
+    network->n_links = n;
+}
+
+static void drop_machine(Cluster *cluster, Machine *machine)
+{
+    if (cluster->network && cluster->network->kind == NETWORK_LINKS)
+        drop_links(cluster, machine->name);
+    g_free(machine->name);
+    g_free(machine->source);
+}
+
+/* Device types that no machine has any more: what holds for all types of a cluster, such as which
+ * numbers they compute with, is not held up by them. */
+static void drop_types(Cluster *cluster)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        bool used = false;
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            used |= cluster->machine[i].type == t;
+        if (!used) {
+            g_free(cluster->type[t].name);
+            g_free(cluster->type[t].source);
+            g_free(cluster->type[t].op);
+            continue;
+        }
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            if (cluster->machine[i].type == t)
+                cluster->machine[i].type = n;
+        cluster->type[n++] = cluster->type[t];
+    }
+    cluster->n_types = n;
+}
+
+bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        n += keep[i];
+    if (n == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has no machine left",
+                           cluster->name);
+    n = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        if (keep[i])
+            cluster->machine[n++] = cluster->machine[i];
+        else
+            drop_machine(cluster, &cluster->machine[i]);
+    cluster->n_machines = n;
+    drop_types(cluster);
+    return !cluster->network || n == 1 || network_spec_check(cluster->network, n, error);
+}
+
+static bool choose(Cluster *cluster, const char *text, bool chosen, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        keep[i] = !chosen;
+    for (char **name = names; *name; name++) {
+        bool any = false;
+        g_strstrip(*name);
+        for (uint32_t i = 0; i < cluster->n_machines; i++) {
+            const Machine *machine = &cluster->machine[i];
+            if (!g_pattern_match_simple(*name, machine->name) &&
+                !g_pattern_match_simple(*name, cluster->type[machine->type].name))
+                continue;
+            any = true;
+            keep[i] = chosen;
+        }
+        if (!any)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "cluster %s has no machine or device type '%s'",
+                               cluster->name, *name);
+    }
+    return cluster_keep(cluster, keep, error);
+}
+
+/* --- add --- */
+
+static bool add(Cluster *cluster, const char *text, GError **error)
+{
+    char *last_x = strrchr(text, 'x'), *end = NULL;
+    g_autofree char *name = g_strndup(text, last_x ? (gsize)(last_x - text) : 0);
+    g_strstrip(name);
+    const guint64 gpus = last_x ? g_ascii_strtoull(last_x + 1, &end, 10) : 0;
+    if (!last_x || !*name || end == last_x + 1 || end[strspn(end, " ")] || gpus < 1 ||
+        gpus > MOST_GPUS)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected DEVICE x GPUS, 1 to %d of them, such as 'h100 x 8', "
+                           "got '%s'",
+                           MOST_GPUS, text);
+    uint32_t like = 0;
+    while (like < cluster->n_machines &&
+           strcmp(cluster->type[cluster->machine[like].type].name, name) != 0)
+        like++;
+    if (like == cluster->n_machines)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cluster %s has no machine of device type '%s' to add another "
+                           "one like it",
+                           cluster->name, name);
+    if (cluster->n_machines == MOST_MACHINES)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has %d machines",
+                           cluster->name, MOST_MACHINES);
+    if (cluster->network && cluster->network->kind == NETWORK_LINKS)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "cluster %s names its links, and none for another machine",
+                           cluster->name);
+    cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
+    Machine *machine = &cluster->machine[cluster->n_machines];
+    *machine = cluster->machine[like];
+    machine->gpus = (uint32_t)gpus;
+    machine->source = g_strdup(cluster->machine[like].source);
+    uint32_t number = cluster->n_machines;
+    do {
+        machine->name = g_strdup_printf("%s-%u", name, number++);
+        if (!has_machine(cluster, machine->name))
+            break;
+        g_free(machine->name);
+    } while (true);
+    cluster->n_machines++;
+    return !cluster->network ||
+           network_spec_check(cluster->network, cluster->n_machines, error);
+}
+
+bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error)
+{
+    bool ok = false;
+    switch (kind) {
+    case CHANGE_ADD:
+        ok = add(cluster, text, error);
+        break;
+    case CHANGE_ONLY:
+        ok = choose(cluster, text, true, error);
+        break;
+    case CHANGE_WITHOUT:
+        ok = choose(cluster, text, false, error);
+        break;
+    case CHANGE_SCALE:
+        ok = scale(cluster, text, error);
+        break;
+    case CHANGES:
+        g_assert_not_reached();
+    }
+    if (!ok) {
+        g_prefix_error(error, "--%s: ", change_name(kind));
+        return false;
+    }
+    char *name = g_strdup_printf("%s %s %s", cluster->name, change_name(kind), text);
+    g_free(cluster->name);
+    cluster->name = name;
+    return true;
+}

@@ -1,0 +1,32 @@
+/* What if: a cluster with other numbers, or of other machines.
+ *
+ *     scale    network=2          bandwidths between machines, of all collectives and links
+ *              latency=0.5        latencies between machines
+ *              inner=2            bandwidths inside of machines
+ *              h100.rate=1.1      FLOP/s of a device type, in all formats of numbers
+ *              h100.bandwidth=2   its memory's bandwidth, where ops are fitted
+ *              h100.memory=2      its memory
+ *     only     h100,a100-0        machines of these names or device types, and no others
+ *     without  v100               all but those
+ *     add      h100 x 8           one more machine of 8 GPUs, otherwise like the cluster's first
+ *                                 of that device type
+ *
+ * Names of device types and machines may have `*` and `?`. */
+#ifndef KILTER_DATA_CLUSTER_CHANGE_H
+#define KILTER_DATA_CLUSTER_CHANGE_H
+
+#include "data/cluster/cluster.h"
+
+typedef enum { CHANGE_ADD, CHANGE_ONLY, CHANGE_WITHOUT, CHANGE_SCALE, CHANGES } ChangeKind;
+
+const char *change_name(ChangeKind kind);
+
+/* Applies one change; the cluster's name gains it, as in "hap-8 only v100". KILTER_ERROR_INPUT for
+ * a text that is none, a name that nothing in the cluster has, a factor out of bounds, and a
+ * network that cannot be built of the machines that are left; the cluster is then to be freed. */
+bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
+
+/* Keeps the machines for which keep[machine] is set, at least one. */
+bool cluster_keep(Cluster *cluster, const bool *keep, GError **error);
+
+#endif
