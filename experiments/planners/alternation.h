@@ -20,10 +20,10 @@ typedef struct {
     const Graph *graph; /* the planning's, like view and options */
     const ClusterView *view;
     const PlannerOptions *options;
-    GPtrArray *known;  /* Known: rounds and baselines meet the same again */
-    Plan *best;        /* NULL until there is a candidate */
-    bool pinned;       /* the ratios stay what they are */
-    uint16_t *segment; /* [op] as asked for, or NULL: one */
+    GPtrArray *known;        /* Known: rounds and baselines meet the same again */
+    Plan *best;              /* NULL until there is a candidate */
+    bool pinned;             /* the ratios stay what they are */
+    const uint16_t *segment; /* [op] as asked for, or NULL: one */
     double search_s, balance_s;
     /* ratios that the program at hand is proved best for, or NULL */
     const double *proved;

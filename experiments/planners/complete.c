@@ -4,10 +4,19 @@
 
 #include "balance/balance.h"
 
+static void drop_splits(Plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++)
+        g_free(plan->split[i].count);
+    g_clear_pointer(&plan->split, g_free);
+    plan->n_splits = 0;
+}
+
 void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
                        uint32_t n_segments)
 {
     gsize n = (gsize)n_segments * plan->n_devices;
+    drop_splits(plan);
     g_free(plan->ratio);
     plan->n_segments = n_segments;
     plan->ratio = g_memdup2(ratio, n * sizeof *ratio);
@@ -17,6 +26,7 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
               const double *ratio)
 {
+    drop_splits(plan);
     program_free(plan->program);
     g_free(plan->ratio);
     g_free(plan->segment);
@@ -38,19 +48,39 @@ static void take_report(Plan *plan, const SimReport *report)
         g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
 }
 
-static void drop_splits(Plan *plan)
+const char *plan_fidelity(const Plan *plan)
 {
-    for (uint32_t i = 0; i < plan->n_splits; i++)
-        g_free(plan->split[i].count);
-    g_clear_pointer(&plan->split, g_free);
-    plan->n_splits = 0;
+    return program_is_spmd(plan->program) ? "analytic" : "stage";
+}
+
+static bool complete_on(Plan *plan, const Planning *planning, const ClusterView *view,
+                        GError **error)
+{
+    PlanningDone *done = planning->done;
+    done->plan = NULL;
+    g_clear_pointer(&done->report, sim_report_free);
+    if (!plan_round(plan, planning->graph, error))
+        return false;
+    done->report = sim_evaluate(plan, planning->graph, view, plan_fidelity(plan), error);
+    if (!done->report)
+        return false;
+    take_report(plan, done->report);
+    done->plan = plan;
+    done->view = view;
+    return true;
+}
+
+bool plan_complete(Plan *plan, const Planning *planning, GError **error)
+{
+    return complete_on(plan, planning, planning->view, error);
 }
 
 /* The time before rounding: by the formula, or, of programs that it does not know, by `stage` at
- * the plan's ratios. */
-static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterView *view,
-                                GError **error)
+ * the plan's ratios, which may need no rounding. */
+static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
 {
+    const Graph *graph = planning->graph;
+    const ClusterView *view = planning->cluster;
     if (program_is_spmd(plan->program)) {
         g_autoptr(SimLinear) linear =
             sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
@@ -58,30 +88,24 @@ static bool complete_fractional(Plan *plan, const Graph *graph, const ClusterVie
         plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
         return true;
     }
-    drop_splits(plan);
-    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", error);
+    Plan unrounded = *plan;
+    unrounded.n_splits = 0;
+    unrounded.split = NULL;
+    g_autoptr(SimReport) report =
+        sim_evaluate(&unrounded, graph, view, plan_fidelity(plan), error);
     if (report)
         plan->fractional_time_s = report->iteration_time_s;
     return report != NULL;
 }
 
-const char *plan_fidelity(const Plan *plan)
+bool plan_finish(Plan *plan, const Planning *planning, GError **error)
 {
-    return program_is_spmd(plan->program) ? "analytic" : "stage";
-}
-
-bool plan_complete(Plan *plan, const Planning *planning, GError **error)
-{
-    const Graph *graph = planning->graph;
-    const ClusterView *view = planning->view;
-    if (!complete_fractional(plan, graph, view, error) || !plan_round(plan, graph, error))
-        return false;
-    g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view, plan_fidelity(plan), error);
-    if (!report)
-        return false;
-    take_report(plan, report);
-    return true;
+    const PlanningDone *done = planning->done;
+    /* What changes a plan drops its splits. */
+    const bool is_done =
+        done->plan == plan && plan->split && done->view == planning->cluster;
+    return (is_done || complete_on(plan, planning, planning->cluster, error)) &&
+           set_fractional(plan, planning, error);
 }
 
 bool plan_is_better(const Plan *a, const Plan *b)
@@ -98,6 +122,7 @@ bool plan_double(Plan *plan, const Planning *planning, GError **error)
     Program *doubled = synth_duplex(plan->program, planning->graph, error);
     if (!doubled)
         return false;
+    drop_splits(plan);
     program_free(plan->program);
     plan->program = doubled;
     return true;

@@ -4,7 +4,8 @@
 
 #include "experiments/planners/planning.h"
 
-/* Gives the plan a program (taken over) and one segment of ratios (copied). */
+/* Gives the plan a program (taken over) and one segment of ratios (copied). The splits that it had
+ * were another program's: they go, here and below. */
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
               const double *ratio);
 
@@ -20,8 +21,13 @@ bool plan_double(Plan *plan, const Planning *planning, GError **error);
  * by `stage`. */
 const char *plan_fidelity(const Plan *plan);
 
-/* Rounds the ratios and evaluates: splits, times, memory, feasibility, stages. */
+/* Rounds the ratios and evaluates on the planning's view: splits, time, memory, feasibility,
+ * stages. */
 bool plan_complete(Plan *plan, const Planning *planning, GError **error);
+
+/* Completes the plan that the planner hands over on the cluster as it is, if that was not the last
+ * thing that was done, and sets its time before rounding. The planning keeps the report. */
+bool plan_finish(Plan *plan, const Planning *planning, GError **error);
 
 /* Gives the plan, which is complete, the best ratios for its program (balance_ratios) if they make
  * it better. */

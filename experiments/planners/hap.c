@@ -22,7 +22,6 @@
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
-#include "experiments/planners/segments.h"
 #include "experiments/planners/spend.h"
 
 /* Whether a program is slower than the best plan by more than rounding could make up for, at these
@@ -73,12 +72,8 @@ static void give(Alternation *a, Plan *plan)
 
 bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
 {
-    const Graph *graph = planning->graph;
     const ClusterView *view = planning->view;
     const PlannerOptions *options = planning->options;
-    g_autofree uint16_t *segment = g_new(uint16_t, graph_n_ops(graph));
-    if (!segments_make(options->segments, graph, segment, error))
-        return false;
     Alternation a = alternation_new(planning);
     g_autofree double *proportional = ratios_proportional(view),
                       *even = ratios_even(view),
@@ -88,7 +83,7 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
         memcpy(proportional, pinned, view->n_devices * sizeof *pinned);
         memcpy(even, pinned, view->n_devices * sizeof *pinned);
     }
-    a.segment = options->segments ? segment : NULL;
+    a.segment = planning->segment;
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     bool homogeneous = ratios_same(proportional, even, view->n_devices);
     bool done = alternation_run(&a, proportional, NULL, history, error) &&
@@ -117,7 +112,8 @@ bool plan_improve(Plan *plan, const Planning *planning, const double *start,
 {
     const PlannerOptions *options = planning->options;
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
-    if (strcmp(plan->planner, "hap") != 0 || !own || options->search != SEARCH_EXACT)
+    if (!planner_can(planning->planner, PLANNER_SEARCHES | PLANNER_BALANCES) || !own ||
+        options->search != SEARCH_EXACT)
         return true;
     Alternation a = alternation_new(planning);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
@@ -125,7 +121,7 @@ bool plan_improve(Plan *plan, const Planning *planning, const double *start,
                          : alternation_run(&a, start, NULL, history, error);
     if (done && a.best && plan_is_better(a.best, plan)) {
         give(&a, plan);
-        done = plan_complete(plan, planning, error);
+        done = plan_finish(plan, planning, error);
     }
     alternation_end(&a, plan);
     return done;

@@ -27,8 +27,9 @@ bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error);
 /* hidup.c */
 bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error);
 
-/* For plans of hap with ratios of its own: alternates from `start`, or, if `programs` (Program) is
- * not NULL, tries these with their best ratios; takes the plan that comes out if it is better. */
+/* For plans of hap's own ratios and search: alternates from `start`, or, if `programs` (Program) is
+ * not NULL, tries these with their best ratios; takes the plan that comes out if it is better.
+ * Others are left alone. */
 bool plan_improve(Plan *plan, const Planning *planning, const double *start,
                   const GPtrArray *programs, GError **error);
 

@@ -1,44 +1,87 @@
 /* Planners: methods that make a plan, behind one interface.
  *
- *     model, cluster, options  --planner_plan-->  Plan   program and ratios, rounded, evaluated, checked, bounded
+ *     model, cluster, options  --planning_open-->  Planning  graph, pins and segments, checked
+ *                              --planning_plan-->  Plan      program and ratios, rounded, evaluated, bounded
  *
- * A planner is a row of the table in experiments/planners/planner.c: name, description, paper, and a function
- * make() that gets what it plans with (experiments/planners/planning.h) and fills the plan's program
- * and ratios (experiments/planners/complete.h has the tools). Options are rows of tables as well
- * (experiments/planners/planner_options.h). */
+ * A planner is a row of the table in experiments/planners/planner.c: name, description, paper, what
+ * it can do, and a function make() that gets what it plans with (experiments/planners/planning.h)
+ * and fills the plan's program and ratios (experiments/planners/complete.h has the tools). Options
+ * are rows of tables as well (experiments/planners/planner_options.h). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNER_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNER_H
 
 #include "data/data.h"
 #include "experiments/planners/planner_options.h"
+#include "sim/sim.h"
 
+/* A question to a planner, opened once: the graph is built, the options are checked. */
 typedef struct Planning Planning; /* experiments/planners/planning.h */
+
+/* What a planner can do. Nobody else knows planners by name. */
+typedef enum {
+    PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
+    PLANNER_SEGMENTS = 1u << 1, /* gives segments ratios of their own */
+    PLANNER_RATIOS =
+        1u << 2, /* can be given ratios by speed, or asked for the best ones */
+    PLANNER_STRATEGY =
+        1u << 3, /* takes the options of pipelines: degrees, schedule, ... */
+    PLANNER_GROUPS =
+        1u << 4, /* its programs run on groups of devices, microbatch by microbatch */
+    PLANNER_GPUS = 1u << 5,  /* plans for single GPUs only */
+    PLANNER_TURNS = 1u << 6, /* its own search knows two microbatches that take turns */
+    PLANNER_BALANCES =
+        1u << 7, /* the ratios it chooses are the best ones for its program */
+    PLANNER_SEARCHES =
+        1u << 8, /* takes the best of all programs: where its plan does not fit,
+                                   another one may, or it can be proved that none does */
+    PLANNER_CERTIFIES =
+        1u << 9,               /* its plans can be held against a bound on all programs */
+    PLANNER_BOUNDS = 1u << 10, /* they always are, by the bound that is had at once */
+} PlannerAbility;
 
 typedef struct Planner Planner;
 struct Planner {
     const char *name;
     const char *description;
     const char *source; /* paper and section */
-    bool single;        /* plans single GPUs: granularity gpu only */
-    /* Fills program, ratios, search/balance times, bound; planner_plan() rounds, evaluates and
-     * completes the plan. */
+    uint32_t ability;   /* PlannerAbility, or-ed */
+    /* Fills program, ratios, search and balance times; planning_plan() rounds, evaluates and
+     * bounds. */
     bool (*make)(const Planning *planning, Plan *plan, GError **error);
 };
 
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
-/* Whether it takes the best of many programs: if its plan does not fit, another one may. */
-bool planner_searches(const Planner *planner);
+/* Whether it can do all of that. */
+bool planner_can(const Planner *planner, uint32_t ability);
+/* Those that can: "planner hap", "one of the planners amp, megatron". Caller frees. */
+char *planners_that(uint32_t ability);
 const Planner *planner_find(const char *name,
                             GError **error); /* KILTER_ERROR_INPUT lists the known ones */
 
-/* Whether the planner can do what the options ask for, for this graph; KILTER_ERROR_INPUT names the
- * option, or the pin. */
-bool planner_check(const Planner *planner, const PlannerOptions *options,
-                   const Graph *graph, GError **error);
+/* Builds the graph and checks that the planner can do what the options ask for; KILTER_ERROR_INPUT
+ * names the option, the pin, or what is wrong with the model. The view is not taken over, the
+ * options are copied. */
+Planning *planning_open(const Planner *planner, const char *model,
+                        const ClusterView *view, const PlannerOptions *options,
+                        GError **error);
+void planning_free(Planning *planning);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 
-/* Builds the graph, runs the planner, rounds, evaluates (analytic) and checks memory. A plan that
- * does not fit has feasible == false; it is not an error here. *graph, if not NULL, gets the graph. */
+/* The model with every parameter. */
+const char *planning_model(const Planning *planning);
+/* Whether it has made its plan. */
+bool planning_is_used(const Planning *planning);
+/* The graph, the caller's from now on: for after the plan. */
+Graph *planning_take_graph(Planning *planning);
+
+/* Runs the planner: once a planning. A plan that does not fit has feasible == false; it is not an
+ * error here. cluster: the name that the plan gets. *report: of the plan, by the fidelity
+ * plan_fidelity() and with the default options of the simulation; the caller's. */
+Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
+                    GError **error);
+
+/* All of it. *graph, if not NULL, gets the graph. */
 Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error);

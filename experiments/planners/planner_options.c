@@ -115,12 +115,23 @@ char **planner_options_list(const PlannerOptions *options, GError **error)
     return g_strv_builder_end(list);
 }
 
-bool planner_options_of_pipelines(const PlannerOptions *options)
+/* Whether an option of the table is not at its default. */
+static bool any_set(const OptionTable *table, const void *own)
 {
-    for (uint32_t i = 0; i < amp_table.n; i++)
-        if (!option_is_default(&amp_table.row[i], &options->amp))
+    for (uint32_t i = 0; i < table->n; i++)
+        if (!option_is_default(&table->row[i], own))
             return true;
     return false;
+}
+
+bool planner_options_of_pipelines(const PlannerOptions *options)
+{
+    return any_set(&amp_table, &options->amp);
+}
+
+bool planner_options_of_simulation(const PlannerOptions *options)
+{
+    return any_set(&sim_option_table, &options->sim);
 }
 
 char *planner_options_help(void)

@@ -95,6 +95,10 @@ char **planner_options_list(const PlannerOptions *options, GError **error);
 /* Whether an option of the planners of pipelines is not at its default. */
 bool planner_options_of_pipelines(const PlannerOptions *options);
 
+/* Whether an option of the simulation is not at its default, so that the plan's own report is not
+ * the answer. */
+bool planner_options_of_simulation(const PlannerOptions *options);
+
 /* What can be set and what it means, without the options of the simulation. Caller frees. */
 char *planner_options_help(void);
 

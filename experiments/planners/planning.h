@@ -2,19 +2,32 @@
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 
-#include "experiments/planners/planner_options.h"
+#include "experiments/planners/planner.h"
 #include "synth/synth.h"
 
+/* The last plan that was completed, on which view, and what came out. */
+typedef struct {
+    const Plan *plan;
+    const ClusterView *view;
+    SimReport *report;
+} PlanningDone;
+
 struct Planning {
-    const Graph *graph;
-    const ClusterView
-        *view; /* where collectives that the options forbid cost more than any plan */
-    const PlannerOptions *options;
-    const SynthPins *pins; /* NULL: none */
-    SynthSpace *space;     /* the programs that keep them */
-    gint64 deadline_us;    /* when the budget ends (g_get_monotonic_time); 0: never */
+    const Planner *planner;
+    char *model;                /* canonical */
+    Graph *graph;               /* planners do not change it */
+    const ClusterView *cluster; /* as it is */
+    ClusterView
+        narrowed; /* where collectives that the options forbid cost more than any plan */
+    const ClusterView *view; /* what planners see: one of the two */
+    PlannerOptions own;
+    const PlannerOptions *options; /* `own` */
+    SynthPins *pins;               /* NULL: none */
+    uint16_t *segment;  /* [op] as the options say; NULL: all ops have the same ratios */
+    SynthSpace *space;  /* the programs that keep the pins */
+    gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
+    PlanningDone *done;
 };
-typedef struct Planning Planning;
 
 /* Whether the budget is spent. */
 static inline bool planning_is_late(const Planning *planning)

@@ -55,16 +55,15 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     const char *known = fidelity ? fidelity_find(fidelity, error) : NULL;
     if (fidelity && !known)
         return NULL;
-    /* Building the graph is the one check that knows which parameters fit together. */
-    char *canonical = NULL;
-    g_autoptr(Graph) graph = model_build(model, cluster_gpus(cluster), &canonical, error);
-    if (!graph || !planner_check(planner, options, graph, error)) {
-        g_free(canonical);
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    g_autoptr(Planning) planning = planning_open(planner, model, view, options, error);
+    if (!planning)
         return NULL;
-    }
     g_autoptr(Configuration) c = g_new0(Configuration, 1);
     c->model = g_strdup(model);
-    c->canonical_model = canonical;
+    c->canonical_model = g_strdup(planning_model(planning));
+    c->planning = g_steal_pointer(&planning);
+    c->view = g_steal_pointer(&view);
     c->cluster_name = g_strdup(cluster_name);
     c->cluster = cluster;
     c->granularity = granularity;
@@ -122,10 +121,17 @@ double configuration_exchange_s(const Configuration *c)
     return sim_collective_s(view, c->exchange.kind, c->exchange.bytes, largest, largest);
 }
 
+void configuration_close(Configuration *c)
+{
+    g_clear_pointer(&c->planning, planning_free);
+    g_clear_pointer(&c->view, cluster_view_free);
+}
+
 void configuration_free(Configuration *c)
 {
     if (!c)
         return;
+    configuration_close(c);
     g_free(c->model);
     g_free(c->canonical_model);
     g_free(c->cluster_name);
@@ -185,23 +191,58 @@ static const char *fidelity_of(const char *fidelity, const Plan *plan)
     return fidelity ? fidelity : plan_fidelity(plan);
 }
 
+/* Whether the planner's own report answers the configuration. */
+static bool is_answer(const Configuration *c, const Plan *plan)
+{
+    return strcmp(fidelity_of(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
+           !planner_options_of_simulation(&c->options);
+}
+
+/* The plan, its graph, and the report that comes with it. */
+static bool plan_with(Planning *planning, const Configuration *c, Evaluation *evaluation,
+                      SimReport **planned, GError **error)
+{
+    evaluation->plan = planning_plan(planning, c->cluster_name, planned, error);
+    if (evaluation->plan)
+        evaluation->graph = planning_take_graph(planning);
+    return evaluation->plan != NULL;
+}
+
+/* With what the check has opened, or with a planning of its own. */
+static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport **planned,
+                      GError **error)
+{
+    if (c->planning && !planning_is_used(c->planning))
+        return plan_with(c->planning, c, evaluation, planned, error);
+    g_autoptr(Planning) planning = planning_open(c->planner, c->canonical_model,
+                                                 evaluation->view, &c->options, error);
+    return planning && plan_with(planning, c, evaluation, planned, error);
+}
+
+static bool simulate(const Configuration *c, Evaluation *evaluation, GError **error)
+{
+    SimOptions sim = c->options.sim;
+    sim.seed = c->options.seed;
+    evaluation->report =
+        sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
+                          fidelity_of(c->fidelity, evaluation->plan), &sim, error);
+    return evaluation->report != NULL;
+}
+
 bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
                             GError **error)
 {
-    *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity)};
-    evaluation->plan =
-        planner_plan(c->planner, c->canonical_model, c->cluster_name, evaluation->view,
-                     &c->options, &evaluation->graph, error);
-    evaluation->searched = planner_searches(c->planner);
-    SimOptions sim = c->options.sim;
-    sim.seed = c->options.seed;
-    if (evaluation->plan)
-        evaluation->report =
-            sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view,
-                              fidelity_of(c->fidelity, evaluation->plan), &sim, error);
-    if (!evaluation->report)
+    *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity),
+                               .searched = planner_can(c->planner, PLANNER_SEARCHES)};
+    g_autoptr(SimReport) planned = NULL;
+    bool done = make_plan(c, evaluation, &planned, error);
+    if (done && is_answer(c, evaluation->plan))
+        evaluation->report = g_steal_pointer(&planned);
+    else
+        done = done && simulate(c, evaluation, error);
+    if (!done)
         evaluation_clear(evaluation);
-    return evaluation->report != NULL;
+    return done;
 }
 
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error)

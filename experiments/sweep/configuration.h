@@ -29,6 +29,9 @@ typedef struct {
     /* NULL: the one that plans of its kind are made by (plan_fidelity) */
     const char *fidelity;
     PlannerOptions options;
+    /* opened by the check, for one plan; NULL: each plan opens it again */
+    Planning *planning;
+    ClusterView *view; /* the planning's */
     char *json;
     char *hash; /* hex */
 } Configuration;
@@ -38,6 +41,8 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Cluster *cluster, Granularity granularity,
                                  const Planner *planner, const char *fidelity,
                                  const PlannerOptions *options, GError **error);
+/* Forgets what the check opened: one of many configurations takes little memory until its turn. */
+void configuration_close(Configuration *configuration);
 /* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is
  * "all_gather:bytes=4000000,share=0.4". */
 Configuration *configuration_of_exchange(const char *kind, const char *bytes,
@@ -73,7 +78,7 @@ typedef struct {
 
 /* Plans and simulates. A plan that does not fit is no error: see report->feasible.
  * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
- * several threads. */
+ * several threads once it is closed. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */

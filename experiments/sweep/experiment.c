@@ -279,6 +279,7 @@ static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
                               axes->planner[rest], fidelity, &options, &cause);
         if (!configuration)
             return fail_entry(source, "grid.model", model, cause, error);
+        configuration_close(configuration);
         if (g_hash_table_add(seen, configuration->hash))
             g_ptr_array_add(source->experiment->configurations,
                             g_steal_pointer(&configuration));

@@ -1,0 +1,265 @@
+/* A planning: opened and checked once, planned once, evaluated once. */
+#include "experiments/planners/planning.h"
+
+#include "experiments/planners/complete.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/segments.h"
+
+/* --- what the options ask of the planner --- */
+
+/* An ability that the options ask for where `asked`. */
+typedef struct {
+    bool asked;
+    uint32_t ability;
+    const char *option, *reason;
+} Demand;
+
+static bool meets(const Planner *method, const Demand *demand, GError **error)
+{
+    if (!demand->asked || planner_can(method, demand->ability))
+        return true;
+    g_autofree char *able = planners_that(demand->ability);
+    return kilter_fail(error, KILTER_ERROR_INPUT, "%s with option '%s': expected %s, %s",
+                       method->name, demand->option, able, demand->reason);
+}
+
+/* Whether the planner can do what the options ask for. */
+static bool check_abilities(const Planner *method, const PlannerOptions *options,
+                            GError **error)
+{
+    const Demand demand[] = {
+        {options->pins != NULL, PLANNER_PINS, "pin",
+         "since the others have forms of their own for every tensor"},
+        {options->segments != NULL, PLANNER_SEGMENTS, "segments",
+         "since the others have one vector of ratios"},
+        {options->noise != 0 || options->communication != 0 ||
+             options->backward != BACKWARD_OVERLAPPED,
+         PLANNER_TURNS, "backward, communication, noise",
+         "whose search alone can be told what to believe"},
+        {options->ratios == RATIOS_PROPORTIONAL || options->ratios == RATIOS_BEST,
+         PLANNER_RATIOS, "ratios", "since the others have shares of their own"},
+        {planner_options_of_pipelines(options), PLANNER_STRATEGY,
+         "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
+        {options->certify > 0, PLANNER_CERTIFIES, "certify",
+         "since the bound is on programs of one microbatch for all devices, no "
+         "pipelines"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(demand); i++)
+        if (!meets(method, &demand[i], error))
+            return false;
+    return true;
+}
+
+/* Whether two microbatches take turns in the planner's plans. */
+static bool takes_turns(const Planner *method, const PlannerOptions *options)
+{
+    return planner_can(method, PLANNER_TURNS) ? options->duplex != DUPLEX_OFF
+                                              : options->duplex == DUPLEX_ON;
+}
+
+/* Options that cannot be had together. */
+static bool check_options(const Planner *method, const PlannerOptions *options,
+                          GError **error)
+{
+    const bool is_pinned =
+        options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const struct {
+        bool wrong;
+        const char *option, *expected;
+    } rule[] = {
+        {options->pins && options->search == SEARCH_REFERENCE, "pin",
+         "search=exact, since HAP's own search knows no pins"},
+        {options->segments && is_pinned, "segments",
+         "ratios=own or ratios=best, since others are the same for all segments"},
+        {options->certify > 0 && takes_turns(method, options), "certify",
+         "duplex=off, since the bound is on programs of one microbatch"},
+        {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
+         "another planner, since pipelines have microbatches of their own"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
+        if (rule[i].wrong)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s with option '%s': expected %s", method->name,
+                               rule[i].option, rule[i].expected);
+    return check_abilities(method, options, error);
+}
+
+/* --- opening --- */
+
+/* The cluster as planners see it under the options: collectives that they may not use cost more
+ * than any plan. */
+static ClusterView narrow(const ClusterView *view, uint32_t collectives)
+{
+    static const Collective uneven[][2] = {
+        [EXCHANGES_PADDED] = {COLLECTIVE_GROUPED_ALL_GATHER,
+                              COLLECTIVE_GROUPED_REDUCE_SCATTER},
+        [EXCHANGES_GROUPED] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER}};
+    static const double forbidden_s = 1e9;
+    ClusterView copy = *view;
+    if (collectives != EXCHANGES_BOTH)
+        for (uint32_t i = 0; i < 2; i++) {
+            copy.collective[uneven[collectives][i]].latency_s = forbidden_s;
+            copy.pieces[uneven[collectives][i]].n = 0;
+        }
+    return copy;
+}
+
+/* Pins and segments, as the options name them for this graph. */
+static bool read_parts(Planning *planning, GError **error)
+{
+    const PlannerOptions *options = planning->options;
+    const Graph *graph = planning->graph;
+    if (options->pins)
+        planning->pins = synth_pins_new(graph, options->pins, error);
+    if (options->pins && !planning->pins)
+        return false;
+    if (!options->segments)
+        return true;
+    planning->segment = g_new(uint16_t, graph_n_ops(graph));
+    return segments_make(options->segments, graph, planning->segment, error);
+}
+
+Planning *planning_open(const Planner *method, const char *model, const ClusterView *view,
+                        const PlannerOptions *options, GError **error)
+{
+    g_autoptr(Planning) planning = g_new0(Planning, 1);
+    planning->planner = method;
+    planning->cluster = view;
+    planning->narrowed = narrow(view, options->collectives);
+    planning->view = options->collectives == EXCHANGES_BOTH ? view : &planning->narrowed;
+    planning->own = *options;
+    planning->options = &planning->own;
+    planning->done = g_new0(PlanningDone, 1);
+    if (planner_can(method, PLANNER_GPUS) && view->granularity != GRANULARITY_GPU) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s plans for single GPUs: expected --granularity gpu", method->name);
+        return NULL;
+    }
+    planning->graph =
+        model_build(model, cluster_gpus(view->cluster), &planning->model, error);
+    if (!planning->graph ||
+        !cluster_check_precision(view->cluster, graph_precision(planning->graph),
+                                 error) ||
+        !check_options(method, options, error) || !read_parts(planning, error))
+        return NULL;
+    return g_steal_pointer(&planning);
+}
+
+void planning_free(Planning *planning)
+{
+    if (!planning)
+        return;
+    sim_report_free(planning->done->report);
+    g_free(planning->done);
+    synth_space_free(planning->space);
+    synth_pins_free(planning->pins);
+    g_free(planning->segment);
+    graph_free(planning->graph);
+    g_free(planning->model);
+    g_free(planning);
+}
+
+const char *planning_model(const Planning *planning)
+{
+    return planning->model;
+}
+
+bool planning_is_used(const Planning *planning)
+{
+    return planning->space != NULL;
+}
+
+Graph *planning_take_graph(Planning *planning)
+{
+    return g_steal_pointer(&planning->graph);
+}
+
+/* --- planning --- */
+
+/* Whether the planner's program is doubled when it is made. */
+static bool is_doubled(const Planning *planning)
+{
+    return takes_turns(planning->planner, planning->options) &&
+           !planner_can(planning->planner, PLANNER_TURNS);
+}
+
+/* Ratios that were the best ones for one microbatch are found again for two. */
+static bool double_and_balance(const Planning *planning, Plan *plan, GError **error)
+{
+    const uint32_t ratios = planning->options->ratios;
+    const bool best =
+        ratios == RATIOS_BEST ||
+        (ratios == RATIOS_OWN && planner_can(planning->planner, PLANNER_BALANCES));
+    plan->optimal = false;
+    return plan_double(plan, planning, error) &&
+           (!best || (plan_complete(plan, planning, error) &&
+                      plan_balance(plan, planning, error)));
+}
+
+/* A single box is cheap enough for every plan of the search; more of them, and other planners'
+ * plans, are asked for. */
+static bool bound(const Planning *planning, Plan *plan, GError **error)
+{
+    if (planning->options->certify > 0)
+        return plan_certify(plan, planning, error);
+    return !planner_can(planning->planner, PLANNER_BOUNDS) || is_doubled(planning) ||
+           plan_bound(plan, planning, error);
+}
+
+static bool make_plan(const Planning *planning, Plan *plan, GError **error)
+{
+    const Planner *method = planning->planner;
+    const bool doubled = is_doubled(planning);
+    if (!method->make(planning, plan, error) ||
+        (doubled && !double_and_balance(planning, plan, error)) ||
+        !plan_finish(plan, planning, error) || !bound(planning, plan, error))
+        return false;
+    const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES);
+    return may_fit || doubled || plan_disprove(plan, planning, error);
+}
+
+/* A plan of nothing yet: what it is of. */
+static Plan *blank_plan(const Planning *planning, const char *cluster)
+{
+    Plan *plan = plan_new();
+    plan->model = g_strdup(planning->model);
+    plan->cluster = g_strdup(cluster);
+    plan->granularity = planning->cluster->granularity;
+    plan->planner = g_strdup(planning->planner->name);
+    plan->seed = planning->options->seed;
+    plan->version = g_strdup(KILTER_VERSION);
+    plan->bucket_bytes = planning->options->bucket_bytes;
+    return plan;
+}
+
+static gint64 deadline_of(const PlannerOptions *options)
+{
+    return options->budget_s > 0
+               ? g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC)
+               : 0;
+}
+
+Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
+                    GError **error)
+{
+    g_assert(planning->graph && !planning_is_used(planning));
+    planning->space = synth_space_new(planning->graph, planning->pins);
+    planning->deadline_us = deadline_of(planning->options);
+    g_autoptr(Plan) plan = blank_plan(planning, cluster);
+    if (!make_plan(planning, plan, error))
+        return NULL;
+    *report = g_steal_pointer(&planning->done->report);
+    return g_steal_pointer(&plan);
+}
+
+Plan *planner_plan(const Planner *method, const char *model, const char *cluster_name,
+                   const ClusterView *view, const PlannerOptions *options, Graph **graph,
+                   GError **error)
+{
+    g_autoptr(Planning) planning = planning_open(method, model, view, options, error);
+    g_autoptr(SimReport) report = NULL;
+    Plan *plan = planning ? planning_plan(planning, cluster_name, &report, error) : NULL;
+    if (plan && graph)
+        *graph = planning_take_graph(planning);
+    return plan;
+}
