@@ -83,7 +83,7 @@ int main(void)
         bench_run(name, build, &job);
         for (uint32_t p = 0; p < planner_count(); p++) {
             job.planner = planner_at(p);
-            if (!job.planner->single)
+            if (!planner_can(job.planner, PLANNER_GROUPS))
                 bench_planner(&job);
         }
     }

@@ -135,7 +135,8 @@ static void test_planners(void **state)
                                          "gpt2:layers=1"};
     static const char *const duplex[] = {"duplex=off", "duplex=on"};
     for (uint32_t p = 0; p < planner_count(); p++)
-        for (uint32_t m = 0; !planner_at(p)->single && m < G_N_ELEMENTS(models); m++)
+        for (uint32_t m = 0;
+             !planner_can(planner_at(p), PLANNER_GROUPS) && m < G_N_ELEMENTS(models); m++)
             for (uint32_t d = 0; d < 2; d++)
                 check_setup(&(Setup){planner_at(p)->name, models[m], "hap-8", duplex[d],
                                      GRANULARITY_MACHINE});
@@ -163,7 +164,8 @@ static void test_pipelines(void **state)
     static const char *const sets[] = {"pp=2 dp=2", "pp=2 tmp=2 schedule=gpipe", "pp=1",
                                        "pp=2 mbs=1 schedule=interleaved"};
     for (uint32_t p = 0; p < planner_count(); p++)
-        for (uint32_t i = 0; planner_at(p)->single && i < G_N_ELEMENTS(sets); i++)
+        for (uint32_t i = 0;
+             planner_can(planner_at(p), PLANNER_GROUPS) && i < G_N_ELEMENTS(sets); i++)
             check_setup(&(Setup){planner_at(p)->name, "gpt2:layers=4,global_batch=8",
                                  "hidup-2x4-10", sets[i], GRANULARITY_GPU});
 }

@@ -321,7 +321,7 @@ static void test_table_of_rates(void **state)
 {
     (void)state;
     for (uint32_t p = 0; p < planner_count(); p++) {
-        if (planner_at(p)->single)
+        if (planner_can(planner_at(p), PLANNER_GROUPS))
             continue;
         double time_s[2];
         for (uint32_t i = 0; i < 2; i++) {
@@ -368,7 +368,7 @@ static void test_bound_holds(void **state)
     planner_options_init(&options);
     double best_s = INFINITY, bound_s = 0;
     for (uint32_t p = 0; p < planner_count(); p++) {
-        if (planner_at(p)->single)
+        if (planner_can(planner_at(p), PLANNER_GROUPS))
             continue;
         g_autoptr(GError) error = NULL;
         g_autoptr(Plan) plan = planner_plan(
