@@ -170,6 +170,9 @@ const Tensor *graph_tensor(const Graph *graph, TensorId id);
 const Op *graph_get_op(const Graph *graph, OpId id);
 const char *graph_layer_name(const Graph *graph, uint32_t layer);
 uint32_t graph_n_layers(const Graph *graph);
+/* The layer of each tensor: of the op that makes it; of a parameter or an input the first one that
+ * reads it; optimizer states and updated values are of their parameter's layer. Caller frees. */
+uint32_t *graph_tensor_layers(const Graph *graph);
 
 /* Tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);

@@ -12,11 +12,6 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
            (kind == INSTR_COLLECTIVE && collective < (Collective)COLLECTIVES_PRICED);
 }
 
-const char *plan_json_fidelity(const Program *program)
-{
-    return program_is_spmd(program) ? "analytic" : "stage";
-}
-
 uint32_t plan_split_devices(const Plan *plan, const Split *split)
 {
     if (plan->program->n_groups == 0)
@@ -215,10 +210,12 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "granularity",
                         json_string(granularity_name(plan->granularity)));
     json_object_set_new(root, "planner", text_json(plan->planner));
-    json_object_set_new(root, "fidelity", json_string(plan_json_fidelity(plan->program)));
+    json_object_set_new(root, "fidelity", json_string(plan_fidelity(plan)));
     json_object_set_new(root, "iteration_time_s", real_json(plan->iteration_time_s));
     json_object_set_new(root, "fractional_time_s", real_json(plan->fractional_time_s));
     json_object_set_new(root, "lower_bound_s", real_json(plan->lower_bound_s));
+    if (plan->bound_over)
+        json_object_set_new(root, "bound_over", text_json(plan->bound_over));
     json_object_set_new(root, "gap", real_json(plan_gap(plan)));
     json_object_set_new(root, "optimal", json_boolean(plan->optimal));
     json_object_set_new(root, "certificate",
@@ -228,6 +225,9 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "memory_bytes", memory_json(plan));
     json_object_set_new(root, "search_time_s", real_json(plan->search_time_s));
     json_object_set_new(root, "balance_time_s", real_json(plan->balance_time_s));
+    if (plan->certificate_time_s > 0)
+        json_object_set_new(root, "certificate_time_s",
+                            real_json(plan->certificate_time_s));
     json_object_set_new(root, "seed", integer_json(plan->seed));
     json_object_set_new(root, "version", text_json(plan->version));
     json_object_set_new(root, "bucket_bytes", integer_json(plan->bucket_bytes));
@@ -240,8 +240,58 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     if (plan->program->n_groups > 0)
         json_object_set_new(root, "groups", groups_json(plan->program));
     json_object_set_new(root, "program", program_json(plan->program, graph));
+    plan_json_seal(root);
     return root;
 }
+
+/* --- the seal --- */
+
+/* A digest of the values of keys (NULL: of all but the seal itself and what clocks said). Caller
+ * frees. */
+static char *digest(const json_t *root, const char *const *keys)
+{
+    enum { DIGITS = 16 };
+    static const char *const open[] = {PLAN_SEAL, "search_time_s", "balance_time_s",
+                                       "certificate_time_s", NULL};
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)root, key, value)
+    {
+        if (keys ? !g_strv_contains(keys, key) : g_strv_contains(open, key))
+            continue;
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS |
+                                           JSON_REAL_PRECISION(DOUBLE_DIGITS));
+        g_checksum_update(checksum, (const guchar *)key, -1);
+        g_checksum_update(checksum, (const guchar *)text, -1);
+        free(text);
+    }
+    return g_strndup(g_checksum_get_string(checksum), DIGITS);
+}
+
+static const char *const SHARDS[] = {"ratios", "segments", "splits", "groups", NULL};
+
+void plan_json_seal(json_t *root)
+{
+    g_autofree char *shards = digest(root, SHARDS), *all = digest(root, NULL);
+    json_object_set_new(root, PLAN_SEAL,
+                        json_pack("{s: s, s: s}", "shards", shards, "plan", all));
+}
+
+static bool is_sealed(const json_t *root, const char *part, const char *digest)
+{
+    const json_t *seal = json_object_get(root, PLAN_SEAL);
+    return g_strcmp0(json_string_value(json_object_get(seal, part)), digest) == 0;
+}
+
+void plan_json_seals(const json_t *root, bool *shards, bool *all)
+{
+    g_autofree char *of_shards = digest(root, SHARDS), *of_all = digest(root, NULL);
+    *shards = is_sealed(root, "shards", of_shards);
+    *all = is_sealed(root, "plan", of_all);
+}
+
+/* --- text --- */
 
 static void append_json(GString *text, const json_t *value)
 {

@@ -22,21 +22,29 @@
  *       "microbatches": 4,                                1 if left out
  *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica
  *
- * and then splits may say "group": 1 and "batch": true (data/plan/plan.h). */
+ * and then splits may say "group": 1 and "batch": true (data/plan/plan.h). Last comes the seal,
+ * {"shards": ..., "plan": ...}: digests by which the reader sees that the file was edited. Then it
+ * drops what was proved, and refuses splits that the ratios do not round to within a unit; without
+ * splits it rounds the ratios. */
 #ifndef KILTER_DATA_PLAN_JSON_H
 #define KILTER_DATA_PLAN_JSON_H
+
+#include <jansson.h>
 
 #include "data/plan/plan.h"
 
 #define PLAN_FORMAT  "plan"
 #define PLAN_VERSION 1
 #define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
+#define PLAN_SEAL    "seal"
 
 /* The stream on which an instruction of that kind runs unless it says otherwise. */
 uint8_t plan_json_stream(InstrKind kind, Collective collective);
 
-/* What a plan's costs are evaluated under. */
-const char *plan_json_fidelity(const Program *program);
+/* Seals a plan's object: digests of what says who has which shards, and of everything. */
+void plan_json_seal(json_t *root);
+/* Whether either is still what it was when it was sealed. */
+void plan_json_seals(const json_t *root, bool *shards, bool *all);
 
 /* How many counts a split has. */
 uint32_t plan_split_devices(const Plan *plan, const Split *split);

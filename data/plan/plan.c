@@ -24,7 +24,29 @@ void plan_free(Plan *plan)
     g_free(plan->split);
     g_free(plan->memory_bytes);
     g_free(plan->misfit);
+    g_free(plan->bound_over);
     g_free(plan);
+}
+
+const char *plan_fidelity(const Plan *plan)
+{
+    return program_is_spmd(plan->program) ? "analytic" : "stage";
+}
+
+void plan_drop_proofs(Plan *plan)
+{
+    plan->lower_bound_s = 0;
+    plan->fractional_time_s = 0;
+    g_clear_pointer(&plan->bound_over, g_free);
+    plan->certificate = CERTIFICATE_NONE;
+    plan->optimal = false;
+}
+
+double plan_rounding_loss(const Plan *plan)
+{
+    return plan->fractional_time_s > 0 && isfinite(plan->iteration_time_s)
+               ? plan->iteration_time_s / plan->fractional_time_s - 1
+               : 0;
 }
 
 double plan_gap(const Plan *plan)

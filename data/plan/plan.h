@@ -2,7 +2,8 @@
  *
  * program + ratios + rounded shard sizes + communication options + what it costs + where it came
  * from. Written as JSON (versioned, stable key order) such that read(write(plan)) == plan. The
- * graph is not stored: `model` rebuilds it, and ops and tensors are named by it. */
+ * graph is not stored: `model` rebuilds it, and ops and tensors are named by it. A file is sealed: in one
+ * that was edited nothing is proved any more, and ratios and splits have to agree. */
 #ifndef KILTER_DATA_PLAN_PLAN_H
 #define KILTER_DATA_PLAN_PLAN_H
 
@@ -68,21 +69,30 @@ typedef struct {
 
     /* cost of the rounded plan under the analytic model */
     double iteration_time_s;
-    double fractional_time_s; /* before rounding */
-    double lower_bound_s;     /* of any plan in the planner's space; 0: none proved */
-    Certificate certificate;  /* NONE unless a gap was asked for */
-    bool optimal; /* no program of the planner's space is faster at these ratios */
+    double fractional_time_s; /* before rounding; 0: not known */
+    double lower_bound_s;     /* 0: none proved */
+    char *bound_over; /* the plans that the bound is below, in words; NULL without one */
+    Certificate certificate; /* NONE unless a gap was asked for */
+    bool
+        optimal; /* no program of the planner's space is faster at these ratios, before rounding */
     uint64_t *memory_bytes; /* peak of one GPU of each device */
     bool feasible;
     /* proof that nothing in the planner's space fits, NULL without one; not in the file */
     char *misfit;
     double search_time_s, balance_time_s;
+    double certificate_time_s; /* of the bound and its proof */
     uint32_t stages;
 } Plan;
 
 Plan *plan_new(void);
 void plan_free(Plan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+/* Forgets what was proved of the plan, and its time before rounding: it is not that plan any more. */
+void plan_drop_proofs(Plan *plan);
+
+/* What rounding costs, relative to the time before; 0 where that is not known. */
+double plan_rounding_loss(const Plan *plan);
 
 /* gap = (t - bound) / t's bound; infinity when nothing is proved. */
 double plan_gap(const Plan *plan);
@@ -154,6 +164,10 @@ bool plan_round(Plan *plan, const Graph *graph, GError **error);
  * batch is cut over replicas (the part of a replica is one and the same for all tensors).
  * KILTER_ERROR_INPUT. */
 bool plan_check_groups(const Plan *plan, GError **error);
+
+/* The fidelity that planners evaluate by: the formula, or, what it does not know (groups,
+ * microbatches), by `stage`. */
+const char *plan_fidelity(const Plan *plan);
 
 /* JSON text; the graph names ops and tensors. */
 char *plan_write(const Plan *plan, const Graph *graph);

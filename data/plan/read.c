@@ -49,6 +49,9 @@ static bool read_keys(const Reader *r)
                                         "search_time_s",
                                         "seed",
                                         "balance_time_s",
+                                        "certificate_time_s",
+                                        "bound_over",
+                                        PLAN_SEAL,
                                         "version",
                                         "bucket_bytes",
                                         "ratios",
@@ -106,7 +109,7 @@ static bool read_provenance(const Reader *r)
 /* Only once the program's groups are known. */
 static bool check_fidelity(const Reader *r)
 {
-    const char *expected = plan_json_fidelity(r->plan->program);
+    const char *expected = plan_fidelity(r->plan);
     g_autofree char *fidelity = NULL;
     return reader_text(r, "fidelity", &fidelity) &&
            (strcmp(fidelity, expected) == 0 ||
@@ -255,6 +258,8 @@ static bool read_splits(const Reader *r)
 {
     Plan *plan = r->plan;
     json_t *splits;
+    if (!json_object_get(r->root, "splits"))
+        return true; /* once the program is known */
     if (!reader_array(r, "splits", &splits))
         return false;
     plan->split = g_new0(Split, json_array_size(splits));
@@ -307,6 +312,16 @@ static bool check_gap(const Reader *r)
     return reader_expected(r, "gap", READER_WHOLE, what, value);
 }
 
+/* What the bound is over, and what it took: in a file where there is a bound. */
+static bool read_bound(const Reader *r)
+{
+    Plan *plan = r->plan;
+    return (!json_object_get(r->root, "bound_over") ||
+            reader_text(r, "bound_over", &plan->bound_over)) &&
+           (!json_object_get(r->root, "certificate_time_s") ||
+            reader_seconds(r, "certificate_time_s", false, &plan->certificate_time_s));
+}
+
 /* Plans of before there was one have none. */
 static bool read_certificate(const Reader *r)
 {
@@ -330,7 +345,8 @@ static bool read_costs(const Reader *r)
         !reader_seconds(r, "fractional_time_s", true, &plan->fractional_time_s) ||
         !reader_seconds(r, "lower_bound_s", false, &plan->lower_bound_s) ||
         !check_gap(r) || !reader_bool(r, "optimal", &plan->optimal) ||
-        !read_certificate(r) || !reader_integer(r, "stages", UINT32_MAX, &stages) ||
+        !read_certificate(r) || !read_bound(r) ||
+        !reader_integer(r, "stages", UINT32_MAX, &stages) ||
         !reader_bool(r, "feasible", &plan->feasible) || !read_memory(r) ||
         !reader_seconds(r, "search_time_s", false, &plan->search_time_s) ||
         !reader_seconds(r, "balance_time_s", false, &plan->balance_time_s))
@@ -350,9 +366,11 @@ static const Split *missing_split(const Plan *plan, GArray *needed)
     return NULL;
 }
 
-/* Every cut that the program needs is there. */
+/* Every cut that the program needs is there, or none is and the ratios are rounded. */
 static bool check_splits(const Reader *r)
 {
+    if (!json_object_get(r->root, "splits"))
+        return plan_round(r->plan, r->graph, r->error);
     const Program *program = r->plan->program;
     g_autofree uint16_t *segment = plan_segments(program, r->graph, r->plan->segment);
     g_autoptr(BatchForms) batch =
@@ -373,6 +391,45 @@ static bool check_splits(const Reader *r)
     return true;
 }
 
+/* The counts are what the ratios round to, within a unit. */
+static bool check_rounding(const Reader *r)
+{
+    const Plan *plan = r->plan;
+    g_autoptr(Plan) rounded = plan_new();
+    rounded->program = program_copy(plan->program);
+    rounded->n_devices = plan->n_devices;
+    rounded->n_segments = plan->n_segments;
+    rounded->ratio = g_memdup2(plan->ratio, (gsize)plan->n_segments * plan->n_devices *
+                                                sizeof(double));
+    rounded->n_ops = plan->n_ops;
+    rounded->segment = g_memdup2(plan->segment, plan->n_ops * sizeof *plan->segment);
+    if (!plan_round(rounded, r->graph, r->error))
+        return false;
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i], *exact = plan_find_split(rounded, split);
+        for (uint32_t j = 0; exact && j < plan_split_devices(plan, split); j++)
+            if (split->count[j] > exact->count[j] + 1 ||
+                exact->count[j] > split->count[j] + 1)
+                return reader_fail(
+                    r, "splits", i,
+                    "expected what the ratios say: %u of %u units on device "
+                    "%u of the group, got %u; leave out splits to have the "
+                    "ratios rounded",
+                    exact->count[j], split->units, j, split->count[j]);
+    }
+    return true;
+}
+
+/* What was proved of a plan, and how its shards were rounded, is true of the plan as written. */
+static bool check_seal(const Reader *r)
+{
+    bool shards, all;
+    plan_json_seals(r->root, &shards, &all);
+    if (!all)
+        plan_drop_proofs(r->plan);
+    return shards || check_rounding(r);
+}
+
 static bool check_groups(const Reader *r)
 {
     g_autoptr(GError) wrong = NULL;
@@ -390,7 +447,7 @@ static bool read_plan(Reader *r, Graph **graph)
                             GUINT_TO_POINTER(id + 1));
     return read_provenance(r) && read_ratios(r) && reader_groups(r) && check_groups(r) &&
            check_fidelity(r) && read_segments(r) && read_splits(r) && reader_program(r) &&
-           read_costs(r) && check_splits(r);
+           read_costs(r) && check_splits(r) && check_seal(r);
 }
 
 static json_t *parse_file(const char *file, GError **error)

@@ -4,11 +4,28 @@
 
 #include "experiments/cli/command.h"
 #include "experiments/json_values.h"
+#include "experiments/planners/explain/shards.h"
 
 /* A bound that was proved; 0 says that none was. */
 static json_t *bound_json(double bound)
 {
     return bound > 0.0 ? json_number(bound) : json_null();
+}
+
+/* The plan before rounding and after, and what its bound is over. */
+static void add_rounding(json_t *object, const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const bool known = plan->fractional_time_s > 0;
+    json_object_set_new(object, "fractional_time_s",
+                        known ? json_number(plan->fractional_time_s) : json_null());
+    json_object_set_new(object, "rounding_loss",
+                        known ? json_number(plan_rounding_loss(plan)) : json_null());
+    json_object_set_new(object, "bound_over",
+                        plan->bound_over ? json_string(plan->bound_over) : json_null());
+    json_object_set_new(object, "certificate_time_s",
+                        json_number(plan->certificate_time_s));
+    json_object_set_new(object, "shards", explain_shards(plan, evaluation->graph));
 }
 
 json_t *command_evaluation_json(const Evaluation *evaluation)
@@ -18,7 +35,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
     json_t *memory = json_array();
     for (uint32_t j = 0; j < report->n_devices; j++)
         json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:o, s:o, "
         "s:i, s:o, s:o, s:b, s:I, s:s}",
         "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
@@ -33,6 +50,8 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
         json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
         json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
+    add_rounding(object, evaluation);
+    return object;
 }
 
 static json_t *devices_json(const Evaluation *evaluation)
@@ -146,6 +165,48 @@ static void print_stages(const Evaluation *evaluation)
     }
 }
 
+/* The time before rounding, which is what was searched and proved. */
+static void print_rounding(const Plan *plan)
+{
+    if (!(plan->fractional_time_s > 0) || !program_is_spmd(plan->program))
+        return;
+    g_autofree char *before = units_format(plan->fractional_time_s, QUANTITY_TIME);
+    printf("  unrounded    %s%s; rounding the shards costs %.2f %%\n", before,
+           plan->optimal ? ", no program is faster at these ratios" : "",
+           100.0 * plan_rounding_loss(plan));
+}
+
+static void print_bound(const Plan *plan)
+{
+    if (plan->lower_bound_s > 0.0 && isfinite(plan_gap(plan))) {
+        g_autofree char *bound = units_format(plan->lower_bound_s, QUANTITY_TIME);
+        printf("  lower bound  %s, gap %.2f %%\n", bound, 100.0 * plan_gap(plan));
+        if (plan->bound_over)
+            printf("               of %s\n", plan->bound_over);
+    }
+    if (plan->certificate != CERTIFICATE_NONE)
+        printf("  certificate  %s\n", certificate_text(plan->certificate));
+}
+
+static void print_planning(const Plan *plan)
+{
+    g_autofree char *search = units_format(plan->search_time_s, QUANTITY_TIME);
+    g_autofree char *balance = units_format(plan->balance_time_s, QUANTITY_TIME);
+    g_autofree char *certificate = units_format(plan->certificate_time_s, QUANTITY_TIME);
+    printf("  planning     search %s, balance %s%s%s\n", search, balance,
+           plan->certificate_time_s > 0 ? ", bound " : "",
+           plan->certificate_time_s > 0 ? certificate : "");
+}
+
+/* How dims of few units are cut, where that is not what the ratios say. */
+static void print_shards(const Evaluation *evaluation)
+{
+    json_t *shards = explain_shards(evaluation->plan, evaluation->graph);
+    g_autofree char *text = explain_shards_text(shards);
+    printf("%s", text);
+    json_decref(shards);
+}
+
 void command_print_evaluation(const Evaluation *evaluation, bool verbose)
 {
     const Plan *plan = evaluation->plan;
@@ -153,20 +214,14 @@ void command_print_evaluation(const Evaluation *evaluation, bool verbose)
     g_autofree char *time = units_format(report->iteration_time_s, QUANTITY_TIME);
     g_autofree char *comm = units_format(report->comm_s, QUANTITY_TIME);
     g_autofree char *comp = units_format(report->comp_s, QUANTITY_TIME);
-    g_autofree char *search = units_format(plan->search_time_s, QUANTITY_TIME);
-    g_autofree char *balance = units_format(plan->balance_time_s, QUANTITY_TIME);
     printf("%s on %s with %s, %s fidelity\n", plan->model, plan->cluster, plan->planner,
            report->fidelity);
     printf("  iteration    %s = communication %s + computation %s, %u stages\n", time,
            comm, comp, report->n_stages);
-    if (plan->lower_bound_s > 0.0 && isfinite(plan_gap(plan))) {
-        g_autofree char *bound = units_format(plan->lower_bound_s, QUANTITY_TIME);
-        printf("  lower bound  %s, gap %.2f %%%s\n", bound, 100.0 * plan_gap(plan),
-               plan->optimal ? ", optimal for its ratios" : "");
-    }
-    if (plan->certificate != CERTIFICATE_NONE)
-        printf("  certificate  %s\n", certificate_text(plan->certificate));
-    printf("  planning     search %s, balance %s\n", search, balance);
+    print_rounding(plan);
+    print_bound(plan);
+    print_planning(plan);
+    print_shards(evaluation);
     print_devices(evaluation);
     if (verbose)
         print_stages(evaluation);

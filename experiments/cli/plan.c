@@ -25,6 +25,13 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
     return output_write(file, text, -1, error);
 }
 
+/* As kilter simulate --explain says it. Caller frees. */
+static char *waits_text(const Evaluation *evaluation)
+{
+    return sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
+                                evaluation->graph, evaluation->view);
+}
+
 static bool report(const Evaluation *evaluation, const Own *own,
                    const CommandOptions *options, GError **error)
 {
@@ -42,7 +49,10 @@ static bool report(const Evaluation *evaluation, const Own *own,
         command_print_json(object);
     } else if (!options->quiet) {
         command_print_evaluation(evaluation, options->verbose);
-        g_autofree char *text = explanation ? explain_text(explanation) : g_strdup("");
+        g_autofree char *words =
+            explanation && evaluation->report->timeline ? waits_text(evaluation) : NULL;
+        g_autofree char *text =
+            explanation ? explain_text(explanation, words) : g_strdup("");
         printf("%s", text);
     }
     json_decref(explanation);

@@ -345,6 +345,30 @@ static bool add_all(Certifier *c, bool memory, GError **error)
     return true;
 }
 
+/* The plans that the bound is below, in words. Caller frees. */
+static char *bound_over(const Planning *planning)
+{
+    static const char *const exchange[] = {
+        [EXCHANGES_BOTH] = "",
+        [EXCHANGES_PADDED] = ", by padded collectives",
+        [EXCHANGES_GROUPED] = ", by grouped collectives",
+    };
+    return g_strdup_printf("programs of one microbatch on all %u devices%s%s, at any "
+                           "ratios, before rounding; "
+                           "fewer devices or a pipeline may be faster",
+                           planning->cluster->n_devices,
+                           planning->pins ? " that keep the pins" : "",
+                           exchange[planning->options->collectives]);
+}
+
+static void set_bound(Certifier *c)
+{
+    Plan *plan = c->plan;
+    plan->lower_bound_s = least_bound(c);
+    g_free(plan->bound_over);
+    plan->bound_over = plan->lower_bound_s > 0 ? bound_over(c->planning) : NULL;
+}
+
 bool plan_bound(Plan *plan, const Planning *planning, GError **error)
 {
     Certifier *c = certifier_new(plan, planning);
@@ -353,7 +377,7 @@ bool plan_bound(Plan *plan, const Planning *planning, GError **error)
         return true;
     bool done = add_all(c, false, error);
     if (done)
-        plan->lower_bound_s = least_bound(c);
+        set_bound(c);
     certifier_free(c);
     return done;
 }
@@ -365,7 +389,7 @@ bool plan_certify(Plan *plan, const Planning *planning, GError **error)
         return true;
     bool done = add_all(c, true, error) && close_gap(c, error);
     if (done)
-        plan->lower_bound_s = least_bound(c);
+        set_bound(c);
     if (done && plan->certificate == CERTIFICATE_REACHED &&
         plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
         plan->certificate = CERTIFICATE_ROUNDING;

@@ -48,11 +48,6 @@ static void take_report(Plan *plan, const SimReport *report)
         g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
 }
 
-const char *plan_fidelity(const Plan *plan)
-{
-    return program_is_spmd(plan->program) ? "analytic" : "stage";
-}
-
 static bool complete_on(Plan *plan, const Planning *planning, const ClusterView *view,
                         GError **error)
 {

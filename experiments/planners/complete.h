@@ -17,10 +17,6 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
  * it cannot be cut. */
 bool plan_double(Plan *plan, const Planning *planning, GError **error);
 
-/* How plan_complete() evaluates: by the formula, or, what it does not know (groups, microbatches),
- * by `stage`. */
-const char *plan_fidelity(const Plan *plan);
-
 /* Rounds the ratios and evaluates on the planning's view: splits, time, memory, feasibility,
  * stages. */
 bool plan_complete(Plan *plan, const Planning *planning, GError **error);

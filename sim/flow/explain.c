@@ -68,22 +68,6 @@ static uint32_t layer_of(const Explain *e, const SimSpan *span)
                                         : e->layer[instr->tensor];
 }
 
-/* A tensor is of the layer that makes it, or of the first one that uses it. Caller frees. */
-static uint32_t *tensor_layers(const Graph *graph)
-{
-    uint32_t *layer = g_new0(uint32_t, graph_n_tensors(graph));
-
-    for (uint32_t i = graph_n_ops(graph); i-- > 0;) {
-        const Op *op = graph_get_op(graph, i);
-        for (uint32_t k = 0; k < op->n_in; k++)
-            if (graph_tensor(graph, op->in[k])->producer == GRAPH_NONE)
-                layer[op->in[k]] = op->layer;
-        for (uint32_t k = 0; k < op->n_out; k++)
-            layer[op->out[k]] = op->layer;
-    }
-    return layer;
-}
-
 static int longest_part(const void *a, const void *b)
 {
     const Part *x = a, *y = b;
@@ -362,7 +346,7 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                  .text = g_string_new(NULL)};
 
     e.path = sim_timeline_critical_path(timeline, &e.n_path);
-    e.layer = tensor_layers(graph);
+    e.layer = graph_tensor_layers(graph);
     e.kinds = collect_parts(&e, kind_of);
     e.stages = collect_parts(&e, stage_of);
     e.layers = collect_parts(&e, layer_of);

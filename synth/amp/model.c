@@ -52,6 +52,7 @@ typedef struct {
     const Program *program;
     AmpModel *model;
     double batch;
+    const uint32_t *layer; /* [tensor] */
 } Reading;
 
 /* Adds `whole` + `cut` / degree to the layer's row of every degree. */
@@ -76,7 +77,7 @@ static void read_load(Reading *r, const Instr *instr)
     const double bytes = (double)tensor_bytes(tensor);
     if (tensor->role != ROLE_PARAMETER && tensor->role != ROLE_OPTIMIZER)
         return;
-    const uint32_t layer = amp_layer_of(r->graph, instr->tensor);
+    const uint32_t layer = r->layer[instr->tensor];
     add_form(r->model, r->model->held, layer, instr->to, bytes);
     if (tensor->role != ROLE_PARAMETER)
         return;
@@ -108,7 +109,7 @@ static void read_collective(Reading *r, const Instr *instr)
         return;
     const double bytes =
         (double)tensor_bytes(graph_tensor(r->graph, instr->tensor)) / r->batch;
-    const uint32_t layer = amp_layer_of(r->graph, instr->tensor);
+    const uint32_t layer = r->layer[instr->tensor];
     for (uint32_t g = 0; g < r->model->n_degrees; g++) {
         const uint32_t n = r->model->degree[g];
         const size_t at = (size_t)g * r->model->n_layers + layer;
@@ -165,8 +166,7 @@ static void read_kept(Reading *r)
             if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
                 continue;
             seen[tensor] |= bit;
-            add_form(r->model, r->model->activation, amp_layer_of(r->graph, tensor),
-                     instr->form[i],
+            add_form(r->model, r->model->activation, r->layer[tensor], instr->form[i],
                      (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch);
         }
     }
@@ -184,7 +184,7 @@ static void read_outputs(Reading *r)
     }
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         if (is_made_forward(graph, t))
-            for (uint32_t l = amp_layer_of(graph, t); l < last[t]; l++)
+            for (uint32_t l = r->layer[t]; l < last[t]; l++)
                 add(r->model, r->model->output, l,
                     (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
 }
@@ -343,7 +343,8 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
     if (!model)
         return NULL;
     model->global_batch = graph_batch(graph);
-    Reading reading = {graph, shared.program, model, model->global_batch};
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
+    Reading reading = {graph, shared.program, model, model->global_batch, layer};
     read_program(&reading);
     model->steps = amp_steps_read(model, graph, view, shared.program, error);
     if (!model->steps)

@@ -4,20 +4,6 @@
 
 #include "sim/sim.h"
 
-uint32_t amp_layer_of(const Graph *graph, TensorId tensor)
-{
-    const Tensor *t = graph_tensor(graph, tensor);
-    if (t->producer != GRAPH_NONE)
-        return graph_get_op(graph, t->producer)->layer;
-    if (t->role == ROLE_OPTIMIZER)
-        return amp_layer_of(graph, t->of);
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
-            if (graph_get_op(graph, id)->in[i] == tensor)
-                return graph_get_op(graph, id)->layer;
-    return 0;
-}
-
 /* --- reading a program --- */
 
 /* Of each step which instruction it is. */
@@ -32,6 +18,7 @@ typedef struct {
     const ClusterView *view;
     const Program *program;
     const BatchForms *batch;
+    const uint32_t *layer; /* [tensor] */
     AmpSteps *steps;
     GArray *found;   /* Numbered, in the order of the program */
     uint32_t *maker; /* [tensor * FORM_MAX + form]: the step that made it */
@@ -103,7 +90,7 @@ static void read_compute(Reading *r, uint32_t k)
             step.after = step.after == AMP_NO_STEP ? by : MAX(step.after, by);
     }
     if (step.pass == AMP_UPDATE) {
-        step.layer = amp_layer_of(r->graph, op->in[0]);
+        step.layer = r->layer[op->in[0]];
         read_gradients(r, instr);
     }
     r->backward |= step.pass == AMP_BACKWARD;
@@ -131,7 +118,7 @@ static void read_collective(Reading *r, uint32_t k)
     const AmpStep step = {.pass = !has_parts    ? AMP_UPDATE
                                   : r->backward ? AMP_BACKWARD
                                                 : AMP_FORWARD,
-                          .layer = amp_layer_of(r->graph, instr->tensor),
+                          .layer = r->layer[instr->tensor],
                           .is_message = true,
                           .message =
                               find_kind(r->steps->message, &message, sizeof message),
@@ -287,7 +274,8 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
     const size_t n_instances = (size_t)graph_n_tensors(graph) * FORM_MAX;
     g_autofree uint32_t *maker = g_new(uint32_t, n_instances);
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Numbered));
-    Reading r = {model, graph, view, program, batch, steps_new(model->n_layers),
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
+    Reading r = {model, graph, view, program, batch, layer, steps_new(model->n_layers),
                  found, maker, false};
     memset(maker, 0xff, n_instances * sizeof *maker);
     for (uint32_t k = 0; k < program->n; k++) {

@@ -63,7 +63,4 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
 void amp_steps_free(AmpSteps *steps);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpSteps, amp_steps_free)
 
-/* The layer that a tensor is of. */
-uint32_t amp_layer_of(const Graph *graph, TensorId tensor);
-
 #endif

@@ -72,6 +72,7 @@ static char *without_wall_clock(const char *json)
     json_t *object = json_of(json);
     json_object_del(object, "search_time_s");
     json_object_del(object, "balance_time_s");
+    json_object_del(object, "certificate_time_s");
     char *text = json_dumps(object, 0);
     json_decref(object);
     return text;

@@ -109,6 +109,72 @@ static void test_doubled(void **state)
     json_decref(doubled);
 }
 
+/* --- pipelines --- */
+
+#define PIPELINE                                                                     \
+    "plan gpt2:layers=4,hidden=64,heads=4,ffn=256,seq=64,vocab=512 amp-het-cluster " \
+    "--planner amp --granularity gpu --set pp=2 "
+
+static bool has_name(const json_t *list, const char *name)
+{
+    size_t i;
+    const json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        if (strcmp(json_string_value(entry), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Stages are the pipeline's, what limits one are devices of it, and their times add up to the
+ * iteration. */
+static void test_pipeline_stages(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *object = program_json(box, PIPELINE "--explain --json");
+    const json_t *explanation = json_object_get(object, "explanation"),
+                 *stages = json_object_get(explanation, "stages"), *stage, *device;
+    size_t i, k;
+    double sum_s = 0;
+    assert_int_equal(json_array_size(stages), 2);
+    json_array_foreach(stages, i, stage)
+    {
+        const json_t *devices = json_object_get(stage, "devices");
+        assert_int_equal(json_array_size(devices), 8);
+        sum_s += json_number_value(json_object_get(stage, "communication_s")) +
+                 json_number_value(json_object_get(stage, "computation_s"));
+        json_array_foreach(json_object_get(stage, "limited_by"), k, device)
+        {
+            assert_true(has_name(devices, json_string_value(device)));
+        }
+    }
+    assert_close(sum_s, json_number_value(json_object_get(object, "iteration_time_s")),
+                 1e-9);
+    /* Replicas share the batch, and a layer is of one stage. */
+    const json_t *layer = json_array_get(json_object_get(explanation, "layers"), 1);
+    assert_string_equal(json_string_value(json_object_get(layer, "pattern")),
+                        "data parallel");
+    assert_int_equal(json_array_size(json_object_get(layer, "stages")), 1);
+    json_decref(object);
+}
+
+/* What a pipeline waits for is said as kilter simulate says it. */
+static void test_pipeline_text(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) plan = program_run_good(box, PIPELINE "--explain -o p.json");
+    g_auto(Ran) simulated = program_run_good(box, "simulate p.json -f stage --explain");
+    const char *words = strstr(simulated.out, "The iteration (");
+    assert_non_null(words);
+    const char *said = strstr(plan.out, "The iteration (");
+    assert_non_null(said);
+    assert_string_equal(said, words);
+    assert_null(strstr(plan.out, "waits for"));
+}
+
 /* --- programs written by hand --- */
 
 enum { BATCH = 16, IN = 8, OUT = 24 };
@@ -185,8 +251,12 @@ static void test_patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),     cmocka_unit_test(test_json),
-        cmocka_unit_test(test_searched), cmocka_unit_test(test_doubled),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_searched),
+        cmocka_unit_test(test_doubled),
+        cmocka_unit_test(test_pipeline_stages),
+        cmocka_unit_test(test_pipeline_text),
         cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,7 +202,7 @@ static void test_keys(void **state)
         text, "{\n  \"kilter\": {\"format\": \"plan\", \"version\": 1},\n  \"model\": "));
     assert_non_null(strstr(text, "\n  \"gap\": null,\n"));
     assert_non_null(strstr(text, "\n  \"fidelity\": \"analytic\",\n"));
-    assert_true(g_str_has_suffix(text, "]\n  ]\n}\n"));
+    assert_true(g_str_has_suffix(text, "\"}\n}\n"));
 }
 
 /* Equal plans that took different times differ in those two lines only. */
@@ -427,6 +427,51 @@ static void test_bad_files(void **state)
     }
 }
 
+/* What was proved of a plan is true of the plan as it was written: an edit of any kind drops it. */
+static void test_edited_files_prove_nothing(void **state)
+{
+    g_autofree char *good = plain_text();
+    static const struct {
+        const char *part, *by;
+    } row[] = {
+        {"[1, 1]", "[0, 2]"}, /* still what the ratios round to */
+        {"[0.25, 0.75]", "[0.5, 0.5]"},
+        {"[\"slice\", \"x\", \"identity\", \"gather(0)\"],", ""},
+        {"\"cluster\": \"hap-8\"", "\"cluster\": \"hap-16\""},
+    };
+    g_autoptr(Plan) kept = read_text(*state, good, strlen(good), NULL, NULL);
+    assert_close(kept->lower_bound_s, 2, 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autofree char *edited = replace(good, row[i].part, row[i].by);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Plan) plan = read_text(*state, edited, strlen(edited), NULL, &error);
+        assert_no_error(error);
+        assert_close(plan->lower_bound_s, 0, 0);
+        assert_false(plan->optimal);
+        assert_true(isinf(plan_gap(plan)));
+    }
+}
+
+static void test_ratios_and_splits_agree(void **state)
+{
+    g_autofree char *good = plain_text();
+    g_autofree char *bad = replace(good, "[0.25, 0.75]", "[1.0, 0.0]");
+    g_autofree char *worse = replace(bad, "[1, 1]", "[0, 2]");
+    assert_bad(*state, worse, ": splits[0]: expected what the ratios say: 2 of 2 units");
+
+    /* Without splits the ratios are rounded. */
+    g_autofree char *none =
+        replace(bad, "{\"segment\": 0, \"units\": 2, \"count\": [1, 1]}", "");
+    const char *from = strstr(none, "\"splits\"");
+    g_autofree char *head = g_strndup(none, (gsize)(from - none));
+    g_autofree char *rest = g_strconcat(head, strstr(from, "\"program\""), NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = read_text(*state, rest, strlen(rest), NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(plan->n_splits, 1);
+    assert_int_equal(plan->split[0].count[0], 2);
+}
+
 static void test_files_that_are_no_plans(void **state)
 {
     static const struct {
@@ -468,6 +513,8 @@ int main(void)
         cmocka_unit_test(test_only_wall_clocks_differ),
         cmocka_unit_test(test_gap_and_splits),
         FILE_TEST(test_bad_files),
+        FILE_TEST(test_edited_files_prove_nothing),
+        FILE_TEST(test_ratios_and_splits_agree),
         FILE_TEST(test_files_that_are_no_plans),
         FILE_TEST(test_truncated_files),
     };

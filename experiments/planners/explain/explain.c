@@ -5,44 +5,23 @@
 
 #include "experiments/json_values.h"
 #include "experiments/planners/explain/pattern.h"
+#include "experiments/planners/explain/stages.h"
 
 typedef struct {
     const Plan *plan;
     const Graph *graph;
     const ClusterView *view;
     const PatternForms *forms;
-    uint32_t *layer;           /* of each tensor */
-    uint16_t *segment;         /* of each tensor */
+    uint32_t *layer;   /* of each tensor */
+    uint16_t *segment; /* of each tensor */
+    double *
+        seconds; /* of programs with groups: of each instruction that communicates, else NULL */
     uint32_t shown;            /* the layer being described, */
     json_t *parameters, *made; /* its tensors by form, */
     json_t *collectives, *patterns;
 } Explain;
 
-/* --- layers of tensors --- */
-
-static uint32_t *tensor_layers(const Graph *graph)
-{
-    uint32_t n = graph_n_tensors(graph);
-    uint32_t *layer = g_new(uint32_t, n);
-    for (TensorId t = 0; t < n; t++)
-        layer[t] = GRAPH_NONE;
-    for (OpId o = 0; o < graph_n_ops(graph); o++) {
-        const Op *op = graph_get_op(graph, o);
-        for (uint32_t i = 0; i < op->n_in + op->n_out && op->pass != PASS_UPDATE; i++) {
-            TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
-            if (layer[t] == GRAPH_NONE)
-                layer[t] = op->layer;
-        }
-    }
-    /* States and next values belong where their parameter is used. */
-    for (TensorId t = 0; t < n; t++) {
-        TensorId of = t;
-        while (layer[of] == GRAPH_NONE && graph_tensor(graph, of)->of != GRAPH_NONE)
-            of = graph_tensor(graph, of)->of;
-        layer[t] = layer[of];
-    }
-    return layer;
-}
+/* --- one layer --- */
 
 /* The name without its layer's; what is called like the layer is its output. */
 static const char *short_name(const Explain *e, const char *name)
@@ -53,21 +32,6 @@ static const char *short_name(const Explain *e, const char *name)
         return "output";
     return g_str_has_prefix(name, layer) && name[length] == '.' ? name + length + 1
                                                                 : name;
-}
-
-/* --- one layer --- */
-
-/* The entry of `list` whose `key` is `value`, made if need be. */
-static json_t *entry_of(json_t *list, const char *key, const char *value)
-{
-    size_t i;
-    json_t *entry;
-    json_array_foreach (list, i, entry)
-        if (strcmp(json_string_value(json_object_get(entry, key)), value) == 0)
-            return entry;
-    entry = json_pack("{s:s, s:[]}", key, value, "tensors");
-    json_array_append_new(list, entry);
-    return entry;
 }
 
 static void add_tensor(const Explain *e, json_t *entry, const char *name)
@@ -106,11 +70,29 @@ static void add_tensors(Explain *e)
             continue;
         if (tensor->role == ROLE_PARAMETER) {
             g_autofree char *form = parameter_form(e, t);
-            add_tensor(e, entry_of(e->parameters, "form", form), tensor->name);
+            add_tensor(e, explain_entry(e->parameters, "form", form), tensor->name);
         } else if (tensor->role == ROLE_ACTIVATION || tensor->role == ROLE_LOSS)
-            add_tensor(e, entry_of(e->made, "form", form_text(e->forms->made[t], text)),
+            add_tensor(e,
+                       explain_entry(e->made, "form", form_text(e->forms->made[t], text)),
                        tensor->name);
     }
+}
+
+/* The pattern with what the replicas of the op's group do: they share the batch. Caller frees. */
+static char *pattern_in_group(const Explain *e, const Instr *instr, const char *inside)
+{
+    const Program *program = e->plan->program;
+    if (program->n_groups == 0)
+        return g_strdup(inside);
+    const DeviceGroup *group = &program->group[instr->group];
+    const bool alone = g_str_has_prefix(inside, PATTERN_REPLICATED);
+    const char *rest = alone ? inside + strlen(PATTERN_REPLICATED) : "";
+    if (alone && (group->n_replicas > 1 || group->n_devices == 1))
+        return g_strdup_printf("%s%s",
+                               group->n_replicas > 1 ? PATTERN_DATA : "one device", rest);
+    return group->n_replicas > 1
+               ? g_strdup_printf("%s in each of %u replicas", inside, group->n_replicas)
+               : g_strdup(inside);
 }
 
 static void add_patterns(Explain *e)
@@ -121,8 +103,9 @@ static void add_patterns(Explain *e)
         if (op->pass != PASS_FORWARD || op->layer != e->shown || !e->forms->compute[o] ||
             !pattern_weight(e->graph, o, &weight))
             continue;
-        g_autofree char *name = pattern_name(e->forms, o, weight);
-        add_tensor(e, entry_of(e->patterns, "pattern", name), op->name);
+        g_autofree char *inside = pattern_name(e->forms, o, weight);
+        g_autofree char *name = pattern_in_group(e, e->forms->compute[o], inside);
+        add_tensor(e, explain_entry(e->patterns, "pattern", name), op->name);
     }
 }
 
@@ -156,27 +139,58 @@ static double collective_bytes(const Explain *e, const Instr *instr)
     return instr->microbatch == PROGRAM_WHOLE || n < 2 ? bytes : bytes / n;
 }
 
+/* "all_reduce reduce -> identity", "transfer to stage 2"; NULL of what does not communicate. Caller
+ * frees. */
+static char *communication_text(const Instr *instr)
+{
+    char from[FORM_TEXT], to[FORM_TEXT];
+    if (instr->kind == INSTR_TRANSFER)
+        return g_strdup_printf("transfer to stage %u", instr->to_group);
+    if (instr->kind != INSTR_COLLECTIVE || (int)instr->collective >= COLLECTIVES_PRICED)
+        return NULL;
+    return g_strdup_printf("%s %s -> %s", collective_name(instr->collective),
+                           form_text(instr->from, from), form_text(instr->to, to));
+}
+
 static void add_collectives(Explain *e)
 {
     const Program *program = e->plan->program;
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
-        if (instr->kind != INSTR_COLLECTIVE || e->layer[instr->tensor] != e->shown ||
-            (int)instr->collective >= COLLECTIVES_PRICED)
+        g_autofree char *what = communication_text(instr);
+        if (!what || e->layer[instr->tensor] != e->shown)
             continue;
-        char from[FORM_TEXT], to[FORM_TEXT];
         const double bytes = collective_bytes(e, instr);
-        g_autofree char *what =
-            g_strdup_printf("%s %s -> %s", collective_name(instr->collective),
-                            form_text(instr->from, from), form_text(instr->to, to));
-        json_t *entry = entry_of(e->collectives, "collective", what);
-        add_tensor(e, entry, graph_tensor(e->graph, instr->tensor)->name);
+        json_t *entry = explain_entry(e->collectives, "collective", what);
+        if (instr->microbatch == 0 || instr->microbatch == PROGRAM_WHOLE)
+            add_tensor(e, entry, graph_tensor(e->graph, instr->tensor)->name);
         add_number(entry, "bytes", bytes);
         add_number(entry, "seconds",
-                   sim_collective_s(e->view, instr->collective, bytes,
-                                    largest_share(e, instr->tensor, instr->from),
-                                    largest_share(e, instr->tensor, instr->to)));
+                   e->seconds
+                       ? e->seconds[i]
+                       : sim_collective_s(e->view, instr->collective, bytes,
+                                          largest_share(e, instr->tensor, instr->from),
+                                          largest_share(e, instr->tensor, instr->to)));
     }
+}
+
+/* The pipeline stages that compute the layer shown, forward. */
+static json_t *layer_stages(const Explain *e)
+{
+    const Program *program = e->plan->program;
+    json_t *stages = json_array();
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        for (uint32_t i = 0; i < program->n; i++) {
+            const Instr *instr = &program->instr[i];
+            const Op *op =
+                instr->kind == INSTR_COMPUTE ? graph_get_op(e->graph, instr->op) : NULL;
+            if (!op || instr->group != g || op->layer != e->shown ||
+                op->pass != PASS_FORWARD)
+                continue;
+            json_array_append_new(stages, json_integer(g));
+            break;
+        }
+    return stages;
 }
 
 /* The layer but for its name. */
@@ -194,12 +208,15 @@ static json_t *describe_layer(Explain *e, uint32_t layer)
     const char *only = n == 1 ? json_string_value(json_object_get(
                                     json_array_get(e->patterns, 0), "pattern"))
                               : NULL;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "pattern",
-                     only    ? json_string(only)
-                     : n > 1 ? json_string("mixed")
-                             : json_null(),
-                     "patterns", e->patterns, "parameters", e->parameters, "activations",
-                     e->made, "collectives", e->collectives);
+    json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "pattern",
+                               only    ? json_string(only)
+                               : n > 1 ? json_string("mixed")
+                                       : json_null(),
+                               "patterns", e->patterns, "parameters", e->parameters,
+                               "activations", e->made, "collectives", e->collectives);
+    if (e->plan->program->n_groups > 0)
+        json_object_set_new(object, "stages", layer_stages(e));
+    return object;
 }
 
 /* --- all layers, folded --- */
@@ -230,81 +247,38 @@ static json_t *describe_layers(Explain *e)
     return list;
 }
 
-/* --- stages --- */
+/* --- all of it --- */
 
-/* What stage `i` takes on each device. Caller frees. */
-static double *stage_times(const Explain *e, const SimLinear *linear, const double *share,
-                           uint32_t i)
+/* Of each instruction the longest of its spans. Caller frees. */
+static double *span_seconds(const Program *program, const SimTimeline *timeline)
 {
-    uint32_t n = e->view->n_devices;
-    double *seconds = g_new(double, n);
-    for (uint32_t j = 0; j < n; j++) {
-        const Device *device = &e->view->device[j];
-        SimWork work = linear->stage[i].fixed;
-        double *flops = sim_work_flops(&work, device);
-        for (uint32_t k = 0; k < linear->n_splits; k++) {
-            size_t cell = (size_t)i * linear->n_splits + k;
-            *flops += sim_linear_flops(linear, cell, device) * share[k * n + j];
-            work.inner_bytes += linear->inner_bytes[cell] * share[k * n + j];
-        }
-        seconds[j] = sim_work_s(&work, device, 0);
+    double *seconds = g_new0(double, program->n);
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        if (span->lane == SIM_TEAM)
+            seconds[span->instr] =
+                fmax(seconds[span->instr], span->end_s - span->start_s);
     }
     return seconds;
-}
-
-static json_t *stage_tensors(const Explain *e, const SimStageReport *stage)
-{
-    json_t *list = json_array();
-    for (uint32_t i = stage->first; i < stage->first + stage->n; i++) {
-        const Instr *instr = &e->plan->program->instr[i];
-        if (instr->kind != INSTR_COLLECTIVE ||
-            (int)instr->collective >= COLLECTIVES_PRICED)
-            continue;
-        json_t *entry = entry_of(list, "collective", collective_name(instr->collective));
-        json_array_append_new(json_object_get(entry, "tensors"),
-                              json_string(graph_tensor(e->graph, instr->tensor)->name));
-    }
-    return list;
-}
-
-static json_t *describe_stages(const Explain *e, const SimReport *report)
-{
-    json_t *list = json_array();
-    g_autoptr(SimLinear) linear = sim_linear(e->plan->program, e->graph, e->view,
-                                             e->plan->segment, e->plan->bucket_bytes);
-    g_autofree double *share = sim_plan_shares(e->plan, linear);
-    for (uint32_t i = 0; i < report->n_stages && i < linear->n_stages; i++) {
-        g_autofree double *seconds = stage_times(e, linear, share, i);
-        double slowest = 0;
-        for (uint32_t j = 0; j < e->view->n_devices; j++)
-            slowest = fmax(slowest, seconds[j]);
-        json_t *devices = json_array();
-        for (uint32_t j = 0; j < e->view->n_devices; j++)
-            if (slowest > 0 && seconds[j] >= slowest * (1 - 1e-9))
-                json_array_append_new(devices, json_string(e->view->device[j].name));
-        json_array_append_new(
-            list,
-            json_pack("{s:i, s:o, s:o, s:o, s:o}", "stage", (int)i, "communication_s",
-                      json_number(report->stage[i].comm_s), "computation_s",
-                      json_number(report->stage[i].comp_s), "limited_by", devices,
-                      "collectives", stage_tensors(e, &report->stage[i])));
-    }
-    return list;
 }
 
 json_t *explain_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                      const SimReport *report)
 {
     g_autoptr(PatternForms) forms = pattern_forms_new(plan->program, graph);
-    g_autofree uint32_t *layer = tensor_layers(graph);
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
     g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    g_autofree double *seconds = plan->program->n_groups > 0 && report->timeline
+                                     ? span_seconds(plan->program, report->timeline)
+                                     : NULL;
     Explain e = {.plan = plan,
                  .graph = graph,
                  .view = view,
                  .forms = forms,
                  .layer = layer,
-                 .segment = segment};
+                 .segment = segment,
+                 .seconds = seconds};
     json_t *layers = describe_layers(&e);
     return json_pack("{s:o, s:o}", "layers", layers, "stages",
-                     describe_stages(&e, report));
+                     explain_stages(plan, graph, view, report));
 }

@@ -93,7 +93,7 @@ char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight)
 {
     const Instr *forward = forms->compute[id];
     const Op *op = graph_get_op(forms->graph, id);
-    const char *name = "replicated";
+    const char *name = PATTERN_REPLICATED;
     Rule rule;
     if (op_rule_find(forms->graph, id, forward->form, &rule)) {
         if (rule.loop >= 0)

@@ -4,7 +4,8 @@
 
 #include "data/data.h"
 
-#define PATTERN_DATA "data parallel"
+#define PATTERN_DATA       "data parallel"
+#define PATTERN_REPLICATED "replicated"
 
 /* What a program does with each op and tensor. */
 typedef struct {

@@ -107,6 +107,11 @@ static void say_layer(GString *text, const json_t *layer)
     g_string_append_printf(text, "%s", first);
     size_t i;
     const json_t *entry;
+    json_array_foreach (json_object_get(layer, "stages"), i, entry) {
+        g_string_append_printf(text, "%s%" JSON_INTEGER_FORMAT, i ? ", " : " (stage ",
+                               json_integer_value(entry));
+    }
+    g_string_append(text, json_array_size(json_object_get(layer, "stages")) ? ")" : "");
     json_array_foreach (patterns, i, entry) {
         g_autofree char *ops = some_names(json_object_get(entry, "tensors"));
         bool only = json_array_size(patterns) == 1;
@@ -222,13 +227,17 @@ static void say_slowest(GString *text, const json_t *stages)
     json_decref(waits);
 }
 
-char *explain_text(const json_t *explanation)
+char *explain_text(const json_t *explanation, const char *words)
 {
     GString *text = g_string_new(NULL);
     size_t i;
     const json_t *layer;
     json_array_foreach (json_object_get(explanation, "layers"), i, layer)
         say_layer(text, layer);
+    if (words) {
+        g_string_append(text, words);
+        return g_string_free(text, FALSE);
+    }
     say_stages(text, json_object_get(explanation, "stages"));
     say_slowest(text, json_object_get(explanation, "stages"));
     return g_string_free(text, FALSE);

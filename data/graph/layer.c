@@ -1,0 +1,40 @@
+/* Which layer of the model a tensor is of. */
+#include "data/graph/graph.h"
+
+/* What an op makes is of its layer. */
+static void note_made(const Op *op, uint32_t *layer)
+{
+    for (uint32_t i = 0; i < op->n_out; i++)
+        layer[op->out[i]] = op->layer;
+}
+
+/* What no op makes is of the first layer that reads it. */
+static void note_read(const Graph *graph, const Op *op, uint32_t *layer)
+{
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (graph_tensor(graph, op->in[i])->producer == GRAPH_NONE &&
+            layer[op->in[i]] == GRAPH_NONE)
+            layer[op->in[i]] = op->layer;
+}
+
+uint32_t *graph_tensor_layers(const Graph *graph)
+{
+    const uint32_t n = graph_n_tensors(graph);
+    uint32_t *layer = g_new(uint32_t, n);
+    for (TensorId t = 0; t < n; t++)
+        layer[t] = GRAPH_NONE;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->pass == PASS_UPDATE)
+            continue;
+        note_read(graph, op, layer);
+        note_made(op, layer);
+    }
+    for (TensorId t = 0; t < n; t++) {
+        TensorId of = t;
+        while (layer[of] == GRAPH_NONE && graph_tensor(graph, of)->of != GRAPH_NONE)
+            of = graph_tensor(graph, of)->of;
+        layer[t] = layer[of] == GRAPH_NONE ? 0 : layer[of];
+    }
+    return layer;
+}

@@ -1,0 +1,123 @@
+#include "experiments/planners/explain/shards.h"
+
+#include <string.h>
+
+/* What of the model is cut in some way. */
+typedef struct {
+    const Plan *plan;
+    const Graph *graph;
+    const uint16_t *segment; /* [instance] */
+    const Split *split;
+    bool *seen; /* [tensor] */
+} Cut;
+
+static void note(const Cut *cut, TensorId id, Form form)
+{
+    if (form_is_gather(form) &&
+        graph_tensor(cut->graph, id)->units[form_dim(form)] == cut->split->units &&
+        cut->segment[(size_t)id * FORM_MAX + form] == cut->split->segment)
+        cut->seen[id] = true;
+}
+
+static void note_instr(const Cut *cut, const Instr *instr)
+{
+    if (instr->kind != INSTR_COMPUTE) {
+        note(cut, instr->tensor, instr->to);
+        return;
+    }
+    const Op *op = graph_get_op(cut->graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+        note(cut, i < op->n_in ? op->in[i] : op->out[i - op->n_in], instr->form[i]);
+}
+
+/* Counts the forward tensors that the split cuts; *first: the first of them, parameters before
+ * others, NULL without any. */
+static uint32_t count_tensors(const Cut *cut, const char **first)
+{
+    const Program *program = cut->plan->program;
+    uint32_t n = 0;
+    *first = NULL;
+    for (uint32_t i = 0; i < program->n; i++)
+        note_instr(cut, &program->instr[i]);
+    for (uint32_t k = 0; k < 2; k++)
+        for (TensorId t = 0; t < graph_n_tensors(cut->graph); t++) {
+            const Tensor *tensor = graph_tensor(cut->graph, t);
+            if (!cut->seen[t] ||
+                tensor->role != (k == 0 ? ROLE_PARAMETER : ROLE_ACTIVATION))
+                continue;
+            *first = *first ? *first : tensor->name;
+            n++;
+        }
+    return n;
+}
+
+static bool is_uneven(const Plan *plan, const Split *split)
+{
+    static const double visible = 1.05;
+    const double *ratio = &plan->ratio[(size_t)split->segment * plan->n_devices];
+    for (uint32_t j = 0; j < plan->n_devices; j++)
+        if (split->count[j] > ratio[j] * split->units * visible)
+            return true;
+    return false;
+}
+
+json_t *explain_shards(const Plan *plan, const Graph *graph)
+{
+    json_t *list = json_array();
+    if (plan->program->n_groups > 0)
+        return list;
+    const uint32_t n_tensors = graph_n_tensors(graph);
+    g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    g_autofree bool *seen = g_new(bool, n_tensors);
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i];
+        memset(seen, 0, n_tensors * sizeof *seen);
+        const Cut cut = {plan, graph, segment, split, seen};
+        const char *first;
+        const uint32_t n = count_tensors(&cut, &first);
+        json_t *counts = json_array();
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            json_array_append_new(counts, json_integer(split->count[j]));
+        json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:b, s:s?, s:i}",
+                                              "segment", (int)split->segment, "units",
+                                              (json_int_t)split->units, "counts", counts,
+                                              "uneven", (int)is_uneven(plan, split),
+                                              "tensor", first, "tensors", (int)n));
+    }
+    return list;
+}
+
+/* "4,4,2,2,1,1,1,1", the middle left out of many. */
+static void say_counts(GString *text, const json_t *counts)
+{
+    enum { SHOWN = 16 };
+    const size_t n = json_array_size(counts);
+    for (size_t j = 0; j < MIN(n, SHOWN); j++)
+        g_string_append_printf(text, "%s%" JSON_INTEGER_FORMAT, j ? "," : "",
+                               json_integer_value(json_array_get(counts, j)));
+    if (n > SHOWN)
+        g_string_append_printf(text, ",... on %zu devices", n);
+}
+
+char *explain_shards_text(const json_t *shards)
+{
+    enum { LINES = 5 };
+    GString *text = g_string_new(NULL);
+    size_t i, shown = 0;
+    const json_t *shard;
+    json_array_foreach (shards, i, shard) {
+        const json_int_t n = json_integer_value(json_object_get(shard, "tensors"));
+        if (!json_is_true(json_object_get(shard, "uneven")) || n == 0 || shown == LINES)
+            continue;
+        g_string_append_printf(text, "  %-12s %" JSON_INTEGER_FORMAT " units as ",
+                               shown++ ? "" : "shards",
+                               json_integer_value(json_object_get(shard, "units")));
+        say_counts(text, json_object_get(shard, "counts"));
+        g_string_append_printf(text, ": %s",
+                               json_string_value(json_object_get(shard, "tensor")));
+        if (n > 1)
+            g_string_append_printf(text, " and %" JSON_INTEGER_FORMAT " more", n - 1);
+        g_string_append_c(text, '\n');
+    }
+    return g_string_free(text, FALSE);
+}
