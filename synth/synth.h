@@ -243,6 +243,9 @@ typedef struct {
     /* if it is: kept at a cut; with more, what was proved before has to do; */
     uint32_t labels;
     uint32_t n_programs; /* and how many programs to return */
+    /* About how many labels may be made before fewer are kept at the cuts that are left, so that
+     * large models take no longer than others; 0: any number. */
+    uint64_t effort;
     /* Programs that differ by less than about this part of their time or memory count as one, by
      * the better of each; 0: none do. */
     double tolerance;

@@ -36,6 +36,9 @@
       "part by which hidup's estimates are off, at random by the seed")                    \
     X(NUMBER(-1, 100), communication, "communication", "0",                                \
       "part by which hidup believes communication longer; -1: free")                       \
+    X(COUNT(0, 1000000000), effort, "effort", "600000",                                    \
+      "partial programs that a round of hap's search for less memory makes, where the "    \
+      "fastest program does not fit: under a second; more with a budget; 0: any")     \
     X(PARSED(read_pins), pins, "pin", "",                                                  \
       "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
     X(PARSED(segments_parse), segments, "segments", "none",                                \

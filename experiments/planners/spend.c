@@ -35,7 +35,7 @@ static bool spare(Alternation *a, double charge, GError **error)
 /* The fastest programs whose memory is limited, not only charged for, at these ratios, and again at
  * those that come out. One charge saves memory in all of the layers that are alike or in none;
  * among these are those that save it in some. */
-static bool ration(Alternation *a, const double *start, GError **error)
+static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
 {
     enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800, LABELS_TO_CERTIFY = 3000 };
     static const double guess = 4;
@@ -59,6 +59,7 @@ static bool ration(Alternation *a, const double *start, GError **error)
         box.memory_s = memory_s;
         box.rationed = true;
         box.labels = a->options->certify > 0 ? LABELS_TO_CERTIFY : LABELS;
+        box.effort = effort;
         box.tolerance = tolerance;
         tolerance /= 2;
         box.n_programs = PROGRAMS;
@@ -70,6 +71,25 @@ static bool ration(Alternation *a, const double *start, GError **error)
             break;
         memcpy(ratio, a->best->ratio, n * sizeof *ratio);
     }
+    return true;
+}
+
+/* From both ratios with the effort that the options say; with a budget of time, ever more until it
+ * is spent or makes nothing better. */
+static bool ration_both(Alternation *a, const double *proportional, const double *even,
+                        GError **error)
+{
+    enum { MORE = 8 };
+    uint64_t effort = a->options->effort;
+    double before_s;
+    do {
+        before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
+        if (!ration(a, proportional, effort, error) || !ration(a, even, effort, error))
+            return false;
+        effort *= MORE;
+    } while (a->planning->deadline_us > 0 && effort > 0 &&
+             !planning_is_late(a->planning) && alternation_fits(a) &&
+             a->best->iteration_time_s < before_s);
     return true;
 }
 
@@ -111,7 +131,8 @@ bool spend_memory(Alternation *a, const double *proportional, const double *even
                   double time_s, GError **error)
 {
     double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
-    return ration(a, proportional, error) && ration(a, even, error) &&
-           ((alternation_fits(a) && a->best->iteration_time_s < before_s) ||
-            save_memory(a, proportional, time_s, error));
+    if (!ration_both(a, proportional, even, error))
+        return false;
+    const bool better = alternation_fits(a) && a->best->iteration_time_s < before_s;
+    return better || save_memory(a, proportional, time_s, error);
 }

@@ -43,7 +43,8 @@ static void walk_rationed(Search *s, uint32_t beam)
         if (!s->states->late)
             s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least_s));
         double found_s = s->bound_only ? least_s : rationed_best(s, false) + s->free_s;
-        done = !s->complete || found_s <= s->limit_s || s->limit_s >= s->upper_s;
+        done = !s->complete || found_s <= s->limit_s || s->limit_s >= s->upper_s ||
+               (s->effort && s->expansions >= s->effort);
     }
 }
 
@@ -137,6 +138,7 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
     Search s = {.upper_s = box->upper_s + free_s,
                 .free_s = free_s,
                 .tolerance = box->tolerance,
+                .effort = box->effort,
                 .bound_only = box->rationed && box->n_programs == 0};
     pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->memory_s);
     s.pricer.pins = space->pins;

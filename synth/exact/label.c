@@ -57,6 +57,14 @@ static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Lab
     return true;
 }
 
+void label_table_trim(LabelTable *table, uint32_t n)
+{
+    GArray *kept = g_array_sized_new(FALSE, FALSE, sizeof(Label), n);
+    g_array_append_vals(kept, table->labels->data, n);
+    g_array_unref(table->labels);
+    table->labels = kept;
+}
+
 void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
                      const Label *label)
 {

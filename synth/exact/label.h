@@ -48,6 +48,9 @@ typedef struct {
 void label_table_empty(LabelTable *table);
 void label_table_clear(LabelTable *table);
 
+/* Keeps the first n labels, in no more memory than they need: for good, nothing is added after. */
+void label_table_trim(LabelTable *table, uint32_t n);
+
 /* Adds a label unless one of its state dominates it or, within the tolerance, stands for it; a
  * label that it dominates is overwritten. */
 void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,

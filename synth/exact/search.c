@@ -44,7 +44,24 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
         if (bound[i] <= sorted[beam - 1])
             g_array_index(labels, Label, n++) = g_array_index(labels, Label, i);
     s->lost_s = fmin(s->lost_s, sorted[beam - 1]);
-    g_array_set_size(labels, n);
+    label_table_trim(&s->table[cut], n);
+}
+
+/* The beam after the op before `cut`, of which `labels` were extended: what is left of the effort is
+ * spent evenly on the cuts that are left, at as many extensions a label as so far. */
+static uint32_t affordable(const Search *s, uint32_t cut, uint32_t beam, uint64_t begun,
+                           uint64_t extended)
+{
+    enum { FEWEST = 4 };
+    const uint32_t left = s->states->n_ops - cut;
+    if (!s->effort || left == 0 || extended == 0)
+        return beam;
+    const uint64_t made = s->expansions - begun;
+    const double each = (double)made / (double)extended;
+    const double rest =
+        s->effort > s->expansions ? (double)(s->effort - s->expansions) : 0;
+    const double most = fmax(FEWEST, rest / left / fmax(1, each));
+    return !beam || most < beam ? (uint32_t)fmin(most, UINT32_MAX) : beam;
 }
 
 /* In debug builds: the relaxation's cost to the end is consistent along a transition, hence, being
@@ -110,13 +127,16 @@ void search_walk(Search *s, uint32_t beam)
     s->lost_s = INFINITY;
     label_table_empty(&s->table[0]);
     label_table_add(&s->table[0], &s->pricer, 0, &(Label){.parent = LABEL_NONE});
+    const uint64_t begun = s->expansions;
+    uint64_t extended = 0;
     for (OpId id = 0; id < s->states->n_ops && !states_late(s->states) &&
                       (s->lost_s > s->proved_s || !s->bound_only);
          id++) {
         label_table_empty(&s->table[id + 1]);
         for (uint32_t i = 0; i < s->table[id].labels->len; i++)
             extend_label(s, id, i);
-        cut_to_beam(s, id + 1, beam);
+        extended += s->table[id].labels->len;
+        cut_to_beam(s, id + 1, affordable(s, id + 1, beam, begun, extended));
         s->labels += s->table[id + 1].labels->len;
     }
     if (s->states->late)

@@ -20,6 +20,7 @@ typedef struct {
     bool complete; /* no label was lost to a beam or the deadline */
     double lost_s; /* none that was lost to a beam can do better */
     uint64_t labels, expansions;
+    uint64_t effort; /* as in SynthBox */
 } Search;
 
 /* Rounding differences must not prune the optimum itself. */
