@@ -238,9 +238,21 @@ static void test_hap_is_never_slower_at_the_same_ratios(void **state)
     compare_at("vgg19:width=8,fc=64", "hap-16", 10);
 }
 
+/* A deep model that only just fits has an answer without a budget, and one of the search: data
+ * parallelism takes 3.9 s. */
+static void test_tight_memory_ends(void **state)
+{
+    (void)state;
+    bool fits;
+    double time_s = time_of("hap", "vit:layers=96,batch=4", "hap-8", &fits, NULL);
+    assert_true(fits);
+    assert_at_most(time_s, 1.8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tight_memory_ends),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
         cmocka_unit_test(test_memory_pressure),
