@@ -27,6 +27,8 @@
 #include "data/base/yaml.h"
 #include "data/cluster/change.h"
 #include "data/cluster/cluster.h"
+#include "data/cluster/machine_file.h"
+#include "data/cluster/sheet.h"
 #include "data/cluster/topology.h"
 #include "data/cluster/tuning.h"
 #include "data/graph/facts.h"

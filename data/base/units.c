@@ -47,6 +47,8 @@ static const Unit UNIT[] = {
     {QUANTITY_TIME, "ms", 1, 1e3},
     {QUANTITY_TIME, "us", 1, 1e6},
     {QUANTITY_TIME, "ns", 1, 1e9},
+    {QUANTITY_POWER, "W", 1, 1},
+    {QUANTITY_POWER, "kW", 1e3, 1},
 };
 
 static const char *const EXPECTED[] = {
@@ -54,6 +56,7 @@ static const char *const EXPECTED[] = {
     [QUANTITY_BANDWIDTH] = "a bandwidth such as 10.4 Gb/s",
     [QUANTITY_RATE] = "a rate such as 15.7 TFLOP/s",
     [QUANTITY_TIME] = "a time such as 100 us",
+    [QUANTITY_POWER] = "a power such as 700 W",
 };
 
 /* Plain decimals with an optional exponent: none of the signs, hex digits and names that
@@ -105,12 +108,14 @@ static const char *const SHOWN[][7] = {
     [QUANTITY_BANDWIDTH] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"},
     [QUANTITY_RATE] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"},
     [QUANTITY_TIME] = {"ns", "us", "ms", "s"},
+    [QUANTITY_POWER] = {"W", "kW"},
 };
 static const char *const PLAIN[] = {
     [QUANTITY_BYTES] = "B",
     [QUANTITY_BANDWIDTH] = "B/s",
     [QUANTITY_RATE] = "FLOP/s",
     [QUANTITY_TIME] = "s",
+    [QUANTITY_POWER] = "W",
 };
 
 char *units_format(double value, Quantity quantity)

@@ -10,6 +10,7 @@ typedef enum {
     QUANTITY_BANDWIDTH, /* B/s ..., GiB/s, and bits: b/s, kb/s, Mb/s, Gb/s, Tb/s -> bytes/s */
     QUANTITY_RATE,      /* FLOP/s with k, M, G, T, P -> FLOP/s */
     QUANTITY_TIME,      /* s, ms, us, ns -> s */
+    QUANTITY_POWER,     /* W, kW -> W */
 } Quantity;
 
 /* Parses all of `text`; the unit is required, the number finite and not negative. On failure the

@@ -273,3 +273,14 @@ bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low
     *value = (uint32_t)number;
     return true;
 }
+
+bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
+                 double high, double *value, GError **error)
+{
+    char *end;
+    *value = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *value >= low && *value <= high)
+        return true;
+    return yaml_fail(yaml, error, key, "expected a number from %g to %g, got '%.60s'",
+                     low, high, text);
+}

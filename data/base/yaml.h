@@ -42,5 +42,8 @@ bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity
                    double low, double high, double *value, GError **error);
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
                uint32_t high, uint32_t *value, GError **error);
+/* A plain number without a unit. */
+bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
+                 double high, double *value, GError **error);
 
 #endif

@@ -123,6 +123,8 @@ typedef struct {
     Machine *machine;
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     CollectivePieces pieces[COLLECTIVES_PRICED];
+    /* a message from a device of one machine to one of another; bandwidth 0: as in a broadcast */
+    LinkCost transfer;
     char *collective_source;
     NetworkSpec *network;  /* NULL: one port a machine, see data/cluster/topology.h */
     struct Tuning *tuning; /* its own rules, NULL: only the default ones */

@@ -178,6 +178,11 @@ static json_t *collectives_json(const Cluster *cluster)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         json_object_set_new(object, collective_name((Collective)kind),
                             collective_json(cluster, (Collective)kind));
+    if (cluster->transfer.bandwidth > 0) {
+        json_t *send = json_object();
+        set_link(send, &cluster->transfer);
+        json_object_set_new(object, "send", send);
+    }
     set_text(object, "source", cluster->collective_source);
     return object;
 }

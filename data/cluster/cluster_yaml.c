@@ -79,6 +79,8 @@ static const cyaml_schema_field_t KINDS[] = {
     KIND(REDUCE_SCATTER, "reduce_scatter"),
     KIND(GROUPED_REDUCE_SCATTER, "grouped_reduce_scatter"),
     KIND(ALL_TO_ALL, "all_to_all"),
+    CYAML_FIELD_MAPPING_PTR("send", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                            CollectivesText, send, LINK),
     TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };

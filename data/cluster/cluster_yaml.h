@@ -42,6 +42,7 @@ typedef struct {
 
 typedef struct {
     CollectiveText kind[COLLECTIVES_PRICED];
+    LinkText *send;
     char *source;
 } CollectivesText;
 

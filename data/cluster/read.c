@@ -33,6 +33,7 @@
  *         smallest: 1 kB                            # optional: what was measured
  *         largest: 1 GB
  *       (the other four kinds likewise)
+ *       send: {latency: 20 us, bandwidth: 12 GB/s}   # optional: from one GPU to one of another machine
  *       source: where these are from
  *     topology:                                     # optional, see data/cluster/topology.h
  *       builder: tree:leaf=2,bandwidth=10Gb/s       # either this or:
@@ -317,7 +318,8 @@ static bool read_collectives(const Reader *reader, GError **error)
             !read_pieces(reader, key, &text->kind[kind], &cluster->pieces[kind], error))
             return false;
     }
-    return true;
+    return !text || !text->send ||
+           read_link(reader, "collectives.send", text->send, &cluster->transfer, error);
 }
 
 static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)

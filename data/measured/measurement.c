@@ -21,9 +21,29 @@ GArray *measurements_new(void)
     return list;
 }
 
+static void clear_table(void *table)
+{
+    MeasuredTable *t = table;
+    g_free(t->file);
+    g_free(t->device);
+    g_free(t->test);
+    g_free(t->reason);
+}
+
+GArray *measured_tables_new(void)
+{
+    GArray *tables = g_array_new(FALSE, FALSE, sizeof(MeasuredTable));
+    g_array_set_clear_func(tables, clear_table);
+    return tables;
+}
+
+static const char SEND[] = "send";
+
 const char *measurement_kind(const Measurement *m)
 {
-    return m->op < OP_KINDS ? op_kind_name(m->op) : collective_name(m->collective);
+    return m->send            ? SEND
+           : m->op < OP_KINDS ? op_kind_name(m->op)
+                              : collective_name(m->collective);
 }
 
 /* --- rows --- */
@@ -37,15 +57,22 @@ static bool read_kind(const Csv *csv, Measurement *m, GError **error)
     const char *text = csv_text(csv, "kind");
     m->op = op_kind_from_name(text);
     m->collective = m->op == OP_KINDS ? collective_from_name(text) : COLLECTIVES;
-    if (m->op < OP_KINDS || m->collective < (Collective)COLLECTIVES_PRICED)
+    m->send = strcmp(text, SEND) == 0;
+    if (m->send || m->op < OP_KINDS || m->collective < (Collective)COLLECTIVES_PRICED)
         return true;
     return csv_fail(csv, "kind", error,
-                    "expected an op kind or a collective, got '%.40s'", text);
+                    "expected an op kind, a collective or send, got '%.40s'", text);
 }
 
 /* No measurement of anything is beyond these. */
 static const double MOST = 1e18, LONGEST_S = 1e6, SHORTEST_S = 1e-12;
 enum { MOST_RANKS = 65536, MOST_REPEATS = 1000000000 };
+
+static bool read_hosts(const Csv *csv, Measurement *m, GError **error)
+{
+    return *csv_text(csv, "hosts") == '\0' ||
+           csv_count(csv, "hosts", 0, m->ranks, &m->hosts, error);
+}
 
 static bool read_row(const Csv *csv, void *list, GError **error)
 {
@@ -58,7 +85,8 @@ static bool read_row(const Csv *csv, void *list, GError **error)
         !csv_count(csv, "repeats", 1, MOST_REPEATS, &m.repeats, error) ||
         !csv_number(csv, "median_s", SHORTEST_S, LONGEST_S, &m.median_s, error) ||
         !csv_number(csv, "low_s", 0, m.median_s, &m.low_s, error) ||
-        !csv_number(csv, "high_s", m.median_s, LONGEST_S, &m.high_s, error))
+        !csv_number(csv, "high_s", m.median_s, LONGEST_S, &m.high_s, error) ||
+        !read_hosts(csv, &m, error))
         return false;
     if (*csv_text(csv, "device") == '\0')
         return csv_fail(csv, "device", error, "expected a name");
@@ -71,7 +99,7 @@ static bool read_row(const Csv *csv, void *list, GError **error)
 static bool parse_csv(const char *file, const char *text, size_t length, GArray *list,
                       GError **error)
 {
-    static const char *const others[] = {NULL};
+    static const char *const others[] = {"hosts", NULL};
     g_autoptr(Csv) csv = csv_parse(file, text, length, error);
     return csv && csv_expect(csv, COLUMN, others, error) &&
            csv_each(csv, read_row, list, error);
@@ -90,40 +118,88 @@ static bool is_csv(const char *text)
     return strchr(line, ',') && strstr(line, "median_s");
 }
 
-bool measurements_parse(const char *file, const char *text, size_t length, GArray *list,
-                        GError **error)
+/* One table a kind and number of ranks in a row. */
+static void tabulate(const char *file, const GArray *list, uint32_t first, GArray *tables)
+{
+    MeasuredTable *table = NULL;
+    for (uint32_t i = first; i < list->len; i++) {
+        const Measurement *m = &g_array_index(list, Measurement, i);
+        if (!table || table->ranks != m->ranks || table->hosts != m->hosts ||
+            strcmp(table->test, measurement_kind(m)) != 0 ||
+            strcmp(table->device, m->device) != 0) {
+            const MeasuredTable new = {.file = g_strdup(file),
+                                       .device = g_strdup(m->device),
+                                       .test = g_strdup(measurement_kind(m)),
+                                       .ranks = m->ranks,
+                                       .hosts = m->hosts,
+                                       .smallest = m->bytes,
+                                       .first = i};
+            g_array_append_val(tables, new);
+            table = &g_array_index(tables, MeasuredTable, tables->len - 1);
+        }
+        table->rows++;
+        table->smallest = MIN(table->smallest, m->bytes);
+        table->largest = MAX(table->largest, m->bytes);
+    }
+}
+
+static bool parse_any(const char *file, const char *text, size_t length, GArray *list,
+                      GArray *tables, GError **error)
 {
     const uint32_t before = list->len;
     const char *start = text + strspn(text, " \t\r\n");
-    bool good;
     if (strlen(text) != length)
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);
-    else if (*start == '{')
-        good = nccl_tests_parse_json(file, text, length, list, error);
-    else if (is_csv(text))
-        good = parse_csv(file, text, length, list, error);
-    else if (nccl_tests_is_text(text))
-        good = nccl_tests_parse_text(file, text, list, error);
-    else
-        good = kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a measurement file (columns device, kind, ..., "
-                           "median_s) or output of nccl-tests",
-                           file);
-    if (good && list->len == before)
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "%s: holds no measurement", file);
-    if (!good)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);
+    if (*start == '{')
+        return nccl_tests_parse_json(file, text, length, list, tables, error);
+    if (is_csv(text)) {
+        const bool good = parse_csv(file, text, length, list, error);
+        tabulate(file, list, before, tables);
+        return good;
+    }
+    if (nccl_tests_is_text(text))
+        return nccl_tests_parse_text(file, text, list, tables, error);
+    return kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s: expected a measurement file (columns device, kind, ..., "
+                       "median_s) or output of nccl-tests",
+                       file);
+}
+
+/* Why the first of the tables that were passed over was. */
+static const char *first_reason(const GArray *tables, uint32_t from)
+{
+    for (uint32_t i = from; i < tables->len; i++)
+        if (g_array_index(tables, MeasuredTable, i).reason)
+            return g_array_index(tables, MeasuredTable, i).reason;
+    return NULL;
+}
+
+bool measurements_parse(const char *file, const char *text, size_t length, GArray *list,
+                        GArray *tables, GError **error)
+{
+    g_autoptr(GArray) own = tables ? NULL : measured_tables_new();
+    GArray *to = tables ? tables : own;
+    const uint32_t before = list->len, tables_before = to->len;
+    bool good = parse_any(file, text, length, list, to, error);
+    const char *reason = first_reason(to, tables_before);
+    if (good && list->len == before && !(tables && reason))
+        good = kilter_fail(error, KILTER_ERROR_INPUT, "%s: holds no measurement%s%s",
+                           file, reason ? ": " : "", reason ? reason : "");
+    if (!good) {
         g_array_set_size(list, before);
+        g_array_set_size(to, tables_before);
+    }
     return good;
 }
 
-bool measurements_read(const char *file, GArray *list, GError **error)
+bool measurements_read(const char *file, GArray *list, GArray *tables, GError **error)
 {
     g_autofree char *text = NULL;
     gsize length;
     g_autoptr(GError) trouble = NULL;
     if (!g_file_get_contents(file, &text, &length, &trouble))
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-    return measurements_parse(file, text, length, list, error);
+    return measurements_parse(file, text, length, list, tables, error);
 }
 
 /* --- writing --- */
@@ -134,13 +210,22 @@ static void add_number(GString *out, double value)
     g_string_append_printf(out, ",%s", text);
 }
 
+static bool knows_hosts(const GArray *list)
+{
+    bool knows = false;
+    for (uint32_t i = 0; i < list->len; i++)
+        knows = knows || g_array_index(list, Measurement, i).hosts > 0;
+    return knows;
+}
+
 char *measurements_write(const GArray *list, const char *comment)
 {
     GString *out = g_string_new(NULL);
     if (comment)
         g_string_append_printf(out, "# %s\n", comment);
     g_autofree char *header = g_strjoinv(",", (char **)COLUMN);
-    g_string_append_printf(out, "%s\n", header);
+    const bool hosts = knows_hosts(list);
+    g_string_append_printf(out, "%s%s\n", header, hosts ? ",hosts" : "");
     for (uint32_t i = 0; i < list->len; i++) {
         const Measurement *m = &g_array_index(list, Measurement, i);
         csv_append(out, m->device);
@@ -154,6 +239,8 @@ char *measurements_write(const GArray *list, const char *comment)
         add_number(out, m->median_s);
         add_number(out, m->low_s);
         add_number(out, m->high_s);
+        if (hosts)
+            g_string_append_printf(out, ",%u", m->hosts);
         g_string_append_c(out, '\n');
     }
     return g_string_free(out, FALSE);

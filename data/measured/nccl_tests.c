@@ -7,91 +7,183 @@
 #include "data/base/error.h"
 
 /* nccl-tests calls "size" the bytes that its bus bandwidth refers to: of the whole tensor, but of
- * an all-to-all those of one rank, and of a broadcast or a reduce those of one of the n messages of
- * a grouped collective. */
+ * an all-to-all and a sendrecv those of one rank, and of a broadcast or a reduce those of one of the n
+ * messages of a grouped collective. */
+typedef enum { USE_COLLECTIVE, USE_SEND, USE_NOTHING } Use;
 typedef struct {
     const char *program;
+    Use use;
     Collective kind;
     bool per_rank, one_of_n;
 } Test;
 
 static const Test TESTS[] = {
-    {"all_reduce", COLLECTIVE_ALL_REDUCE, false, false},
-    {"all_gather", COLLECTIVE_ALL_GATHER, false, false},
-    {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, false, false},
-    {"alltoall", COLLECTIVE_ALL_TO_ALL, true, false},
-    {"broadcast", COLLECTIVE_GROUPED_ALL_GATHER, true, true},
-    {"reduce", COLLECTIVE_GROUPED_REDUCE_SCATTER, true, true},
+    {"all_reduce", USE_COLLECTIVE, COLLECTIVE_ALL_REDUCE, false, false},
+    {"all_gather", USE_COLLECTIVE, COLLECTIVE_ALL_GATHER, false, false},
+    {"reduce_scatter", USE_COLLECTIVE, COLLECTIVE_REDUCE_SCATTER, false, false},
+    {"alltoall", USE_COLLECTIVE, COLLECTIVE_ALL_TO_ALL, true, false},
+    {"all_to_all", USE_COLLECTIVE, COLLECTIVE_ALL_TO_ALL, true, false},
+    {"broadcast", USE_COLLECTIVE, COLLECTIVE_GROUPED_ALL_GATHER, true, true},
+    {"reduce", USE_COLLECTIVE, COLLECTIVE_GROUPED_REDUCE_SCATTER, true, true},
+    {"sendrecv", USE_SEND, COLLECTIVES, false, false},
+    {"gather", USE_NOTHING, COLLECTIVES, false, false},
+    {"scatter", USE_NOTHING, COLLECTIVES, false, false},
+    {"hypercube", USE_NOTHING, COLLECTIVES, false, false},
 };
 
 enum { MOST_RANKS = 65536 };
 
-/* The test that `text` names ("build/all_reduce_perf"), or NULL; of two names the longer one. */
+/* The test that `text` names ("build/all_reduce_perf"), or NULL; of several names the longest. */
 static const Test *find_test(const char *text)
 {
+    const Test *found = NULL;
     for (uint32_t i = 0; i < G_N_ELEMENTS(TESTS); i++)
-        if (strstr(text, TESTS[i].program))
-            return &TESTS[i];
-    return NULL;
+        if (strstr(text, TESTS[i].program) &&
+            (!found || strlen(TESTS[i].program) > strlen(found->program)))
+            found = &TESTS[i];
+    return found;
 }
 
-static bool fail_test(const char *file, const char *name, GError **error)
+/* Of a line: NAME_perf, of any name. Caller frees; NULL: none. */
+static char *perf_name(const char *line)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: expected output of all_reduce, all_gather, reduce_scatter, "
-                       "alltoall, broadcast or reduce_perf, got '%.60s'",
-                       file, name);
+    const char *end = strstr(line, "_perf");
+    const char *start = end;
+    while (start && start > line && (g_ascii_isalnum(start[-1]) || start[-1] == '_'))
+        start--;
+    return end && start < end ? g_strndup(start, (gsize)(end - start)) : NULL;
 }
 
 /* Within these a row is sound whatever the number of ranks (data/measured/measurement.c). */
 static bool is_row(double size, double time_us)
 {
-    return size >= 0 && size <= 1e13 && time_us >= 1e-6 && time_us <= 1e7;
+    return size >= 0 && size <= 1e13 && time_us >= 1e-6 && time_us <= 1e11;
 }
 
-/* Sizes of 0 bytes, which small sweeps have, are passed over. */
-static void add(GArray *list, const Test *test, const char *device, uint32_t ranks,
-                double size, double time_us)
+/* --- tables --- */
+
+/* What rows are added to: a test among ranks. */
+typedef struct {
+    const char *file;
+    GArray *list, *tables;
+    const Test *test;
+    char *name; /* of the test, known or not; NULL: not said */
+    char *device;
+    uint32_t ranks, hosts;
+    bool open; /* the last of `tables` is this test's */
+} Run;
+
+static void run_close(Run *run)
 {
-    const double n = ranks;
-    Measurement m = {.device = g_strdup(device),
+    run->open = false;
+}
+
+static void run_clear(Run *run)
+{
+    g_free(run->name);
+    g_free(run->device);
+}
+
+static char *device_name(const Run *run)
+{
+    char *device = g_strdup(run->device ? run->device : "");
+    g_strdelimit(device, ",#\r\n", ' ');
+    if (*g_strstrip(device))
+        return device;
+    g_free(device);
+    return g_strdup("gpu");
+}
+
+static bool continues(const MeasuredTable *table, const Run *run, const char *test,
+                      const char *device)
+{
+    return strcmp(table->file, run->file) == 0 && strcmp(table->test, test) == 0 &&
+           strcmp(table->device, device) == 0 && table->ranks == run->ranks &&
+           table->hosts == run->hosts && table->first + table->rows == run->list->len;
+}
+
+/* One run a size, as loops of people's scripts write them, is one table. */
+static MeasuredTable *table_of(Run *run)
+{
+    g_autofree char *device = device_name(run);
+    g_autofree char *test = run->test   ? g_strconcat(run->test->program, "_perf", NULL)
+                            : run->name ? g_strconcat(run->name, "_perf", NULL)
+                                        : g_strdup("unnamed");
+    MeasuredTable *last = run->tables->len ? &g_array_index(run->tables, MeasuredTable,
+                                                            run->tables->len - 1)
+                                           : NULL;
+    if (last && (run->open || continues(last, run, test, device)))
+        return last;
+    MeasuredTable table = {.file = g_strdup(run->file),
+                           .device = g_steal_pointer(&device),
+                           .test = g_steal_pointer(&test),
+                           .ranks = run->ranks,
+                           .hosts = run->hosts,
+                           .smallest = INFINITY,
+                           .first = run->list->len};
+    g_array_append_val(run->tables, table);
+    run->open = true;
+    return &g_array_index(run->tables, MeasuredTable, run->tables->len - 1);
+}
+
+static void pass_over(Run *run, const char *reason)
+{
+    MeasuredTable *table = table_of(run);
+    table->passed++;
+    if (!table->reason)
+        table->reason = g_strdup(reason);
+}
+
+/* Sizes of 0 bytes, which small sweeps have, are no messages. */
+static void add(Run *run, double size, double time_us, double wrong)
+{
+    const double n = run->ranks;
+    const Test *test = run->test;
+    if (size == 0)
+        return;
+    if (!test)
+        return pass_over(run, run->name ? "not a test that is known"
+                                        : "expected '# Collective test starting: "
+                                          "NAME_perf' before the rows, or a "
+                                          "test's name in that of the file");
+    if (run->ranks == 0 || run->ranks > MOST_RANKS)
+        return pass_over(run, "no list of the ranks before it");
+    if (test->use == USE_NOTHING)
+        return pass_over(run, "no cost follows from it");
+    if (wrong > 0)
+        return pass_over(run, "its results were wrong");
+    MeasuredTable *table = table_of(run);
+    Measurement m = {.device = g_strdup(table->device),
                      .shape = g_strdup("nccl-tests"),
                      .op = OP_KINDS,
                      .collective = test->kind,
-                     .ranks = ranks,
+                     .send = test->use == USE_SEND,
+                     .ranks = run->ranks,
+                     .hosts = run->hosts,
                      .repeats = 1,
                      .share = 1 / n,
                      .bytes = size * (test->per_rank ? n : 1),
                      .median_s = time_us * 1e-6 * (test->one_of_n ? n : 1)};
     m.low_s = m.high_s = m.median_s;
-    g_strdelimit(m.device, ",#\r\n", ' ');
-    if (!*g_strstrip(m.device)) {
-        g_free(m.device);
-        m.device = g_strdup("gpu");
-    }
-    g_array_append_val(list, m);
+    g_array_append_val(run->list, m);
+    table->rows++;
+    table->smallest = fmin(table->smallest, size);
+    table->largest = fmax(table->largest, size);
 }
 
 /* --- text --- */
 
 typedef struct {
-    const char *file;
-    uint32_t line;
-    const Test *test;
-    char *device;
-    uint32_t ranks;
+    Run run;
+    const Test *file_test;
+    GHashTable *host;     /* names of the ranks' */
     uint32_t time_column; /* of a row; 0: no header yet */
-} Table;
+    uint32_t rows;        /* lines that look like rows */
+} Reader;
 
 bool nccl_tests_is_text(const char *text)
 {
     return strstr(text, "busbw") && strstr(text, "algbw");
-}
-
-static bool fail(const Table *table, GError **error, const char *expected)
-{
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: expected %s", table->file,
-                       table->line, expected);
 }
 
 /* Words of a line. Caller frees. */
@@ -105,77 +197,134 @@ static GPtrArray *split(char *line)
     return words;
 }
 
-static void read_rank(Table *table, const char *line)
+/* "#  Rank  0 Group  0 Pid 26141 on cnode3-002 device  0 [0000:9d:00] NVIDIA H100" */
+static void read_rank(Reader *reader, const char *line)
 {
-    const char *name = strchr(line, ']');
-    if (table->ranks == 0 && name) {
-        g_free(table->device);
-        table->device = g_strstrip(g_strdup(name + 1));
+    Run *run = &reader->run;
+    const char *name = strchr(line, ']'), *on = strstr(line, " on ");
+    if (run->ranks == 0 && name) {
+        g_free(run->device);
+        run->device = g_strstrip(g_strdup(name + 1));
     }
-    table->ranks++;
+    if (on && run->ranks < MOST_RANKS) {
+        on += strspn(on + 3, " \t") + 3;
+        g_hash_table_add(reader->host, g_strndup(on, strcspn(on, " \t\r")));
+    }
+    run->ranks++;
+    run->hosts = g_hash_table_size(reader->host);
+    run_close(run);
 }
 
-static bool read_comment(Table *table, const char *line, GError **error)
+static void begin_ranks(Reader *reader)
 {
-    static const char starting[] = "Collective test starting:";
-    const char *program = strstr(line, starting);
-    if (program) {
-        table->test = find_test(program);
-        if (!table->test)
-            return fail_test(table->file, program + strlen(starting), error);
+    reader->run.ranks = reader->run.hosts = 0;
+    g_hash_table_remove_all(reader->host);
+    run_close(&reader->run);
+}
+
+/* The time is the column before the first bandwidth: there are several layouts. */
+static void read_header(Reader *reader, const char *line)
+{
+    g_autofree char *copy = g_strdup(line + strspn(line, "# \t"));
+    g_autoptr(GPtrArray) words = split(copy);
+    for (uint32_t i = words->len; i-- > 0;)
+        if (strcmp(words->pdata[i], "algbw") == 0 && i > 0)
+            reader->time_column = i - 1;
+}
+
+/* What is no row: NAME_perf on a line names the test of the tables that follow, up to its end. */
+static void read_other(Reader *reader, const char *line)
+{
+    Run *run = &reader->run;
+    g_autofree char *name = perf_name(line);
+    const bool ends = strstr(line, "test concluded:") != NULL;
+    if (name || ends) {
+        run_close(run);
+        g_free(run->name);
+        run->name = ends ? NULL : g_steal_pointer(&name);
+        run->test = run->name ? find_test(run->name) : reader->file_test;
     }
     if (strstr(line, "Using devices"))
-        table->ranks = 0;
-    if (strstr(line, " Rank ") && strstr(line, " device "))
-        read_rank(table, line);
-    if (strstr(line, "size") && strstr(line, "algbw")) {
-        g_autofree char *copy = g_strdup(line + 1);
-        g_autoptr(GPtrArray) words = split(copy);
-        for (uint32_t i = words->len; i-- > 0;)
-            if (strcmp(words->pdata[i], "algbw") == 0 && i > 0)
-                table->time_column = i - 1;
-    }
-    return true;
+        begin_ranks(reader);
+    if (strstr(line, "Rank ") && strstr(line, " device "))
+        read_rank(reader, line);
+    if (strstr(line, "size") && strstr(line, "algbw"))
+        read_header(reader, line);
 }
 
-static bool read_row(const Table *table, char *line, GArray *list, GError **error)
+/* Whether a word is a number, and which. */
+static bool number_of(const GPtrArray *words, uint32_t i, double *value)
 {
-    g_autoptr(GPtrArray) words = split(line);
-    if (words->len == 0 || !g_ascii_isdigit(*(const char *)words->pdata[0]))
-        return true; /* what NCCL or mpirun say in between */
-    if (table->time_column == 0 || table->ranks == 0 || table->ranks > MOST_RANKS)
-        return fail(table, error, "the devices and the header of the table before");
-    if (!table->test)
-        return fail(table, error,
-                    "'# Collective test starting: all_reduce_perf' before, or all_reduce "
-                    "in the file's name");
-    if (words->len <= table->time_column)
-        return fail(table, error, "a row as wide as the header");
-    char *end[2];
-    const double size = g_ascii_strtod(words->pdata[0], &end[0]);
-    const double time_us = g_ascii_strtod(words->pdata[table->time_column], &end[1]);
-    if (*end[0] || *end[1] || !is_row(size, time_us))
-        return fail(table, error, "a size in bytes and a time in us");
-    if (size > 0)
-        add(list, table->test, table->device ? table->device : "", table->ranks, size,
-            time_us);
-    return true;
+    char *end;
+    if (i >= words->len)
+        return false;
+    *value = g_ascii_strtod(words->pdata[i], &end);
+    return end != words->pdata[i] && *end == '\0';
+}
+
+/* Size, count and a type: what NCCL or mpirun say in between looks otherwise. */
+static bool looks_like_row(const GPtrArray *words)
+{
+    double size, count;
+    return words->len > 2 && g_ascii_isdigit(*(const char *)words->pdata[0]) &&
+           number_of(words, 0, &size) && number_of(words, 1, &count) &&
+           g_ascii_isalpha(*(const char *)words->pdata[2]);
+}
+
+static void read_row(Reader *reader, const GPtrArray *words)
+{
+    double size = 0, time_us = 0, wrong = 0;
+    reader->rows++;
+    number_of(words, 0, &size);
+    if (reader->time_column == 0)
+        pass_over(&reader->run, "no header of the columns before it");
+    else if (!number_of(words, reader->time_column, &time_us) || !is_row(size, time_us))
+        pass_over(&reader->run, "cut off, or without a time");
+    else {
+        const bool counted = number_of(words, reader->time_column + 3, &wrong);
+        add(&reader->run, size, time_us, counted ? wrong : 0);
+    }
+}
+
+/* "[1,0]<stdout>:" of mpirun --tag-output. */
+static char *untagged(char *line)
+{
+    static const char MARK[] = "<stdout>:";
+    char *mark = *line == '[' ? strstr(line, MARK) : NULL;
+    return mark && mark - line < 24 ? mark + strlen(MARK) : line;
+}
+
+static void read_line(Reader *reader, char *line)
+{
+    line = untagged(line);
+    if (line[strspn(line, " \t")] == '#')
+        return read_other(reader, line);
+    g_autofree char *copy = g_strdup(line);
+    g_autoptr(GPtrArray) words = split(copy);
+    if (looks_like_row(words))
+        read_row(reader, words);
+    else
+        read_other(reader, line);
 }
 
 bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
-                           GError **error)
+                           GArray *tables, GError **error)
 {
     g_autofree char *name = g_path_get_basename(file);
-    Table table = {.file = file, .test = find_test(name)};
+    g_autoptr(GHashTable) host =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    Reader reader = {.run = {.file = file, .list = list, .tables = tables},
+                     .host = host,
+                     .file_test = find_test(name)};
+    reader.run.test = reader.file_test;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    bool good = true;
-    for (char **line = lines; good && *line; line++) {
-        table.line++;
-        good = **line == '#' ? read_comment(&table, *line, error)
-                             : read_row(&table, *line, list, error);
-    }
-    g_free(table.device);
-    return good;
+    for (char **line = lines; *line; line++)
+        read_line(&reader, *line);
+    run_clear(&reader.run);
+    return reader.rows > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s: expected rows of nccl-tests: size, count, type, ..., time",
+                       file);
 }
 
 /* --- JSON --- */
@@ -198,7 +347,50 @@ static double ranks_of(const json_t *config)
            number_at(config, "nthreads") * number_at(config, "ngpus");
 }
 
-static bool read_root(const char *file, const json_t *root, GArray *list, GError **error)
+/* Machines, where each process says its own; 0: not known. */
+static uint32_t hosts_of(const json_t *config)
+{
+    const json_t *devices = json_object_get(config, "devices");
+    g_autoptr(GHashTable) host = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        const char *name = text_at(device, "hostname");
+        name = *name ? name : text_at(device, "host");
+        if (!*name)
+            return 0;
+        g_hash_table_add(host, (char *)name);
+    }
+    return g_hash_table_size(host);
+}
+
+/* Wall time, or that of the CPU with -C. */
+static double time_of(const json_t *times)
+{
+    const json_t *wall = json_object_get(times, "time");
+    return json_number_value(wall ? wall : json_object_get(times, "cpu_time"));
+}
+
+static bool read_results(Run *run, const json_t *results, GError **error)
+{
+    for (size_t i = 0; i < json_array_size(results); i++) {
+        const json_t *row = json_array_get(results, i);
+        const json_t *times = json_object_get(row, "out_of_place");
+        const double size = number_at(row, "size"), time_us = time_of(times);
+        if (json_is_number(json_object_get(row, "size")) && json_is_null(times)) {
+            pass_over(run, "no time out of place");
+            continue;
+        }
+        if (!json_is_number(json_object_get(row, "size")) || !is_row(size, time_us))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: results[%zu]: expected size in bytes and "
+                               "out_of_place.time in us",
+                               run->file, i);
+        add(run, size, time_us, number_at(times, "nwrong"));
+    }
+    return true;
+}
+
+static bool read_root(Run *run, const json_t *root, GError **error)
 {
     const json_t *config = json_object_get(root, "config");
     const json_t *results = json_object_get(root, "results");
@@ -210,37 +402,34 @@ static bool read_root(const char *file, const json_t *root, GArray *list, GError
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%s: expected the JSON of nccl-tests: args, config with "
                            "devices, nthreads and ngpus, results",
-                           file);
-    g_autofree char *name = g_path_get_basename(program);
-    const Test *test = find_test(name);
-    if (!test)
-        return fail_test(file, name, error);
-    const char *device =
-        text_at(json_array_get(json_object_get(config, "devices"), 0), "device_info");
-    for (size_t i = 0; i < json_array_size(results); i++) {
-        const json_t *row = json_array_get(results, i);
-        const json_t *times = json_object_get(row, "out_of_place");
-        const double size = number_at(row, "size"), time_us = number_at(times, "time");
-        if (!json_is_number(json_object_get(row, "size")) || !is_row(size, time_us))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: results[%zu]: expected size in bytes and "
-                               "out_of_place.time in us",
-                               file, i);
-        if (size > 0)
-            add(list, test, device, (uint32_t)ranks, size, time_us);
-    }
-    return true;
+                           run->file);
+    g_autofree char *base = g_path_get_basename(program);
+    run->name = perf_name(base);
+    run->test = find_test(base);
+    if (!run->test)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s: expected output of all_reduce_perf, all_gather_perf or another "
+            "program of nccl-tests, got '%.60s'",
+            run->file, base);
+    run->ranks = (uint32_t)ranks;
+    run->hosts = hosts_of(config);
+    run->device = g_strdup(
+        text_at(json_array_get(json_object_get(config, "devices"), 0), "device_info"));
+    return read_results(run, results, error);
 }
 
 bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
-                           GArray *list, GError **error)
+                           GArray *list, GArray *tables, GError **error)
 {
     json_error_t where;
     json_t *root = json_loadb(text, length, 0, &where);
     if (!root)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: not JSON: %s", file,
                            where.line, where.text);
-    const bool good = read_root(file, root, list, error);
+    Run run = {.file = file, .list = list, .tables = tables};
+    const bool good = read_root(&run, root, error);
+    run_clear(&run);
     json_decref(root);
     return good;
 }

@@ -8,9 +8,10 @@
 /* Whether the text looks like the tables of nccl-tests. */
 bool nccl_tests_is_text(const char *text);
 
+/* Both append to `list` and `tables`, which is not NULL. */
 bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
-                           GError **error);
+                           GArray *tables, GError **error);
 bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
-                           GArray *list, GError **error);
+                           GArray *list, GArray *tables, GError **error);
 
 #endif

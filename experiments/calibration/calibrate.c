@@ -14,6 +14,7 @@ typedef struct {
     uint32_t ranks;
     GArray *fits;
     double *predicted_s;
+    Placing *placing;
 } Work;
 
 static const Measurement *row(const Work *work, uint32_t i)
@@ -37,21 +38,42 @@ static void rows_clear(Rows *rows)
     g_free(rows->bytes);
 }
 
-static bool belongs(const Work *work, const Measurement *m, const CalibrationFit *fit)
+static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
 {
-    return fit->device ? m->op == fit->op && strcmp(m->device, fit->device) == 0
-                       : m->collective == fit->collective && m->ranks == work->ranks;
+    const Measurement *m = row(work, i);
+    const Placing *placing = &work->placing[i];
+    if (placing->place != fit->place)
+        return false;
+    switch (fit->place) {
+    case PLACE_OP:
+        return m->op == fit->op && strcmp(m->device, fit->device) == 0;
+    case PLACE_BETWEEN:
+        return m->collective == fit->collective;
+    case PLACE_INNER:
+        return placing->type == fit->type;
+    default:
+        return true;
+    }
 }
 
-/* How often a collective pays its latency, and the bytes that its formula divides by the bandwidth. */
-static void exchange_terms(const Measurement *m, double *a)
+/* How often a collective pays its latency, and the bytes that its formula divides by the bandwidth. Where
+ * `a_host` ranks share a machine's port, an all-to-all has the part of it that cluster_view gives each. */
+static void exchange_terms(const Measurement *m, uint32_t a_host, double *a)
 {
     ClusterView view = {.n_devices = m->ranks};
+    if (m->send) {
+        a[0] = 1;
+        a[1] = m->bytes;
+        return;
+    }
     for (uint32_t part = 0; part < 2; part++) {
         view.collective[m->collective] =
             part == 0 ? (LinkCost){1, INFINITY} : (LinkCost){0, 1};
         a[part] = sim_collective_s(&view, m->collective, m->bytes, m->share, m->share);
     }
+    const double n = m->ranks;
+    if (m->collective == COLLECTIVE_ALL_TO_ALL && a_host > 1 && n > a_host)
+        a[1] *= (n - a_host) * a_host / (n - 1);
 }
 
 static Rows rows_of(const Work *work, const CalibrationFit *fit)
@@ -64,7 +86,7 @@ static Rows rows_of(const Work *work, const CalibrationFit *fit)
     rows.bytes = g_new(double, most + 1);
     for (uint32_t i = 0; i < most; i++) {
         const Measurement *m = row(work, i);
-        if (!belongs(work, m, fit))
+        if (!belongs(work, i, fit))
             continue;
         double *a = rows.a + (size_t)rows.n * rows.k;
         if (fit->device) {
@@ -72,7 +94,7 @@ static Rows rows_of(const Work *work, const CalibrationFit *fit)
             a[1] = m->flops;
             a[2] = m->bytes;
         } else {
-            exchange_terms(m, a);
+            exchange_terms(m, work->placing[i].a_host, a);
         }
         rows.index[rows.n] = i;
         rows.bytes[rows.n] = m->bytes;
@@ -88,7 +110,8 @@ static void bootstrap(const Work *work, const FitData *data, CalibrationLine *li
     fit_bootstrap(data, BOOTSTRAP_ROUNDS, work->options->seed, line->low, line->high);
 }
 
-static void fit_op(const Work *work, const Rows *rows, CalibrationFit *fit)
+/* One line. */
+static void fit_line(const Work *work, const Rows *rows, CalibrationFit *fit)
 {
     const FitData data = {rows->n, rows->k, rows->a, rows->y};
     fit->n_lines = 1;
@@ -163,12 +186,13 @@ static void add_fit(Work *work, CalibrationFit fit)
     if (rows.n > 0) {
         g_autofree double *predicted = g_new(double, rows.n);
         fit.smallest = INFINITY;
+        fit.ranks = fit.device ? 0 : row(work, rows.index[0])->ranks;
         for (uint32_t i = 0; i < rows.n; i++) {
             fit.smallest = fmin(fit.smallest, rows.bytes[i]);
             fit.largest = fmax(fit.largest, rows.bytes[i]);
         }
         fit.largest = fmax(fit.largest, 1);
-        (fit.device ? fit_op : fit_collective)(work, &rows, &fit);
+        (fit.place == PLACE_BETWEEN ? fit_collective : fit_line)(work, &rows, &fit);
         for (uint32_t i = 0; i < rows.n; i++)
             work->predicted_s[rows.index[i]] = predicted[i] =
                 predict(&fit, rows.a + (size_t)i * rows.k, rows.k, rows.bytes[i]);
@@ -203,6 +227,18 @@ static void put_collective(Cluster *cluster, const CalibrationFit *fit)
         pieces->piece[p] =
             (CollectivePiece){rounded(fit->line[p].up_to), link_of(&fit->line[p])};
     cluster->collective[fit->collective] = link_of(&fit->line[fit->n_lines - 1]);
+}
+
+static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *source)
+{
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        Machine *machine = &cluster->machine[i];
+        if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
+            continue;
+        machine->inner = link_of(&fit->line[0]);
+        g_free(machine->source);
+        machine->source = g_strdup(source);
+    }
 }
 
 static DeviceType *find_type(Cluster *cluster, const char *name)
@@ -321,6 +357,11 @@ static bool put_fits(Work *work, GError **error)
             DeviceType *type = find_type(cluster, fit->device);
             put_op(type, fit);
             set_text(&type->source, work->options->source);
+        } else if (fit->place == PLACE_INNER) {
+            put_inner(cluster, fit, work->options->source);
+        } else if (fit->place == PLACE_SEND) {
+            cluster->transfer = link_of(&fit->line[0]);
+            any = true;
         } else {
             put_collective(cluster, fit);
             fitted[fit->collective] = any = true;
@@ -356,48 +397,38 @@ static void fit_all(Work *work)
 {
     for (uint32_t t = 0; t < work->cluster->n_types; t++)
         for (uint32_t kind = 0; kind < OP_KINDS; kind++)
-            add_fit(work, (CalibrationFit){.device = work->cluster->type[t].name,
+            add_fit(work, (CalibrationFit){.place = PLACE_OP,
+                                           .device = work->cluster->type[t].name,
                                            .op = (OpKind)kind,
                                            .collective = COLLECTIVES});
     for (uint32_t kind = 0; work->cluster->n_machines > 1 && kind < COLLECTIVES_PRICED;
          kind++)
-        add_fit(work, (CalibrationFit){.op = OP_KINDS, .collective = (Collective)kind});
-}
-
-/* "8 and 24": numbers of ranks that collectives were measured among, ascending. Caller frees. */
-static char *ranks_read(const Work *work)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    uint32_t least = 0, next;
-    do {
-        next = UINT32_MAX;
-        for (uint32_t i = 0; i < work->measurements->len; i++) {
-            const Measurement *m = row(work, i);
-            if (m->op == OP_KINDS && m->ranks > least)
-                next = MIN(next, m->ranks);
-        }
-        if (next < UINT32_MAX)
-            g_string_append_printf(text, "%s%u", text->len > 0 ? ", " : "", next);
-        least = next;
-    } while (next < UINT32_MAX);
-    return g_strdup(text->str);
+        add_fit(work, (CalibrationFit){.place = PLACE_BETWEEN,
+                                       .op = OP_KINDS,
+                                       .collective = (Collective)kind});
+    add_fit(work, (CalibrationFit){
+                      .place = PLACE_SEND, .op = OP_KINDS, .collective = COLLECTIVES});
+    for (uint32_t t = 0; t <= work->cluster->n_types; t++)
+        add_fit(work,
+                (CalibrationFit){.place = PLACE_INNER,
+                                 .type = t < work->cluster->n_types ? t : UINT32_MAX,
+                                 .op = OP_KINDS,
+                                 .collective = COLLECTIVES});
 }
 
 /* A cluster that nothing was fitted to is no calibration. */
 static bool check_used(const Work *work, GError **error)
 {
-    if (work->fits->len > 0 || !work->options->base)
-        return true;
-    g_autofree char *read = ranks_read(work);
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT,
-        "none of the %u measurements can be used: they are of collectives among %s "
-        "ranks, "
-        "and cluster %s has %u %s: measure with one rank on each machine, or give with "
-        "--base a cluster of as many machines as there were ranks",
-        work->measurements->len, *read ? read : "no", work->options->base->name,
-        work->ranks,
-        work->ranks == 1 ? "machine, which needs no collectives" : "machines");
+    const char *reason = NULL;
+    for (uint32_t i = 0; !reason && i < work->measurements->len; i++)
+        reason = work->placing[i].reason;
+    return work->fits->len > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "none of the %u measurements can be used on cluster %s: %s",
+                       work->measurements->len,
+                       work->options->base ? work->options->base->name
+                                           : work->options->name,
+                       reason ? reason : "they are of other devices");
 }
 
 Calibration *calibrate(const GArray *measurements, const CalibrateOptions *options,
@@ -412,7 +443,10 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     for (uint32_t i = 0; i < measurements->len; i++)
         work.predicted_s[i] = NAN;
     bool good = options->base ? take_base(&work, error) : make_cluster(&work, error);
-    if (good) {
+    g_autoptr(Sheets) sheets = good ? sheets_load(error) : NULL;
+    if (sheets) {
+        calibration->placing = work.placing =
+            place_measurements(measurements, work.cluster, sheets);
         fit_all(&work);
         good = check_used(&work, error) && put_fits(&work, error);
         calibration->agreement = agreement_of_all(&work);
@@ -420,7 +454,7 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     calibration->cluster = work.cluster;
     calibration->n_fits = work.fits->len;
     calibration->fit = (CalibrationFit *)(void *)g_array_free(work.fits, FALSE);
-    return good ? g_steal_pointer(&calibration) : NULL;
+    return good && sheets ? g_steal_pointer(&calibration) : NULL;
 }
 
 void calibration_free(Calibration *calibration)
@@ -430,5 +464,6 @@ void calibration_free(Calibration *calibration)
     cluster_free(calibration->cluster);
     g_free(calibration->fit);
     g_free(calibration->predicted_s);
+    g_free(calibration->placing);
     g_free(calibration);
 }

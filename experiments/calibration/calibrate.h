@@ -3,12 +3,15 @@
  * Per device type and op kind: time = overhead + FLOPs / rate + bytes / bandwidth
  * (data/cluster/cluster.h: OpCost), by robust non-negative least squares
  * (experiments/calibration/fit.h). Per collective: the formula of sim/sim.h with latency and
- * bandwidth fitted in pieces by the tensor's bytes, breakpoints by cross-validation. */
+ * bandwidth fitted in pieces by the tensor's bytes, breakpoints by cross-validation. Measurements among the
+ * ranks of one machine are fitted to its inner link, messages between machines to what transfers of pipelines
+ * take (experiments/calibration/place.h). */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 #define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_H
 
 #include "data/data.h"
 #include "experiments/calibration/fit.h"
+#include "experiments/calibration/place.h"
 #include "experiments/calibration/statistics.h"
 
 /* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds a FLOP and a byte (op) or x[1] a
@@ -20,6 +23,9 @@ typedef struct {
 } CalibrationLine;
 
 typedef struct {
+    Place place;
+    uint32_t type;            /* PLACE_INNER: of the machines; UINT32_MAX: all */
+    uint32_t ranks;           /* of the measurements; of an op 0 */
     const char *device;       /* borrowed from the cluster; NULL for a collective */
     OpKind op;                /* OP_KINDS if it is a collective */
     Collective collective;    /* COLLECTIVES if it is an op */
@@ -34,6 +40,7 @@ typedef struct {
     uint32_t n_fits;
     CalibrationFit *fit;
     double *predicted_s; /* [measurement]; NaN where it was not used */
+    Placing *placing;    /* [measurement] */
     Agreement agreement; /* over all that were used */
 } Calibration;
 

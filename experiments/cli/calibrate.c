@@ -6,6 +6,7 @@
 
 #include "experiments/calibration/calibrate.h"
 #include "experiments/cli/command.h"
+#include "experiments/cli/measured_report.h"
 #include "experiments/figures/figure.h"
 #include "experiments/json_values.h"
 
@@ -25,7 +26,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static const char *fit_name(const CalibrationFit *fit)
 {
-    return fit->device ? op_kind_name(fit->op) : collective_name(fit->collective);
+    return fit->place == PLACE_INNER  ? "inside machines"
+           : fit->place == PLACE_SEND ? "send"
+           : fit->device              ? op_kind_name(fit->op)
+                                      : collective_name(fit->collective);
 }
 
 /* --- report --- */
@@ -100,25 +104,27 @@ static json_t *fit_json(const CalibrationFit *fit)
                                         triple_json(fit->line[p].high, k), "up_to_bytes",
                                         json_number(fit->line[p].up_to)));
     return json_pack(
-        "{s:s, s:s*, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", fit_name(fit), "device",
-        fit->device, "rows", (int)fit->agreement.n, "mape",
-        json_number(fit->agreement.mape), "p95", json_number(fit->agreement.p95), "worst",
-        json_number(fit->agreement.worst), "smallest_bytes", json_number(fit->smallest),
-        "largest_bytes", json_number(fit->largest), "lines", lines);
+        "{s:s, s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", fit_name(fit),
+        "place", place_name(fit->place), "device", fit->device, "ranks", (int)fit->ranks,
+        "rows", (int)fit->agreement.n, "mape", json_number(fit->agreement.mape), "p95",
+        json_number(fit->agreement.p95), "worst", json_number(fit->agreement.worst),
+        "smallest_bytes", json_number(fit->smallest), "largest_bytes",
+        json_number(fit->largest), "lines", lines);
 }
 
-static void print_report_json(const Calibration *calibration, const Own *own)
+static void print_report_json(const Calibration *calibration, const GArray *tables,
+                              const Own *own)
 {
     json_t *fits = json_array();
     for (uint32_t i = 0; i < calibration->n_fits; i++)
         json_array_append_new(fits, fit_json(&calibration->fit[i]));
-    command_print_json(json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s}", "cluster",
-                                 calibration->cluster->name, "output", own->output,
-                                 "rows", (int)calibration->agreement.n, "mape",
-                                 json_number(calibration->agreement.mape), "p95",
-                                 json_number(calibration->agreement.p95), "worst",
-                                 json_number(calibration->agreement.worst), "fits", fits,
-                                 "version", KILTER_VERSION));
+    command_print_json(json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "cluster",
+        calibration->cluster->name, "output", own->output, "rows",
+        (int)calibration->agreement.n, "mape", json_number(calibration->agreement.mape),
+        "p95", json_number(calibration->agreement.p95), "worst",
+        json_number(calibration->agreement.worst), "fits", fits, "files",
+        measured_report_json(tables, calibration), "version", KILTER_VERSION));
 }
 
 /* Rows of the figure: is it a collective, kind, bytes, measured, predicted. */
@@ -145,16 +151,15 @@ static double own_memory(uint32_t ranks)
     return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks;
 }
 
-static GArray *read_all(int argc, char **argv, GString *names, GError **error)
+/* Names of the files, for the cluster's source. Caller frees. */
+static char *file_names(int argc, char **argv)
 {
-    g_autoptr(GArray) list = measurements_new();
+    GString *names = g_string_new(NULL);
     for (int i = 1; i < argc; i++) {
         g_autofree char *name = g_path_get_basename(argv[i]);
-        if (!measurements_read(argv[i], list, error))
-            return NULL;
         g_string_append_printf(names, "%s%s", i > 1 ? ", " : "", name);
     }
-    return g_steal_pointer(&list);
+    return g_string_free(names, FALSE);
 }
 
 static bool fill_options(const Own *own, const CommandOptions *command,
@@ -188,13 +193,14 @@ static uint32_t most_ranks(const GArray *measurements)
 static bool run(const Own *own, int argc, char **argv, const CommandOptions *command,
                 GError **error)
 {
-    g_autoptr(GString) names = g_string_new(NULL);
-    g_autoptr(GArray) measurements = read_all(argc, argv, names, error);
-    if (!measurements)
+    g_autofree char *names = file_names(argc, argv);
+    g_autoptr(GArray) measurements = measurements_new();
+    g_autoptr(GArray) tables = measured_tables_new();
+    if (!measured_read_all(argc, argv, measurements, tables, error))
         return false;
     g_autofree char *source =
         g_strdup_printf("kilter " KILTER_VERSION " calibrate: %u measurements of %.1000s",
-                        measurements->len, names->str);
+                        measurements->len, names);
     g_autofree char *name = g_path_get_basename(own->output);
     CalibrateOptions options = {.ranks = own->ranks ? (uint32_t)own->ranks
                                                     : most_ranks(measurements),
@@ -212,9 +218,11 @@ static bool run(const Own *own, int argc, char **argv, const CommandOptions *com
         !write_cluster(calibration, own->output, error))
         return false;
     if (command->json)
-        print_report_json(calibration, own);
-    else if (!command->quiet)
+        print_report_json(calibration, tables, own);
+    else if (!command->quiet) {
+        measured_report_print(tables, calibration);
         print_text(calibration, command->verbose);
+    }
     return true;
 }
 
@@ -245,9 +253,11 @@ bool cmd_calibrate(int argc, char **argv, GError **error)
         .max_arguments = 1000,
         .summary =
             "Fits what ops and collectives cost to measurements (of kilter profile, or "
-            "the text or JSON\noutput of nccl-tests), and writes a cluster that is "
-            "priced "
-            "by them. With -v the fitted\nnumbers and their 95 % intervals.",
+            "the text or JSON\noutput of nccl-tests, among any number of ranks), and "
+            "writes a "
+            "cluster that is priced by them.\nRanks of one machine tell its inner link, "
+            "sendrecv_perf what transfers of pipelines take. With -v the\nfitted numbers "
+            "and their 95 % intervals.",
         .example = "kilter calibrate measured.csv -o mine.yaml --plot out\n  kilter "
                    "calibrate all_reduce.json --base hap-8 -o mine.yaml",
         .entries = entries,

@@ -15,6 +15,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 #define COMMAND_TABLE(X)                                           \
     X(models, "list the built-in models")                          \
     X(clusters, "list the clusters on the search path")            \
+    X(cluster, "make a cluster of what a machine says of itself")  \
     X(planners, "list the planners")                               \
     X(plan, "plan a model on a cluster")                           \
     X(simulate, "simulate an iteration of a plan")                 \
@@ -24,6 +25,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(verify, "prove a plan, or the sharding rules, by running")   \
     X(exec, "run a plan for real, and time it")                    \
     X(profile, "measure ops and collectives on this machine")      \
+    X(import, "read what others measured")                         \
     X(calibrate, "fit a cluster's costs to measurements")          \
     X(validate, "compare predicted with measured times of plans")  \
     X(sweep, "evaluate the grid of an experiment file, resumably") \

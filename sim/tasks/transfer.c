@@ -151,28 +151,48 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
 
 /* --- what it takes --- */
 
-/* Bytes through each port, as parts of the tensor: out of and into machines, then devices. */
+/* A message between machines: by the line of its own, through a port that has all of the machine's NICs. */
+static void add_between(const Cluster *cluster, double machine_part, double device_part,
+                        double *latency_s, double *byte_s)
+{
+    const LinkCost *port = &cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
+    const LinkCost *own = cluster->transfer.bandwidth > 0 ? &cluster->transfer : port;
+    const double all = fmax(port->bandwidth, own->bandwidth);
+    *latency_s = fmax(*latency_s, own->latency_s);
+    *byte_s = fmax(*byte_s, machine_part / all);
+    if (own != port)
+        *byte_s = fmax(*byte_s, device_part / own->bandwidth);
+}
+
+/* Bytes through each port, as parts of the tensor: out of and into machines, then devices, inside of machines
+ * and between them. */
 void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
                      double *byte_s)
 {
-    const uint32_t n_machines = view->cluster->n_machines;
-    const LinkCost *between = &view->cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
-    g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + view->n_devices));
+    const uint32_t n_machines = view->cluster->n_machines, n = view->n_devices;
+    g_autofree double *port = g_new0(double, 2 * (size_t)(n_machines + 2 * n));
+    double *inside = port + 2 * n_machines, *between = inside + 2 * n;
 
     *latency_s = *byte_s = 0;
     for (uint32_t i = 0; i < pieces->len; i++) {
         const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
         const Device *from = &view->device[piece->from], *to = &view->device[piece->to];
-        const bool inside = from->machine == to->machine;
-        const LinkCost *link = inside ? &from->inner : between;
-        double *out = inside ? &port[2 * (n_machines + piece->from)]
-                             : &port[2 * from->machine],
-               *in = inside ? &port[2 * (n_machines + piece->to) + 1]
-                            : &port[2 * to->machine + 1];
+        if (from->machine == to->machine) {
+            double *out = &inside[2 * piece->from], *in = &inside[2 * piece->to + 1];
+            *out += piece->part;
+            *in += piece->part;
+            *latency_s = fmax(*latency_s, from->inner.latency_s);
+            *byte_s = fmax(*byte_s, fmax(*out, *in) / from->inner.bandwidth);
+            continue;
+        }
+        double *out = &port[2 * from->machine], *in = &port[2 * to->machine + 1];
+        double *own_out = &between[2 * piece->from], *own_in = &between[2 * piece->to + 1];
         *out += piece->part;
         *in += piece->part;
-        *latency_s = fmax(*latency_s, link->latency_s);
-        *byte_s = fmax(*byte_s, fmax(*out, *in) / link->bandwidth);
+        *own_out += piece->part;
+        *own_in += piece->part;
+        add_between(view->cluster, fmax(*out, *in), fmax(*own_out, *own_in), latency_s,
+                    byte_s);
     }
 }
 

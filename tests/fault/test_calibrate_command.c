@@ -109,10 +109,14 @@ static void test_no_usable_row(void **state)
     sandbox_write(sandbox, "m.csv",
                   HEADER "gpu,all_reduce,,24,0.041,0,1e6,1,1e-3,1e-3,1e-3\n"
                          "gpu,all_reduce,,16,0.062,0,1e6,1,1e-3,1e-3,1e-3\n");
-    program_refuses(sandbox, "calibrate m.csv --base hap-8 -o c.yaml", 2,
-                    "among 16, 24 ranks, and cluster hap-8 has 8 machines");
-    program_refuses(sandbox, "calibrate m.csv --base hidup-1x8 -o c.yaml", 2,
-                    "and cluster hidup-1x8 has 1 machine,");
+    program_refuses(
+        sandbox, "calibrate m.csv --base hidup-1x8 -o c.yaml", 2,
+        "none of the 2 measurements can be used on cluster hidup-1x8: 24 ranks on "
+        "several machines, and the cluster has one");
+    sandbox_write(sandbox, "one.csv",
+                  HEADER "gpu,all_reduce,,1,1,0,1e6,1,1e-3,1e-3,1e-3\n");
+    program_refuses(sandbox, "calibrate one.csv --base hap-8 -o c.yaml", 2,
+                    "one rank alone sends nothing");
 }
 
 /* A type with a half-precision rate, and no op that was fitted. */

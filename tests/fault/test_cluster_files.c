@@ -68,7 +68,7 @@ static const Case CASE[] = {
      "did you mean 'bandwidth'?"},
     {"  all_to_all:", "  alltoall:",
      ":24: collectives.alltoall: unknown key; expected one of all_reduce, all_gather, "
-     "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, source; "
+     "grouped_all_gather, reduce_scatter, grouped_reduce_scatter, all_to_all, send, source; "
      "did you mean 'all_to_all'?"},
     {"    memory: 16 GiB\n", "",
      ":3: device_types[0].memory: missing; expected this key"},

@@ -22,8 +22,10 @@ static void check(bool holds, const char *what)
 static void check_row(const Measurement *m)
 {
     check(m->device && *m->device && m->shape, "texts");
-    check((m->op < OP_KINDS) != (m->collective < (Collective)COLLECTIVES_PRICED),
-          "an op or a collective");
+    check((m->op < OP_KINDS) + (m->collective < (Collective)COLLECTIVES_PRICED) +
+                  m->send ==
+              1,
+          "an op, a collective or a send");
     check(m->ranks > 0 && m->repeats > 0 && m->share >= 0 && m->share <= 1, "counts");
     check(isfinite(m->flops) && m->flops >= 0 && isfinite(m->bytes) && m->bytes >= 0,
           "amounts");
@@ -37,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(GError) error = NULL;
     g_autoptr(GArray) list = measurements_new();
-    const bool good = measurements_parse("all_reduce", text, size, list, &error);
+    const bool good = measurements_parse("all_reduce", text, size, list, NULL, &error);
     check(good == !error && good == (list->len > 0), "either rows or an error");
     check(good || (error->code == KILTER_ERROR_INPUT && *error->message), "a message");
     for (uint32_t i = 0; i < list->len; i++)
@@ -46,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     g_autofree char *written = measurements_write(list, NULL);
     g_autoptr(GArray) again = measurements_new();
-    check(measurements_parse("again.csv", written, strlen(written), again, NULL) &&
+    check(measurements_parse("again.csv", written, strlen(written), again, NULL, NULL) &&
               again->len == list->len,
           "written rows can be read");
     return 0;

@@ -66,7 +66,7 @@ static const char BUILT[] =
     "    smallest: 5 kB\n"
     "    largest: 2 GB\n" LINE("all_gather", "61") LINE("grouped_all_gather", "62")
         LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter", "64")
-            LINE("all_to_all", "65") "  source: a fit\n"
+            LINE("all_to_all", "65") LINE("send", "66") "  source: a fit\n"
                                      "topology:\n"
                                      "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
                                      "  source: a drawing\n"
@@ -138,6 +138,7 @@ static const struct {
     {"collectives.reduce_scatter", "63 us", "73 us", OTHER},
     {"collectives.grouped_reduce_scatter", "64 us", "74 us", OTHER},
     {"collectives.all_to_all", "65 us", "75 us", OTHER},
+    {"collectives.send", "66 us", "76 us", OTHER},
     {"collectives.source", "a fit", "another", SAME},
     {"topology.builder", "leaf=2", "leaf=1", OTHER},
     {"topology.nodes[]", "spare", "other", LINKED},

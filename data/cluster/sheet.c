@@ -1,0 +1,161 @@
+/* What follows from data sheets once they are read (data/cluster/sheet_read.c). */
+#include "data/cluster/sheet.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+
+static const char *const FORMAT_NAME[] = {
+#define X(id, name) [SHEET_##id] = name,
+    SHEET_FORMAT_TABLE(X)
+#undef X
+};
+
+const char *sheet_format_name(SheetFormat format)
+{
+    return FORMAT_NAME[format];
+}
+
+static void device_clear(DeviceSheet *device)
+{
+    g_free(device->name);
+    g_free(device->description);
+    g_free(device->source);
+    g_strfreev(device->alias);
+    g_strfreev(device->product);
+    g_strfreev(device->pci);
+    for (uint32_t i = 0; i < SHEET_FORMATS; i++)
+        g_free(device->share_source[i]);
+    for (uint32_t i = 0; i < device->n_links; i++)
+        g_free(device->link[i].name);
+}
+
+void sheets_free(Sheets *sheets)
+{
+    if (!sheets)
+        return;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        device_clear(&sheets->device[i]);
+    for (uint32_t i = 0; i < sheets->n_links; i++) {
+        g_free(sheets->link[i].name);
+        g_free(sheets->link[i].source);
+        g_free(sheets->link[i].share_source);
+    }
+    g_free(sheets->device);
+    g_free(sheets->link);
+    g_free(sheets->nvlink.row);
+    g_free(sheets->xgmi.row);
+    g_free(sheets->pcie.row);
+    g_free(sheets);
+}
+
+static bool is_called(const DeviceSheet *device, const char *name)
+{
+    bool called = g_ascii_strcasecmp(device->name, name) == 0;
+    for (char **alias = device->alias; !called && *alias; alias++)
+        called = g_ascii_strcasecmp(*alias, name) == 0;
+    return called;
+}
+
+const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < sheets->n_devices; i++) {
+        if (is_called(&sheets->device[i], name))
+            return &sheets->device[i];
+        g_string_append_printf(known, "%s%s", i ? ", " : "", sheets->device[i].name);
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "unknown device '%.60s'; expected one of %s (data/devices)", name,
+                known->str);
+    return NULL;
+}
+
+const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
+{
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        if (g_strv_contains((const char *const *)sheets->device[i].pci, id))
+            return &sheets->device[i];
+    return NULL;
+}
+
+const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text)
+{
+    const DeviceSheet *found = NULL;
+    size_t longest = 0;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        for (char **product = sheets->device[i].product; *product; product++)
+            if (strlen(*product) > longest && strstr(text, *product)) {
+                found = &sheets->device[i];
+                longest = strlen(*product);
+            }
+    return found;
+}
+
+const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < sheets->n_links; i++) {
+        if (g_ascii_strcasecmp(sheets->link[i].name, name) == 0)
+            return &sheets->link[i];
+        g_string_append_printf(known, "%s%s", i ? ", " : "", sheets->link[i].name);
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "unknown link '%.60s'; expected one of %s (data/links.yaml)", name,
+                known->str);
+    return NULL;
+}
+
+double link_table_at(const LinkTable *table, double number)
+{
+    double bandwidth = 0;
+    for (uint32_t i = 0; i < table->n && table->row[i].least <= number; i++)
+        bandwidth = table->row[i].bandwidth;
+    return bandwidth;
+}
+
+static double sustained(const DeviceSheet *sheet, SheetFormat format)
+{
+    return sheet->peak[format] * sheet->share[format];
+}
+
+static void describe(GString *out, const DeviceSheet *sheet, SheetFormat format)
+{
+    if (sheet->peak[format] > 0)
+        g_string_append_printf(
+            out, " %s: %.4g of %.4g TFLOP/s (%s).", sheet_format_name(format),
+            sustained(sheet, format) / 1e12, sheet->peak[format] / 1e12,
+            sheet->share_source[format] ? sheet->share_source[format]
+                                        : "the share of devices that were not measured");
+}
+
+/* The formats that models compute in. */
+static const SheetFormat FORMAT_OF[NUMBERS] = {[NUMBERS_F32] = SHEET_FP32,
+                                               [NUMBERS_F16] = SHEET_FP16,
+                                               [NUMBERS_BF16] = SHEET_BF16,
+                                               [NUMBERS_F8] = SHEET_FP8};
+
+DeviceType device_sheet_type(const DeviceSheet *sheet)
+{
+    DeviceType type = {.name = g_strdup(sheet->name),
+                       .rate = sustained(sheet, SHEET_FP32),
+                       .memory_bytes = sheet->memory_bytes,
+                       .slowdown = 1};
+    GString *source = g_string_new(NULL);
+    g_string_append_printf(source, "data/devices/%s.yaml.", sheet->name);
+    for (Numbers n = 0; n < NUMBERS; n++) {
+        type.rates[n] = n == NUMBERS_F32 ? 0 : sustained(sheet, FORMAT_OF[n]);
+        describe(source, sheet, FORMAT_OF[n]);
+    }
+    type.source = g_string_free(source, FALSE);
+    return type;
+}
+
+/* Trees and halving take ceil(log2 n) rounds up and as many down while latency decides. */
+LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
+{
+    const double rounds = 2 * ceil(log2(MAX(n, 2)));
+    return (LinkCost){link->base_s + rounds * link->hop_s,
+                      links * link->bandwidth * link->share};
+}

@@ -1,0 +1,401 @@
+/* Reads data sheets. A device's file:
+ *
+ *     name: h100-sxm
+ *     description: NVIDIA H100 SXM5, 80 GB
+ *     aliases: [h100]                              # optional
+ *     names: [NVIDIA H100 80GB HBM3]               # optional: as drivers print it
+ *     pci: ["10de:2330"]                           # optional: vendor and device
+ *     sm: 90                                       # optional: compute capability; AMD: gcn: 942
+ *     peak:
+ *       - {format: bf16, rate: 989.4 TFLOP/s}      # of dense numbers
+ *     memory: 80 GiB
+ *     bandwidth: 3.35 TB/s                         # of the memory
+ *     links:
+ *       - {link: nvlink4, count: 18}               # of data/links.yaml, the fastest first
+ *     power: 700 W
+ *     source: where these are from */
+#include <cyaml/cyaml.h>
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/base/path.h"
+#include "data/cluster/op_cost_yaml.h"
+#include "data/cluster/sheet.h"
+
+enum { SHEET_TEXT_MAX = 1000, SHEET_NAMES_MAX = 16, SHEET_ROWS_MAX = 1000 };
+
+/* --- texts --- */
+
+typedef struct {
+    char *format, *rate;
+} PeakText;
+typedef struct {
+    char *link, *count;
+} PortText;
+typedef struct {
+    char *name, *description, *sm, *gcn, *memory, *bandwidth, *power, *source;
+    char **alias, **product, **pci;
+    PeakText *peak;
+    PortText *port;
+    uint32_t alias_count, product_count, pci_count, peak_count, port_count;
+} DeviceText;
+typedef struct {
+    char *name, *bandwidth, *source;
+} LinkText;
+typedef struct {
+    char *least, *bandwidth;
+} RowText;
+typedef struct {
+    LinkText *link;
+    RowText *nvlink, *xgmi, *pcie;
+    uint32_t link_count, nvlink_count, xgmi_count, pcie_count;
+    char *fastest_port, *unknown_port, *most_nvlinks, *source;
+} LinksText;
+typedef struct {
+    char *device, *format, *share, *source;
+} DeviceShareText;
+typedef struct {
+    char *link, *share, *base, *hop, *source;
+} LinkShareText;
+typedef struct {
+    char *device_share, *link_share, *base, *hop, *source;
+} OthersText;
+typedef struct {
+    DeviceShareText *device;
+    LinkShareText *link;
+    uint32_t device_count, link_count;
+    OthersText *others;
+} SharesText;
+
+/* clang-format off */
+#define LIST(key, flags, type, member, entry, low, high) \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | (flags), type, member, entry, low, high)
+#define ENTRY(type, fields) {CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, type, fields)}
+
+static const cyaml_schema_value_t NAME = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
+static const cyaml_schema_field_t PEAK[] = {
+    TEXT("format", PeakText, format, NAME_MAX_BYTES),
+    TEXT("rate", PeakText, rate, NAME_MAX_BYTES), CYAML_FIELD_END};
+static const cyaml_schema_value_t PEAK_ENTRY = ENTRY(PeakText, PEAK);
+static const cyaml_schema_field_t PORT[] = {
+    TEXT("link", PortText, link, NAME_MAX_BYTES),
+    TEXT("count", PortText, count, NAME_MAX_BYTES), CYAML_FIELD_END};
+static const cyaml_schema_value_t PORT_ENTRY = ENTRY(PortText, PORT);
+static const cyaml_schema_field_t DEVICE[] = {
+    TEXT("name", DeviceText, name, NAME_MAX_BYTES),
+    TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
+    LIST("aliases", CYAML_FLAG_OPTIONAL, DeviceText, alias, &NAME, 1, SHEET_NAMES_MAX),
+    LIST("names", CYAML_FLAG_OPTIONAL, DeviceText, product, &NAME, 1, SHEET_NAMES_MAX),
+    LIST("pci", CYAML_FLAG_OPTIONAL, DeviceText, pci, &NAME, 1, SHEET_NAMES_MAX),
+    OPTIONAL_TEXT("sm", DeviceText, sm, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("gcn", DeviceText, gcn, NAME_MAX_BYTES),
+    LIST("peak", 0, DeviceText, peak, &PEAK_ENTRY, 1, SHEET_FORMATS),
+    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
+    TEXT("bandwidth", DeviceText, bandwidth, NAME_MAX_BYTES),
+    LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
+    TEXT("power", DeviceText, power, NAME_MAX_BYTES),
+    TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t DEVICE_SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, DeviceText, DEVICE)};
+
+static const cyaml_schema_field_t LINK[] = {
+    TEXT("name", LinkText, name, NAME_MAX_BYTES),
+    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
+static const cyaml_schema_field_t ROW[] = {
+    TEXT("least", RowText, least, NAME_MAX_BYTES),
+    TEXT("bandwidth", RowText, bandwidth, NAME_MAX_BYTES), CYAML_FIELD_END};
+static const cyaml_schema_value_t ROW_ENTRY = ENTRY(RowText, ROW);
+static const cyaml_schema_field_t LINKS[] = {
+    LIST("links", 0, LinksText, link, &LINK_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("nvlink", 0, LinksText, nvlink, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("xgmi", 0, LinksText, xgmi, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("pcie", 0, LinksText, pcie, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
+    TEXT("fastest_port", LinksText, fastest_port, NAME_MAX_BYTES),
+    TEXT("unknown_port", LinksText, unknown_port, NAME_MAX_BYTES),
+    TEXT("most_nvlinks", LinksText, most_nvlinks, NAME_MAX_BYTES),
+    TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t LINKS_SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, LinksText, LINKS)};
+
+static const cyaml_schema_field_t DEVICE_SHARE[] = {
+    TEXT("device", DeviceShareText, device, NAME_MAX_BYTES),
+    TEXT("format", DeviceShareText, format, NAME_MAX_BYTES),
+    TEXT("share", DeviceShareText, share, NAME_MAX_BYTES),
+    TEXT("source", DeviceShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t DEVICE_SHARE_ENTRY = ENTRY(DeviceShareText, DEVICE_SHARE);
+static const cyaml_schema_field_t LINK_SHARE[] = {
+    TEXT("link", LinkShareText, link, NAME_MAX_BYTES),
+    TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
+    TEXT("base", LinkShareText, base, NAME_MAX_BYTES),
+    TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
+    TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_value_t LINK_SHARE_ENTRY = ENTRY(LinkShareText, LINK_SHARE);
+static const cyaml_schema_field_t OTHERS[] = {
+    TEXT("device_share", OthersText, device_share, NAME_MAX_BYTES),
+    TEXT("link_share", OthersText, link_share, NAME_MAX_BYTES),
+    TEXT("base", OthersText, base, NAME_MAX_BYTES),
+    TEXT("hop", OthersText, hop, NAME_MAX_BYTES),
+    TEXT("source", OthersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+static const cyaml_schema_field_t SHARES[] = {
+    LIST("devices", 0, SharesText, device, &DEVICE_SHARE_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("links", 0, SharesText, link, &LINK_SHARE_ENTRY, 1, SHEET_ROWS_MAX),
+    CYAML_FIELD_MAPPING_PTR("others", CYAML_FLAG_POINTER, SharesText, others, OTHERS),
+    CYAML_FIELD_END};
+static const cyaml_schema_value_t SHARES_SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, SharesText, SHARES)};
+/* clang-format on */
+
+/* --- numbers --- */
+
+static Yaml *open_data(const char *name, const cyaml_schema_value_t *schema,
+                       GError **error)
+{
+    g_autofree char *path = path_find(name);
+    if (path)
+        return yaml_read(path, schema, error);
+    kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path", name);
+    return NULL;
+}
+
+static bool find_format(const Yaml *yaml, const char *key, const char *name,
+                        SheetFormat *format, GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < SHEET_FORMATS; i++) {
+        *format = (SheetFormat)i;
+        if (strcmp(sheet_format_name(*format), name) == 0)
+            return true;
+        g_string_append_printf(known, "%s%s", i ? ", " : "", sheet_format_name(*format));
+    }
+    return yaml_fail(yaml, error, key, "expected one of %s, got '%s'", known->str, name);
+}
+
+static char **copy_names(char **name, uint32_t n)
+{
+    char **copy = g_new0(char *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        copy[i] = g_strdup(name[i]);
+    return copy;
+}
+
+static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *device,
+                       GError **error)
+{
+    for (uint32_t i = 0; i < text->peak_count; i++) {
+        g_autofree char *name = g_strdup_printf("peak[%u].format", i);
+        g_autofree char *rate = g_strdup_printf("peak[%u].rate", i);
+        SheetFormat format;
+        if (!find_format(yaml, name, text->peak[i].format, &format, error) ||
+            !yaml_quantity(yaml, rate, text->peak[i].rate, QUANTITY_RATE, SMALLEST,
+                           LARGEST, &device->peak[format], error))
+            return false;
+    }
+    return device->peak[SHEET_FP32] > 0 ||
+           yaml_fail(yaml, error, "peak", "expected the format fp32");
+}
+
+static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText *text,
+                       DeviceSheet *device, GError **error)
+{
+    for (uint32_t i = 0; i < text->port_count; i++) {
+        g_autofree char *link = g_strdup_printf("links[%u].link", i);
+        g_autofree char *count = g_strdup_printf("links[%u].count", i);
+        g_autoptr(GError) failure = NULL;
+        if (!sheets_link(sheets, text->port[i].link, &failure))
+            return yaml_fail(yaml, error, link, "%s", failure->message);
+        if (!yaml_uint(yaml, count, text->port[i].count, 1, 1000, &device->link[i].count,
+                       error))
+            return false;
+        device->link[device->n_links++].name = g_strdup(text->port[i].link);
+    }
+    return true;
+}
+
+static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *device,
+                        GError **error)
+{
+    const DeviceText *text = yaml_data(yaml);
+    device->name = g_strdup(text->name);
+    device->description = g_strdup(text->description);
+    device->source = g_strdup(text->source);
+    device->alias = copy_names(text->alias, text->alias_count);
+    device->product = copy_names(text->product, text->product_count);
+    device->pci = copy_names(text->pci, text->pci_count);
+    double bytes = 0;
+    if (!yaml_quantity(yaml, "memory", text->memory, QUANTITY_BYTES, SMALLEST, LARGEST,
+                       &bytes, error) ||
+        !yaml_quantity(yaml, "bandwidth", text->bandwidth, QUANTITY_BANDWIDTH, SMALLEST,
+                       LARGEST, &device->bandwidth, error) ||
+        !yaml_quantity(yaml, "power", text->power, QUANTITY_POWER, SMALLEST, LARGEST,
+                       &device->power_w, error) ||
+        (text->sm && !yaml_uint(yaml, "sm", text->sm, 1, 10000, &device->sm, error)) ||
+        (text->gcn && !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)))
+        return false;
+    device->memory_bytes = (uint64_t)bytes;
+    return read_peaks(yaml, text, device, error) &&
+           read_ports(yaml, sheets, text, device, error);
+}
+
+static bool read_devices(Sheets *sheets, GError **error)
+{
+    g_auto(GStrv) names = path_list("devices", ".yaml");
+    sheets->device = g_new0(DeviceSheet, g_strv_length(names) + 1);
+    for (char **name = names; *name; name++) {
+        g_autofree char *file = g_strdup_printf("devices/%s.yaml", *name);
+        g_autoptr(Yaml) yaml = open_data(file, &DEVICE_SCHEMA, error);
+        if (!yaml ||
+            !read_device(yaml, sheets, &sheets->device[sheets->n_devices++], error))
+            return false;
+    }
+    return true;
+}
+
+/* Rows rise. */
+static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
+                       uint32_t n, LinkTable *table, GError **error)
+{
+    table->row = g_new0(LinkRow, n);
+    for (; table->n < n; table->n++) {
+        LinkRow *row = &table->row[table->n];
+        g_autofree char *least = g_strdup_printf("%s[%u].least", name, table->n);
+        g_autofree char *bandwidth = g_strdup_printf("%s[%u].bandwidth", name, table->n);
+        const double low = table->n ? nextafter(row[-1].least, INFINITY) : 0;
+        if (!yaml_number(yaml, least, text[table->n].least, low, 1e6, &row->least,
+                         error) ||
+            !yaml_quantity(yaml, bandwidth, text[table->n].bandwidth, QUANTITY_BANDWIDTH,
+                           SMALLEST, LARGEST, &row->bandwidth, error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_links(Sheets *sheets, GError **error)
+{
+    g_autoptr(Yaml) yaml = open_data("links.yaml", &LINKS_SCHEMA, error);
+    if (!yaml)
+        return false;
+    const LinksText *text = yaml_data(yaml);
+    sheets->link = g_new0(LinkSheet, text->link_count);
+    for (uint32_t i = 0; i < text->link_count; i++) {
+        LinkSheet *link = &sheets->link[sheets->n_links++];
+        g_autofree char *key = g_strdup_printf("links[%u].bandwidth", i);
+        link->name = g_strdup(text->link[i].name);
+        link->source = g_strdup(text->link[i].source);
+        if (!yaml_quantity(yaml, key, text->link[i].bandwidth, QUANTITY_BANDWIDTH,
+                           SMALLEST, LARGEST, &link->bandwidth, error))
+            return false;
+    }
+    return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
+                      error) &&
+           read_table(yaml, "xgmi", text->xgmi, text->xgmi_count, &sheets->xgmi, error) &&
+           read_table(yaml, "pcie", text->pcie, text->pcie_count, &sheets->pcie, error) &&
+           yaml_quantity(yaml, "fastest_port", text->fastest_port, QUANTITY_BANDWIDTH,
+                         SMALLEST, LARGEST, &sheets->fastest_port, error) &&
+           yaml_quantity(yaml, "unknown_port", text->unknown_port, QUANTITY_BANDWIDTH,
+                         SMALLEST, LARGEST, &sheets->unknown_port, error) &&
+           yaml_uint(yaml, "most_nvlinks", text->most_nvlinks, 1, 1000,
+                     &sheets->most_nvlinks, error);
+}
+
+static const double LEAST_SHARE = 1e-3;
+
+static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets,
+                        GError **error)
+{
+    double device, share, base_s, hop_s;
+    if (!yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
+                     &device, error) ||
+        !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
+                     error) ||
+        !yaml_quantity(yaml, "others.base", text->base, QUANTITY_TIME, 0, LONGEST_S,
+                       &base_s, error) ||
+        !yaml_quantity(yaml, "others.hop", text->hop, QUANTITY_TIME, 0, LONGEST_S, &hop_s,
+                       error))
+        return false;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        for (uint32_t format = 0; format < SHEET_FORMATS; format++)
+            sheets->device[i].share[format] = device;
+    for (uint32_t i = 0; i < sheets->n_links; i++) {
+        sheets->link[i].share = share;
+        sheets->link[i].base_s = base_s;
+        sheets->link[i].hop_s = hop_s;
+    }
+    return true;
+}
+
+/* A share of fp16 is that of bf16 too, which the same units compute, unless that has its own. */
+static void set_share(DeviceSheet *device, SheetFormat format, double share,
+                      const char *source)
+{
+    device->share[format] = share;
+    g_free(device->share_source[format]);
+    device->share_source[format] = g_strdup(source);
+    if (format == SHEET_FP16 && !device->share_source[SHEET_BF16])
+        set_share(device, SHEET_BF16, share, source);
+}
+
+static bool read_device_share(const Yaml *yaml, uint32_t i, const DeviceShareText *text,
+                              Sheets *sheets, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("devices[%u].device", i);
+    g_autofree char *format_key = g_strdup_printf("devices[%u].format", i);
+    g_autofree char *share_key = g_strdup_printf("devices[%u].share", i);
+    g_autoptr(GError) failure = NULL;
+    DeviceSheet *device = (DeviceSheet *)sheets_device(sheets, text->device, &failure);
+    SheetFormat format;
+    double share;
+    if (!device)
+        return yaml_fail(yaml, error, name, "%s", failure->message);
+    if (!find_format(yaml, format_key, text->format, &format, error) ||
+        !yaml_number(yaml, share_key, text->share, LEAST_SHARE, 1, &share, error))
+        return false;
+    set_share(device, format, share, text->source);
+    return true;
+}
+
+static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *text,
+                            Sheets *sheets, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("links[%u].link", i);
+    g_autofree char *share = g_strdup_printf("links[%u].share", i);
+    g_autofree char *base = g_strdup_printf("links[%u].base", i);
+    g_autofree char *hop = g_strdup_printf("links[%u].hop", i);
+    g_autoptr(GError) failure = NULL;
+    LinkSheet *link = (LinkSheet *)sheets_link(sheets, text->link, &failure);
+    if (!link)
+        return yaml_fail(yaml, error, name, "%s", failure->message);
+    g_free(link->share_source);
+    link->share_source = g_strdup(text->source);
+    return yaml_number(yaml, share, text->share, LEAST_SHARE, 1, &link->share, error) &&
+           yaml_quantity(yaml, base, text->base, QUANTITY_TIME, 0, LONGEST_S,
+                         &link->base_s, error) &&
+           yaml_quantity(yaml, hop, text->hop, QUANTITY_TIME, 0, LONGEST_S, &link->hop_s,
+                         error);
+}
+
+static bool read_shares(Sheets *sheets, GError **error)
+{
+    g_autoptr(Yaml) yaml = open_data("sustained.yaml", &SHARES_SCHEMA, error);
+    if (!yaml)
+        return false;
+    const SharesText *text = yaml_data(yaml);
+    bool good = read_others(yaml, text->others, sheets, error);
+    for (uint32_t i = 0; good && i < text->device_count; i++)
+        good = read_device_share(yaml, i, &text->device[i], sheets, error);
+    for (uint32_t i = 0; good && i < text->link_count; i++)
+        good = read_link_share(yaml, i, &text->link[i], sheets, error);
+    return good;
+}
+
+Sheets *sheets_load(GError **error)
+{
+    g_autoptr(Sheets) sheets = g_new0(Sheets, 1);
+    if (!read_links(sheets, error) || !read_devices(sheets, error) ||
+        !read_shares(sheets, error))
+        return NULL;
+    return g_steal_pointer(&sheets);
+}

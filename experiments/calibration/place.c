@@ -1,0 +1,184 @@
+#include "experiments/calibration/place.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const NAME[] = {[PLACE_NONE] = "not used",
+                                   [PLACE_OP] = "op",
+                                   [PLACE_BETWEEN] = "between machines",
+                                   [PLACE_INNER] = "inside machines",
+                                   [PLACE_SEND] = "transfers between machines"};
+
+const char *place_name(Place place)
+{
+    return NAME[place];
+}
+
+typedef struct {
+    const GArray *measurements;
+    const Cluster *cluster;
+    const Sheets *sheets;
+    uint32_t gpus, most_gpus; /* of the cluster, of a machine */
+    Placing *placing;
+} Work;
+
+static const Measurement *row(const Work *work, uint32_t i)
+{
+    return &g_array_index(work->measurements, Measurement, i);
+}
+
+/* The cluster's type of that name, or whose data sheet has that product name; UINT32_MAX: none. */
+static uint32_t type_of(const Work *work, const char *device)
+{
+    const DeviceSheet *sheet = sheets_find_product(work->sheets, device);
+    for (uint32_t t = 0; t < work->cluster->n_types; t++) {
+        const char *name = work->cluster->type[t].name;
+        if (strcmp(name, device) == 0 || (sheet && strcmp(name, sheet->name) == 0))
+            return t;
+    }
+    return UINT32_MAX;
+}
+
+/* Machines that the ranks were on; 0 where neither the file nor the cluster says. */
+static uint32_t hosts_of(const Work *work, const Measurement *m)
+{
+    const uint32_t machines = work->cluster->n_machines;
+    if (m->hosts > 0)
+        return m->hosts;
+    if (machines > 1 && (m->ranks == machines || m->ranks == work->gpus))
+        return machines;
+    return m->ranks <= work->most_gpus ? 1 : 0;
+}
+
+static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static Placing none(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
+}
+
+static Placing place_of(const Work *work, const Measurement *m)
+{
+    const Cluster *cluster = work->cluster;
+    const uint32_t hosts = hosts_of(work, m);
+    if (m->op < OP_KINDS)
+        return (Placing){.place = PLACE_OP};
+    if (m->ranks == 1)
+        return none("one rank alone sends nothing");
+    /* Of machines with one GPU each, a machine's ranks on one host are its machines. */
+    const bool alone = work->most_gpus == 1;
+    if (hosts == 1 &&
+        !(alone && cluster->n_machines > 1 && m->ranks == cluster->n_machines)) {
+        if (m->ranks > work->most_gpus)
+            return none("%u ranks on one machine, and the cluster's have %u GPUs",
+                        m->ranks, work->most_gpus);
+        return (Placing){.place = PLACE_INNER, .type = type_of(work, m->device)};
+    }
+    if (cluster->n_machines == 1)
+        return none("%u ranks on several machines, and the cluster has one", m->ranks);
+    const uint32_t a_host = hosts > 1 ? MAX(m->ranks / hosts, 1) : 1;
+    return (Placing){.place = m->send ? PLACE_SEND : PLACE_BETWEEN, .a_host = a_host};
+}
+
+/* How unlike the cluster the ranks are; smaller is better. */
+static double distance(const Work *work, uint32_t i)
+{
+    const Measurement *m = row(work, i);
+    const Placing *placing = &work->placing[i];
+    const double all = 1e-3, least = 1e-6;
+    if (placing->place == PLACE_INNER)
+        return (work->most_gpus - m->ranks) + (m->send ? 0.5 : 0);
+    const double hosts = (double)m->ranks / placing->a_host;
+    const double off = fabs(log(hosts / work->cluster->n_machines));
+    if (off > 0)
+        return off - least * m->ranks;
+    return placing->a_host == 1 ? 0 : placing->a_host == work->most_gpus ? all / 2 : all;
+}
+
+/* Rows that are fitted together if their ranks are the same. */
+static bool same_fit(const Work *work, uint32_t i, uint32_t j)
+{
+    const Placing *a = &work->placing[i], *b = &work->placing[j];
+    const Measurement *m = row(work, i), *other = row(work, j);
+    if (a->place != b->place)
+        return false;
+    return a->place == PLACE_INNER ? a->type == b->type
+                                   : m->collective == other->collective;
+}
+
+static bool same_ranks(const Work *work, uint32_t i, uint32_t j)
+{
+    const Measurement *m = row(work, i), *other = row(work, j);
+    const bool inner = work->placing[i].place == PLACE_INNER;
+    return m->ranks == other->ranks &&
+           (inner ? m->collective == other->collective
+                  : work->placing[i].a_host == work->placing[j].a_host);
+}
+
+/* All inner links are one line: that of all-reduce, which all costs are relative to, if it was measured. */
+static double preference(const Work *work, uint32_t i)
+{
+    const Measurement *m = row(work, i);
+    const bool inner = work->placing[i].place == PLACE_INNER;
+    return distance(work, i) + (inner && m->collective != COLLECTIVE_ALL_REDUCE
+                                    ? 0.1 + m->collective * 0.01
+                                    : 0);
+}
+
+/* Index of the row whose ranks are taken for the fit of row i. Fits are few: a row is compared with the first
+ * rows of each. */
+static void choose(Work *work)
+{
+    const uint32_t n = work->measurements->len;
+    g_autofree uint32_t *best =
+        g_new(uint32_t, n + 1); /* [row that is first of its fit] */
+    g_autofree uint32_t *fit = g_new(uint32_t, n + 1); /* [row]: first row of its fit */
+    g_autofree uint32_t *first = g_new(uint32_t, n + 1);
+    uint32_t n_first = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (work->placing[i].place <= PLACE_OP)
+            continue;
+        uint32_t f = 0;
+        while (f < n_first && !same_fit(work, first[f], i))
+            f++;
+        if (f == n_first) {
+            first[n_first++] = i;
+            best[i] = i;
+        }
+        fit[i] = first[f];
+        if (preference(work, i) < preference(work, best[fit[i]]))
+            best[fit[i]] = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (work->placing[i].place <= PLACE_OP || same_ranks(work, i, best[fit[i]]))
+            continue;
+        const Measurement *taken = row(work, best[fit[i]]);
+        const bool other = taken->ranks == row(work, i)->ranks;
+        work->placing[i].reason =
+            other
+                ? none("%s among the same ranks is used", measurement_kind(taken)).reason
+                : none("%u ranks are more like the cluster's", taken->ranks).reason;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (work->placing[i].reason)
+            work->placing[i].place = PLACE_NONE;
+}
+
+Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
+                            const Sheets *sheets)
+{
+    Work work = {.measurements = measurements,
+                 .cluster = cluster,
+                 .sheets = sheets,
+                 .gpus = cluster_gpus(cluster),
+                 .placing = g_new0(Placing, measurements->len + 1)};
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        work.most_gpus = MAX(work.most_gpus, cluster->machine[i].gpus);
+    for (uint32_t i = 0; i < measurements->len; i++)
+        work.placing[i] = place_of(&work, row(&work, i));
+    choose(&work);
+    return work.placing;
+}

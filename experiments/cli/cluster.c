@@ -1,0 +1,305 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/json_values.h"
+
+enum { NODES_MAX = 65536, NICS_MAX = 1000 };
+
+typedef struct {
+    char *gpu, *nic, *name, *output;
+    int nodes, nics;
+} How;
+
+static void how_clear(How *how)
+{
+    g_free(how->gpu);
+    g_free(how->nic);
+    g_free(how->name);
+    g_free(how->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
+
+/* "90x8" or "910x16": values of the GPUs with how many have them, in the file's order. */
+static char *values_of(const MachineFile *machine, bool gcn)
+{
+    GString *out = g_string_new(NULL);
+    g_autofree bool *counted = g_new0(bool, machine->n_gpus);
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        const MachineGpu *gpu = &machine->gpu[i];
+        uint32_t n = 0;
+        for (uint32_t j = i; !counted[i] && j < machine->n_gpus; j++) {
+            const MachineGpu *other = &machine->gpu[j];
+            const bool same =
+                gcn ? strcmp(gpu->gcn, other->gcn) == 0 : gpu->sm == other->sm;
+            n += same;
+            counted[j] = counted[j] || (same && j > i);
+        }
+        if (n == 0)
+            continue;
+        g_autofree char *number = g_strdup_printf("%u", gpu->sm);
+        g_string_append_printf(out, "%s%sx%u", out->len ? ";" : "",
+                               gcn ? gpu->gcn : number, n);
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* A list of numbers, one for each GPU, or for each that differs. */
+static char *numbers_of(const MachineFile *machine, double (*get)(const MachineGpu *gpu),
+                        const char *format, bool distinct)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
+    for (uint32_t i = 0; i < machine->n_gpus; i++) {
+        char text[40];
+        g_snprintf(text, sizeof text, format, get(&machine->gpu[i]));
+        if (!distinct || !g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL))
+            g_ptr_array_add(list, g_strdup(text));
+    }
+    g_ptr_array_add(list, NULL);
+    return g_strjoinv(";", (char **)list->pdata);
+}
+
+static double links_of(const MachineGpu *gpu)
+{
+    return gpu->links;
+}
+
+static double link_gbps(const MachineGpu *gpu)
+{
+    return gpu->links * gpu->link_bandwidth / 1e9;
+}
+
+static double pcie_gbps(const MachineGpu *gpu)
+{
+    return gpu->pcie / 1e9;
+}
+
+static void set_text(json_t *json, const char *key, char *text)
+{
+    json_object_set_new(json, key, json_string(text));
+    g_free(text);
+}
+
+/* Keys of one kind of links. */
+static void set_links(json_t *json, const MachineFile *machine, const char *kind,
+                      uint32_t elements, uint32_t sum)
+{
+    g_autofree char *elements_key = g_strconcat(kind, "_elements", NULL);
+    g_autofree char *sum_key = g_strconcat(kind, "_count_sum", NULL);
+    g_autofree char *each_key = g_strconcat(kind, "_per_gpu", NULL);
+    g_autofree char *rate_key = g_strconcat(kind, "_GBps_per_gpu_nccl", NULL);
+    json_object_set_new(json, elements_key, json_integer(elements));
+    json_object_set_new(json, sum_key, json_integer(sum));
+    set_text(json, each_key, numbers_of(machine, links_of, "%.0f", false));
+    set_text(json, rate_key, numbers_of(machine, link_gbps, "%.1f", false));
+}
+
+static void set_nccl(json_t *json, const MachineFile *machine)
+{
+    const struct {
+        const char *key;
+        double value;
+    } COUNT[] = {
+        {"version", machine->version},
+        {"cpus", machine->cpus},
+        {"gpu_elements", machine->gpu_elements},
+        {"gpu_class_pci", machine->gpu_pci},
+        {"net_elements", machine->net_elements},
+        {"nic_class_pci", machine->nic_pci},
+        {"net_speed_sum_Mbps", machine->net_mbps},
+        {"nets_ge_100Gbps", machine->nets_fast},
+    };
+    json_object_set_new(json, "root", json_string("system"));
+    for (size_t i = 0; i < G_N_ELEMENTS(COUNT); i++)
+        json_object_set_new(json, COUNT[i].key, json_integer((json_int_t)COUNT[i].value));
+    if (machine->gpu_elements > 0)
+        set_text(json, "sm", values_of(machine, false));
+    if (machine->gpu_elements > 0 && *machine->gpu[0].gcn)
+        set_text(json, "gcn", values_of(machine, true));
+    if (machine->nvlink_elements > 0) {
+        set_links(json, machine, "nvlink", machine->nvlink_elements, machine->nvlink_sum);
+        json_object_set_new(json, "nvswitch", json_integer(machine->nvswitch));
+    }
+    if (machine->xgmi_elements > 0)
+        set_links(json, machine, "xgmi", machine->xgmi_elements, machine->xgmi_sum);
+    set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, pcie_gbps, "%.1f", true));
+}
+
+/* Links of all GPUs by kind; of a matrix, pairs of GPUs by code. */
+static json_t *links_json(const MachineFile *machine)
+{
+    json_t *links = json_object();
+    if (machine->nvlink_elements > 0)
+        json_object_set_new(links, "nvlink", json_integer(machine->nvlink_sum));
+    if (machine->xgmi_elements > 0)
+        json_object_set_new(links, "xgmi", json_integer(machine->xgmi_sum));
+    g_auto(GStrv) pairs =
+        g_strsplit(machine->gpu_pairs ? machine->gpu_pairs : "", ";", -1);
+    for (char **pair = pairs; *pair; pair++) {
+        char *equals = strchr(*pair, '=');
+        if (!equals)
+            continue;
+        *equals = '\0';
+        json_object_set_new(links, *pair,
+                            json_integer(g_ascii_strtoll(equals + 1, NULL, 10)));
+    }
+    return links;
+}
+
+static json_t *positive_or_null(double value)
+{
+    return value > 0 ? json_number(value) : json_null();
+}
+
+static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
+                            const MachineImport *import)
+{
+    json_t *warnings = json_array();
+    for (guint i = 0; i < machine->warning->len; i++)
+        json_array_append_new(warnings, json_string(machine->warning->pdata[i]));
+    json_t *json = json_object();
+    const double net = import->nic ? (import->nics ? import->nics : machine->nics) *
+                                         import->nic->bandwidth
+                                   : machine->net_bandwidth;
+    json_object_set_new(json, "file", json_string(machine->file));
+    json_object_set_new(json, "format",
+                        json_string(machine->format == MACHINE_FILE_NCCL
+                                        ? "nccl_topo"
+                                        : "nvidia_smi_topo"));
+    json_object_set_new(json, "gpus", json_integer(machine->n_gpus));
+    json_object_set_new(json, "nics", json_integer(machine->nics));
+    json_object_set_new(json, "device",
+                        import->sheet ? json_string(import->sheet->name) : json_null());
+    json_object_set_new(json, "links", links_json(machine));
+    json_object_set_new(
+        json, "inner_bandwidth",
+        positive_or_null(machine_file_inner(machine, sheets, import->sheet)));
+    json_object_set_new(json, "net_bandwidth", positive_or_null(net));
+    if (machine->format == MACHINE_FILE_NCCL) {
+        set_nccl(json, machine);
+    } else {
+        json_object_set_new(json, "gpu_pairs", json_string(machine->gpu_pairs));
+        json_object_set_new(json, "gpu_nic", json_string(machine->gpu_nic));
+    }
+    json_object_set_new(json, "warnings", warnings);
+    return json;
+}
+
+static void print_machine(const MachineFile *machine, const Sheets *sheets,
+                          const MachineImport *import)
+{
+    const double inner = machine_file_inner(machine, sheets, import->sheet);
+    g_autofree char *inner_text =
+        inner > 0 ? units_format(inner, QUANTITY_BANDWIDTH) : g_strdup("not known");
+    g_autofree char *net_text =
+        machine->net_bandwidth > 0
+            ? units_format(machine->net_bandwidth, QUANTITY_BANDWIDTH)
+            : g_strdup("not known");
+    printf("%s: %u GPUs (%s), %u NICs\n", machine->file, machine->n_gpus,
+           import->sheet ? import->sheet->name : "type not known: --gpu", machine->nics);
+    if (machine->nvlink_sum || machine->xgmi_sum)
+        printf("links     %u %s\n", machine->nvlink_sum + machine->xgmi_sum,
+               machine->nvlink_sum ? "NVLink" : "xGMI");
+    if (machine->gpu_pairs)
+        printf("pairs     %s\n", machine->gpu_pairs);
+    printf("inside    %s per GPU and direction\n", inner_text);
+    printf("outside   %s\n", import->nic ? import->nic->name : net_text);
+}
+
+static bool write_cluster(const Cluster *cluster, const How *how, GError **error)
+{
+    g_autofree char *text = cluster_write(cluster);
+    return output_check(how->output, error) && output_write(how->output, text, -1, error);
+}
+
+/* The cluster's name: that of the file that is written. */
+static char *name_of(const How *how)
+{
+    if (how->name)
+        return g_strdup(how->name);
+    char *name = g_path_get_basename(how->output);
+    if (g_str_has_suffix(name, ".yaml"))
+        name[strlen(name) - strlen(".yaml")] = '\0';
+    return name;
+}
+
+static bool import_file(const char *file, const How *how, const CommandOptions *options,
+                        GError **error)
+{
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    if (!sheets)
+        return false;
+    g_autoptr(MachineFile) machine = machine_file_read(file, sheets, error);
+    if (!machine)
+        return false;
+    MachineImport import = {.sheet = machine_file_sheet(machine, sheets),
+                            .nodes = (uint32_t)how->nodes,
+                            .nics = (uint32_t)how->nics};
+    if ((how->gpu && !(import.sheet = sheets_device(sheets, how->gpu, error))) ||
+        (how->nic && !(import.nic = sheets_link(sheets, how->nic, error))))
+        return false;
+    if (how->output) {
+        g_autofree char *name = name_of(how);
+        import.name = name;
+        g_autoptr(Cluster) cluster =
+            machine_file_cluster(machine, sheets, &import, error);
+        if (!cluster || !write_cluster(cluster, how, error))
+            return false;
+    }
+    for (guint i = 0; !options->quiet && i < machine->warning->len; i++)
+        fprintf(stderr, "kilter: %s: %s\n", machine->file,
+                (char *)machine->warning->pdata[i]);
+    if (options->json)
+        command_print_json(machine_json(machine, sheets, &import));
+    else if (!options->quiet)
+        print_machine(machine, sheets, &import);
+    return true;
+}
+
+bool cmd_cluster(int argc, char **argv, GError **error)
+{
+    g_auto(How) how = {.nodes = 1};
+    const GOptionEntry entries[] = {
+        {"nodes", 'n', 0, G_OPTION_ARG_INT, &how.nodes,
+         "Machines of that kind (default 1)", "N"},
+        {"nic", 0, 0, G_OPTION_ARG_STRING, &how.nic,
+         "What each NIC is: ib-hdr, ib-ndr, eth-100, ... (default: as fast as the file "
+         "says)",
+         "NAME"},
+        {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics,
+         "NICs of a machine (default: as many as the file has)", "N"},
+        {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu,
+         "What the GPUs are, a name of data/devices (default: by PCI id or nvidia-smi "
+         "-L)",
+         "NAME"},
+        {"name", 0, 0, G_OPTION_ARG_STRING, &how.name,
+         "The cluster's name (default: the file's)", "NAME"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output, "Write the cluster there",
+         "FILE"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "cluster",
+        .arguments = "import FILE",
+        .min_arguments = 2,
+        .max_arguments = 2,
+        .summary = "Makes a cluster of what a machine says of itself: a topology file of "
+                   "NCCL or RCCL "
+                   "(NCCL_TOPO_DUMP_FILE,\nNCCL_TOPO_FILE), or the output of nvidia-smi "
+                   "topo -m, best "
+                   "with that of nvidia-smi -L before it.\nWithout --output it says what "
+                   "the file "
+                   "holds.",
+        .example = "kilter cluster import topo.xml --nodes 4 --nic ib-ndr -o mine.yaml",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (strcmp(argv[1], "import") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected import FILE, got '%.60s'; see kilter cluster --help",
+                           argv[1]);
+    return command_check_range("--nodes", how.nodes, 1, NODES_MAX, error) &&
+           command_check_range("--nics", how.nics, 0, NICS_MAX, error) &&
+           import_file(argv[2], &how, &options, error);
+}

@@ -1,0 +1,167 @@
+/* Logs of nccl-tests of others: kilter import reads all of them with the facts of the samples' expected.csv, and
+ * kilter calibrate uses them for what they tell. */
+#include "tests/support/expected.h"
+#include "tests/support/program_json.h"
+
+static gboolean check_log(void *key, void *value, void *data)
+{
+    const GPtrArray *facts = value;
+    g_autofree char *relative = g_strconcat("samples/", (const char *)key, NULL);
+    const char *path = test_shared(relative);
+    assert_non_null(path);
+    g_autofree char *line = g_strdup_printf("import '%s' --json", path);
+    json_t *root = program_json(data, line);
+    const json_t *json = json_array_get(json_object_get(root, "files"), 0);
+    for (guint i = 0; i < facts->len; i++) {
+        const Expected *fact = facts->pdata[i];
+        const json_t *got = json_object_get(json, fact->fact);
+        /* Who counted the samples' rows knew no row of five columns, as all_gather had before 2.13. */
+        const bool old = strcmp(fact->fact, "rows") == 0 && strcmp(fact->value, "0") == 0;
+        if (old)
+            assert_int_equal(json_integer_value(got), 27);
+        else if (json_is_string(got))
+            assert_string_equal(json_string_value(got), fact->value);
+        else if (strcmp(fact->fact, "trap") != 0)
+            assert_close(json_number_value(got), g_ascii_strtod(fact->value, NULL),
+                         1e-15);
+    }
+    assert_close(number(root, "measurements"), number(json, "rows"), 1e-15);
+    json_decref(root);
+    return FALSE;
+}
+
+static void test_nccl_tests(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    GTree *files = expected_of("nccl_tests");
+    if (!files)
+        skip();
+    g_tree_foreach(files, check_log, sandbox);
+    g_tree_unref(files);
+}
+
+/* --- made here --- */
+
+/* t = latency + factor x bytes / bandwidth, on `hosts` machines with `each` GPUs. */
+static void add_test(GString *out, const char *name, uint32_t hosts, uint32_t each,
+                     double latency_us, double us_a_byte)
+{
+    g_string_append_printf(out, "# Collective test starting: %s_perf\n# Using devices\n",
+                           name);
+    for (uint32_t i = 0; i < hosts * each; i++)
+        g_string_append_printf(
+            out, "#  Rank %u Group 0 Pid 9 on host-%u device %u [0:0] gpu\n", i, i / each,
+            i % each);
+    g_string_append(out, "# size count type redop root time algbw busbw #wrong\n");
+    for (double size = 1024; size <= 1 << 28; size *= 4)
+        g_string_append_printf(out, " %.0f 1 float sum -1 %.9g 0 0 0\n", size,
+                               latency_us + us_a_byte * size);
+    g_string_append_printf(out, "# Collective test concluded: %s_perf\n", name);
+}
+
+static const char CLUSTER[] =
+    "name: two\n"
+    "device_types: [{name: gpu, rate: 1 TFLOP/s, memory: 64 GiB, source: s}]\n"
+    "machines:\n"
+    "  - {name: a, count: 2, type: gpu, gpus: 4, inner: {latency: 4 us, bandwidth: 9 "
+    "GB/s}, "
+    "source: s}\n"
+    "collectives:\n"
+    "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
+    "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+    "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
+    "  source: s\n";
+
+/* The fit of that kind in a place. */
+static const json_t *fit_of(const json_t *root, const char *kind)
+{
+    const json_t *fits = json_object_get(root, "fits");
+    for (size_t i = 0; i < json_array_size(fits); i++)
+        if (strcmp(json_string_value(json_object_get(json_array_get(fits, i), "kind")),
+                   kind) == 0)
+            return json_array_get(fits, i);
+    TEST_FAIL_AT(__FILE__, __LINE__, "no fit of %s", kind);
+    return NULL;
+}
+
+static void check_fit(const json_t *root, const char *kind, uint32_t ranks,
+                      double latency_s, double bandwidth)
+{
+    const json_t *fit = fit_of(root, kind);
+    const json_t *lines = json_object_get(fit, "lines");
+    const json_t *seconds =
+        json_object_get(json_array_get(lines, json_array_size(lines) - 1), "seconds");
+    assert_int_equal(number(fit, "ranks"), ranks);
+    assert_close(json_number_value(json_array_get(seconds, 0)), latency_s, 1e-3);
+    assert_close(1 / json_number_value(json_array_get(seconds, 1)), bandwidth, 1e-3);
+}
+
+/* One machine's GPUs fit the inner link, all GPUs or one of each machine what is between, sendrecv the
+ * transfers; the nearer of two numbers of ranks is used and the other one left out with the reason. */
+static void test_places(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_autoptr(GString) log = g_string_new(NULL);
+    add_test(log, "all_reduce", 1, 4, 10,
+             1.5 / 100e3); /* 2 (n - 1) / n = 1.5, 100 GB/s */
+    add_test(log, "all_reduce", 1, 2, 10, 1.0 / 70e3);
+    add_test(log, "all_reduce", 2, 4, 30, 1.75 / 20e3);
+    add_test(log, "sendrecv", 2, 1, 15, 1.0 / 5e3);
+    add_test(log, "gather", 2, 4, 15, 1.0 / 5e3);
+    sandbox_write(sandbox, "all.log", log->str);
+    sandbox_write(sandbox, "two.yaml", CLUSTER);
+    json_t *root =
+        program_json(sandbox, "calibrate all.log --base two.yaml -o mine.yaml --json");
+    check_fit(root, "inside machines", 4, 10e-6, 100e9);
+    check_fit(root, "all_reduce", 8, 30e-6, 20e9);
+    check_fit(root, "send", 2, 15e-6, 5e9);
+    const json_t *file = json_array_get(json_object_get(root, "files"), 0);
+    const json_t *tables = json_object_get(file, "tables");
+    assert_int_equal(json_array_size(tables), 5);
+    assert_int_equal(number(json_array_get(tables, 1), "used"), 0);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(tables, 1), "reason")),
+        "4 ranks are more like the cluster's");
+    assert_int_equal(number(json_array_get(tables, 4), "left_out"), 10);
+    json_decref(root);
+    g_autofree char *text = sandbox_read(sandbox, "mine.yaml");
+    assert_non_null(strstr(text, "send: {latency: 15 us, bandwidth: 5 GB/s}"));
+    /* It is read again. */
+    root = program_json(sandbox, "plan vgg19 mine.yaml --planner dp-ev --json");
+    json_decref(root);
+}
+
+/* Ranks that the cluster has no place for: an error that says so, and nothing written. */
+static void test_nothing_used(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    g_autoptr(GString) log = g_string_new(NULL);
+    add_test(log, "all_reduce", 1, 16, 10, 1e-5);
+    sandbox_write(sandbox, "all.log", log->str);
+    sandbox_write(sandbox, "two.yaml", CLUSTER);
+    program_refuses(
+        sandbox, "calibrate all.log --base two.yaml -o mine.yaml", 2,
+        "none of the 10 measurements can be used on cluster two: 16 ranks on one "
+        "machine");
+    g_autoptr(GString) gather = g_string_new(NULL);
+    add_test(gather, "gather", 2, 4, 10, 1e-5);
+    sandbox_write(sandbox, "gather.log", gather->str);
+    program_refuses(sandbox, "calibrate gather.log --base two.yaml -o mine.yaml", 2,
+                    "none of the 0 measurements");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nccl_tests),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_nothing_used),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
