@@ -13,9 +13,11 @@ static char *hash_on(const Cluster *cluster, const char *planner, const char *op
     GError *error = NULL;
     planner_options_init(&options);
     assert_true(!option || option_assign(&options, option, &error));
-    g_autoptr(Configuration) c =
-        configuration_new(MODEL, "it", cluster, GRANULARITY_MACHINE,
-                          planner_find(planner, NULL), "flow", &options, &error);
+    const Planner *method = planner_find(planner, NULL);
+    const Granularity granularity =
+        planner_can(method, PLANNER_GPUS) ? GRANULARITY_GPU : GRANULARITY_MACHINE;
+    g_autoptr(Configuration) c = configuration_new(MODEL, "it", cluster, granularity,
+                                                   method, "flow", &options, &error);
     assert_no_error(error);
     return g_strdup(c->hash);
 }
@@ -270,6 +272,7 @@ static const struct {
     {"max_rounds", "3", "hap"},
     {"certify", "0.5", "hap"},
     {"budget_s", "9", "hap"},
+    {"effort", "3", "hap"},
     {"duplex", "on", "hap"},
     {"backward", "serial", "hidup"},
     {"noise", "0.1", "hidup"},
