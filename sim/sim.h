@@ -144,6 +144,11 @@ static inline double *sim_work_flops(SimWork *work, const Device *device)
 /* Seconds of `work` on a device that has `share` of the sharded dim. */
 double sim_work_s(const SimWork *work, const Device *device, double share);
 
+/* A bound on the seconds of an iteration by any plan, any grouping, any schedule: every FLOP and
+ * byte of the graph's ops once, all devices busy with what suits them best, no communication and no
+ * overhead. 0 where nothing is proved (timed graphs). */
+double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
+
 /* --- a program's cost as a function of the shares --- */
 
 typedef struct {

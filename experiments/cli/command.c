@@ -165,6 +165,18 @@ void command_planning_clear(CommandPlanning *how)
     g_clear_pointer(&how->planner, g_free);
     g_clear_pointer(&how->granularity, g_free);
     g_clear_pointer(&how->slowdown, g_strfreev);
+    for (ChangeKind kind = 0; kind < CHANGES; kind++)
+        g_clear_pointer(&how->change[kind], g_strfreev);
+}
+
+/* Machines are added and chosen before numbers are scaled. */
+static bool change(Cluster *cluster, const CommandPlanning *how, GError **error)
+{
+    for (ChangeKind kind = 0; kind < CHANGES; kind++)
+        for (char **text = how->change[kind]; text && *text; text++)
+            if (!cluster_change(cluster, kind, *text, error))
+                return false;
+    return true;
 }
 
 bool command_setting(const CommandPlanning *how, const char *cluster,
@@ -178,7 +190,7 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
          !granularity_find(how->granularity, &setting->granularity, error)))
         return false;
     setting->cluster = cluster_load(cluster, error);
-    return setting->cluster &&
+    return setting->cluster && change(setting->cluster, how, error) &&
            command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
 }
 

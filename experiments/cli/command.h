@@ -18,6 +18,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(cluster, "make a cluster of what a machine says of itself")  \
     X(planners, "list the planners")                               \
     X(plan, "plan a model on a cluster")                           \
+    X(advise, "say which machines to use, and what mixing buys")   \
     X(simulate, "simulate an iteration of a plan")                 \
     X(collective, "simulate one collective on a network")          \
     X(sfb, "which ops sufficient factor broadcasting duplicates")  \
@@ -84,14 +85,17 @@ void command_print_json(json_t *value);
 /* One line on stderr: an object of that format with "error": {"status", "message"}. */
 void command_print_error(const GError *error, int status);
 
-/* How a command that plans is told to: --planner (NULL: hap), --granularity (NULL: machine) and
- * --slowdown, devices whose computation is stretched. */
+/* How a command that plans is told to: --planner (NULL: hap), --granularity (NULL: machine), what
+ * changes the cluster first (data/cluster/change.h), and --slowdown, devices whose computation is
+ * stretched. */
 typedef struct {
     char *planner, *granularity;
-    char **slowdown; /* RANK=FACTOR; NULL: none */
+    char **change[CHANGES]; /* NULL: none */
+    char **slowdown;        /* RANK=FACTOR; NULL: none */
 } CommandPlanning;
 
 void command_planning_clear(CommandPlanning *how);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
 
 /* clang-format off */
 #define COMMAND_PLANNING_ENTRIES(how)                                               \
@@ -103,6 +107,17 @@ void command_planning_clear(CommandPlanning *how);
     {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown,                  \
      "Stretch a device's computation by a factor, as kilter exec does; may be "     \
      "repeated", "RANK=FACTOR"}
+#define COMMAND_CHANGE_ENTRIES(how)                                                 \
+    {"only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ONLY],           \
+     "Keep the machines of these names or device types, as in h100,a100", "NAMES"}, \
+    {"without", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_WITHOUT],     \
+     "Leave these machines out", "NAMES"},                                          \
+    {"add", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ADD],             \
+     "Add a machine like those of its device type, as in 'h100 x 8'",               \
+     "DEVICE x GPUS"},                                                              \
+    {"scale", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_SCALE],         \
+     "Scale network, latency, inner, DEVICE.rate, .bandwidth or .memory, as in "    \
+     "network=2; may be repeated", "WHAT=FACTOR"}
 /* clang-format on */
 
 /* Applies a --slowdown to a cluster. */

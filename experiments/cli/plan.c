@@ -132,6 +132,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write the plan (JSON)",
          "FILE"},
         COMMAND_SLOWDOWN_ENTRY(own.how),
+        COMMAND_CHANGE_ENTRIES(own.how),
         {"certify", 0, 0, G_OPTION_ARG_STRING, &own.certify,
          "Prove how far the plan can be from the best program and ratios, until that is "
          "less than GAP (0.01: 1 %)",

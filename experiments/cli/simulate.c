@@ -210,6 +210,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         COMMAND_PLANNING_ENTRIES(own.how),
         COMMAND_SLOWDOWN_ENTRY(own.how),
+        COMMAND_CHANGE_ENTRIES(own.how),
         {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &own.fidelity,
          "How to evaluate: stage (default), flow or analytic", "NAME"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &own.trace,

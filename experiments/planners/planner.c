@@ -6,7 +6,7 @@
 #include "experiments/planners/make.h"
 
 /* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
-#define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES)
+#define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES | PLANNER_TRIED)
 /* Stages and replicas of single GPUs. */
 #define PIPELINES (PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS)
 
@@ -28,12 +28,12 @@ static const Planner planner[] = {
     {"tensor-parallel", "every device in one tensor parallel group, equal shares a GPU",
      "Megatron-LM (2019), Sec. 3", SPMD, plan_make_tensor_parallel},
     {"amp", "pipelines, replicas and tensor parallelism, layers assigned exactly",
-     "AMP (NeurIPS'22), Algorithm 1", PIPELINES, plan_make_amp},
+     "AMP (NeurIPS'22), Algorithm 1", PIPELINES | PLANNER_TRIED, plan_make_amp},
     {"amp-sa", "the same with the devices placed by simulated annealing", "AMP Sec. 4.2",
-     PIPELINES, plan_make_amp_annealed},
+     PIPELINES | PLANNER_TRIED, plan_make_amp_annealed},
     {"megatron",
      "Megatron's heuristics: least tensor and pipeline parallelism, even cuts",
-     "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES, plan_make_megatron},
+     "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES | PLANNER_TRIED, plan_make_megatron},
     {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
      PIPELINES, plan_make_amp_random},
     {"fastmoe",

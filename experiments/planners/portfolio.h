@@ -1,0 +1,59 @@
+/* Every planner on every choice of machines: what `advise` prints and what `auto` chooses from.
+ *
+ * A choice is some of the device types of a cluster with all of their machines, or a single machine
+ * of a type. The training stays the same: the model that the whole cluster trains, its global batch
+ * and its experts, is planned on each choice. */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_PORTFOLIO_H
+#define KILTER_EXPERIMENTS_PLANNERS_PORTFOLIO_H
+
+#include "experiments/planners/planner.h"
+
+/* One way to plan on a choice of machines. */
+typedef struct {
+    const Planner *planner;
+    Granularity granularity;
+    double iteration_s; /* INFINITY: no plan */
+    char *reason;       /* why there is none; NULL otherwise */
+} PortfolioTry;
+
+typedef struct {
+    char *machines; /* "16 p100, 8 v100": GPUs by device type */
+    char *only;     /* what --only takes for them; NULL: the whole cluster */
+    uint32_t gpus;
+    Cluster *cluster;
+    double bound_s; /* no plan on these machines is faster; 0: not known */
+    bool skipped;   /* by its bound, after a faster plan was found elsewhere */
+    GArray *tries;  /* PortfolioTry */
+    /* The fastest plan that fits; NULL: none does. */
+    const PortfolioTry *best;
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+    SimReport *report;
+} PortfolioChoice;
+
+typedef struct {
+    char *model; /* canonical, of the whole cluster */
+    GPtrArray
+        *choices; /* PortfolioChoice, the fastest first, those without a plan last */
+    double elapsed_s;
+} Portfolio;
+
+/* What to do beside the defaults. */
+typedef struct {
+    bool prune; /* leave out what a bound says is not faster than the best plan so far */
+    double limit_s; /* of planning each try; 0: none. --set budget_s has precedence */
+    /* Called before each try; may be NULL. */
+    void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
+    void *context;
+} PortfolioOptions;
+
+/* KILTER_ERROR_INPUT for a model or options that nothing can be planned with, and the reason of the
+ * first try if no try has a plan (KILTER_ERROR_INFEASIBLE). */
+Portfolio *portfolio_new(const char *model, const Cluster *cluster,
+                         const PlannerOptions *options, const PortfolioOptions *how,
+                         GError **error);
+void portfolio_free(Portfolio *portfolio);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Portfolio, portfolio_free)
+
+#endif

@@ -1,0 +1,44 @@
+/* What no plan can beat: the FLOPs and bytes of an iteration, done once, by all devices at once. */
+#include <math.h>
+
+#include "sim/sim.h"
+
+/* Seconds of the op on one device, without overheads: what shares divide. */
+static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
+                         const Device *device)
+{
+    Rule rule[OP_MAX_RULES];
+    SimWork work;
+    op_rules(graph, op, rule); /* the first one is the whole op */
+    sim_work_op(graph, view, op, &rule[0], &work);
+    return *sim_work_flops(&work, device) / device->rate;
+}
+
+/* Device j takes seconds_oj for op o, device 0 seconds_o0, and k_j = min over o of seconds_oj /
+ * seconds_o0. In t seconds j does no more than what takes device 0 t / k_j seconds, whatever ops it
+ * chooses, and all of them together do at least what takes device 0 sum_o seconds_o0. */
+double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
+{
+    const uint32_t n_ops = graph_n_ops(graph);
+    g_autofree double *first = g_new0(double, n_ops);
+    double whole = 0, speed = 0;
+    if (graph_is_timed(graph))
+        return 0;
+    for (OpId op = 0; op < n_ops; op++)
+        whole += first[op] = seconds_of(graph, view, op, &view->device[0]);
+    double least = INFINITY;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const bool again =
+            j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0;
+        if (!again)
+            least = INFINITY;
+        for (OpId op = 0; !again && op < n_ops; op++)
+            if (first[op] > 0)
+                least = fmin(least, seconds_of(graph, view, op, &view->device[j]) /
+                                        first[op]);
+        if (!(least > 0 && isfinite(least)))
+            return 0;
+        speed += 1 / least;
+    }
+    return whole / speed;
+}

@@ -1,0 +1,155 @@
+/* Every planner on every choice of machines: the best of a choice is the fastest of its tries, no
+ * plan is below the bound, what was left out could not have been better, and the command that the
+ * advice names makes the same plan. */
+#include <jansson.h>
+#include <math.h>
+
+#include "experiments/planners/portfolio.h"
+#include "tests/support/program_json.h"
+
+#define MLP "vgg19:width=16,fc=256,batch=8"
+#define MOE "bert-moe:layers=2,hidden=96,heads=4,ffn=192,vocab=640,batch=4,seq=32"
+
+static Portfolio *make(const char *model, const char *name, bool prune)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(name, &error);
+    assert_no_error(error);
+    PlannerOptions options;
+    planner_options_init(&options);
+    const PortfolioOptions how = {.prune = prune};
+    Portfolio *portfolio = portfolio_new(model, cluster, &options, &how, &error);
+    assert_no_error(error);
+    return portfolio;
+}
+
+static void check_choice(const PortfolioChoice *choice)
+{
+    double least_s = INFINITY;
+    for (uint32_t i = 0; i < choice->tries->len; i++) {
+        const PortfolioTry *attempt = &g_array_index(choice->tries, PortfolioTry, i);
+        assert_true(choice->skipped ||
+                    isfinite(attempt->iteration_s) != !!attempt->reason);
+        if (!choice->skipped)
+            least_s = fmin(least_s, attempt->iteration_s);
+    }
+    assert_true(choice->bound_s > 0);
+    if (!choice->report)
+        return;
+    assert_true(choice->report->iteration_time_s == least_s);
+    assert_true(choice->best->iteration_s == least_s);
+    assert_at_most(choice->bound_s, least_s * (1 + 1e-9));
+}
+
+static void test_best_of_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cluster;
+        uint32_t choices; /* sets of types, and a machine of each type with several */
+    } cases[] = {
+        {MLP, "hap-8", 5},
+        {MOE, "hap-8", 5},
+        {MLP, "hidup-1x4", 1},
+    };
+    for (uint32_t c = 0; c < G_N_ELEMENTS(cases); c++) {
+        g_autoptr(Portfolio) all = make(cases[c].model, cases[c].cluster, false);
+        g_autoptr(Portfolio) pruned = make(cases[c].model, cases[c].cluster, true);
+        assert_int_equal(all->choices->len, cases[c].choices);
+        double last_s = 0;
+        for (uint32_t i = 0; i < all->choices->len; i++) {
+            const PortfolioChoice *choice = g_ptr_array_index(all->choices, i);
+            check_choice(choice);
+            assert_false(choice->skipped);
+            if (choice->report)
+                assert_at_most(last_s, choice->report->iteration_time_s);
+            last_s = choice->report ? choice->report->iteration_time_s : INFINITY;
+        }
+        const PortfolioChoice *best = g_ptr_array_index(all->choices, 0);
+        const PortfolioChoice *same = g_ptr_array_index(pruned->choices, 0);
+        assert_true(best->report->iteration_time_s == same->report->iteration_time_s);
+        assert_string_equal(best->machines, same->machines);
+    }
+}
+
+static void test_the_command_makes_the_plan(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *root = program_json(
+        box, "advise " MLP " hap-8 --price v100=3 --price 'p*=1' --target 10s --json");
+    size_t i;
+    json_t *choice;
+    json_array_foreach(json_object_get(root, "choices"), i, choice)
+    {
+        const char *command = json_string_value(json_object_get(choice, "command"));
+        assert_true(g_str_has_prefix(command, "kilter "));
+        g_autofree char *line = g_strdup_printf("%s --json", command + strlen("kilter "));
+        json_t *plan = program_json(box, line);
+        assert_close(json_real_value(json_object_get(plan, "iteration_time_s")),
+                     json_real_value(json_object_get(choice, "iteration_time_s")), 1e-12);
+        assert_true(json_number_value(json_object_get(choice, "dollars_per_million")) >
+                    0);
+        json_decref(plan);
+    }
+    assert_int_equal(i, 5);
+    /* The cheapest an iteration is a single machine of one type. */
+    const char *enough = json_string_value(json_object_get(root, "within_target"));
+    assert_true(strcmp(enough, "1 v100") == 0 || strcmp(enough, "1 p100") == 0);
+    json_decref(root);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *message;
+        int status;
+    } cases[] = {
+        {"advise " MLP " hap-8 --price v100", "--price: expected DEVICE=DOLLARS", 2},
+        {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
+        {"advise " MLP " hap-8 --target soon", "--target: ", 2},
+        {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
+        {"advise nothing hap-8", "nothing", 2},
+        {"advise " MLP " hap-8 --only t4", "--only: cluster hap-8 has no machine", 2},
+        {"plan " MLP " hap-8 --scale network=0", "--scale: expected WHAT=FACTOR", 2},
+        {"plan " MLP " hap-8 --without '*'", "no machine left", 2},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(Ran) ran = program_run(box, cases[i].line);
+        if (ran.status != cases[i].status || !strstr(ran.err, cases[i].message))
+            print_error("%s: %d %s\n", cases[i].line, ran.status, ran.err);
+        assert_int_equal(ran.status, cases[i].status);
+        assert_non_null(strstr(ran.err, cases[i].message));
+    }
+}
+
+/* A network twice as fast, seen from the outside. */
+static void test_what_if(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    double time_s[3];
+    static const char *const change[3] = {"", " --scale network=2",
+                                          " --scale '*.rate=2'"};
+    for (uint32_t i = 0; i < 3; i++) {
+        g_autofree char *line = g_strdup_printf("plan vgg19 hap-16%s --json", change[i]);
+        json_t *plan = program_json(box, line);
+        time_s[i] = json_real_value(json_object_get(plan, "iteration_time_s"));
+        json_decref(plan);
+    }
+    assert_true(time_s[1] < time_s[0] && time_s[2] < time_s[0]);
+    assert_true(time_s[1] > time_s[0] / 2 && time_s[2] > time_s[0] / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_of_all),
+        cmocka_unit_test(test_the_command_makes_the_plan),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_what_if),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
