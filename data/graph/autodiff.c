@@ -148,6 +148,40 @@ static void differentiate_attention(Backward *b, const Op *op, TensorId dy)
     CHAIN(2, OP_ATTENTION_SINK_DW, "dsink", NULL, dy, op->out[0], op->in[2], op->out[1]);
 }
 
+/* y = batch_norm(x, moments of x, gamma, beta): the gradient of the moments goes on to x through the
+ * op that made them. A gamma that is no parameter is a constant. */
+static void differentiate_batch_norm(Backward *b, const Op *op, TensorId dy)
+{
+    const TensorId *x = op->in;
+    CHAIN(0, OP_BATCH_NORM_DX, "dx", NULL, dy, x[1], x[2]);
+    CHAIN(1, OP_BATCH_NORM_DM, "dm", NULL, dy, x[0], x[1], x[2]);
+    if (!wants(b, 2)) {
+        CHAIN(3, OP_CHANNEL_SUM, "db", NULL, dy);
+        return;
+    }
+    const OpId id = append(b, OP_BATCH_NORM_DW, "dw", 3, (TensorId[]){dy, x[0], x[1]}, 2,
+                           x + 2, NULL);
+    const TensorId dgamma = graph_get_op(b->graph, id)->out[0];
+    contribute(b, 2, dgamma);
+    contribute(b, 3, dgamma + 1);
+}
+
+/* Each input gets its channels of dy. */
+static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!wants(b, i))
+            continue;
+        const uint32_t before = i ? graph_tensor(b->graph, op->in[0])->dim[1] : 0;
+        g_autofree char *extents =
+            extents_text("A=%u", graph_tensor(b->graph, op->in[i])->dim[1]);
+        g_autofree char *suffix = g_strdup_printf("d%u", i);
+        const OpId id = append(b, OP_CONCAT_PART, suffix, 1, &dy, 1, &op->in[i], extents);
+        g_array_index(b->graph->ops, Op, id).attr.first = before;
+        contribute(b, i, graph_get_op(b->graph, id)->out[0]);
+    }
+}
+
 /* The op that makes a tensor, if it is of that kind. */
 static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
 {
@@ -277,6 +311,37 @@ static void differentiate_op(Backward *b)
     case OP_EXPERT:
         CHAIN(0, OP_EXPERT_DX, "dx", NULL, dy, x[1]);
         CHAIN(1, OP_EXPERT_DW, "dw", NULL, dy, x[0]);
+        break;
+    case OP_MOMENTS:
+        CHAIN(0, OP_MOMENTS_DX, "dx", NULL, dy, x[0]);
+        break;
+    case OP_BATCH_NORM:
+        differentiate_batch_norm(b, &op, dy);
+        break;
+    case OP_CONCAT:
+        differentiate_concat(b, &op, dy);
+        break;
+    case OP_SPLIT_CHANNELS:
+        extents = extents_text("c=%u", d[1]);
+        CHAIN(0, OP_MERGE_CHANNELS, "dx", extents, dy);
+        break;
+    case OP_MERGE_CHANNELS:
+        extents = extents_text("c=%u,D=%u", d[1], d[2]);
+        CHAIN(0, OP_SPLIT_CHANNELS, "dx", extents, dy);
+        break;
+    case OP_GROUP_CONV2D:
+        extents = extents_text("H=%u,W=%u,R=%u,S=%u", d[3], d[4],
+                               graph_tensor(b->graph, x[1])->dim[3],
+                               graph_tensor(b->graph, x[1])->dim[4]);
+        CHAIN(0, OP_GROUP_CONV2D_DX, "dx", extents, dy, x[1]);
+        CHAIN(1, OP_GROUP_CONV2D_DW, "dw", extents, dy, x[0]);
+        break;
+    case OP_SIGMOID_LOSS:
+        CHAIN(0, OP_SIGMOID_LOSS_DX, "dx", NULL, dy, x[0], x[1]);
+        break;
+    case OP_SMOOTH_NLL_SUM:
+        extents = extents_text("v=%u", d[x0.rank - 1]);
+        CHAIN(0, OP_SMOOTH_NLL_SUM_DX, "dx", extents, dy, x[1]);
         break;
     case OP_TIED:
         CHAIN(0, OP_TIED_DX, "dx", NULL, dy);

@@ -34,7 +34,9 @@ GraphFacts graph_facts(const Graph *graph)
             patches = (uint64_t)graph_tensor(graph, op->out[0])->dim[0] *
                       graph_tensor(graph, op->out[0])->dim[1];
         if (graph_tensor(graph, op->out[0])->role == ROLE_LOSS)
-            facts.tokens = tensor_elements(graph_tensor(graph, op->in[1]));
+            facts.tokens = op->kind == OP_SIGMOID_LOSS
+                               ? graph_tensor(graph, op->in[1])->dim[0]
+                               : tensor_elements(graph_tensor(graph, op->in[1]));
         facts.forward_flops += graph_op_flops(graph, id);
     }
     for (uint32_t i = 0; i < graph_n_layers(graph); i++)

@@ -54,7 +54,8 @@ Precision graph_precision(const Graph *graph)
 
 static bool is_of_loss(OpKind kind)
 {
-    return kind == OP_LOG_SOFTMAX || kind == OP_NLL_SUM || kind == OP_LABEL_LOGIT ||
+    return kind == OP_SIGMOID_LOSS || kind == OP_SMOOTH_NLL_SUM ||
+           kind == OP_LOG_SOFTMAX || kind == OP_NLL_SUM || kind == OP_LABEL_LOGIT ||
            kind == OP_SUM_EXP || kind == OP_LOG_SUM_EXP || kind == OP_CROSS_ENTROPY;
 }
 
@@ -64,9 +65,8 @@ static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t outpu
     const TensorId of = spec->out_of[output];
     const bool statistic = spec->kind == OP_FUSED_ATTENTION && output == 1;
     if (of == GRAPH_NONE)
-        return is_of_loss(spec->kind) || statistic
-                   ? DTYPE_F32
-                   : precision_compute(graph->precision);
+        return is_of_loss(spec->kind) || statistic ? DTYPE_F32
+                                                   : precision_compute(graph->precision);
     const Tensor *tensor = graph_tensor(graph, of);
     return spec->role == ROLE_GRADIENT && tensor->role == ROLE_PARAMETER
                ? precision_gradient(graph->precision)
@@ -177,9 +177,7 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
                    .of = GRAPH_NONE,
                    .n_in = n_in,
                    .extents = extents,
-                   .role = kind == OP_NLL_SUM || kind == OP_CROSS_ENTROPY
-                               ? ROLE_LOSS
-                               : ROLE_ACTIVATION,
+                   .role = op_kind_is_loss(kind) ? ROLE_LOSS : ROLE_ACTIVATION,
                    .out_of = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE}};
     memcpy(spec.in, in, n_in * sizeof *in);
     return graph_get_op(graph, graph_append(graph, &spec))->out[0];

@@ -32,8 +32,9 @@ const char *op_kind_flops(OpKind kind)
 
 bool op_kind_is_view(OpKind kind)
 {
-    return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE || kind == OP_TIED ||
-           kind == OP_TIED_DX;
+    return kind == OP_SPLIT || kind == OP_MERGE || kind == OP_RESHAPE ||
+           kind == OP_TIED || kind == OP_TIED_DX || kind == OP_SPLIT_CHANNELS ||
+           kind == OP_MERGE_CHANNELS;
 }
 
 bool op_kind_is_elementwise(OpKind kind)
@@ -42,6 +43,12 @@ bool op_kind_is_elementwise(OpKind kind)
     while (*c == '*') /* an operand, and what ends it */
         c += c[1] == '-' ? 3 : c[1] == ',' ? 2 : 1;
     return !*c && c[-1] == '*';
+}
+
+bool op_kind_is_loss(OpKind kind)
+{
+    return kind == OP_NLL_SUM || kind == OP_SMOOTH_NLL_SUM || kind == OP_CROSS_ENTROPY ||
+           kind == OP_SIGMOID_LOSS;
 }
 
 bool op_kind_is_attention(OpKind kind)
@@ -71,6 +78,8 @@ uint32_t op_kind_index(OpKind kind)
     case OP_EMBEDDING_DW:
     case OP_NLL_SUM:
     case OP_NLL_SUM_DX:
+    case OP_SMOOTH_NLL_SUM:
+    case OP_SMOOTH_NLL_SUM_DX:
     case OP_LABEL_LOGIT:
     case OP_CROSS_ENTROPY:
         return 1;

@@ -64,7 +64,11 @@
  * probabilities anew in the backward (Dao et al. 2022); hg are sinks, logits without a value.
  * key_norm and rotary change the first or some of the elements and pass on the others; join_keys puts
  * R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).
- * Pairs: T = 2, the gate and what it multiplies. `tied` is a parameter as what several ops read, so
+ * Pairs: T = 2, the gate and what it multiplies.
+ * Batch norm: the moments (sums of x and of its squares, T = 2) are those of the whole batch, also
+ * where devices have parts of it: what frameworks call synchronised. Groups of channels: g of c in and o
+ * out each. concat puts channels A before B. smooth_nll_sum: the part `scale` of a label's weight lies
+ * on all labels evenly (Szegedy et al. 2016). `tied` is a parameter as what several ops read, so
  * that it has one consumer itself. Routing without a mask: a weight for each token and
  * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
  * order, and those beyond get none. */
@@ -122,8 +126,8 @@
     X(EXPERT,               contract,             "expert",          "beck,ekn->becn",                      "0|1",  "2beckn")                              \
     X(EXPERT_DX,            contract,             "expert_dx",       "becn,ekn->beck",                      "0|1",  "2beckn")                              \
     X(EXPERT_DW,            contract,             "expert_dw",       "becn,beck->ekn",                      "0|1",  "2beckn")                              \
-    X(TIED,                 copy,                 "tied",           "*->*",                                "0",    "0")                                    \
-    X(TIED_DX,              copy,                 "tied_dx",        "*->*",                                "0",    "0")                                    \
+    X(TIED,                 copy,                 "tied",            "*->*",                                "0",    "0")                                    \
+    X(TIED_DX,              copy,                 "tied_dx",         "*->*",                                "0",    "0")                                    \
     X(RMS_NORM,             rms_norm,             "rms_norm",        "*H,H->*H",                            "-",    "4*H")                                 \
     X(RMS_NORM_DX,          rms_norm_dx,          "rms_norm_dx",     "*H,*H,H->*H",                         "0",    "8*H")                                 \
     X(RMS_NORM_DW,          rms_norm_dw,          "rms_norm_dw",     "*h,*W->h",                            "0",    "5*h")                                 \
@@ -173,6 +177,23 @@
     X(EXPERT_PAIR_DW,       contract,             "expert_pair_dw",  "becTn,beck->eTkn",                    "0|1",  "2beckTn")                             \
     X(EXPERT_BIAS,          expert_bias,          "expert_bias",     "bec*,e*->bec*",                       "01",   "1bec*")                               \
     X(EXPERT_BIAS_DB,       contract,             "expert_bias_db",  "bec*->e*",                            "0",    "1bec*")                               \
+    X(MOMENTS,              moments,              "moments",         "noPQ->To",                            "-",    "3noPQ")                                \
+    X(MOMENTS_DX,           moments_dx,           "moments_dx",      "To,noPQ->noPQ",                       "0",    "3noPQ")                                \
+    X(BATCH_NORM,           batch_norm,           "batch_norm",      "noPQ,To,o,o->noPQ",                   "-",    "4noPQ")                                \
+    X(BATCH_NORM_DX,        batch_norm_dx,        "batch_norm_dx",   "noPQ,To,o->noPQ",                     "0",    "2noPQ")                                \
+    X(BATCH_NORM_DM,        batch_norm_dm,        "batch_norm_dm",   "noPQ,noPQ,To,o->To",                  "0",    "4noPQ")                                \
+    X(BATCH_NORM_DW,        batch_norm_dw,        "batch_norm_dw",   "noPQ,noPQ,To->o,o",                   "0",    "5noPQ")                                \
+    X(CONCAT,               concat,               "concat",          "nA*,nB*->nC*",                        "01",   "0")                                    \
+    X(CONCAT_PART,          concat_part,          "concat_part",     "nC*->nA*",                            "0",    "0")                                    \
+    X(SPLIT_CHANNELS,       copy,                 "split_channels",  "nc*->ncD*",                           "0",    "0")                                    \
+    X(MERGE_CHANNELS,       copy,                 "merge_channels",  "ncD*->nc*",                           "0",    "0")                                    \
+    X(GROUP_CONV2D,         conv2d,               "group_conv2d",    "ngcHW,gocRS->ngoPQ",                  "0|1",  "2ngcoRSPQ")                            \
+    X(GROUP_CONV2D_DX,      conv2d_dx,            "group_conv2d_dx", "ngoPQ,gocRS->ngcHW",                  "0|1",  "2ngcoRSPQ")                            \
+    X(GROUP_CONV2D_DW,      conv2d_dw,            "group_conv2d_dw", "ngoPQ,ngcHW->gocRS",                  "0|1",  "2ngcoRSPQ")                            \
+    X(SIGMOID_LOSS,         sigmoid_loss,         "sigmoid_loss",    "*,*->",                               "-",    "6*")                                   \
+    X(SIGMOID_LOSS_DX,      sigmoid_loss_dx,      "sigmoid_loss_dx", ",*,*->*",                             "0",    "6*")                                   \
+    X(SMOOTH_NLL_SUM,       smooth_nll_sum,       "smooth_nll_sum",  "*v,*->",                              "0",    "2*v")                                  \
+    X(SMOOTH_NLL_SUM_DX,    smooth_nll_sum_dx,    "smooth_nll_sum_dx", ",*->*v",                              "0",    "1*v")                                \
     X(LOG_SOFTMAX,          log_softmax,          "log_softmax",     "*V->*V",                              "-",    "5*V")                                 \
     X(LOG_SOFTMAX_DX,       log_softmax_dx,       "log_softmax_dx",  "*V,*V->*V",                           "0",    "5*V")                                 \
     X(NLL_SUM,              nll_sum,              "nll_sum",         "*v,*->",                              "0",    "1*")                                  \
@@ -198,8 +219,10 @@ enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT }
 
 /* Constants of one op; each kind reads its own and leaves the others 0. */
 typedef struct {
-    uint32_t stride, padding; /* conv2d, max_pool2d: stride; conv2d: padding on each side */
-    uint32_t window;          /* max_pool2d: window edge */
+    /* Convolutions and pooling: the step of windows, and how many rows and columns of nothing lie before
+     * the image. Behind it are as many as the outputs ask for, so that both sides may differ. */
+    uint32_t stride, padding, padding_columns;
+    uint32_t window; /* pooling: window edge; 0: average pooling cuts the image in even parts */
     uint32_t seed; /* dropout, attention: stream of the mask, a function of it and the global index */
     double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
     bool causal;              /* attention: a query sees no later key */
@@ -225,6 +248,9 @@ bool op_kind_is_view(OpKind kind);
 
 /* Whether every element of the output depends on the inputs' elements in its place alone. */
 bool op_kind_is_elementwise(OpKind kind);
+
+/* Whether its output is the scalar that is differentiated. */
+bool op_kind_is_loss(OpKind kind);
 
 /* Whether it is attention's forward, in any of its kinds. */
 bool op_kind_is_attention(OpKind kind);

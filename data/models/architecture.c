@@ -371,6 +371,17 @@ static TensorId embed_image(const Layer *l)
                     (TensorId[]){x, position}, NULL);
 }
 
+/* Of the places where the answer begins and ends, each a choice among all tokens (Devlin et al. 2018,
+ * Sec. 4.2). */
+static TensorId loss_of_spans(const Layer *l, TensorId x)
+{
+    enum { ENDS = 2 };
+    const TensorId labels = graph_input(l->graph, "labels", DTYPE_I64, 2,
+                                        (uint32_t[]){l->sizes->batch, ENDS});
+    x = model_linear(l->graph, "head", x, ENDS, true);
+    return model_loss(l->graph, unary(l, OP_TRANSPOSE, "ends", x), labels);
+}
+
 /* Of the next token, or of the image. */
 static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
 {
@@ -382,6 +393,8 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
         return model_loss(l->graph, model_linear(l->graph, "head", x, a->classes, true),
                           labels);
     }
+    if (a->spans)
+        return loss_of_spans(l, x);
     const TensorId labels = graph_input(l->graph, "labels", DTYPE_I64, 2,
                                         (uint32_t[]){l->sizes->batch, l->sizes->seq});
     if (a->embedding_size != a->hidden)

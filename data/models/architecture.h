@@ -56,6 +56,7 @@ typedef struct {
     /* Images in place of text. */
     uint32_t image, patch, channels, classes;
 
+    bool spans; /* the head finds where an answer begins and ends (SQuAD), in place of a vocabulary */
     double embedding_dropout, dropout, attention_dropout;
     bool fused; /* attention keeps its statistics only; else its probabilities */
 } Architecture;

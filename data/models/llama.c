@@ -72,6 +72,22 @@ TensorId model_vit_paper(Graph *graph, const ModelParams *params)
         graph, &a, &(ArchitectureSizes){.batch = model_size(params, "global_batch")});
 }
 
+/* BERT as TAG trains it (INFOCOM'22, Table 3) on SQuAD: the word embedding is a parameter like others. */
+TensorId model_tag_bert(Graph *graph, const ModelParams *params)
+{
+    g_auto(Architecture) a = {0};
+    set_common(&a, params);
+    a.kv_heads = a.heads;
+    a.vocab = model_size(params, "vocab");
+    a.positions = model_size(params, "positions");
+    a.token_types = 2;
+    a.arrangement = ARRANGEMENT_POST;
+    a.qkv_bias = a.out_bias = a.ffn_bias = a.embedding_norm = a.spans = true;
+    a.dropout = a.embedding_dropout = a.attention_dropout =
+        model_param(params, "dropout");
+    return build_text(graph, &a, params, 1);
+}
+
 const char *model_llama_check(const ModelParams *params)
 {
     if (model_size(params, "hidden") % model_size(params, "heads"))

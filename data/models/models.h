@@ -80,6 +80,13 @@ TensorId model_synthetic(Graph *graph, const ModelParams *params);
 TensorId model_vit_paper(Graph *graph, const ModelParams *params);
 TensorId model_llama(Graph *graph, const ModelParams *params);
 TensorId model_mixtral(Graph *graph, const ModelParams *params);
+TensorId model_resnet50(Graph *graph, const ModelParams *params);
+TensorId model_resnet101(Graph *graph, const ModelParams *params);
+TensorId model_inceptionv3(Graph *graph, const ModelParams *params);
+TensorId model_tag_resnet101(Graph *graph, const ModelParams *params);
+TensorId model_tag_inceptionv3(Graph *graph, const ModelParams *params);
+TensorId model_tag_transformer(Graph *graph, const ModelParams *params);
+TensorId model_tag_bert(Graph *graph, const ModelParams *params);
 
 /* Gives the ops of the differentiated graph their times. */
 void model_synthetic_times(Graph *graph, const ModelParams *params);
@@ -94,6 +101,8 @@ const char *model_synthetic_check(const ModelParams *params);
 const char *model_transgan_check(const ModelParams *params);
 const char *model_llama_check(const ModelParams *params);
 const char *model_mixtral_check(const ModelParams *params);
+const char *model_resnet_check(const ModelParams *params);
+const char *model_inception_check(const ModelParams *params);
 
 /* --- the parts of a transformer layer --- */
 
@@ -130,6 +139,28 @@ TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bo
 
 /* Images [batch, channels, edge, edge] as tokens [batch, patches, hidden], a patch each. */
 TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
+
+/* --- the parts of convolutional models --- */
+
+/* What lies around the image: as in TensorFlow's SAME, half a window on both sides, or nothing. */
+typedef enum { PAD_SAME, PAD_EVEN, PAD_NONE } ModelPadding;
+
+typedef struct {
+    uint32_t channels, rows, columns, stride;
+    ModelPadding padding;
+    bool bias;
+} ModelConv;
+
+/* x [batch, channels, rows, columns] in and out, with new parameters NAME.weight and NAME.bias. */
+TensorId model_conv(Graph *graph, const char *name, TensorId x, const ModelConv *conv);
+TensorId model_pool(Graph *graph, OpKind kind, const char *name, TensorId x,
+                    uint32_t window, uint32_t stride, ModelPadding padding);
+/* By the moments of the whole batch; without `scale` only an offset is trained. */
+TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, bool scale);
+/* The mean of each channel, [batch, channels]. */
+TensorId model_features(Graph *graph, TensorId x);
+/* The sum of cross entropies of a sigmoid for each class, with labels of their own. */
+TensorId model_sigmoid_loss(Graph *graph, TensorId logits);
 
 /* An op of one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);

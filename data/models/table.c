@@ -39,8 +39,11 @@
     {"experts", 0, 0, 1e6, true, NULL, 0},                                          \
         {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0}, SIZE("moe_every", 2), \
         SIZE("moe_group", 1)
-#define IMAGE SMALL("image", 32), SIZE("patch", 4), SIZE("classes", 10)
-#define TEXT  SIZE("seq", 128), SIZE("vocab", 33280)
+#define IMAGE  SMALL("image", 32), SIZE("patch", 4), SIZE("classes", 10)
+#define IMAGES SMALL("image", 224), SMALL("width", 64), SIZE("classes", 1000)
+#define INCEPTION(edge) \
+    SMALL("edge", edge), SMALL("width", 64), SIZE("classes", 1000), DROPOUT(0.2)
+#define TEXT SIZE("seq", 128), SIZE("vocab", 33280)
 
 const ModelEntry MODEL_TABLE[] = {
     {{"vgg19", "Simonyan and Zisserman 2015; HAP Table 1 (CIFAR-10)"},
@@ -134,6 +137,44 @@ const ModelEntry MODEL_TABLE[] = {
       SMALL("top", 2),
       {"capacity_factor", 1, 0.01, 100, false, NULL, 0}},
      .attention = true},
+    {{"resnet50", "He et al. 2015, as torchvision has it (ImageNet-1k)"},
+     model_resnet50,
+     model_resnet_check,
+     .param = {BATCH(64), IMAGES}},
+    {{"resnet101", "He et al. 2015, as torchvision has it (ImageNet-1k)"},
+     model_resnet101,
+     model_resnet_check,
+     .param = {BATCH(64), IMAGES}},
+    {{"inceptionv3", "Szegedy et al. 2016, as torchvision has it (ImageNet-1k)"},
+     model_inceptionv3,
+     model_inception_check,
+     .param = {BATCH(64), INCEPTION(299)}},
+    {{"tag-resnet101", "TAG Table 3: TF-Slim's second version, norms without scales"},
+     model_tag_resnet101,
+     model_resnet_check,
+     .param = {BATCH(96), IMAGES}},
+    {{"tag-inceptionv3", "TAG Table 3: TF-Slim's without batch norm"},
+     model_tag_inceptionv3,
+     model_inception_check,
+     .param = {BATCH(96), INCEPTION(224)}},
+    {{"tag-transformer", "Vaswani et al. 2017; TAG Table 3"},
+     model_tag_transformer,
+     model_transformer_check,
+     .param = {BATCH(480), LAYERS(6), SIZE("hidden", 512), SIZE("heads", 8),
+               SIZE("ffn", 2048), DROPOUT(0.1), SIZE("seq", 10), SIZE("vocab", 41059),
+               SIZE("vocab_out", 45359)}},
+    {{"tag-bert-small", "Devlin et al. 2018 on SQuAD; TAG Table 3"},
+     model_tag_bert,
+     model_transformer_check,
+     .param = {BATCH(96), LAYERS(4), SIZE("hidden", 1024), SIZE("heads", 16),
+               SIZE("ffn", 1024), DROPOUT(0.1), SIZE("seq", 128), SIZE("positions", 512),
+               SIZE("vocab", 305220)}},
+    {{"tag-bert-large", "Devlin et al. 2018 on SQuAD; TAG Table 3"},
+     model_tag_bert,
+     model_transformer_check,
+     .param = {BATCH(16), LAYERS(24), SIZE("hidden", 2048), SIZE("heads", 16),
+               SIZE("ffn", 2048), DROPOUT(0.1), SIZE("seq", 128), SIZE("positions", 1024),
+               SIZE("vocab", 305220)}},
 };
 
 const uint32_t MODEL_TABLE_SIZE = G_N_ELEMENTS(MODEL_TABLE);

@@ -12,7 +12,8 @@ static TensorId conv(Graph *graph, const char *name, TensorId x, uint32_t channe
         graph_parameter(graph, weight, 4, (uint32_t[]){channels, in.dim[1], 3, 3});
     TensorId b = graph_parameter(graph, bias, 1, &channels);
     g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", in.dim[2], in.dim[3]);
-    TensorId y = graph_op(graph, OP_CONV2D, name, (OpAttr){.stride = 1, .padding = 1}, 3,
+    TensorId y = graph_op(graph, OP_CONV2D, name,
+                          (OpAttr){.stride = 1, .padding = 1, .padding_columns = 1}, 3,
                           (TensorId[]){x, w, b}, extents);
     g_autofree char *relu = g_strdup_printf("%s.relu", name);
     return model_unary(graph, OP_RELU, relu, y);

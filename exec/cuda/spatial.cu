@@ -4,23 +4,30 @@
 
 struct Conv {
     uint64_t images, channels, height, width, outputs, p, q, r, s;
-    uint64_t stride, padding;
+    uint64_t stride, padding, padding_columns;
+    uint64_t groups; // of channels, each with its kernels; images are counted by group
 };
 
 static Conv conv_of(const CudaCall *call, const ExecShard *x, const ExecShard *w,
                     const ExecShard *y)
 {
-    return {x->dim[0],
-            x->dim[1],
-            x->dim[2],
-            x->dim[3],
-            y->dim[1],
-            y->dim[2],
-            y->dim[3],
-            w->dim[2],
-            w->dim[3],
+    const bool grouped = x->rank == 5;
+    const uint64_t groups = grouped ? x->dim[1] : 1;
+    const uint32_t *image = x->dim + x->rank - 3, *kernel = w->dim + w->rank - 2,
+                   *result = y->dim + y->rank - 3;
+    return {x->dim[0] * groups,
+            image[0],
+            image[1],
+            image[2],
+            result[0],
+            result[1],
+            result[2],
+            kernel[0],
+            kernel[1],
             call->op->attr.stride,
-            call->op->attr.padding};
+            call->op->attr.padding,
+            call->op->attr.padding_columns,
+            groups};
 }
 
 template <typename T>
@@ -33,9 +40,10 @@ static void gather_patches(CudaQueue *queue, const Conv &n, const T *image, T *c
                            c = i / (n.q * n.p * n.s * n.r);
             const uint64_t row = p * n.stride + r, column = q * n.stride + s;
             const bool inside = row >= n.padding && row - n.padding < n.height &&
-                                column >= n.padding && column - n.padding < n.width;
+                                column >= n.padding_columns &&
+                                column - n.padding_columns < n.width;
             columns[i] = inside ? image[(c * n.height + row - n.padding) * n.width +
-                                        column - n.padding]
+                                        column - n.padding_columns]
                                 : 0;
         });
 }
@@ -46,7 +54,7 @@ static void scatter_patches(CudaQueue *queue, const Conv &n, const T *columns, T
 {
     each(
         queue, n.channels * n.height * n.width, BODY(uint64_t i) {
-            const uint64_t column = i % n.width + n.padding,
+            const uint64_t column = i % n.width + n.padding_columns,
                            row = i / n.width % n.height + n.padding,
                            c = i / (n.width * n.height);
             T sum = 0;
@@ -72,8 +80,9 @@ template <typename T> static void conv2d(const CudaCall *call)
     const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
     const T *x = in<T>(call, 0), *w = in<T>(call, 1);
     T *y = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
-    const CudaMatrix kernel = {w, false, taps, 0}, patches = {columns, false, places, 0};
+    const CudaMatrix patches = {columns, false, places, 0};
     for (uint64_t i = 0; i < n.images; i++) {
+        const CudaMatrix kernel = {w + i % n.groups * n.outputs * taps, false, taps, 0};
         T *to = y + i * n.outputs * places;
         if (taps == 0) {
             cuda_queue_zero(call->queue, to, n.outputs * places);
@@ -99,8 +108,8 @@ template <typename T> static void conv2d_dx(const CudaCall *call)
     const uint64_t taps = n.channels * n.r * n.s, places = n.p * n.q;
     const T *dy = in<T>(call, 0), *w = in<T>(call, 1);
     T *dx = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
-    const CudaMatrix kernel = {w, true, taps, 0};
     for (uint64_t i = 0; i < n.images && taps > 0; i++) {
+        const CudaMatrix kernel = {w + i % n.groups * n.outputs * taps, true, taps, 0};
         const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
         if (n.outputs > 0)
             cuda_queue_multiply(call->queue, taps, places, n.outputs, 1, &kernel, &from,
@@ -124,14 +133,15 @@ template <typename T> static void conv2d_dw(const CudaCall *call)
     T *dw = out<T>(call, 0), *columns = patches_new<T>(call->queue, n);
     T *part = (T *)cuda_queue_allocate(call->queue, size);
     const CudaMatrix patches = {columns, true, places, 0};
-    cuda_queue_zero(call->queue, dw, size);
+    cuda_queue_zero(call->queue, dw, n.groups * size);
     for (uint64_t i = 0; i < n.images && size > 0; i++) {
         const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
         gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
         cuda_queue_multiply(call->queue, n.outputs, taps, places, 1, &from, &patches,
                             part, taps, 0, 1);
+        T *sum = dw + i % n.groups * size;
         each(
-            call->queue, size, BODY(uint64_t j) { dw[j] += part[j]; });
+            call->queue, size, BODY(uint64_t j) { sum[j] += part[j]; });
     }
     cuda_queue_release(call->queue, columns);
     cuda_queue_release(call->queue, part);
@@ -142,8 +152,32 @@ CUDA_KERNEL(cuda_conv2d_dw, conv2d_dw)
 
 struct Pool {
     uint64_t height, width, p, q;
-    uint64_t stride, window;
+    uint64_t stride, window, padding, padding_columns;
 };
+
+struct Span {
+    uint64_t from, to;
+};
+
+// Window `out` of `n_out` on an edge of `n_in`; without windows an even part of it.
+__host__ __device__ static Span span_of(const Pool &n, uint64_t padding, uint64_t out,
+                                        uint64_t n_in, uint64_t n_out)
+{
+    const uint64_t from = out * n.stride, to = from + n.window - padding;
+    if (n.window == 0)
+        return {out * n_in / n_out, ((out + 1) * n_in + n_out - 1) / n_out};
+    return {from > padding ? from - padding : 0, to < n_in ? to : n_in};
+}
+
+__host__ __device__ static Span rows_of(const Pool &n, uint64_t p)
+{
+    return span_of(n, n.padding, p, n.height, n.p);
+}
+
+__host__ __device__ static Span columns_of(const Pool &n, uint64_t q)
+{
+    return span_of(n, n.padding_columns, q, n.width, n.q);
+}
 
 static Pool pool_of(const CudaCall *call, const ExecShard *x, const ExecShard *y)
 {
@@ -152,7 +186,9 @@ static Pool pool_of(const CudaCall *call, const ExecShard *x, const ExecShard *y
             y->dim[2],
             y->dim[3],
             call->op->attr.stride,
-            call->op->attr.window};
+            call->op->attr.window,
+            call->op->attr.padding,
+            call->op->attr.padding_columns};
 }
 
 // Place in the plane of the first of the largest elements of window (p, q).
@@ -160,9 +196,10 @@ template <typename T>
 __host__ __device__ static uint64_t window_argmax(const Pool &n, const T *plane,
                                                   uint64_t p, uint64_t q)
 {
-    uint64_t best = p * n.stride * n.width + q * n.stride;
-    for (uint64_t i = p * n.stride; i < p * n.stride + n.window && i < n.height; i++)
-        for (uint64_t j = q * n.stride; j < q * n.stride + n.window && j < n.width; j++)
+    const Span rows = rows_of(n, p), columns = columns_of(n, q);
+    uint64_t best = rows.from * n.width + columns.from;
+    for (uint64_t i = rows.from; i < rows.to; i++)
+        for (uint64_t j = columns.from; j < columns.to; j++)
             if (plane[i * n.width + j] > plane[best])
                 best = i * n.width + j;
     return best;
@@ -193,11 +230,11 @@ template <typename T> static void max_pool2d_dx(const CudaCall *call)
                            column = place % n.width;
             const T *image = x + plane * n.height * n.width;
             T sum = 0;
-            const uint64_t p0 = row < n.window ? 0 : (row - n.window) / n.stride + 1,
-                           q0 =
-                               column < n.window ? 0 : (column - n.window) / n.stride + 1;
-            for (uint64_t p = p0; p < n.p && p * n.stride <= row; p++)
-                for (uint64_t q = q0; q < n.q && q * n.stride <= column; q++)
+            const uint64_t i0 = row + n.padding, j0 = column + n.padding_columns;
+            const uint64_t p0 = i0 < n.window ? 0 : (i0 - n.window) / n.stride + 1,
+                           q0 = j0 < n.window ? 0 : (j0 - n.window) / n.stride + 1;
+            for (uint64_t p = p0; p < n.p && p * n.stride <= i0; p++)
+                for (uint64_t q = q0; q < n.q && q * n.stride <= j0; q++)
                     if (window_argmax(n, image, p, q) == place)
                         sum += dy[(plane * n.p + p) * n.q + q];
             dx[i] = sum;
@@ -205,21 +242,10 @@ template <typename T> static void max_pool2d_dx(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_max_pool2d_dx, max_pool2d_dx)
 
-// Adaptive: output `out` of `n_out` covers elements [from, to) of `n_in`.
-__host__ __device__ static uint64_t span_from(uint64_t out, uint64_t n_in, uint64_t n_out)
+// Elements that output (p, q) is the mean of.
+__host__ __device__ static double area_of(Span rows, Span columns)
 {
-    return out * n_in / n_out;
-}
-
-__host__ __device__ static uint64_t span_to(uint64_t out, uint64_t n_in, uint64_t n_out)
-{
-    return ((out + 1) * n_in + n_out - 1) / n_out;
-}
-
-__host__ __device__ static double span_area(const Pool &n, uint64_t p, uint64_t q)
-{
-    return (double)(span_to(p, n.height, n.p) - span_from(p, n.height, n.p)) *
-           (double)(span_to(q, n.width, n.q) - span_from(q, n.width, n.q));
+    return (double)(rows.to - rows.from) * (double)(columns.to - columns.from);
 }
 
 template <typename T> static void avg_pool2d(const CudaCall *call)
@@ -230,14 +256,13 @@ template <typename T> static void avg_pool2d(const CudaCall *call)
     each(
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t at) {
             const T *plane = x + at / (n.p * n.q) * n.height * n.width;
-            const uint64_t p = at / n.q % n.p, q = at % n.q;
+            const Span rows = rows_of(n, at / n.q % n.p),
+                       columns = columns_of(n, at % n.q);
             T sum = 0;
-            for (uint64_t i = span_from(p, n.height, n.p); i < span_to(p, n.height, n.p);
-                 i++)
-                for (uint64_t j = span_from(q, n.width, n.q);
-                     j < span_to(q, n.width, n.q); j++)
+            for (uint64_t i = rows.from; i < rows.to; i++)
+                for (uint64_t j = columns.from; j < columns.to; j++)
                     sum += plane[i * n.width + j];
-            y[at] = T(sum / span_area(n, p, q));
+            y[at] = T(sum / area_of(rows, columns));
         });
 }
 CUDA_KERNEL(cuda_avg_pool2d, avg_pool2d)
@@ -253,12 +278,13 @@ template <typename T> static void avg_pool2d_dx(const CudaCall *call)
                            j = at % n.width;
             double sum = 0;
             for (uint64_t p = 0; p < n.p; p++)
-                for (uint64_t q = 0; q < n.q; q++)
-                    if (i >= span_from(p, n.height, n.p) &&
-                        i < span_to(p, n.height, n.p) &&
-                        j >= span_from(q, n.width, n.q) && j < span_to(q, n.width, n.q))
-                        sum +=
-                            (double)dy[(plane * n.p + p) * n.q + q] / span_area(n, p, q);
+                for (uint64_t q = 0; q < n.q; q++) {
+                    const Span rows = rows_of(n, p), columns = columns_of(n, q);
+                    if (i >= rows.from && i < rows.to && j >= columns.from &&
+                        j < columns.to)
+                        sum += (double)dy[(plane * n.p + p) * n.q + q] /
+                               area_of(rows, columns);
+                }
             dx[at] = T(sum);
         });
 }

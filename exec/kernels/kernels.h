@@ -30,6 +30,9 @@ Kernel kernel_of(OpKind kind);
 /* Added to the mean square in RMS norm (the families' configurations have 1e-5 or 1e-6). */
 #define RMS_NORM_EPSILON 1e-6
 
+/* Added to the variance in batch norm (torch.nn.BatchNorm2d's default). */
+#define BATCH_NORM_EPSILON 1e-5
+
 /* Hyperparameters of the updates: the defaults of Adam (Kingma and Ba 2015, Algorithm
  * 1), at its first step; SGD uses the same rate. */
 #define LEARNING_RATE 1e-3

@@ -31,14 +31,26 @@ static void visit_w(double *x, double *w, double *y)
 
 /* Image row or column that kernel tap `tap` of output `out` reads; false outside the
  * image. */
-static bool tap_position(const OpAttr *attr, uint32_t out, uint32_t tap, uint32_t extent,
-                         uint32_t *position)
+static bool tap_position(uint32_t stride, uint32_t padding, uint32_t out, uint32_t tap,
+                         uint32_t extent, uint32_t *position)
 {
-    const uint64_t padded = (uint64_t)out * attr->stride + tap;
-    if (padded < attr->padding || padded - attr->padding >= extent)
+    const uint64_t padded = (uint64_t)out * stride + tap;
+    if (padded < padding || padded - padding >= extent)
         return false;
-    *position = (uint32_t)(padded - attr->padding);
+    *position = (uint32_t)(padded - padding);
     return true;
+}
+
+/* Dims of planes: the last two of a tensor. */
+typedef struct {
+    uint32_t rows, columns;
+    uint64_t size;
+} Plane;
+
+static Plane plane_of(const ExecTensor *tensor)
+{
+    const uint32_t *dim = tensor->dim + tensor->rank - 2;
+    return (Plane){dim[0], dim[1], (uint64_t)dim[0] * dim[1]};
 }
 
 /* The visits for one image plane x[H,W], one kernel w[R,S] and one output plane
@@ -47,36 +59,40 @@ static void conv_planes(const OpAttr *attr, const ExecTensor *x, const ExecTenso
                         const ExecTensor *y, uint64_t x0, uint64_t w0, uint64_t y0,
                         ConvVisit visit)
 {
-    for (uint32_t p = 0; p < y->dim[2]; p++)
-        for (uint32_t r = 0; r < w->dim[2]; r++) {
+    const Plane image = plane_of(x), kernel = plane_of(w), result = plane_of(y);
+    for (uint32_t p = 0; p < result.rows; p++)
+        for (uint32_t r = 0; r < kernel.rows; r++) {
             uint32_t i, j;
-            if (!tap_position(attr, p, r, x->dim[2], &i))
+            if (!tap_position(attr->stride, attr->padding, p, r, image.rows, &i))
                 continue;
-            for (uint32_t q = 0; q < y->dim[3]; q++)
-                for (uint32_t s = 0; s < w->dim[3]; s++)
-                    if (tap_position(attr, q, s, x->dim[3], &j))
-                        visit(x->data + x0 + (uint64_t)i * x->dim[3] + j,
-                              w->data + w0 + (uint64_t)r * w->dim[3] + s,
-                              y->data + y0 + (uint64_t)p * y->dim[3] + q);
+            for (uint32_t q = 0; q < result.columns; q++)
+                for (uint32_t s = 0; s < kernel.columns; s++)
+                    if (tap_position(attr->stride, attr->padding_columns, q, s,
+                                     image.columns, &j))
+                        visit(x->data + x0 + (uint64_t)i * image.columns + j,
+                              w->data + w0 + (uint64_t)r * kernel.columns + s,
+                              y->data + y0 + (uint64_t)p * result.columns + q);
         }
 }
 
+/* Groups of channels: one of all, or the second dim of x and y and the first of w. */
 static void conv(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                  const ExecTensor *y, ConvVisit visit)
 {
-    const uint64_t channels = x->dim[1], outputs = y->dim[1];
-    const uint64_t x_plane = (uint64_t)x->dim[2] * x->dim[3];
-    const uint64_t w_plane = (uint64_t)w->dim[2] * w->dim[3];
-    const uint64_t y_plane = (uint64_t)y->dim[2] * y->dim[3];
-    for (uint64_t n = 0; n < x->dim[0]; n++)
+    const bool grouped = x->rank == 5;
+    const uint64_t groups = grouped ? x->dim[1] : 1;
+    const uint64_t channels = x->dim[grouped ? 2 : 1], outputs = y->dim[grouped ? 2 : 1];
+    const uint64_t x_plane = plane_of(x).size, w_plane = plane_of(w).size,
+                   y_plane = plane_of(y).size;
+    for (uint64_t n = 0; n < x->dim[0] * groups; n++)
         for (uint64_t o = 0; o < outputs; o++)
             for (uint64_t c = 0; c < channels; c++)
                 conv_planes(attr, x, w, y, (n * channels + c) * x_plane,
-                            (o * channels + c) * w_plane, (n * outputs + o) * y_plane,
-                            visit);
+                            ((n % groups * outputs + o) * channels + c) * w_plane,
+                            (n * outputs + o) * y_plane, visit);
 }
 
-/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none. */
+/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none; in groups x[n,g,c,H,W], w[g,o,c,R,S]. */
 void kernel_conv2d(const KernelCall *call)
 {
     const ExecTensor *y = &call->out[0];
@@ -109,24 +125,26 @@ typedef struct {
     uint32_t from, to;
 } Span;
 
-typedef Span (*SpanOf)(const OpAttr *attr, uint32_t out, uint32_t in_extent,
-                       uint32_t out_extent);
+typedef Span (*SpanOf)(const OpAttr *attr, uint32_t padding, uint32_t out,
+                       uint32_t in_extent, uint32_t out_extent);
 
 /* Windows of attr->window every attr->stride, cut at the border. */
-static Span window_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
-                        uint32_t out_extent)
+static Span window_span(const OpAttr *attr, uint32_t padding, uint32_t out,
+                        uint32_t in_extent, uint32_t out_extent)
 {
     (void)out_extent;
     const uint32_t from = out * attr->stride;
-    return (Span){from, MIN(from + attr->window, in_extent)};
+    return (Span){from > padding ? from - padding : 0,
+                  MIN(from + attr->window - padding, in_extent)};
 }
 
-/* Adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the
+/* Windows; or adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the
  * even cut (the rule of torch.nn.AdaptiveAvgPool2d). */
-static Span adaptive_span(const OpAttr *attr, uint32_t out, uint32_t in_extent,
-                          uint32_t out_extent)
+static Span adaptive_span(const OpAttr *attr, uint32_t padding, uint32_t out,
+                          uint32_t in_extent, uint32_t out_extent)
 {
-    (void)attr;
+    if (attr->window)
+        return window_span(attr, padding, out, in_extent, out_extent);
     const uint64_t from = (uint64_t)out * in_extent / out_extent;
     const uint64_t to = ((uint64_t)(out + 1) * in_extent + out_extent - 1) / out_extent;
     return (Span){(uint32_t)from, (uint32_t)to};
@@ -147,8 +165,9 @@ static void pool(const OpAttr *attr, const ExecTensor *x, const ExecTensor *y,
         for (uint32_t p = 0; p < y->dim[2]; p++)
             for (uint32_t q = 0; q < y->dim[3]; q++) {
                 const uint64_t image = i * height * width;
-                visit(x->data + image, width, span(attr, p, height, y->dim[2]),
-                      span(attr, q, width, y->dim[3]),
+                visit(x->data + image, width,
+                      span(attr, attr->padding, p, height, y->dim[2]),
+                      span(attr, attr->padding_columns, q, width, y->dim[3]),
                       y->data + (i * y->dim[2] + p) * y->dim[3] + q,
                       dx ? dx->data + image : NULL);
             }

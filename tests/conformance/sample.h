@@ -136,21 +136,66 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
     case OP_CONV2D:
     case OP_CONV2D_DX:
     case OP_CONV2D_DW:
+    case OP_GROUP_CONV2D:
+    case OP_GROUP_CONV2D_DX:
+    case OP_GROUP_CONV2D_DW: /* padding of both sides may differ */
         s->attr.stride = sample_between(random, 1, 2);
         s->attr.padding = sample_between(random, 0, 1);
+        s->attr.padding_columns = sample_between(random, 0, 2);
         e['H'] += e['R'];
         e['W'] += e['S'];
-        e['P'] = sample_windows(e['H'] + 2 * s->attr.padding, e['R'], s->attr.stride);
-        e['Q'] = sample_windows(e['W'] + 2 * s->attr.padding, e['S'], s->attr.stride);
+        e['P'] = sample_windows(e['H'] + s->attr.padding + sample_between(random, 0, 1),
+                                e['R'], s->attr.stride);
+        e['Q'] = sample_windows(e['W'] + s->attr.padding_columns, e['S'], s->attr.stride);
+        break;
+    case OP_MOMENTS:
+    case OP_MOMENTS_DX:
+    case OP_BATCH_NORM:
+    case OP_BATCH_NORM_DX:
+    case OP_BATCH_NORM_DM:
+    case OP_BATCH_NORM_DW:
+        e['T'] = 2;
+        break;
+    case OP_CONCAT:
+        e['C'] = e['A'] + e['B'];
+        break;
+    case OP_CONCAT_PART:
+        s->attr.first = sample_between(random, 0, 2);
+        e['C'] = s->attr.first + e['A'];
+        break;
+    case OP_SPLIT_CHANNELS:
+        out['c'] = e['c'];
+        e['c'] *= out['D'] = e['D'];
+        break;
+    case OP_MERGE_CHANNELS:
+        out['c'] = e['c'] * e['D'];
+        break;
+    case OP_SMOOTH_NLL_SUM:
+    case OP_SMOOTH_NLL_SUM_DX:
+        s->attr.scale = 0.1;
+        break;
+    case OP_AVG_POOL2D:
+    case OP_AVG_POOL2D_DX:
+        if (g_rand_boolean(random)) /* even parts */
+            break;
+        s->attr.stride = sample_between(random, 1, 3);
+        s->attr.window = sample_between(random, 2, 3);
+        s->attr.padding = sample_between(random, 0, 1);
+        e['H'] += s->attr.window;
+        e['W'] += s->attr.window;
+        e['P'] = sample_windows(e['H'] + s->attr.padding, s->attr.window, s->attr.stride);
+        e['Q'] = sample_windows(e['W'], s->attr.window, s->attr.stride);
         break;
     case OP_MAX_POOL2D:
     case OP_MAX_POOL2D_DX:
-        s->attr.stride = sample_between(random, 1, 3);
+        s->attr.stride = sample_between(random, 1, 2);
         s->attr.window = sample_between(random, 1, 3);
+        s->attr.padding_columns = s->attr.window / 2;
         e['H'] += s->attr.window;
         e['W'] += s->attr.window;
         e['P'] = sample_windows(e['H'], s->attr.window, s->attr.stride);
-        e['Q'] = sample_windows(e['W'], s->attr.window, s->attr.stride);
+        e['Q'] = sample_windows(e['W'] + s->attr.padding_columns, s->attr.window,
+                                s->attr.stride);
         break;
     default:
         break;
@@ -167,7 +212,8 @@ static inline bool sample_is_index(OpKind kind, uint32_t i)
 static inline bool sample_is_constant(OpKind kind, uint32_t i)
 {
     return sample_is_index(kind, i) ||
-           ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0);
+           ((kind == OP_MOE_DISPATCH || kind == OP_ROUTE) && i == 0) ||
+           (kind == OP_SIGMOID_LOSS && i == 1);
 }
 
 /* Dims of the operand `letters` ("*k", "+n?"). Returns the rank. */
@@ -219,6 +265,8 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
         uint32_t dim[TENSOR_MAX_RANK], rank = sample_dims(&s, operand[n_in], dim);
         if (parameters && kind == OP_CROSS_ENTROPY && n_in == 2)
             in[n_in] = sample_log_sum_exp(graph, in[0], in[1]);
+        else if (parameters && kind == OP_BATCH_NORM && n_in == 1)
+            in[n_in] = graph_op(graph, OP_MOMENTS, "moments", (OpAttr){0}, 1, in, "T=2");
         else if (parameters && !sample_is_constant(kind, n_in))
             in[n_in] = graph_parameter(graph, name, rank, dim);
         else

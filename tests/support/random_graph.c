@@ -179,7 +179,7 @@ static TensorId convolutions(Build *b, uint32_t blocks)
         const TensorId w =
             parameter(b, 4, (uint32_t[]){channels, shape(b, x)->dim[1], 3, 3});
         const TensorId bias = parameter(b, 1, &channels);
-        x = op(b, OP_CONV2D, (OpAttr){.stride = 1, .padding = 1}, 3,
+        x = op(b, OP_CONV2D, (OpAttr){.stride = 1, .padding = 1, .padding_columns = 1}, 3,
                (TensorId[]){x, w, bias}, "P=8,Q=8");
         x = unary(b, OP_RELU, x);
     }

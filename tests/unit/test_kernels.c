@@ -75,7 +75,7 @@ static void test_conv2d_stride_and_padding(void **state)
     const Input in[] = {{4, {1, 1, 3, 3}, NUMBERS(1, 2, 3, 4, 5, 6, 7, 8, 9)},
                         {4, {1, 1, 2, 2}, NUMBERS(1, 10, 100, 1000)},
                         {1, {1}, NUMBERS(0.5)}};
-    const OpAttr attr = {.stride = 2, .padding = 1};
+    const OpAttr attr = {.stride = 2, .padding = 1, .padding_columns = 1};
     const double want[] = {1000 * 1 + 0.5, 100 * 2 + 1000 * 3 + 0.5,
                            10 * 4 + 1000 * 7 + 0.5,
                            5 + 10 * 6 + 100 * 8 + 1000 * 9 + 0.5};

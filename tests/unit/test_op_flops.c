@@ -125,6 +125,35 @@ static const Row ROWS[] = {
     {OP_CROSS_ENTROPY, "2,3,11;2,3;2,3", NULL, 2 * 3 * 2, 'v', 0, 0},
     {OP_CROSS_ENTROPY_DX, ";2,3,11;2,3;2,3", NULL, 2 * 3 * 11 * 3, 'v', 0,
      2 * 3 * 11 * 3},
+    /* n 2, o 3, P 5, Q 7: the sum 1, the sum of squares 2 */
+    {OP_MOMENTS, "2,3,5,7", "T=2", 2 * 3 * 5 * 7 * 3, 'n', 0, 2 * 3 * 5 * 7 * 3},
+    {OP_MOMENTS_DX, "2,3;2,3,5,7", NULL, 2 * 3 * 5 * 7 * 3, 'o', 0, 2 * 3 * 5 * 7 * 3},
+    /* centre, by the root, gamma, beta */
+    {OP_BATCH_NORM, "2,3,5,7;2,3;3;3", NULL, 2 * 3 * 5 * 7 * 4, 'n', 0,
+     2 * 3 * 5 * 7 * 4},
+    {OP_BATCH_NORM_DX, "2,3,5,7;2,3;3", NULL, 2 * 3 * 5 * 7 * 2, 'o', 0,
+     2 * 3 * 5 * 7 * 2},
+    /* dy summed 1; centre, times dy, summed 3 */
+    {OP_BATCH_NORM_DM, "2,3,5,7;2,3,5,7;2,3;3", NULL, 2 * 3 * 5 * 7 * 4, 'n', 0,
+     2 * 3 * 5 * 7 * 4},
+    {OP_BATCH_NORM_DW, "2,3,5,7;2,3,5,7;2,3", NULL, 2 * 3 * 5 * 7 * 5, 'n', 0,
+     2 * 3 * 5 * 7 * 5},
+    {OP_CONCAT, "2,3,5,7;2,4,5,7", "C=7", 0, 'n', 0, 0},
+    {OP_CONCAT_PART, "2,7,5,7", "A=3", 0, 'n', 0, 0},
+    {OP_SPLIT_CHANNELS, "2,15,7,7", "c=3,D=5", 0, 'c', 0, 0},
+    {OP_MERGE_CHANNELS, "2,3,5,7,7", "c=15", 0, 'c', 0, 0},
+    /* n 2, g 3 of c 5 to o 7, a kernel of 3 x 2, outputs of 6 x 8 */
+    {OP_GROUP_CONV2D, "2,3,5,8,9;3,7,5,3,2", "P=6,Q=8",
+     2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8, 'g', 0, 2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8},
+    {OP_GROUP_CONV2D_DX, "2,3,7,6,8;3,7,5,3,2", "H=8,W=9",
+     2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8, 'n', 0, 2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8},
+    {OP_GROUP_CONV2D_DW, "2,3,7,6,8;2,3,5,8,9", "R=3,S=2",
+     2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8, 'n', 0, 2.0 * 2 * 3 * 5 * 7 * 3 * 2 * 6 * 8},
+    /* the larger, exp, log1p, times t, two sums */
+    {OP_SIGMOID_LOSS, "2,3;2,3", NULL, 2 * 3 * 6, '*', 0, 2 * 3 * 6},
+    {OP_SIGMOID_LOSS_DX, ";2,3;2,3", NULL, 2 * 3 * 6, '*', 1, 2 * 3 * 6},
+    {OP_SMOOTH_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3 * 11 * 2, 'v', 0, 2 * 3 * 11 * 2},
+    {OP_SMOOTH_NLL_SUM_DX, ";2,3", "v=11", 2 * 3 * 11, 'v', 0, 2 * 3 * 11},
     {OP_TIED, "2,3", NULL, 0, '*', 0, 0},
     {OP_TIED_DX, "2,3", NULL, 0, '*', 1, 0},
     /* square, sum 2; by the root and gamma 2 */

@@ -1,0 +1,135 @@
+/* The Transformer (Vaswani et al. 2017) as TAG has it (INFOCOM'22, Table 3): encoder and decoder,
+ * post-norm, sinusoids as a constant; attention has relu on queries, keys and values and no projection
+ * of its output; a head of its own, labels smoothed by 0.1. */
+#include "data/models/models.h"
+
+static const double SMOOTHING = 0.1;
+
+typedef struct {
+    Graph *graph;
+    const char *name;
+    uint32_t hidden, heads, ffn;
+} Layer;
+
+static TensorId op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
+                   uint32_t n_in, const TensorId *in, const char *extents)
+{
+    g_autofree char *name = g_strdup_printf("%s.%s", l->name, part);
+    return graph_op(l->graph, kind, name, attr, n_in, in, extents);
+}
+
+/* relu(x w + b) by head. `out`: dims of the weight before the features. */
+static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
+                        uint32_t rank, const uint32_t *out)
+{
+    g_autofree char *weight = g_strdup_printf("%s.%s.weight", l->name, part);
+    g_autofree char *bias = g_strdup_printf("%s.%s.bias", l->name, part);
+    g_autofree char *relu = g_strdup_printf("%s.relu", part);
+    uint32_t dim[TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = out[d];
+    dim[rank] = l->hidden;
+    const TensorId in[] = {x, graph_parameter(l->graph, weight, rank + 1, dim),
+                           graph_parameter(l->graph, bias, rank, out)};
+    x = op(l, kind, part, (OpAttr){0}, 3, in, NULL);
+    return op(l, OP_RELU, relu, (OpAttr){0}, 1, &x, NULL);
+}
+
+static TensorId add_norm(const Layer *l, const char *part, TensorId x, TensorId y)
+{
+    const TransformerLayer layer = {.graph = l->graph, .name = l->name};
+    g_autofree char *norm = g_strdup_printf("%s.norm", part);
+    return transformer_norm(&layer, norm, transformer_residual(&layer, part, x, y));
+}
+
+/* x attends to `memory`: itself, or the encoder's output. */
+static TensorId attend(const Layer *l, const char *part, TensorId x, TensorId memory,
+                       bool causal)
+{
+    g_autofree char *q = g_strdup_printf("%s.q", part);
+    g_autofree char *kv = g_strdup_printf("%s.kv", part);
+    g_autofree char *group = g_strdup_printf("%s.group", part);
+    g_autofree char *merged = g_strdup_printf("%s.merge", part);
+    const uint32_t size = l->hidden / l->heads;
+    const TensorId in[] = {
+        project(l, OP_Q_PROJ, q, x, 3, (uint32_t[]){l->heads, 1, size}),
+        project(l, OP_KV_PROJ, kv, memory, 2, (uint32_t[]){l->heads, 2 * size})};
+    g_autofree char *values =
+        g_strdup_printf("V=%u,Q=%u,K=%u", size, graph_tensor(l->graph, x)->dim[1],
+                        graph_tensor(l->graph, memory)->dim[1]);
+    TensorId y =
+        op(l, OP_GROUPED_ATTENTION, part, (OpAttr){.causal = causal}, 2, in, values);
+    g_autofree char *head = g_strdup_printf("n=%u", size);
+    g_autofree char *all = g_strdup_printf("n=%u", l->hidden);
+    y = op(l, OP_MERGE, group, (OpAttr){0}, 1, &y, head);
+    y = op(l, OP_MERGE, merged, (OpAttr){0}, 1, &y, all);
+    return add_norm(l, part, x, y);
+}
+
+static TensorId feed_forward(const Layer *l, TensorId x)
+{
+    g_autofree char *up = g_strdup_printf("%s.ffn.up", l->name);
+    g_autofree char *relu = g_strdup_printf("%s.ffn.relu", l->name);
+    g_autofree char *down = g_strdup_printf("%s.ffn.down", l->name);
+    TensorId y = model_linear(l->graph, up, x, l->ffn, true);
+    y = model_unary(l->graph, OP_RELU, relu, y);
+    return add_norm(l, "ffn", x, model_linear(l->graph, down, y, l->hidden, true));
+}
+
+static TensorId embed(Graph *graph, const ModelParams *params, const char *side,
+                      uint32_t vocab, double dropout)
+{
+    const uint32_t batch = model_size(params, "global_batch"),
+                   seq = model_size(params, "seq"), hidden = model_size(params, "hidden");
+    g_autofree char *ids = g_strdup_printf("%s.ids", side);
+    g_autofree char *weight = g_strdup_printf("%s.embedding.weight", side);
+    g_autofree char *name = g_strdup_printf("%s.embedding", side);
+    g_autofree char *position = g_strdup_printf("%s.position", side);
+    g_autofree char *placed = g_strdup_printf("%s.placed", side);
+    g_autofree char *dropped = g_strdup_printf("%s.dropout", side);
+    const TensorId in[] = {
+        graph_input(graph, ids, DTYPE_I64, 2, (uint32_t[]){batch, seq}),
+        graph_parameter(graph, weight, 2, (uint32_t[]){vocab, hidden})};
+    TensorId x = graph_op(graph, OP_EMBEDDING, name, (OpAttr){0}, 2, in, NULL);
+    const TensorId sinusoids =
+        graph_input(graph, position, DTYPE_F32, 2, (uint32_t[]){seq, hidden});
+    x = graph_op(graph, OP_ADD_ROWS, placed, (OpAttr){0}, 2, (TensorId[]){x, sinusoids},
+                 NULL);
+    return model_dropout(graph, dropped, x, dropout);
+}
+
+TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
+{
+    const uint32_t layers = model_size(params, "layers"),
+                   target = model_size(params, "vocab_out");
+    Layer l = {.graph = graph,
+               .hidden = model_size(params, "hidden"),
+               .heads = model_size(params, "heads"),
+               .ffn = model_size(params, "ffn")};
+    const double dropout = model_param(params, "dropout");
+    graph_layer(graph, "embedding");
+    TensorId memory =
+        embed(graph, params, "source", model_size(params, "vocab"), dropout);
+    for (uint32_t i = 0; i < layers; i++) {
+        g_autofree char *name = g_strdup_printf("encoder.%u", i);
+        graph_layer(graph, name);
+        l.name = name;
+        memory = feed_forward(&l, attend(&l, "attention", memory, memory, false));
+    }
+    graph_layer(graph, "decoder");
+    TensorId x = embed(graph, params, "target", target, dropout);
+    for (uint32_t i = 0; i < layers; i++) {
+        g_autofree char *name = g_strdup_printf("decoder.%u", i);
+        graph_layer(graph, name);
+        l.name = name;
+        x = attend(&l, "attention", x, x, true);
+        x = feed_forward(&l, attend(&l, "memory", x, memory, false));
+    }
+    graph_layer(graph, "head");
+    x = model_linear(graph, "head", x, target, true);
+    const Tensor logits = *graph_tensor(graph, x);
+    const TensorId labels = graph_input(graph, "labels", DTYPE_I64, 2, logits.dim);
+    x = model_unary(graph, OP_LOG_SOFTMAX, "log_softmax", x);
+    return graph_op(graph, OP_SMOOTH_NLL_SUM, "loss", (OpAttr){.scale = SMOOTHING}, 2,
+                    (TensorId[]){x, labels}, NULL);
+}

@@ -1,0 +1,212 @@
+/* Batch norm (Ioffe and Szegedy 2015) over x[n,o,P,Q] by channel, from the moments of the whole batch:
+ *
+ *     m[0,o] = sum of x, m[1,o] = sum of x^2      over n, P, Q, N elements a channel
+ *     y = gamma xhat + beta, xhat = (x - mean) / sqrt(variance + epsilon)
+ *
+ * where mean = m0 / N and variance = m1 / N - mean^2. A device that has a part of the samples adds its
+ * part of the moments; N is always that of the whole batch. Then what joins and splits channels. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/kernels/kernels.h"
+
+/* x[n,o,P,Q], on this shard. */
+typedef struct {
+    uint64_t samples, channels, plane;
+    double count; /* N */
+} Shape;
+
+/* `x`: the place of x, or of what has its shape, among the inputs, */
+static Shape shape_of(const KernelCall *call, uint32_t x)
+{
+    const ExecTensor *tensor = &call->in[x];
+    const Tensor *whole = graph_tensor(call->graph, call->op->in[x]);
+    const uint64_t plane = (uint64_t)tensor->dim[2] * tensor->dim[3];
+    return (Shape){tensor->dim[0], tensor->dim[1], plane,
+                   (double)whole->dim[0] * (double)plane};
+}
+
+typedef struct {
+    double mean, inverse; /* 1 / sqrt(variance + epsilon) */
+} Moments;
+
+static Moments moments_of(const ExecTensor *sums, const Shape *n, uint64_t channel)
+{
+    const double mean = sums->data[channel] / n->count;
+    const double squares = sums->data[n->channels + channel] / n->count;
+    const double variance = fmax(0, squares - mean * mean); /* not below 0 by rounding */
+    return (Moments){mean, 1 / sqrt(variance + BATCH_NORM_EPSILON)};
+}
+
+static uint64_t elements_of(const Shape *n)
+{
+    return n->samples * n->channels * n->plane;
+}
+
+static uint64_t channel_of(const Shape *n, uint64_t i)
+{
+    return i / n->plane % n->channels;
+}
+
+/* In: x. Out: m[T,o]. */
+void kernel_moments(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 0);
+    double *sums = call->out[0].data;
+    for (uint64_t i = 0; i < elements_of(&n); i++) {
+        const double x = call->in[0].data[i];
+        sums[channel_of(&n, i)] += x;
+        sums[n.channels + channel_of(&n, i)] += x * x;
+    }
+}
+
+/* dx = dm0 + 2 x dm1. In: dm[T,o], x. */
+void kernel_moments_dx(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 1);
+    const double *dm = call->in[0].data;
+    for (uint64_t i = 0; i < elements_of(&n); i++)
+        call->out[0].data[i] =
+            dm[channel_of(&n, i)] +
+            2 * call->in[1].data[i] * dm[n.channels + channel_of(&n, i)];
+}
+
+/* In: x, m, gamma[o], beta[o]. */
+void kernel_batch_norm(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 0);
+    for (uint64_t i = 0; i < elements_of(&n); i++) {
+        const uint64_t o = channel_of(&n, i);
+        const Moments m = moments_of(&call->in[1], &n, o);
+        call->out[0].data[i] =
+            (call->in[0].data[i] - m.mean) * m.inverse * call->in[2].data[o] +
+            call->in[3].data[o];
+    }
+}
+
+/* With the moments held fixed: dx = dy gamma / sqrt(variance + epsilon). In: dy, m, gamma. */
+void kernel_batch_norm_dx(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 0);
+    for (uint64_t i = 0; i < elements_of(&n); i++) {
+        const uint64_t o = channel_of(&n, i);
+        call->out[0].data[i] = call->in[0].data[i] * call->in[2].data[o] *
+                               moments_of(&call->in[1], &n, o).inverse;
+    }
+}
+
+/* With x held fixed, i the inverse: d variance = - sum dy gamma (x - mean) i^3 / 2, d mean = - sum dy
+ * gamma i - 2 mean d variance; dm0 = d mean / N, dm1 = d variance / N. In: dy, x, m, gamma. */
+void kernel_batch_norm_dm(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 1);
+    double *dm = call->out[0].data;
+    for (uint64_t i = 0; i < elements_of(&n); i++) {
+        const uint64_t o = channel_of(&n, i);
+        const Moments m = moments_of(&call->in[2], &n, o);
+        const double g = call->in[0].data[i] * call->in[3].data[o] * m.inverse;
+        const double slope =
+            -0.5 * g * (call->in[1].data[i] - m.mean) * m.inverse * m.inverse;
+        dm[o] += (-g - 2 * m.mean * slope) / n.count;
+        dm[n.channels + o] += slope / n.count;
+    }
+}
+
+/* dgamma = sum dy xhat, dbeta = sum dy. In: dy, x, m. */
+void kernel_batch_norm_dw(const KernelCall *call)
+{
+    const Shape n = shape_of(call, 1);
+    for (uint64_t i = 0; i < elements_of(&n); i++) {
+        const uint64_t o = channel_of(&n, i);
+        const Moments m = moments_of(&call->in[2], &n, o);
+        call->out[0].data[o] +=
+            call->in[0].data[i] * (call->in[1].data[i] - m.mean) * m.inverse;
+        call->out[1].data[o] += call->in[0].data[i];
+    }
+}
+
+/* --- channels --- */
+
+/* Copies `channels` channels from channel `from_first` of `from` to `to_first` of `to`, of all samples. */
+static void copy_channels(const ExecTensor *from, uint64_t from_first, ExecTensor *to,
+                          uint64_t to_first, uint64_t channels)
+{
+    uint64_t inner = 1;
+    for (uint32_t d = 2; d < from->rank; d++)
+        inner *= from->dim[d];
+    for (uint64_t n = 0; n < from->dim[0] && channels * inner > 0; n++)
+        memcpy(to->data + (n * to->dim[1] + to_first) * inner,
+               from->data + (n * from->dim[1] + from_first) * inner,
+               channels * inner * sizeof *to->data);
+}
+
+/* In: a[n,A,*], b[n,B,*]. Out: [n,A+B,*]. */
+void kernel_concat(const KernelCall *call)
+{
+    const ExecTensor *a = &call->in[0], *b = &call->in[1];
+    copy_channels(a, 0, &call->out[0], 0, a->dim[1]);
+    copy_channels(b, 0, &call->out[0], a->dim[1], b->dim[1]);
+}
+
+/* The channels from attr.first on. */
+void kernel_concat_part(const KernelCall *call)
+{
+    copy_channels(&call->in[0], call->op->attr.first, &call->out[0], 0,
+                  call->out[0].dim[1]);
+}
+
+/* --- losses --- */
+
+/* loss = sum of log(1 + exp x) - x t. In: x, t [*]. */
+void kernel_sigmoid_loss(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[0]);
+    for (uint64_t i = 0; i < n; i++) {
+        const double x = call->in[0].data[i];
+        call->out[0].data[0] +=
+            fmax(x, 0) + log1p(exp(-fabs(x))) - x * call->in[1].data[i];
+    }
+}
+
+/* dx = dloss (sigmoid x - t). In: dloss (a scalar), x, t. */
+void kernel_sigmoid_loss_dx(const KernelCall *call)
+{
+    const uint64_t n = exec_tensor_elements(&call->in[1]);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[i] =
+            call->in[0].data[0] *
+            (1 / (1 + exp(-call->in[1].data[i])) - call->in[2].data[i]);
+}
+
+/* What entry j of a token's logarithms of probabilities weighs in the loss. `logp`: the tensor whose
+ * last dim is the vocabulary, of which this shard may have a part. */
+static double smooth_weight(const KernelCall *call, const ExecTensor *logp,
+                            TensorId whole, double label, uint64_t j)
+{
+    const uint32_t last = logp->rank - 1;
+    const double scale = call->op->attr.scale;
+    const double even = scale / graph_tensor(call->graph, whole)->dim[last];
+    return even + (label == (double)(j + logp->offset[last]) ? 1 - scale : 0);
+}
+
+/* loss = - sum of weight logp. In: logp[*,v], label[*]. */
+void kernel_smooth_nll_sum(const KernelCall *call)
+{
+    const ExecTensor *logp = &call->in[0];
+    const uint64_t v = logp->dim[logp->rank - 1], n = exec_tensor_elements(logp);
+    for (uint64_t i = 0; i < n; i++)
+        call->out[0].data[0] -=
+            logp->data[i] *
+            smooth_weight(call, logp, call->op->in[0], call->in[1].data[i / v], i % v);
+}
+
+/* In: dloss (a scalar), label[*]. Out: dlogp[*,v]. */
+void kernel_smooth_nll_sum_dx(const KernelCall *call)
+{
+    const ExecTensor *dlogp = &call->out[0];
+    const uint64_t v = dlogp->dim[dlogp->rank - 1], n = exec_tensor_elements(dlogp);
+    for (uint64_t i = 0; i < n; i++)
+        dlogp->data[i] =
+            -call->in[0].data[0] *
+            smooth_weight(call, dlogp, call->op->out[0], call->in[1].data[i / v], i % v);
+}
