@@ -15,7 +15,7 @@ static const struct {
     {"heads", 1, 1, 5},    {"experts", 0, 2, 8},       {"patch", 2, 0, 2},
     {"bottom", 2, 0, 2},   {"windows", 2, 0, 2},       {"group", 2, 0, 2},
     {"upsample", 2, 0, 2}, {"latent", 3, 0, 3},        {"moe_group", 2, 0, 2},
-    {"edge", 75, 0, 75},   {"vocab_out", 4, 4, 29},    {"positions", 16, 0, 16},
+    {"edge", 107, 0, 107}, {"vocab_out", 4, 4, 29},    {"positions", 16, 0, 16},
 };
 
 /* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave

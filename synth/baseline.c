@@ -67,14 +67,18 @@ static bool rule_over_weight(const Graph *graph, OpId id, bool experts, Rule *ru
 }
 
 /* Whether a rule keeps parameters whole and reads activations in the forms `held`; inputs of the
- * graph may come in any form, but the first one cut along its first dim. */
+ * graph may come in any form, but the first one cut along its first dim. Sums over the batch (the
+ * moments of batch norm) are added up before they are read. */
 static bool follows(const Graph *graph, const Op *op, const Rule *rule, const Form *held,
                     bool batch)
 {
     bool any = false;
     for (uint32_t i = 0; i < op->n_in; i++) {
         const bool weight = graph_is_weight(graph, op->in[i]);
-        Form want = weight ? FORM_IDENTITY : batch ? form_gather(0) : held[op->in[i]];
+        const Form have = held[op->in[i]];
+        Form want = weight || have == FORM_REDUCE ? FORM_IDENTITY
+                    : batch                       ? form_gather(0)
+                                                  : have;
         bool free = graph_tensor(graph, op->in[i])->role == ROLE_INPUT && any;
         if (!free && rule->form[i] != want)
             return false;

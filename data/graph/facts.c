@@ -21,7 +21,7 @@ GraphFacts graph_facts(const Graph *graph)
 {
     GraphFacts facts = {.parameters = graph_parameter_count(graph)};
     uint32_t top = 0;
-    uint64_t idle = 0, patches = 0;
+    uint64_t idle = 0, looked_up = 0;
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         const Op *op = graph_get_op(graph, id);
         if (op->pass != PASS_FORWARD)
@@ -31,8 +31,10 @@ GraphFacts graph_facts(const Graph *graph)
         if (is_of_experts(op->kind))
             idle += idle_parameters(graph, op, top);
         if (op->kind == OP_APPEND_TOKEN)
-            patches = (uint64_t)graph_tensor(graph, op->out[0])->dim[0] *
-                      graph_tensor(graph, op->out[0])->dim[1];
+            looked_up = (uint64_t)graph_tensor(graph, op->out[0])->dim[0] *
+                        graph_tensor(graph, op->out[0])->dim[1];
+        if (op->kind == OP_EMBEDDING && looked_up == 0)
+            looked_up = tensor_elements(graph_tensor(graph, op->in[0]));
         if (graph_tensor(graph, op->out[0])->role == ROLE_LOSS)
             facts.tokens = op->kind == OP_SIGMOID_LOSS
                                ? graph_tensor(graph, op->in[1])->dim[0]
@@ -42,7 +44,7 @@ GraphFacts graph_facts(const Graph *graph)
     for (uint32_t i = 0; i < graph_n_layers(graph); i++)
         facts.layers += g_str_has_prefix(graph_layer_name(graph, i), "layers.");
     facts.layers = facts.layers ? facts.layers : graph_n_layers(graph);
-    facts.tokens = patches ? patches : facts.tokens;
+    facts.tokens = looked_up ? looked_up : facts.tokens;
     facts.active_parameters = facts.parameters - idle;
     return facts;
 }

@@ -9,7 +9,7 @@ typedef struct {
     uint64_t active_parameters; /* that work on one token: of its experts only */
     uint32_t layers; /* that repeat, "layers.0" and so on; all if none has such a name */
     uint64_t
-        tokens; /* of an iteration: what has a label, or patches with the class token */
+        tokens; /* of an iteration: looked up, or patches and class token; else what has a label */
     double forward_flops;
 } GraphFacts;
 

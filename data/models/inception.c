@@ -20,7 +20,7 @@ static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t chan
     g_autofree char *name = g_strdup_printf("%s.%s", b->name, part);
     g_autofree char *norm = g_strdup_printf("%s.norm", name);
     g_autofree char *relu = g_strdup_printf("%s.relu", name);
-    const ModelConv what = {.channels = MAX(1, channels * b->width / PAPER_WIDTH),
+    const ModelConv what = {.channels = MAX(2, channels * b->width / PAPER_WIDTH),
                             .rows = rows,
                             .columns = columns,
                             .stride = stride,

@@ -70,10 +70,10 @@ static TensorId resnet(Graph *graph, const ModelParams *params,
                        const uint32_t units[STAGES], bool second)
 {
     const uint32_t batch = model_size(params, "global_batch"),
-                   image = model_size(params, "image"),
+                   edge = model_size(params, "edge"),
                    classes = model_size(params, "classes");
     TensorId x =
-        graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, image, image});
+        graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, edge, edge});
     graph_layer(graph, "stem");
     Unit unit = {graph, "stem", second};
     x = convolve(&unit, "conv", x, model_size(params, "width"), 7, 2, !second);
@@ -114,5 +114,5 @@ TensorId model_tag_resnet101(Graph *graph, const ModelParams *params)
 
 const char *model_resnet_check(const ModelParams *params)
 {
-    return model_size(params, "image") < 32 ? "image must be at least 32" : NULL;
+    return model_size(params, "edge") < 32 ? "edge must be at least 32" : NULL;
 }

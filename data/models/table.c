@@ -40,7 +40,7 @@
         {"capacity_factor", 1.25, 0.01, 100, false, NULL, 0}, SIZE("moe_every", 2), \
         SIZE("moe_group", 1)
 #define IMAGE  SMALL("image", 32), SIZE("patch", 4), SIZE("classes", 10)
-#define IMAGES SMALL("image", 224), SMALL("width", 64), SIZE("classes", 1000)
+#define IMAGES SMALL("edge", 224), SMALL("width", 64), SIZE("classes", 1000)
 #define INCEPTION(edge) \
     SMALL("edge", edge), SMALL("width", 64), SIZE("classes", 1000), DROPOUT(0.2)
 #define TEXT SIZE("seq", 128), SIZE("vocab", 33280)

@@ -304,6 +304,10 @@ static const char *const SAMPLE_MODELS[] = {
     "mixtral:global_batch=3,layers=1,hidden=8,heads=2,kv_heads=2,ffn=12,seq=6,vocab=11,"
     "experts=4,top=2",
     "vit-l:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,image=8,patch=4,classes=5",
+    "tag-transformer:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,"
+    "vocab_out=9",
+    "tag-bert-small:global_batch=3,layers=1,hidden=8,heads=2,ffn=12,seq=4,vocab=11,"
+    "positions=6",
     "transgan:global_batch=3,layers=1,bottom=2,channels=4,heads=2,windows=2,group=3,"
     "upsample=2",
 };

@@ -63,8 +63,10 @@ static void test_shrunk_models_keep_their_structure(void **state)
             assert_true(graph_parameter_count(small) < 800000);
             for (TensorId t = 0; t < graph_n_tensors(graph); t++)
                 for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++)
-                    if (graph_tensor(graph, t)->units[d] > 1)
-                        assert_true(graph_tensor(small, t)->units[d] > 1);
+                    if (graph_tensor(graph, t)->units[d] > 1 &&
+                        graph_tensor(small, t)->units[d] < 2)
+                        fail_msg("%s: dim %u of %s is whole", spec, d,
+                                 graph_tensor(small, t)->name);
             g_rand_free(random);
         }
 }

@@ -24,6 +24,37 @@ static void test_table_1(void **state)
     assert_int_equal((int)(at_8 - 8 * slope), 84);
 }
 
+/* torchvision's counts, the papers', and those of TAG's graphs (its Table 3 has them in MiB). */
+static void test_known_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        uint64_t parameters;
+    } known[] = {
+        {"vgg19:image=224,classes=1000", 143667240},
+        {"resnet50", 25557032},
+        {"resnet101", 44549160},
+        {"inceptionv3", 23834568},
+        {"vit-l", 304326632},
+        {"llama", 8030261248},
+        {"mixtral", 46702792704},
+        {"tag-resnet101", 44529064},
+        {"tag-inceptionv3", 23817352},
+        {"tag-transformer", 106925871},
+        {"tag-bert-small", 25737218 + 305220 * 1024},
+        {"tag-bert-large", 606580738 + 305220 * 2048},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(known[i].spec, 1, NULL, &error);
+        assert_no_error(error);
+        if (graph_parameter_count(graph) != known[i].parameters)
+            fail_msg("%s: %" G_GUINT64_FORMAT, known[i].spec,
+                     graph_parameter_count(graph));
+    }
+}
+
 /* HiDup's Table 1 has millions: 89 + 19 n and 38 + 38 n for n GPUs; and its graph of BERT-SGMoE on
  * 4 has 164,474,368. */
 static void test_hidup_table_1(void **state)
@@ -273,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_1),
+        cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_hidup_table_1),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_routing_groups),
