@@ -207,6 +207,9 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
         json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION));
     json_object_set_new(root, "model", text_json(plan->model));
     json_object_set_new(root, "cluster", text_json(plan->cluster));
+    if (plan->cluster_text)
+        json_object_set_new(root, "cluster_content",
+                            json_loads(plan->cluster_text, 0, NULL));
     json_object_set_new(root, "granularity",
                         json_string(granularity_name(plan->granularity)));
     json_object_set_new(root, "planner", text_json(plan->planner));
@@ -256,8 +259,7 @@ static char *digest(const json_t *root, const char *const *keys)
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)root, key, value)
-    {
+    json_object_foreach ((json_t *)root, key, value) {
         if (keys ? !g_strv_contains(keys, key) : g_strv_contains(open, key))
             continue;
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS |

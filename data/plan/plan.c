@@ -14,6 +14,7 @@ void plan_free(Plan *plan)
         return;
     g_free(plan->model);
     g_free(plan->cluster);
+    g_free(plan->cluster_text);
     g_free(plan->planner);
     g_free(plan->version);
     program_free(plan->program);

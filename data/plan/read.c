@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A row of ratios sums to 1 within this; the gap agrees with the times within this, relative. */
@@ -34,6 +35,7 @@ static bool read_keys(const Reader *r)
     static const char *const known[] = {"kilter",
                                         "model",
                                         "cluster",
+                                        "cluster_content",
                                         "granularity",
                                         "planner",
                                         "fidelity",
@@ -90,12 +92,26 @@ static Graph *read_model(const Reader *r)
     return g_steal_pointer(&graph);
 }
 
+/* Kept as text: who evaluates the plan reads it. Files without it name their cluster only. */
+static bool read_cluster(const Reader *r)
+{
+    Plan *plan = r->plan;
+    const json_t *content = json_object_get(r->root, "cluster_content");
+    if (!reader_text(r, "cluster", &plan->cluster))
+        return false;
+    if (content && !json_is_object(content))
+        return reader_expected(r, "cluster_content", READER_WHOLE, "an object", content);
+    char *text = content ? json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    plan->cluster_text = g_strdup(text);
+    free(text);
+    return true;
+}
+
 static bool read_provenance(const Reader *r)
 {
     Plan *plan = r->plan;
     g_autofree char *granularity = NULL;
-    if (!reader_text(r, "cluster", &plan->cluster) ||
-        !reader_text(r, "granularity", &granularity) ||
+    if (!read_cluster(r) || !reader_text(r, "granularity", &granularity) ||
         !reader_text(r, "planner", &plan->planner))
         return false;
     if (!granularity_parse(granularity, &plan->granularity))

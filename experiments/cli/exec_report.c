@@ -6,13 +6,14 @@
 
 #include "experiments/calibration/calibrated.h"
 #include "experiments/json_values.h"
+#include "experiments/sweep/configuration.h"
 
 /* --- prediction --- */
 
 void exec_report_predict(ExecReport *report)
 {
     const Plan *plan = report->plan;
-    g_autoptr(Cluster) cluster = cluster_load(plan->cluster, NULL);
+    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
     for (char **text = report->slowdown; cluster && text && *text; text++)
         cluster_stretch(cluster, plan->granularity, *text, NULL);
     if (!cluster)

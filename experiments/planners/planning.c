@@ -230,6 +230,7 @@ static Plan *blank_plan(const Planning *planning, const char *cluster)
     Plan *plan = plan_new();
     plan->model = g_strdup(planning->model);
     plan->cluster = g_strdup(cluster);
+    plan->cluster_text = cluster_json_text(planning->cluster->cluster);
     plan->granularity = planning->cluster->granularity;
     plan->planner = g_strdup(planning->planner->name);
     plan->seed = planning->options->seed;

@@ -246,17 +246,28 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     return done;
 }
 
+Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error)
+{
+    if (plan->cluster_text) {
+        g_autofree char *where = g_strdup_printf("%s: cluster_content", file);
+        return cluster_parse(where, plan->cluster_text, strlen(plan->cluster_text),
+                             error);
+    }
+    Cluster *cluster = cluster_load(plan->cluster, error);
+    if (!cluster)
+        g_prefix_error(error, "%s: key 'cluster': ", file);
+    return cluster;
+}
+
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error)
 {
     g_autoptr(Graph) built = NULL;
     g_autoptr(Plan) plan = plan_read(file, &built, error);
     if (!plan)
         return NULL;
-    *cluster = cluster_load(plan->cluster, error);
-    if (!*cluster) {
-        g_prefix_error(error, "%s: key 'cluster': ", file);
+    *cluster = evaluation_cluster(plan, file, error);
+    if (!*cluster)
         return NULL;
-    }
     *graph = g_steal_pointer(&built);
     return g_steal_pointer(&plan);
 }

@@ -81,6 +81,9 @@ typedef struct {
  * several threads once it is closed. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
+/* The cluster that a plan carries, or, if it only has the name, the one of that name; messages call
+ * the plan `file`. */
+Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
 /* Simulates a plan that exists. Takes plan and graph over, also on failure. */
