@@ -7,6 +7,7 @@
 
 static double positive_sum(const double *value, uint32_t n)
 {
+    g_assert(n > 0);
     double sum = 0;
     for (uint32_t i = 0; i < n; i++)
         sum += fmax(value[i], 0);
@@ -17,6 +18,7 @@ static double positive_sum(const double *value, uint32_t n)
 static double add_work(const SimLinear *linear, const ClusterView *view, uint32_t i,
                        uint32_t j, double y, double *g)
 {
+    KILTER_ASSERT(i < linear->n_stages && j < view->n_devices);
     const uint32_t n = view->n_devices;
     const SimWork *fixed = &linear->stage[i].fixed;
     const Device *device = &view->device[j];
@@ -49,6 +51,7 @@ static double add_work(const SimLinear *linear, const ClusterView *view, uint32_
 static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_t first,
                        uint32_t end, const double *price, double *comm, double *g)
 {
+    g_assert(first < end && end <= linear->n_stages);
     uint32_t n = view->n_devices;
     double constant = 0, sum = positive_sum(price + (size_t)first * n, (end - first) * n);
     for (uint32_t i = first; i < end; i++)
@@ -115,6 +118,7 @@ double balance_bound(const SimLinear *linear, const SimMemory *memory,
                      const ClusterView *view, uint32_t n_segments,
                      const BalancePrices *prices)
 {
+    g_assert(n_segments > 0);
     uint32_t n = view->n_devices;
     g_autofree double *g = g_new0(double, (size_t)n_segments *n);
     g_autofree double *comm = g_new0(double, linear->n_stages);

@@ -167,6 +167,7 @@ static double visit(Master *m)
 /* theta_g - sum value x >= base */
 static void add_cut(Master *m, uint32_t g)
 {
+    g_assert(g < m->rows->piece->len);
     const double *value = &m->value[(size_t)g * m->n_columns];
     uint32_t n = 0;
     for (uint32_t column = 0; column < m->n_columns; column++) {
@@ -203,6 +204,7 @@ static uint32_t add_cuts(Master *m, bool all)
 /* limit row <= 0 */
 static void add_limit(Master *m, uint32_t r)
 {
+    g_assert(r >= m->rows->first_limit && r < m->rows->row->len);
     const BalanceRow *row = &g_array_index(m->rows->row, BalanceRow, r);
     for (uint32_t e = 0; e < row->n; e++) {
         const BalanceEntry *entry =
@@ -276,6 +278,7 @@ static bool is_closed(const BalanceCuts *cuts)
 /* Takes z if no better point is known. */
 static void take(const Master *m, double value, BalanceCuts *cuts)
 {
+    g_assert(isfinite(value));
     if (value < cuts->value) {
         cuts->value = value;
         memcpy(cuts->x, m->z, m->n_columns * sizeof *m->z);

@@ -34,6 +34,7 @@ static bool is_largest_share(const Interior *ip, const double *a, const double *
 
 static void read_row(Interior *ip, uint32_t r, double *a, double *v)
 {
+    KILTER_ASSERT(r < ip->rows->row->len);
     const BalanceRow *row = &g_array_index(ip->rows->row, BalanceRow, r);
     *a = row->base;
     *v = row->n > 0 ? g_array_index(ip->rows->entry, BalanceEntry, row->first).value : 0;
@@ -175,6 +176,7 @@ static void start(Interior *ip, const double *x)
 /* What a step dp of p (primal) and dq of q (dual) does to the lengths and the gap. */
 static inline void note_step(Step *step, double p, double dp, double q, double dq)
 {
+    KILTER_ASSERT(p > 0 && q > 0);
     double inverse = 1 / (p * q), shrink_p = -dp * q * inverse,
            shrink_q = -dq * p * inverse;
     step->primal = shrink_p > step->primal ? shrink_p : step->primal;
@@ -187,6 +189,7 @@ static inline void note_step(Step *step, double p, double dp, double q, double d
 /* dw of the rows of p, and dy complete. */
 static Step step_rows(const Interior *ip, uint32_t p, double mu, double second, Step step)
 {
+    KILTER_ASSERT(p < ip->n_all);
     normal_add_ratio_step(ip, p, ip->e + (size_t)p * ip->n);
     for (size_t r = (size_t)p * ip->n; r < (size_t)(p + 1) * ip->n; r++) {
         const double w = ip->w[r], y = ip->y[r], dy = ip->e[r],
@@ -220,6 +223,7 @@ static Step find_step(Interior *ip, double mu, double second)
 
 static void take_step(Interior *ip, double primal, double dual)
 {
+    g_assert(primal >= 0 && primal <= 1 && dual >= 0 && dual <= 1);
     uint32_t n = ip->n;
     for (size_t r = 0; r < (size_t)ip->n_all * n; r++) {
         ip->w[r] += primal * ip->dw[r];
@@ -238,6 +242,7 @@ static void take_step(Interior *ip, double primal, double dual)
 /* Predictor and corrector: the first tells how far to aim. */
 static void iterate(Interior *ip, double present)
 {
+    g_assert(present > 0 || present <= GAP);
     normal_factor(ip);
     Step step = find_step(ip, 0, 0);
     double primal = 1 / fmax(1, step.primal), dual = 1 / fmax(1, step.dual);
@@ -262,6 +267,7 @@ static double most_broken(const Interior *ip)
 
 static void read_result(Interior *ip, uint32_t iterations, BalanceCuts *cuts)
 {
+    g_assert(iterations < MAX_ITERATIONS);
     const BalanceRows *rows = ip->rows;
     uint32_t n = ip->n;
     double sum = 0;

@@ -132,6 +132,7 @@ void lp_free(Lp *lp)
 
 uint32_t lp_column(Lp *lp, double lower, double upper, double cost)
 {
+    g_assert(lower <= upper && !isnan(cost));
     Column column = {lower, upper, cost};
     g_array_append_val(lp->column, column);
     return lp->n_columns++;
@@ -140,6 +141,7 @@ uint32_t lp_column(Lp *lp, double lower, double upper, double cost)
 uint32_t lp_row(Lp *lp, double lower, double upper, uint32_t n, const uint32_t *column,
                 const double *value)
 {
+    g_assert(lower <= upper);
     Row row = {lower, upper, lp->index->len, n};
     g_array_append_val(lp->row, row);
     for (uint32_t i = 0; i < n; i++) {
@@ -273,11 +275,13 @@ double lp_objective(const Lp *lp)
 
 double lp_value(const Lp *lp, uint32_t column)
 {
+    KILTER_ASSERT(column < lp_columns(lp));
     return column < lp->solved_columns ? glp_get_col_prim(lp->problem, (int)column + 1)
                                        : 0;
 }
 
 double lp_price(const Lp *lp, uint32_t row)
 {
+    KILTER_ASSERT(row < lp_rows(lp));
     return row < lp->solved_rows ? glp_get_row_dual(lp->problem, (int)row + 1) : 0;
 }

@@ -8,6 +8,7 @@
  * them is summed, never subtracted. */
 static void add_piece(Interior *ip, uint32_t p)
 {
+    KILTER_ASSERT(p < ip->n_pieces);
     uint32_t n = ip->n, top = 0;
     const double *d = ip->d + (size_t)p * n, *v = ip->v + (size_t)p * n;
     double rest = 0, *u = ip->u;
@@ -31,6 +32,7 @@ static void add_piece(Interior *ip, uint32_t p)
  * no use: it becomes one that nothing moves. */
 static void factor(uint32_t n, double *m)
 {
+    g_assert(n > 0);
     for (uint32_t b = 0; b < n; b++) {
         double *row = m + (size_t)b * n, diagonal = row[b];
         for (uint32_t c = 0; c <= b; c++) {
@@ -96,6 +98,7 @@ void normal_factor(Interior *ip)
 /* dy of the rows of p at dx = 0: q - D (sum q - 1 + sum y) / S, into e. */
 static void fixed_step(const Interior *ip, uint32_t p, double mu, double second)
 {
+    KILTER_ASSERT(p < ip->n_all && mu >= 0);
     uint32_t n = ip->n;
     size_t at = (size_t)p * n;
     double *e = ip->e + at, sum = 0, lack = 1, others = 0;
@@ -138,6 +141,7 @@ void normal_add_ratio_step(const Interior *ip, uint32_t p, double *e)
 
 void normal_solve(Interior *ip, double mu, double second)
 {
+    g_assert(mu >= 0 && second >= 0);
     uint32_t n = ip->n;
     const double *count = ip->rows->count;
     double along = 0, length = 0, *f = ip->f;

@@ -290,6 +290,7 @@ static bool take_even(const SimLinear *linear, const SimMemory *memory,
                       const ClusterView *view, uint32_t n_segments, double *ratio,
                       BalanceReport *report)
 {
+    g_assert(view->n_devices > 0 && n_segments > 0);
     for (size_t i = 0; i < (size_t)n_segments * view->n_devices; i++)
         ratio[i] = 1.0 / view->n_devices;
     g_autofree double *share = sim_shares(linear, view, ratio);

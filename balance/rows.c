@@ -95,6 +95,7 @@ static void begin_row(BalanceRows *rows, double base)
 /* Adds value * x[column] to the last row. */
 static void add_to_column(BalanceRows *rows, uint32_t column, double value)
 {
+    KILTER_ASSERT(isfinite(value));
     BalanceRow *row = &g_array_index(rows->row, BalanceRow, rows->row->len - 1);
     if (value == 0 || rows->idle[column])
         return;
@@ -119,6 +120,7 @@ static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, doubl
 
 static uint32_t segment_of_column(const BalanceRows *rows, uint32_t column)
 {
+    KILTER_ASSERT(column < rows->n_columns);
     return column < rows->n_ratios
                ? column / rows->n_classes
                : g_array_index(rows->share, BalanceShare, column - rows->n_ratios).from;
@@ -127,6 +129,7 @@ static uint32_t segment_of_column(const BalanceRows *rows, uint32_t column)
 /* Ends a piece of the rows since `first`. */
 static void end_piece(BalanceRows *rows, uint32_t first)
 {
+    g_assert(first <= rows->row->len);
     BalancePiece piece = {first, rows->row->len - first, 0, true};
     for (uint32_t r = first; r < rows->row->len; r++)
         piece.flat &= g_array_index(rows->row, BalanceRow, r).n <= 1;
@@ -171,6 +174,7 @@ static void add_stage(BalanceRows *rows, const SimLinear *linear, const ClusterV
 static void add_turn(BalanceRows *rows, const SimLinear *linear, const ClusterView *view,
                      const BalanceClasses *classes, uint32_t first, uint32_t end)
 {
+    g_assert(first < end && end <= linear->n_stages);
     g_autofree double *comm = g_new0(double, rows->share->len);
     double comm_s = 0;
     uint32_t t = 0;
@@ -378,6 +382,7 @@ BalanceRows *balance_rows_violation(const BalanceRows *rows)
 
 void balance_rows_scale(BalanceRows *rows, double pieces, double limits)
 {
+    g_assert(pieces > 0 && limits > 0);
     for (uint32_t r = 0; r < rows->first_share; r++) {
         BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
         double factor = r < rows->first_limit ? pieces : limits;
@@ -400,6 +405,7 @@ static inline double row_at(const BalanceRow *row, const BalanceEntry *entry,
 
 double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x)
 {
+    KILTER_ASSERT(row < rows->row->len);
     return row_at(&g_array_index(rows->row, BalanceRow, row),
                   (const BalanceEntry *)(const void *)rows->entry->data, x);
 }
@@ -421,6 +427,7 @@ static double flat_at(const BalanceFlat *flat, const BalancePiece *piece, const 
 double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x,
                         uint32_t *row)
 {
+    KILTER_ASSERT(piece < rows->piece->len);
     const BalancePiece *p = &g_array_index(rows->piece, BalancePiece, piece);
     if (p->flat)
         return flat_at(&rows->flat[p->first], p, x, row);

@@ -21,6 +21,7 @@ static idx_t scaled(double value, double unit)
 
 static void add_edge(GHashTable *edges, uint32_t a, uint32_t b, double bytes)
 {
+    g_assert(a != b && bytes >= 0);
     gint64 key = (gint64)((guint64)a << 32 | b);
     double *sum = g_hash_table_lookup(edges, &key);
     if (!sum) {
@@ -59,6 +60,7 @@ static const double resolution = 1e6;
 
 static Mesh mesh_new(const Graph *graph, uint32_t n)
 {
+    g_assert(n <= graph_n_ops(graph));
     Mesh mesh = {g_array_new(FALSE, FALSE, sizeof(idx_t)),
                  g_array_new(FALSE, FALSE, sizeof(idx_t)),
                  g_array_new(FALSE, FALSE, sizeof(idx_t)),
@@ -121,6 +123,7 @@ static bool partition(const Graph *graph, uint32_t n, uint32_t n_parts, idx_t *p
  * leaves parts empty and prints. */
 static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16_t *part)
 {
+    g_assert(n_parts > 0);
     double left = 0, run = 0;
     uint32_t at = 0;
     for (OpId id = 0; id < n; id++)

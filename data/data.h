@@ -16,6 +16,7 @@
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H
 
+#include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
 #include "data/base/names.h"

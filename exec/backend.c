@@ -4,6 +4,7 @@
 
 uint64_t exec_shard_elements(const ExecShard *shard)
 {
+    KILTER_ASSERT(shard->rank <= TENSOR_MAX_RANK);
     uint64_t n = 1;
     for (uint32_t d = 0; d < shard->rank; d++)
         n *= shard->dim[d];
@@ -30,6 +31,7 @@ bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overl
 static uint64_t element_at(const ExecShard *shard, const ExecShard *box,
                            const uint32_t *step)
 {
+    KILTER_ASSERT(shard->rank == box->rank);
     uint64_t at = 0;
     for (uint32_t d = 0; d < shard->rank; d++)
         at = at * shard->dim[d] + (box->offset[d] - shard->offset[d]) + step[d];
@@ -38,6 +40,7 @@ static uint64_t element_at(const ExecShard *shard, const ExecShard *box,
 
 void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
 {
+    g_assert(size == sizeof(float) || size == sizeof(double));
     ExecShard box;
     if (!exec_shard_overlap(from, to, &box))
         return;
@@ -64,6 +67,7 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
 
 void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size)
 {
+    g_assert(size == sizeof(float) || size == sizeof(double));
     const uint64_t n = exec_shard_elements(from);
     for (uint64_t i = 0; i < n; i++)
         if (size == sizeof(double))

@@ -16,6 +16,7 @@ typedef struct {
 static void permute(const LoopOrder *order, size_t size, char *own, char *packed,
                     bool pack)
 {
+    KILTER_ASSERT(size == sizeof(float) || size == sizeof(double));
     const uint32_t n = order->n;
     const uint64_t last = n > 0 ? order->extent[n - 1] : 1;
     const uint64_t step = n > 0 ? order->stride[n - 1] * size : 0;
@@ -39,6 +40,7 @@ static void permute(const LoopOrder *order, size_t size, char *own, char *packed
 static Matrix as_matrix(const Contraction *c, uint32_t operand, const ExecShard *shard,
                         uint32_t rows, uint32_t columns, size_t size, bool fill)
 {
+    KILTER_ASSERT(operand < 3);
     const LoopOrder order = contraction_order(c, operand, shard, rows, columns),
                     swapped = contraction_order(c, operand, shard, columns, rows);
     if (loop_order_is_dense(&order))

@@ -6,6 +6,7 @@
 
 static bool drives(const Contraction *c, uint32_t operand, uint32_t loop)
 {
+    KILTER_ASSERT(operand < OP_MAX_OPERANDS && loop < OP_MAX_LOOPS);
     for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
         if (c->space.dim_loop[operand][d] == (int8_t)loop)
             return true;
@@ -14,6 +15,7 @@ static bool drives(const Contraction *c, uint32_t operand, uint32_t loop)
 
 static void append_loop(Contraction *c, uint32_t group, uint32_t loop)
 {
+    KILTER_ASSERT(loop < OP_MAX_LOOPS);
     LoopGroup *g = &c->group[group];
     g->loop[g->n++] = (uint8_t)loop;
     g->size *= c->extent[loop];
@@ -22,6 +24,7 @@ static void append_loop(Contraction *c, uint32_t group, uint32_t loop)
 /* Sorts the loops of one operand, in the order of its dims, into groups. */
 static void group_loops(Contraction *c, uint32_t operand, uint32_t rank)
 {
+    g_assert(rank <= TENSOR_MAX_RANK);
     for (uint32_t d = 0; d < rank; d++) {
         const int8_t loop = c->space.dim_loop[operand][d];
         if (loop < 0)
@@ -104,6 +107,7 @@ static void strides_of(const Contraction *c, uint32_t operand, const ExecShard *
 LoopOrder contraction_order(const Contraction *c, uint32_t operand,
                             const ExecShard *shard, uint32_t rows, uint32_t columns)
 {
+    KILTER_ASSERT(operand < 3);
     const uint32_t group[] = {GROUP_B, rows, columns};
     uint64_t stride[OP_MAX_LOOPS] = {0};
     LoopOrder order = {.n = 0};

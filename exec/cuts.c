@@ -44,6 +44,7 @@ static uint32_t sum(const uint32_t *count, uint32_t n)
 static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first,
                     uint32_t n)
 {
+    KILTER_ASSERT(d < shard->rank && first + n >= first);
     shard->offset[d] = first * piece;
     shard->dim[d] = n * piece;
 }
@@ -51,6 +52,7 @@ static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first
 void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorId id,
               Form form, uint32_t segment, ExecShard *shard)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const PlanLayout *layout = &cuts->layout;
     const Tensor *tensor = graph_tensor(layout->graph, id);
     const DeviceGroup *of = &layout->group[group];

@@ -16,6 +16,7 @@ bool replay_fail(const ExecReplay *replay, GError **error, const char *format, .
 
 bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
+    KILTER_ASSERT(rank < replay->backend->n_ranks);
     const DeviceGroup *of = &replay->cuts->layout.group[group];
     for (uint32_t i = 0; i < of->n_replicas * of->n_devices; i++)
         if (of->device[i] == rank)
@@ -25,6 +26,7 @@ bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank)
 
 static bool is_local(const ExecReplay *replay, uint32_t r)
 {
+    KILTER_ASSERT(r < replay->backend->n_ranks);
     return r >= replay->backend->first &&
            r < replay->backend->first + replay->backend->n_local;
 }
@@ -63,6 +65,7 @@ static void release(ExecReplay *replay, ExecShard *shard)
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const uint32_t place =
         instances_place(replay->cuts->layout.instances, group, microbatch, tensor);
     return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form;
@@ -120,6 +123,7 @@ uint64_t exec_replay_bytes(const ExecReplay *replay)
 static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
                           uint32_t microbatch, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const ExecBackend *backend = replay->backend;
     g_autofree ExecShard *shard = g_new0(ExecShard, backend->n_ranks);
     bool *known = &seen[replay_instance(replay, group, microbatch, tensor, form)];

@@ -47,6 +47,7 @@ static ExecShard *make_for(ExecReplay *replay, const Instr *instr, TensorId tens
 
 static bool same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
 {
+    KILTER_ASSERT(a && b);
     for (uint32_t r = 0; r < n; r++)
         if (memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
             memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0)
@@ -59,6 +60,7 @@ static bool same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
 static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_t i,
                                  ExecShard **owned, GError **error)
 {
+    KILTER_ASSERT(i < graph_get_op(replay->graph, instr->op)->n_in);
     ExecBackend *backend = replay->backend;
     const TensorId tensor = graph_get_op(replay->graph, instr->op)->in[i];
     const Form form = instr->form[i];
@@ -193,6 +195,7 @@ static void pass_partial(ExecReplay *replay, const Instr *instr)
 
 bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
 {
+    g_assert(instr->kind == INSTR_COMPUTE);
     const Op *op = graph_get_op(replay->graph, instr->op);
     if (!check_loops(replay, instr, error))
         return false;
@@ -220,6 +223,7 @@ bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
 /* Whether the rank is the first one of a replica. */
 static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
+    KILTER_ASSERT(rank < replay->backend->n_ranks);
     const DeviceGroup *of = &replay->cuts->layout.group[group];
     for (uint32_t r = 0; r < of->n_replicas; r++)
         if (of->device[r * of->n_devices] == rank)
@@ -269,6 +273,7 @@ static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
 
 bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
 {
+    g_assert(instr->kind == INSTR_COLLECTIVE);
     if (instr->across)
         return run_across(replay, instr, error);
     if (!collective_converts(instr->collective, instr->from, instr->to))
@@ -345,6 +350,7 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
 
 bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
 {
+    g_assert(instr->kind == INSTR_TRANSFER);
     const DeviceGroup *b = &replay->cuts->layout.group[instr->to_group];
     const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
     ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,

@@ -98,6 +98,7 @@ static bool time_work(ExecBackend *backend, const ExecProfile *profile, Work *wo
 static bool time_product(ExecBackend *backend, const ExecProfile *profile, uint32_t n,
                          double *seconds, GError **error)
 {
+    g_assert(n > 0);
     const ExecShard shape = {.rank = 2, .dim = {n, n}};
     g_autoptr(Graph) graph = graph_new("product");
     const TensorId in[] = {graph_input(graph, "x", DTYPE_F32, 2, shape.dim),

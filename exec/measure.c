@@ -20,6 +20,7 @@ static bool is_priced(const Instr *instr)
 
 static Samples samples_new(const Program *program, uint32_t repeats)
 {
+    g_assert(repeats > 0);
     Samples s = {.n_instr = program->n, .repeats = repeats, .program = program};
     s.iteration = g_new0(double, repeats);
     s.seconds = g_new0(double, (size_t)repeats * program->n + 1);
@@ -69,6 +70,7 @@ static bool time_run(ExecBackend *backend, ExecReplay *replay,
 static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
                        ExecReplay *replay, GError **error)
 {
+    g_assert(repeat < s->repeats);
     double *spent_s = &s->iteration[repeat], unused;
     const bool again = backend->ops->synchronise != NULL;
     if ((again && !time_run(backend, replay, exec_replay_run, spent_s, error)) ||
@@ -109,6 +111,7 @@ static bool counts(const Samples *s, const Graph *graph, uint32_t i, const Filte
 /* Spread over repeats of the sum over instructions; *n gets how many. */
 static ExecSpread sum_of(const Samples *s, const Graph *graph, Filter filter, uint32_t *n)
 {
+    g_assert(graph_n_ops(graph) > 0);
     g_autofree double *sum = g_new0(double, s->repeats);
     *n = 0;
     for (uint32_t i = 0; i < s->n_instr; i++) {

@@ -30,6 +30,7 @@ static void mpi_release(ExecBackend *backend, uint32_t local, void *data)
 
 static void from_host(const double *from, void *to, uint64_t n, size_t size)
 {
+    KILTER_ASSERT(size == sizeof(float) || size == sizeof(double));
     if (size == sizeof(double)) {
         memcpy(to, from, n * size);
         return;
@@ -41,6 +42,7 @@ static void from_host(const double *from, void *to, uint64_t n, size_t size)
 
 static void to_host(const void *from, double *to, uint64_t n, size_t size)
 {
+    KILTER_ASSERT(size == sizeof(float) || size == sizeof(double));
     if (size == sizeof(double)) {
         memcpy(to, from, n * size);
         return;

@@ -7,6 +7,7 @@
 /* At least `elements` of scratch. */
 static void *scratch(Mpi *mpi, int which, uint64_t elements)
 {
+    g_assert(which == SEND || which == RECEIVE);
     if (elements + 1 > mpi->capacity[which]) {
         g_free(mpi->buffer[which]);
         mpi->capacity[which] = elements + 1;
@@ -37,6 +38,7 @@ static bool check_count(uint64_t elements, GError **error)
 /* The shards of the i-th rank of a team. */
 static const ExecShard *from_of(const ExecExchange *e, uint32_t i)
 {
+    KILTER_ASSERT(exec_exchange_rank(e, i) != UINT32_MAX);
     return &e->from[exec_exchange_rank(e, i)];
 }
 
@@ -263,6 +265,7 @@ static const Team *team_of(Mpi *mpi, const ExecExchange *e, GError **error)
 
 static bool takes_part(const Mpi *mpi, const ExecExchange *e)
 {
+    g_assert(mpi->rank < mpi->base.n_ranks);
     for (uint32_t i = 0; i < e->n_members; i++)
         if (e->member[i] == mpi->rank)
             return true;

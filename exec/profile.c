@@ -15,12 +15,14 @@ typedef struct {
 
 static Samples samples_new(uint32_t rows, uint32_t n_ranks, uint32_t repeats)
 {
+    g_assert(rows > 0 && n_ranks > 0 && repeats > 0);
     return (Samples){rows, n_ranks, repeats,
                      g_new0(double, (size_t)rows *n_ranks *repeats + 1)};
 }
 
 static double *samples_at(Samples *s, uint32_t row, uint32_t rank)
 {
+    KILTER_ASSERT(row < s->rows && rank < s->n_ranks);
     return s->value + ((size_t)row * s->n_ranks + rank) * s->repeats;
 }
 
@@ -32,6 +34,7 @@ static void samples_share(Samples *s, ExecBackend *backend)
 
 static void add_row(GArray *list, Measurement m, double *sample, uint32_t repeats)
 {
+    g_assert(repeats > 0);
     const ExecSpread spread = exec_spread_of(sample, repeats);
     m.repeats = repeats;
     m.median_s = spread.median_s;
@@ -229,6 +232,7 @@ static void release_cases(ExecBackend *backend, GArray *cases)
 /* Forms before and after, as the dim that is cut; -1: whole. */
 static void forms_of(Collective kind, int along, int *from, int *to)
 {
+    g_assert((int)kind < COLLECTIVES_PRICED);
     const bool scatters =
         kind == COLLECTIVE_REDUCE_SCATTER || kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
     const bool moves = kind == COLLECTIVE_ALL_TO_ALL;

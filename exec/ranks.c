@@ -22,6 +22,7 @@ static void ranks_release(ExecBackend *backend, uint32_t local, void *data)
 static void ranks_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
                         const double *from)
 {
+    KILTER_ASSERT(local < backend->n_local);
     (void)backend;
     (void)local;
     memcpy(to->data, from, exec_shard_elements(to) * sizeof *from);
@@ -30,6 +31,7 @@ static void ranks_write(ExecBackend *backend, uint32_t local, const ExecShard *t
 static void ranks_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
                        double *to)
 {
+    KILTER_ASSERT(local < backend->n_local);
     (void)backend;
     (void)local;
     memcpy(to, from->data, exec_shard_elements(from) * sizeof *to);
@@ -63,6 +65,7 @@ static ExecTensor as_tensor(const ExecShard *shard)
 static void ranks_run_op(ExecBackend *backend, uint32_t local, const Graph *graph,
                          OpId id, const ExecShard *in, const ExecShard *out)
 {
+    KILTER_ASSERT(local < backend->n_local);
     (void)backend;
     (void)local;
     const Op *op = graph_get_op(graph, id);
@@ -129,6 +132,7 @@ static const ExecBackendOps RANKS_OPS = {
 
 ExecBackend *exec_reference_new(uint32_t n_ranks)
 {
+    g_assert(n_ranks > 0);
     ExecBackend *backend = g_new(ExecBackend, 1);
     *backend = (ExecBackend){.ops = &RANKS_OPS,
                              .n_ranks = n_ranks,

@@ -5,6 +5,7 @@
 
 void exec_run_op(const Graph *graph, OpId id, const ExecTensor *in, ExecTensor *out)
 {
+    g_assert(id < graph_n_ops(graph));
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_out; i++)
         memset(out[i].data, 0, exec_tensor_elements(&out[i]) * sizeof(double));

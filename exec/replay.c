@@ -8,6 +8,7 @@
 static void write_part(ExecReplay *replay, uint32_t local, const ExecTensor *value,
                        const ExecShard *part)
 {
+    KILTER_ASSERT(local < replay->backend->n_local);
     ExecTensor slice = *value;
     for (uint32_t d = 0; d < part->rank; d++) {
         if (part->dim[d] == slice.dim[d])
@@ -150,6 +151,7 @@ bool exec_replay_run_timed(ExecReplay *replay, GError **error)
 
 void exec_replay_slow(ExecReplay *replay, double factor)
 {
+    g_assert(factor >= 1);
     replay->slow = factor;
 }
 
@@ -169,6 +171,7 @@ bool exec_replay_is_partial(const ExecReplay *replay, uint32_t group, TensorId t
 
 Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(replay->graph));
     return replay->rest[(size_t)group * graph_n_tensors(replay->graph) + tensor];
 }
 

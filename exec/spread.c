@@ -10,6 +10,7 @@ static int compare_doubles(const void *a, const void *b)
 
 ExecSpread exec_spread_of(double *value, uint32_t n)
 {
+    g_assert(n > 0);
     qsort(value, n, sizeof *value, compare_doubles);
     return (ExecSpread){.median_s =
                             n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2,

@@ -2,7 +2,7 @@
 #ifndef KILTER_EXEC_SPREAD_H
 #define KILTER_EXEC_SPREAD_H
 
-#include <stdint.h>
+#include "data/data.h"
 
 /* Of repeats, in seconds. */
 typedef struct {

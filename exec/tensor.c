@@ -21,6 +21,7 @@ void exec_tensor_clear(ExecTensor *tensor)
 
 uint64_t exec_tensor_elements(const ExecTensor *tensor)
 {
+    KILTER_ASSERT(tensor->rank <= TENSOR_MAX_RANK);
     uint64_t n = 1;
     for (uint32_t d = 0; d < tensor->rank; d++)
         n *= tensor->dim[d];

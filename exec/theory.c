@@ -12,6 +12,7 @@ typedef struct {
 
 static uint32_t between(GRand *random, uint32_t low, uint32_t high)
 {
+    KILTER_ASSERT(low <= high);
     return (uint32_t)g_rand_int_range(random, (gint32)low, (gint32)high + 1);
 }
 
@@ -25,6 +26,7 @@ static int compare_cuts(const void *a, const void *b)
  * everything. */
 static Cut random_cut(uint32_t units, GRand *random)
 {
+    g_assert(units > 0);
     Cut cut = {.n_devices = between(random, 2, MAX_DEVICES)};
     const bool all_to_one = between(random, 0, 3) == 0;
     for (uint32_t j = 1; j < cut.n_devices; j++)
@@ -148,6 +150,7 @@ static char *rule_text(const Op *op, const Rule *rule)
 void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory)
 {
+    g_assert(tolerance > 0);
     GRand *random = g_rand_new_with_seed((guint32)seed);
     ExecTensor *value = exec_values_new(graph, seed);
     exec_run_graph(graph, value);

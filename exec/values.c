@@ -59,6 +59,7 @@ static Reading reading_of(const Graph *graph, TensorId id)
 
 ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
 {
+    g_assert(id < graph_n_tensors(graph));
     const Tensor *tensor = graph_tensor(graph, id);
     const Reading reading = reading_of(graph, id);
     if (reading.master && tensor->of != GRAPH_NONE)
@@ -100,6 +101,7 @@ void exec_values_free(const Graph *graph, ExecTensor *value)
 
 double exec_difference(const double *got, const double *want, uint64_t n, double scale)
 {
+    g_assert(scale >= 0);
     double largest = 0;
     for (uint64_t i = 0; i < n; i++) {
         const double difference = fabs(got[i] - want[i]);

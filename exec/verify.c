@@ -29,6 +29,7 @@ static double scale_of(const Verify *v, TensorId id)
 static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
                              bool partial, const ExecShard *from, GError **failure)
 {
+    g_assert(form < FORM_MAX);
     const ExecBackendOps *ops = v->backend->ops;
     g_autofree ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
     bool good = true;
@@ -63,6 +64,7 @@ static void drop_shards(const Verify *v, ExecShard *shard)
 static double part_error(const Verify *v, TensorId id, uint32_t local,
                          const ExecShard *shard)
 {
+    KILTER_ASSERT(local < v->backend->n_local);
     const uint64_t n = exec_shard_elements(shard);
     g_autofree double *host = g_new(double, n + 1);
     v->backend->ops->read(v->backend, local, shard, host);
@@ -88,6 +90,7 @@ static bool instance_error(const Verify *v, uint32_t group, uint32_t microbatch,
                            TensorId id, Form form, double *error, uint32_t *rank,
                            GError **failure)
 {
+    g_assert(form < FORM_MAX);
     const uint32_t n_ranks = v->backend->n_ranks;
     const ExecShard *shard = exec_replay_shards(v->replay, group, microbatch, id, form);
     const bool partial = exec_replay_is_partial(v->replay, group, id, form);
@@ -239,6 +242,7 @@ static void measure_roles(Verify *v)
 bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                  uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
 {
+    g_assert(tolerance > 0);
     *verdict = (ExecVerdict){0};
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, error);
     if (!replay || !exec_replay_load(replay, seed, error) ||

@@ -13,6 +13,7 @@ uint32_t sim_fidelity_count(void)
 
 const SimFidelity *sim_fidelity(uint32_t index)
 {
+    g_assert(index < sim_fidelity_count());
     return index < G_N_ELEMENTS(evaluators) ? &evaluators[index]->fidelity : NULL;
 }
 
@@ -54,6 +55,7 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
 static double peak_of(const SimCase *sim, const SimReport *report,
                       const SimMemory *memory, uint32_t device, uint32_t *instr)
 {
+    g_assert(device < report->n_devices);
     const SimTimeline *timeline = report->timeline;
     const SimMemoryStep *step =
         timeline ? sim_timeline_memory_peak(timeline, timeline->lane[device]) : NULL;
@@ -174,6 +176,7 @@ bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *vie
 /* Times of the iteration and of the devices, from the timeline. */
 static void report_times(SimReport *report)
 {
+    g_assert(report->iteration_time_s >= 0);
     const SimTimeline *timeline = report->timeline;
     g_autofree SimBreakdown *of = g_new(SimBreakdown, timeline->n_lanes);
     uint32_t n_path;

@@ -6,6 +6,7 @@
 
 bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GError **error)
 {
+    g_assert(text);
     g_auto(GStrv) pairs = g_strsplit(text, "+", -1);
 
     for (uint32_t i = 0; i < TRAFFICS; i++)

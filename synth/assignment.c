@@ -79,6 +79,7 @@ static bool plan_allowed(const Pricer *pricer, TensorId parameter,
 static const KnownStep *know_step(const Pricer *pricer, TensorId tensor, Form from,
                                   Form to, KnownStep *step)
 {
+    KILTER_ASSERT(from < FORM_MAX && to < FORM_MAX);
     FormSet held = (FormSet)(1u << from);
     if (!step->known)
         step->can = price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step->step,
@@ -144,6 +145,8 @@ static bool plan_dominates(const Pricer *pricer, const ParameterPlan *a,
 GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
                         FormSet read, FormSet kept, Form made)
 {
+    g_assert(graph_tensor(pricer->graph, parameter)->role == ROLE_PARAMETER &&
+             made < FORM_MAX);
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(ParameterPlan));
     for (Form update = 0; update < FORM_MAX; update++) {
         if (update == FORM_REDUCE || !form_can_hold(pricer->graph, parameter, update))
@@ -170,6 +173,7 @@ GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrice
 void parameter_plan_apply(const Graph *graph, TensorId parameter,
                           const ParameterPlan *plan, Assignment *assignment)
 {
+    g_assert(plan->rest < FORM_MAX && plan->update < FORM_MAX);
     OpId update = update_op(graph, parameter);
     const Op *op = graph_get_op(graph, update);
     update_rule(graph, update, plan->update, &assignment->rule[update]);
@@ -182,6 +186,7 @@ void parameter_plan_apply(const Graph *graph, TensorId parameter,
 double synth_time(const Pricer *pricer, const Program *program, const double *ratio,
                   uint64_t bucket_bytes)
 {
+    g_assert(program->n > 0);
     g_autoptr(SimLinear) linear =
         sim_linear(program, pricer->graph, pricer->view, NULL, bucket_bytes);
     g_autofree double *share = sim_shares(linear, pricer->view, ratio);

@@ -32,6 +32,7 @@ uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD])
 
 bool backward_makes_beside(const Graph *graph, OpId backward)
 {
+    KILTER_ASSERT(graph_get_op(graph, backward)->pass == PASS_BACKWARD);
     const Op *op = graph_get_op(graph, backward);
     return !op_kind_is_view(op->kind) &&
            !(op_kind_is_elementwise(op->kind) && op->n_out == 1);

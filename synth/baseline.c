@@ -72,6 +72,7 @@ static bool rule_over_weight(const Graph *graph, OpId id, bool experts, Rule *ru
 static bool follows(const Graph *graph, const Op *op, const Rule *rule, const Form *held,
                     bool batch)
 {
+    KILTER_ASSERT(op->n_in <= OP_MAX_IN);
     bool any = false;
     for (uint32_t i = 0; i < op->n_in; i++) {
         const bool weight = graph_is_weight(graph, op->in[i]);
@@ -233,6 +234,7 @@ static Form widest(const Graph *graph, TensorId parameter)
 static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
                        TensorId tensor, Form *form)
 {
+    KILTER_ASSERT(tensor != GRAPH_NONE);
     for (uint32_t i = 0; i < op->n_in; i++)
         if (op->in[i] == tensor) {
             *form = rule->form[i];
@@ -334,6 +336,7 @@ static bool assign(const Graph *graph, Baseline baseline, Assignment *a)
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error)
 {
+    g_assert(baseline < BASELINES);
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
     Pricer pricer;

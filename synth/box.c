@@ -14,6 +14,7 @@ typedef struct {
 static uint32_t find_kinds(const ClusterView *view, const double *lo, const double *hi,
                            Kind *kind)
 {
+    g_assert(view->n_devices > 0);
     uint32_t n = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         Coefficients a = coefficients_of(&view->device[j], 1);
@@ -49,6 +50,7 @@ static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
  * the slowest takes. */
 static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 {
+    g_assert(members > 0 && members >> n == 0);
     Coefficients sum = {0};
     double rate = 0, share = 1;
     for (uint32_t k = 0; k < n; k++) {
@@ -74,6 +76,8 @@ static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, const double *memory_s)
 {
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        g_assert(lo[j] >= 0 && lo[j] <= hi[j]);
     enum { MAX_KINDS = 5 }; /* unions of more are left out: the bound is only looser */
     g_autofree Kind *kind = g_new(Kind, view->n_devices);
     uint32_t n = find_kinds(view, lo, hi, kind);

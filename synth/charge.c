@@ -64,6 +64,7 @@ static TensorId buffer_of(const Graph *graph, TensorId tensor)
 static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward,
                        TensorId tensor, bool *paid)
 {
+    KILTER_ASSERT(n <= MAX_BACKWARD);
     const Graph *graph = pricer->graph;
     TensorId buffer = buffer_of(graph, tensor);
     if (paid[buffer] || graph_tensor(graph, tensor)->role != ROLE_ACTIVATION)
@@ -160,6 +161,7 @@ void pricer_charge(Pricer *pricer, const double *lo, const double *hi,
 
 double price_memory(const Pricer *pricer, SynthPoint point, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(point < SYNTH_POINTS && form < FORM_MAX);
     if (!pricer->charges)
         return 0;
     const SynthBytes *c = &pricer->charge[point];

@@ -4,6 +4,7 @@
 
 Coefficients coefficients_of(const Device *device, double share)
 {
+    g_assert(share >= 0 && device->fitted <= CLUSTER_MAX_FITTED);
     static const SimWork unit[COEFFICIENTS] = {{.flops = 1},
                                                {.flops_sharded = 1},
                                                {.inner_bytes = 1},
@@ -32,6 +33,7 @@ bool coefficients_cover(const Coefficients *a, const Coefficients *b)
 /* Keeps a class unless one of those kept is never faster; drops those that it makes superfluous. */
 void pricer_add_class(Pricer *pricer, Coefficients class)
 {
+    g_assert(pricer->n_classes <= PRICE_MAX_CLASSES);
     uint32_t n = 0;
     for (uint32_t h = 0; h < pricer->n_classes; h++)
         if (coefficients_cover(&pricer->class[h], &class))
@@ -49,6 +51,7 @@ void pricer_add_class(Pricer *pricer, Coefficients class)
 
 Times price_work(const Pricer *pricer, const SimWork *work)
 {
+    KILTER_ASSERT(pricer->n_classes > 0 && work->flops >= 0 && work->inner_bytes >= 0);
     Times times = {{0}};
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         const double *c = pricer->class[h].c;

@@ -6,6 +6,7 @@
 static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Form to,
                             Conversion *best)
 {
+    KILTER_ASSERT(from != to && from < FORM_MAX && to < FORM_MAX);
     const Tensor *t = graph_tensor(pricer->graph, tensor);
     double bytes = (double)tensor_bytes(t);
     if (!sim_is_held(pricer->graph, t))
@@ -96,6 +97,7 @@ static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
 static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
                                   Form *from)
 {
+    KILTER_ASSERT(to < FORM_MAX);
     const Conversion *best = NULL;
     for (FormSet rest = held & all->key.forms; rest; rest &= (FormSet)(rest - 1)) {
         Form source = (Form)__builtin_ctz(rest);
@@ -111,6 +113,7 @@ static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
                  Step *step, PriceEach each, void *data)
 {
+    KILTER_ASSERT(*held && (*held | wanted) >> FORM_MAX == 0);
     wanted &= (FormSet) ~*held;
     if (!wanted)
         return true;

@@ -53,6 +53,7 @@ static void emit_loads(Emitter *e)
 
 static void compute(Emitter *e, OpId id)
 {
+    g_assert(e->assignment->rule[id].form[0] < FORM_MAX);
     const Op *op = graph_get_op(e->graph, id);
     const Rule *rule = &e->assignment->rule[id];
     for (uint32_t i = 0; i < op->n_in; i++)

@@ -3,6 +3,7 @@
 
 bool form_can_hold(const Graph *graph, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const Tensor *t = graph_tensor(graph, tensor);
     if (form_is_gather(form))
         return form_dim(form) < t->rank && t->units[form_dim(form)] > 1;

@@ -177,6 +177,7 @@ void synth_pins_free(SynthPins *pins)
 
 FormSet pins_made(const SynthPins *pins, TensorId tensor)
 {
+    KILTER_ASSERT(!pins || tensor < pins->n);
     return pins ? pins->made[tensor] : any_form;
 }
 
@@ -202,6 +203,7 @@ bool pins_allow(const SynthPins *pins, const Graph *graph, OpId id, const Form *
 
 static TensorId operand(const Op *op, uint32_t i)
 {
+    KILTER_ASSERT(i < op->n_in + op->n_out);
     return i < op->n_in ? op->in[i] : op->out[i - op->n_in];
 }
 

@@ -52,6 +52,7 @@ typedef struct {
 
 static size_t cell(Operand operand)
 {
+    KILTER_ASSERT(operand.form < FORM_MAX);
     return (size_t)operand.tensor * FORM_MAX + operand.form;
 }
 
@@ -160,6 +161,7 @@ static void find_stages(Builder *b)
 
 static uint16_t group_at(const Builder *b, uint32_t i)
 {
+    KILTER_ASSERT(b->place[i].stage < b->pipeline->n_stages);
     return (uint16_t)(b->place[i].stage % b->pipeline->n_groups);
 }
 
@@ -217,6 +219,7 @@ static void append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch)
 
 static uint8_t *partial_of(const Builder *b, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(group < b->pipeline->n_groups && tensor < graph_n_tensors(b->graph));
     return &b->partial[(size_t)group * graph_n_tensors(b->graph) + tensor];
 }
 

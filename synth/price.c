@@ -20,6 +20,7 @@ static gboolean same_conversions(gconstpointer a, gconstpointer b)
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s)
 {
+    g_assert(view->n_devices > 0);
     *pricer = (Pricer){
         .graph = graph,
         .view = view,

@@ -23,6 +23,7 @@ static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_gr
 static SynthStep step_at(uint32_t k, bool backward, uint32_t n_chunks, uint32_t n_groups,
                          uint32_t group)
 {
+    g_assert(n_chunks > 0 && group < n_groups);
     const uint32_t round = n_chunks == 1 ? 1 : n_groups;
     const uint32_t chunk = k / round % n_chunks;
     return (SynthStep){.stage =

@@ -187,6 +187,7 @@ bool csv_expect(const Csv *csv, const char *const *required, const char *const *
 
 const char *csv_text(const Csv *csv, const char *column)
 {
+    g_assert(column);
     for (uint32_t c = 0; c < csv->n_columns; c++)
         if (strcmp(csv->column[c], column) == 0)
             return csv->cell[c];
@@ -196,6 +197,7 @@ const char *csv_text(const Csv *csv, const char *column)
 bool csv_number(const Csv *csv, const char *column, double low, double high,
                 double *value, GError **error)
 {
+    g_assert(low <= high);
     const char *text = csv_text(csv, column);
     char *end = NULL;
     *value = g_ascii_strtod(text, &end);
@@ -207,6 +209,7 @@ bool csv_number(const Csv *csv, const char *column, double low, double high,
 bool csv_count(const Csv *csv, const char *column, uint32_t low, uint32_t high,
                uint32_t *value, GError **error)
 {
+    g_assert(low <= high);
     const char *text = csv_text(csv, column);
     double number;
     if (!csv_number(csv, column, low, high, &number, NULL) || number != floor(number))

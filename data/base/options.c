@@ -152,6 +152,7 @@ static char *quantity_text(double value, Quantity quantity)
 
 static char *choice_text(const Option *option, uint32_t choice)
 {
+    g_assert(choice < G_MAXUINT32);
     g_auto(GStrv) known = choices(option);
     return g_strdup(known[choice]);
 }

@@ -252,6 +252,7 @@ bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *fo
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity quantity,
                    double low, double high, double *value, GError **error)
 {
+    g_assert(low <= high);
     g_autoptr(GError) failure = NULL;
     if (!units_parse(text, quantity, value, &failure))
         return yaml_fail(yaml, error, key, "%s", failure->message);
@@ -265,6 +266,7 @@ bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
                uint32_t high, uint32_t *value, GError **error)
 {
+    g_assert(low <= high);
     guint64 number;
     if (!g_ascii_string_to_unsigned(text, 10, low, high, &number, NULL))
         return yaml_fail(yaml, error, key,

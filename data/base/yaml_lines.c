@@ -88,6 +88,7 @@ static bool open_level(YamlLines *lines, bool mapping, uint32_t line, GError **e
 
 static void close_level(YamlLines *lines)
 {
+    g_assert(lines->depth > 0);
     Level *level = &lines->level[--lines->depth];
     g_free(level->path);
     g_free(level->key);

@@ -51,6 +51,7 @@ static const char *const GRANULARITY_NAME[] = {
 
 const char *granularity_name(Granularity granularity)
 {
+    g_assert((int)granularity >= 0);
     return GRANULARITY_NAME[granularity];
 }
 
@@ -107,11 +108,13 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
 
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return type->op && type->op[kind].largest > 0 ? &type->op[kind] : NULL;
 }
 
 double device_type_rate(const DeviceType *type, Numbers numbers)
 {
+    KILTER_ASSERT(numbers < NUMBERS);
     if (type->rates[numbers] > 0)
         return type->rates[numbers];
     return numbers == NUMBERS_F32 || numbers == NUMBERS_F16 ? type->rate : 0;
@@ -154,6 +157,7 @@ bool cluster_check_precision(const Cluster *cluster, Precision precision, GError
 static Device make_device(const ClusterView *view, const Machine *machine, char *name,
                           uint32_t gpus)
 {
+    g_assert(gpus > 0 && gpus <= machine->gpus);
     const DeviceType *type = &view->cluster->type[machine->type];
     const double stretch = MAX(machine->stretch, 1);
     uint32_t fitted = 0;
@@ -244,6 +248,7 @@ static void view_pieces(ClusterView *view)
 
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes)
 {
+    KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
     const CollectivePieces *pieces = &view->pieces[kind];
     for (uint32_t i = 0; i < pieces->n; i++)
         if (bytes <= pieces->piece[i].up_to)
@@ -253,6 +258,7 @@ LinkCost cluster_view_line(const ClusterView *view, Collective kind, double byte
 
 double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     if (op_kind_is_view(kind))
         return 0;
     const OpCost *cost =

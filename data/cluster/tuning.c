@@ -24,11 +24,13 @@ static const char *const ALGORITHM_NAME[] = {
 
 const char *traffic_name(Traffic traffic)
 {
+    g_assert(traffic < TRAFFICS);
     return TRAFFIC_NAME[traffic];
 }
 
 const char *algorithm_name(Algorithm algorithm)
 {
+    g_assert(algorithm < ALGORITHMS);
     return ALGORITHM_NAME[algorithm];
 }
 
@@ -217,6 +219,7 @@ void tuning_free(Tuning *tuning)
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
                         double bytes)
 {
+    g_assert(traffic < TRAFFICS && ranks > 0);
     for (uint32_t i = 0; i < tuning->n; i++) {
         const TuningRule *rule = &tuning->rule[i];
         if (rule->traffic == traffic && ranks <= rule->most_ranks &&

@@ -112,6 +112,7 @@ TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
 
 void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim)
 {
+    g_assert(id < graph->tensors->len);
     g_assert(!graph->sealed && dim < graph_tensor(graph, id)->rank);
     g_array_index(graph->tensors, Tensor, id).units[dim] = 1;
 }
@@ -123,6 +124,7 @@ void graph_layer(Graph *graph, const char *name)
 
 static Shape shape_of(const Tensor *tensor)
 {
+    g_assert(tensor->rank <= TENSOR_MAX_RANK);
     Shape shape = {.rank = tensor->rank};
     memcpy(shape.dim, tensor->dim, sizeof shape.dim);
     return shape;
@@ -130,6 +132,7 @@ static Shape shape_of(const Tensor *tensor)
 
 OpId graph_append(Graph *graph, const OpSpec *spec)
 {
+    g_assert(spec->n_in <= OP_MAX_IN && spec->kind < OP_KINDS);
     g_assert(!graph->sealed);
     if (graph->layers->len == 0)
         graph_layer(graph, "model");
@@ -190,6 +193,7 @@ void graph_set_timed(Graph *graph)
 
 void graph_set_seconds(Graph *graph, OpId id, double seconds)
 {
+    g_assert(seconds >= 0 && id < graph->ops->len);
     g_assert(graph->timed && !graph->sealed);
     g_array_index(graph->ops, Op, id).seconds = seconds;
 }
@@ -218,16 +222,19 @@ uint32_t graph_n_ops(const Graph *graph)
 
 const Tensor *graph_tensor(const Graph *graph, TensorId id)
 {
+    KILTER_ASSERT(id < graph->tensors->len);
     return &g_array_index(graph->tensors, Tensor, id);
 }
 
 const Op *graph_get_op(const Graph *graph, OpId id)
 {
+    KILTER_ASSERT(id < graph->ops->len);
     return &g_array_index(graph->ops, Op, id);
 }
 
 const char *graph_layer_name(const Graph *graph, uint32_t layer)
 {
+    g_assert(layer < graph->layers->len);
     return graph->layers->pdata[layer];
 }
 
@@ -265,21 +272,25 @@ TensorId graph_loss(const Graph *graph)
 
 TensorId graph_gradient(const Graph *graph, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph->gradients->len);
     return g_array_index(graph->gradients, TensorId, tensor);
 }
 
 TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input)
 {
+    KILTER_ASSERT(op < graph->ops->len && input < OP_MAX_IN);
     return g_array_index(graph->op_gradients, OpGradient, op).contribution[input];
 }
 
 OpId graph_accumulation(const Graph *graph, OpId op, uint32_t input)
 {
+    KILTER_ASSERT(op < graph->ops->len && input < OP_MAX_IN);
     return g_array_index(graph->op_gradients, OpGradient, op).accumulation[input];
 }
 
 TensorId graph_updated(const Graph *graph, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph->updated->len);
     return g_array_index(graph->updated, TensorId, tensor);
 }
 
@@ -302,6 +313,7 @@ uint64_t tensor_elements(const Tensor *tensor)
 
 uint32_t dtype_bytes(DType dtype)
 {
+    KILTER_ASSERT(dtype < DTYPES);
     static const uint32_t bytes[DTYPES] = {
         [DTYPE_F16] = 2, [DTYPE_F32] = 4, [DTYPE_F64] = 8, [DTYPE_I64] = 8};
     return bytes[dtype];
@@ -314,6 +326,7 @@ uint64_t tensor_bytes(const Tensor *tensor)
 
 const OpClass *graph_op_class(const Graph *graph, OpId id)
 {
+    KILTER_ASSERT(id < graph->op_class->len);
     return g_array_index(graph->op_class, const OpClass *, id);
 }
 
@@ -353,6 +366,8 @@ double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
 
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
 {
+    KILTER_ASSERT(operand <
+                  graph_get_op(graph, id)->n_in + graph_get_op(graph, id)->n_out);
     const Op *op = graph_get_op(graph, id);
     const OpSpace *space = &graph_op_class(graph, id)->space;
     const Tensor *tensor = graph_tensor(

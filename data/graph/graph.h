@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/base/assert.h"
 #include "data/graph/op.h"
 
 typedef uint32_t TensorId;
@@ -77,7 +78,7 @@ const char *precision_name(Precision precision);
 Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
 DType precision_gradient(Precision precision);
 /* The type of parameters and activations. */
-DType precision_compute(Precision precision);   /* of parameters */
+DType precision_compute(Precision precision); /* of parameters */
 
 typedef enum {
     ROLE_INPUT,      /* data, labels and constants: read, never differentiated */

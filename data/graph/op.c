@@ -12,21 +12,25 @@ static const struct {
 
 const char *op_kind_name(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return row[kind].name;
 }
 
 const char *op_kind_signature(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return row[kind].signature;
 }
 
 const char *op_kind_linear(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return row[kind].linear;
 }
 
 const char *op_kind_flops(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return row[kind].flops;
 }
 

@@ -47,6 +47,8 @@
 #ifndef KILTER_DATA_GRAPH_OP_H
 #define KILTER_DATA_GRAPH_OP_H
 
+#include "data/base/assert.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -82,6 +82,7 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *at
 const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
                               const uint32_t *units)
 {
+    g_assert(plain->space.n_loops <= OP_MAX_LOOPS);
     key_add(classes, &plain->index, sizeof plain->index);
     key_add(classes, units, plain->space.n_loops * sizeof *units);
     bool is_new;

@@ -14,6 +14,7 @@ static const struct {
 
 const char *precision_name(Precision precision)
 {
+    g_assert(precision < PRECISIONS);
     return precision_row[precision].name;
 }
 
@@ -27,16 +28,19 @@ Precision precision_from_name(const char *name)
 
 DType precision_compute(Precision precision)
 {
+    KILTER_ASSERT(precision < PRECISIONS);
     return precision_row[precision].compute;
 }
 
 DType precision_gradient(Precision precision)
 {
+    KILTER_ASSERT(precision < PRECISIONS);
     return precision_row[precision].gradient;
 }
 
 const char *numbers_name(Numbers numbers)
 {
+    g_assert(numbers < NUMBERS);
     static const char *const name[NUMBERS] = {
 #define X(id, text) text,
         NUMBERS_TABLE(X)

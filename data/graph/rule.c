@@ -8,6 +8,7 @@
 
 const char *form_text(Form form, char buffer[FORM_TEXT])
 {
+    KILTER_ASSERT(form < FORM_MAX);
     if (form_is_gather(form))
         snprintf(buffer, FORM_TEXT, "gather(%u)", form_dim(form) % 10);
     else
@@ -37,6 +38,7 @@ uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
 
 uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
 {
+    KILTER_ASSERT(operand < op->n_in + op->n_out);
     const uint32_t index = op_kind_index(op->kind);
     return operand == op_kind_looked_up(op->kind) && form_is_gather(form[index])
                ? index
@@ -45,6 +47,7 @@ uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
 
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
+    KILTER_ASSERT(id < graph_n_ops(graph));
     const OpClass *class = graph_op_class(graph, id);
     for (uint32_t r = 0; r < class->n_rules; r++)
         if (memcmp(class->rule[r].form, form, class->n_in + class->n_out) == 0) {

@@ -5,6 +5,7 @@
 
 static uint32_t find(uint32_t *parent, uint32_t x)
 {
+    KILTER_ASSERT(parent[x] <= x || parent[parent[x]] != GRAPH_NONE);
     while (parent[x] != x)
         x = parent[x] = parent[parent[x]];
     return x;
@@ -45,6 +46,7 @@ static void cut_op(Graph *graph, OpId id)
  * gcd(extents) pieces, or not at all if one of them is to stay whole. */
 void graph_seal(Graph *graph)
 {
+    g_assert(!graph->sealed);
     uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
     g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
     g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */

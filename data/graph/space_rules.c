@@ -4,6 +4,7 @@
 /* Dim of `operand` that loop `l` drives, or -1. */
 static int driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
 {
+    KILTER_ASSERT(operand < OP_MAX_OPERANDS && l < space->n_loops);
     for (int d = 0; d < TENSOR_MAX_RANK; d++)
         if (space->dim_loop[operand][d] == (int)l)
             return d;

@@ -10,6 +10,7 @@
 PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
                  uint32_t group, uint32_t segment, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX && tensor < graph_n_tensors(graph));
     const Tensor *t = graph_tensor(graph, tensor);
     const Form outer = batch ? batch->form[tensor] : FORM_IDENTITY;
     PlanCut cut = {.has_parts = form_is_gather(outer),
@@ -113,6 +114,7 @@ static double sum(const double *value, uint32_t n)
 /* Scales to sum 1; nothing at all becomes equal parts. */
 static void normalise(double *value, uint32_t n)
 {
+    g_assert(n > 0);
     const double total = sum(value, n);
     for (uint32_t i = 0; i < n; i++)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
@@ -121,6 +123,7 @@ static void normalise(double *value, uint32_t n)
 double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
                           double *replica)
 {
+    g_assert(group->n_devices > 0 && group->n_replicas > 0);
     const uint32_t n = group->n_devices;
     const double *row = &plan->ratio[(size_t)split->segment * plan->n_devices];
     double *share = g_new0(double, (size_t)group->n_replicas *n);
@@ -154,6 +157,10 @@ static void round_split(const Plan *plan, const DeviceGroup *group, Split *split
     for (uint32_t r = 0; r < n_replicas; r++)
         split_round(&ratio[(size_t)r * n], n, split->batch ? units[r] : split->units,
                     &split->count[(size_t)r * n]);
+    uint64_t rounded = 0;
+    for (uint32_t i = 0; i < n_replicas * n; i++)
+        rounded += split->count[i];
+    g_assert(rounded == (uint64_t)split->units * (split->batch ? 1 : n_replicas));
 }
 
 bool plan_check_groups(const Plan *plan, GError **error)

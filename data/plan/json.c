@@ -28,6 +28,7 @@ static json_t *text_json(const char *text)
 
 static json_t *real_json(double value)
 {
+    g_assert(isfinite(value));
     return isfinite(value) ? json_real(value) : json_null();
 }
 
@@ -41,6 +42,7 @@ static json_t *integer_json(uint64_t value)
 
 static json_t *form_json(Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     char text[FORM_TEXT];
     return json_string(form_text(form, text));
 }

@@ -25,6 +25,7 @@ void plan_layout_clear(PlanLayout *layout)
 PlanCut plan_layout_cut(const PlanLayout *layout, uint32_t group, TensorId tensor,
                         Form form)
 {
+    KILTER_ASSERT(group < layout->n_groups && form < FORM_MAX);
     return plan_cut(layout->plan->program, layout->graph, layout->batch, group,
                     layout->segment[(size_t)tensor * FORM_MAX + form], tensor, form);
 }

@@ -59,6 +59,7 @@ double plan_gap(const Plan *plan)
 
 const char *certificate_name(Certificate certificate)
 {
+    g_assert((int)certificate >= 0);
     static const char *const name[CERTIFICATES] = {
 #define X(id, name, text) name,
         CERTIFICATE_TABLE(X)
@@ -101,6 +102,7 @@ static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
 
 static size_t instance_of(TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     return (size_t)tensor * FORM_MAX + form;
 }
 
@@ -165,6 +167,7 @@ typedef struct {
 
 static OpId least_of(OpId *above, OpId op)
 {
+    KILTER_ASSERT(above[op] <= op);
     while (above[op] != op)
         op = above[op] = above[above[op]];
     return op;

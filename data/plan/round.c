@@ -8,11 +8,13 @@
 /* How much |count - exact| grows when `step` units are added. */
 static double growth(double exact, uint32_t count, int step)
 {
+    KILTER_ASSERT(step == 1 || step == -1);
     return fabs((double)count + step - exact) - fabs((double)count - exact);
 }
 
 void split_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32_t *count)
 {
+    g_assert(n_devices > 0);
     int64_t missing = units;
     for (uint32_t j = 0; j < n_devices; j++) {
         count[j] = (uint32_t)floor(ratio[j] * units + 0.5 + TIE);

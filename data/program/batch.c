@@ -13,6 +13,7 @@ enum { UNKNOWN = FORM_MAX }; /* of an input that nothing has used yet */
  * partial sums count as summed. */
 static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
 {
+    KILTER_ASSERT(op->n_in <= OP_MAX_IN);
     for (uint32_t i = 0; i < op->n_in; i++) {
         const Form have = form[op->in[i]];
         if (rule->loop >= 0 && rule->form[i] == FORM_REDUCE)
@@ -126,6 +127,7 @@ void batch_forms_free(BatchForms *batch)
 
 static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(n_groups > 0);
     if (group >= n_groups || tensor >= instances->n_tensors)
         return;
     uint32_t *first = &instances->first[(size_t)group * instances->n_tensors + tensor];
@@ -182,6 +184,7 @@ void instances_free(Instances *instances)
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
                          TensorId tensor)
 {
+    KILTER_ASSERT(tensor < instances->n_tensors);
     const uint32_t first =
         instances->first[(size_t)group * instances->n_tensors + tensor];
     if (first == GRAPH_NONE || !instances_has_parts(instances, tensor) ||
@@ -193,6 +196,7 @@ uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t mi
 PlacedOperand instances_operand(const Instances *instances, uint32_t group,
                                 uint32_t microbatch, Operand operand)
 {
+    KILTER_ASSERT(operand.form < FORM_MAX);
     return (PlacedOperand){operand.tensor, operand.form, (uint16_t)group,
                            instances_place(instances, group, microbatch, operand.tensor)};
 }

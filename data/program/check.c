@@ -27,6 +27,7 @@ G_STATIC_ASSERT(FORM_MAX <= 8);
 
 static const Instr *current(const Check *check)
 {
+    KILTER_ASSERT(check->at < check->program->n);
     return &check->program->instr[check->at];
 }
 
@@ -86,6 +87,7 @@ static bool is_sum(const Check *check, TensorId tensor)
 
 static uint32_t place(const Check *check, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(group < check->n_groups);
     return instances_place(check->instances, group, current(check)->microbatch, tensor);
 }
 
@@ -105,6 +107,7 @@ static bool is_partial(const Check *check, TensorId tensor, Form form)
 
 static void make_at(Check *check, uint32_t where, Form form, bool partial)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const uint8_t bit = (uint8_t)(1u << form);
     check->held[where] |= bit;
     check->partial[where] =

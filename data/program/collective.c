@@ -10,6 +10,7 @@ static const char *const NAME[COLLECTIVES] = {
 
 const char *collective_name(Collective kind)
 {
+    g_assert(kind < COLLECTIVES);
     g_return_val_if_fail(kind < COLLECTIVES, NULL);
     return NAME[kind];
 }
@@ -24,6 +25,7 @@ Collective collective_from_name(const char *name)
 
 bool collective_converts(Collective kind, Form from, Form to)
 {
+    KILTER_ASSERT(kind < COLLECTIVES && from < FORM_MAX && to < FORM_MAX);
     if (from >= FORM_MAX || to >= FORM_MAX)
         return false;
     switch (kind) {

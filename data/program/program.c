@@ -106,6 +106,7 @@ bool program_check_devices(const Program *program, uint32_t n_devices, GError **
 
 void program_append(Program *program, Instr instr)
 {
+    KILTER_ASSERT(program->n <= program->capacity);
     if (program->n == program->capacity) {
         program->capacity = program->capacity ? 2 * program->capacity : FIRST_CAPACITY;
         program->instr = g_renew(Instr, program->instr, program->capacity);
@@ -115,6 +116,7 @@ void program_append(Program *program, Instr instr)
 
 void program_load(Program *program, TensorId tensor, Form form)
 {
+    g_assert(form < FORM_MAX);
     program_append(program, (Instr){.kind = INSTR_LOAD, .tensor = tensor, .to = form});
 }
 
@@ -130,6 +132,7 @@ void program_compute(Program *program, OpId op, const Form *form, uint32_t n_ope
 void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
                         Form to)
 {
+    g_assert(from < FORM_MAX && to < FORM_MAX);
     program_append(program, (Instr){.kind = INSTR_COLLECTIVE,
                                     .stream = kind < (Collective)COLLECTIVES_PRICED,
                                     .collective = kind,
@@ -218,6 +221,7 @@ char *instr_text(const Instr *instr, const Graph *graph)
 
 uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_IN])
 {
+    KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
     if (instr->kind == INSTR_LOAD)
         return 0;
     use[0] = (Operand){instr->tensor, instr->from};
@@ -231,6 +235,7 @@ uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_I
 
 uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT])
 {
+    KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
     if (instr->across)
         return 0;
     make[0] = (Operand){instr->tensor, instr->to};

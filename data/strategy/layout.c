@@ -203,6 +203,7 @@ static bool find_devices(const Strategy *s, uint32_t n_devices, StrategyLayout *
 
 static uint32_t stage_of(const uint32_t *first, uint32_t layer)
 {
+    KILTER_ASSERT(first[0] == 0);
     uint32_t stage = 0;
     while (first[stage + 1] <= layer)
         stage++;

@@ -33,6 +33,7 @@ uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks)
 
 static CudaBlocks blocks_new(uint32_t n)
 {
+    g_assert(n > 0);
     return (CudaBlocks){.n = n, .block = g_new0(ExecShard, n), .at = g_new0(uint64_t, n)};
 }
 

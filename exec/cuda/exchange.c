@@ -4,6 +4,7 @@
 
 Place *cuda_place(ExecBackend *backend, uint32_t local)
 {
+    KILTER_ASSERT(local < backend->n_local);
     Cuda *cuda = as_cuda(backend);
     Place *place = &cuda->place[cuda->together ? 0 : local];
     cuda_queue_enter(&place->compute);
@@ -12,6 +13,7 @@ Place *cuda_place(ExecBackend *backend, uint32_t local)
 
 static bool is_sum(Collective kind)
 {
+    KILTER_ASSERT(kind < COLLECTIVES);
     return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER ||
            kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
 }
@@ -179,6 +181,7 @@ bool cuda_check(ExecBackend *backend, GError **error)
 
 bool cuda_exchange(ExecBackend *backend, const ExecExchange *exchange, GError **error)
 {
+    g_assert((int)exchange->kind < COLLECTIVES_PRICED);
     Cuda *cuda = as_cuda(backend);
     if (cuda->together) {
         exchange_together(cuda, exchange);

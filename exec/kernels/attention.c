@@ -41,6 +41,7 @@ static Shape shape_of(const KernelCall *call, uint32_t qkv)
 /* First element of vector t (0 query, 1 key, 2 value) of position s in qkv[b,s,t,h,.]. */
 static uint64_t at_qkv(const Shape *n, uint64_t b, uint64_t s, uint64_t t, uint64_t h)
 {
+    KILTER_ASSERT(t < 3);
     return (((b * n->seq + s) * 3 + t) * n->heads + h) * n->size;
 }
 
@@ -66,6 +67,7 @@ static void add_scaled(double *to, double factor, const double *from, uint64_t n
 
 static void softmax_row(double *row, uint64_t n)
 {
+    KILTER_ASSERT(n > 0);
     double top = -INFINITY, sum = 0;
     for (uint64_t i = 0; i < n; i++)
         top = fmax(top, row[i]);

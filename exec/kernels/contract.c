@@ -19,6 +19,7 @@ typedef struct {
 static uint64_t loop_stride(const ExecTensor *tensor, const int8_t *dim_loop,
                             uint32_t loop)
 {
+    KILTER_ASSERT(loop < OP_MAX_LOOPS);
     uint64_t stride = 0, size = 1;
     for (uint32_t d = tensor->rank; d-- > 0;) {
         if (dim_loop[d] == (int8_t)loop)
@@ -64,6 +65,7 @@ static void run(const Nest *nest, uint32_t depth, const double *a, const double 
 static void contract(const KernelCall *call, const OpSpace *space, uint32_t n_factors,
                      const uint32_t *factor)
 {
+    g_assert(n_factors == 1 || n_factors == 2);
     ExecTensor *out = &call->out[0];
     const int8_t *out_loop = space->dim_loop[call->op->n_in];
     Nest nest = {.n_factors = n_factors};

@@ -26,6 +26,7 @@ typedef struct {
 
 static void softmax(const double *logit, uint32_t n, double *p)
 {
+    KILTER_ASSERT(n > 0);
     double top = -INFINITY, sum = 0;
     for (uint32_t i = 0; i < n; i++)
         top = fmax(top, logit[i]);
@@ -47,6 +48,7 @@ static uint32_t argmax(const double *p, uint32_t n, uint32_t except)
 
 static Route choose(const double *p, uint32_t experts, uint32_t top)
 {
+    KILTER_ASSERT(top <= CHOICES && top <= experts);
     Route route = {.n_choices = MIN(experts, top), .slot = {NO_SLOT, NO_SLOT}};
     if (route.n_choices == 0)
         return route;
@@ -80,6 +82,7 @@ static void route_group(const double *logit, uint32_t seq, uint32_t experts,
  * they are positive. */
 static void gate(const KernelCall *call, uint32_t top)
 {
+    g_assert(top <= CHOICES);
     const ExecTensor *logit = &call->in[0], *combine = &call->out[0];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2],
                    capacity = combine->dim[3];
@@ -130,6 +133,7 @@ static void token_dx(const Route *route, uint32_t top, const double dw[CHOICES],
  * dlogit[b,S,E]. */
 static void gate_dx(const KernelCall *call, uint32_t top)
 {
+    g_assert(top <= CHOICES);
     const ExecTensor *dcombine = &call->in[0], *logit = &call->in[1];
     const uint32_t seq = logit->dim[1], experts = logit->dim[2];
     const uint32_t capacity = dcombine->dim[3];

@@ -89,6 +89,7 @@ void kernel_geglu_dx(const KernelCall *call)
 
 static void rotary(const KernelCall *call, double sign)
 {
+    g_assert(sign == 1 || sign == -1);
     const ExecTensor *x = &call->in[0];
     const uint64_t width = x->dim[x->rank - 1], all = exec_tensor_elements(x);
     const uint64_t first = call->op->attr.first, turned = call->op->attr.span,

@@ -5,6 +5,7 @@
 
 static uint64_t last_dim(const ExecTensor *tensor)
 {
+    g_assert(tensor->rank > 0);
     return tensor->dim[tensor->rank - 1];
 }
 
@@ -19,6 +20,7 @@ static uint64_t rows_of(const ExecTensor *tensor)
 /* Mean and 1 / standard deviation of the n numbers of a row. */
 static void row_moments(const double *x, uint64_t n, double *mean, double *inverse)
 {
+    KILTER_ASSERT(n > 0);
     double sum = 0, squares = 0;
     for (uint64_t i = 0; i < n; i++)
         sum += x[i];
@@ -32,6 +34,7 @@ static void row_moments(const double *x, uint64_t n, double *mean, double *inver
  * gamma[H], beta[H]. */
 void kernel_layer_norm(const KernelCall *call)
 {
+    g_assert(call->op->n_in == 3);
     const ExecTensor *x = &call->in[0];
     const double *gamma = call->in[1].data, *beta = call->in[2].data;
     const uint64_t n = last_dim(x), rows = rows_of(x);
@@ -90,6 +93,7 @@ void kernel_layer_norm_dw(const KernelCall *call)
 /* y = x - log(sum exp x) over the last dim. */
 void kernel_log_softmax(const KernelCall *call)
 {
+    g_assert(call->op->n_in == 1);
     const ExecTensor *x = &call->in[0];
     const uint64_t n = last_dim(x), rows = rows_of(x);
     for (uint64_t r = 0; r < rows; r++) {

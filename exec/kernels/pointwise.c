@@ -8,6 +8,7 @@
  * exact form). */
 void kernel_gelu(const KernelCall *call)
 {
+    g_assert(call->op->n_out == 1);
     const double *x = call->in[0].data;
     double *y = call->out[0].data;
     const uint64_t n = exec_tensor_elements(&call->out[0]);
@@ -52,6 +53,7 @@ void kernel_relu_dx(const KernelCall *call)
  * device and in the backward, which is the same op on dy. */
 void kernel_dropout(const KernelCall *call)
 {
+    g_assert(call->op->attr.rate >= 0 && call->op->attr.rate < 1);
     const OpAttr *attr = &call->op->attr;
     const ExecTensor *x = &call->in[0];
     const uint32_t *whole = graph_tensor(call->graph, call->op->in[0])->dim;
@@ -68,6 +70,7 @@ void kernel_dropout(const KernelCall *call)
  * dim. */
 void kernel_add(const KernelCall *call)
 {
+    g_assert(call->op->n_in == 2);
     const double *a = call->in[0].data, *b = call->in[1].data;
     double *y = call->out[0].data;
     const uint64_t n = exec_tensor_elements(&call->in[0]);

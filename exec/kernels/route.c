@@ -11,6 +11,7 @@
 /* Scores of one token. */
 static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, double *score)
 {
+    KILTER_ASSERT(n > 0);
     double top = -INFINITY, sum = 0;
     for (uint64_t e = 0; e < n; e++)
         top = fmax(top, logit[e]);
@@ -23,6 +24,7 @@ static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, doubl
 /* Whether expert e is among the best: fewer than `top` score more, or as much and come before. */
 static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
 {
+    KILTER_ASSERT(e < n);
     uint32_t better = 0;
     for (uint64_t i = 0; i < n; i++)
         better += score[i] > score[e] || (score[i] == score[e] && i < e);

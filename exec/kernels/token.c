@@ -29,6 +29,7 @@ void kernel_drop_token(const KernelCall *call)
 /* dtoken[h] of append_token: the first rows of dy[b,T,h], summed over b. */
 void kernel_sum_token(const KernelCall *call)
 {
+    g_assert(call->in[0].rank == 3);
     const ExecTensor *dy = &call->in[0];
     const uint64_t h = dy->dim[2];
     for (uint64_t b = 0; b < dy->dim[0]; b++)
@@ -39,6 +40,7 @@ void kernel_sum_token(const KernelCall *call)
 /* y[b,h] = x[b,0,h]. */
 void kernel_take_token(const KernelCall *call)
 {
+    g_assert(call->in[0].rank == 3);
     const ExecTensor *x = &call->in[0];
     const uint64_t h = x->dim[2];
     for (uint64_t b = 0; b < x->dim[0]; b++)
@@ -49,6 +51,7 @@ void kernel_take_token(const KernelCall *call)
 /* dx[b,T,h] of take_token from dy[b,h]: zero but for the first row. */
 void kernel_pad_token(const KernelCall *call)
 {
+    g_assert(call->out[0].rank == 3);
     const ExecTensor *dx = &call->out[0];
     const uint64_t h = dx->dim[2];
     for (uint64_t b = 0; b < dx->dim[0]; b++)

@@ -6,6 +6,7 @@
 /* Exec's numbers have one precision: the next master copy and the next parameter are equal. */
 static void copy_next(const KernelCall *call, uint32_t to)
 {
+    KILTER_ASSERT(to < call->op->n_out);
     memcpy(call->out[to].data, call->out[0].data,
            exec_tensor_elements(&call->out[0]) * sizeof(double));
 }
@@ -13,6 +14,7 @@ static void copy_next(const KernelCall *call, uint32_t to)
 /* The next value of p, which is the parameter or its master copy. */
 static void adam(const KernelCall *call, const double *p)
 {
+    g_assert(call->op->n_in >= 4);
     const double *g = call->in[1].data;
     const double *m = call->in[2].data, *v = call->in[3].data;
     const double unbias1 = 1 / (1 - pow(ADAM_BETA1, ADAM_STEP));

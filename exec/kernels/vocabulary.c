@@ -8,6 +8,7 @@
 /* Where `id` lies on dim `dim` of the shard; false if on another device. */
 static bool find_entry(const ExecTensor *shard, uint32_t dim, double id, uint64_t *entry)
 {
+    KILTER_ASSERT(dim < shard->rank);
     const double local = id - shard->offset[dim];
     if (local < 0 || local >= shard->dim[dim])
         return false;

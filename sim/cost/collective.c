@@ -30,6 +30,7 @@ double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
 double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
                         double max_share_from, double max_share_to)
 {
+    KILTER_ASSERT(bytes >= 0 && max_share_from >= 0 && max_share_to >= 0);
     if (!sim_is_priced(kind))
         return 0;
     return sim_collective_over(cluster_view_line(view, kind, bytes), view->n_devices,

@@ -3,6 +3,7 @@
 static bool alike(const ClusterView *view, uint32_t n_splits, const double *share,
                   uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(a < view->n_devices && b < view->n_devices);
     for (uint32_t k = 0; k < n_splits; k++)
         if (share[(size_t)k * view->n_devices + a] !=
             share[(size_t)k * view->n_devices + b])

@@ -21,6 +21,7 @@ typedef struct {
 
 static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t split)
 {
+    KILTER_ASSERT(stage < build->linear->n_stages && split < build->linear->n_splits);
     SimLinear *linear = build->linear;
     SimWork *fixed = &linear->stage[stage].fixed;
 
@@ -100,6 +101,7 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
 static void add_collective(Build *build, uint32_t stage, uint32_t inner,
                            const Instr *instr, bool pays_latency)
 {
+    KILTER_ASSERT(inner <= stage || instr->kind == INSTR_COLLECTIVE);
     SimLinear *linear = build->linear;
     const double part = instances_has_parts(build->instances, instr->tensor)
                             ? 1.0 / build->n_microbatches
@@ -247,6 +249,7 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
                          const SimKinds *kinds, const double *share, uint32_t stage,
                          uint32_t *term)
 {
+    KILTER_ASSERT(stage < linear->n_stages && *term <= linear->n_terms);
     double seconds = linear->stage[stage].comm_s;
 
     for (; *term < linear->n_terms && linear->term[*term].stage == stage; ++*term) {
@@ -265,6 +268,7 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
 double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
                          const double *share, uint32_t stage, uint32_t device)
 {
+    KILTER_ASSERT(stage < linear->n_stages && device < view->n_devices);
     const Device *d = &view->device[device];
     SimWork work = linear->stage[stage].fixed;
     double *flops = sim_work_flops(&work, d);
@@ -295,6 +299,7 @@ static double turn_s(const SimLinear *linear, const ClusterView *view,
                      const SimKinds *kinds, const double *share, uint32_t first,
                      uint32_t end, uint32_t *term, double *comp_s)
 {
+    KILTER_ASSERT(first < end && end <= linear->n_stages);
     g_autofree double *comm_s = g_new(double, end - first); /* of stages up to it */
     double largest = 0;
 

@@ -76,6 +76,7 @@ enum { FRONT_BLOCK = 32 };
 
 static const double *front_row(const Front *front, uint32_t i)
 {
+    KILTER_ASSERT(i < front->n);
     return &front->row[(size_t)front->index[i] * front->width];
 }
 
@@ -179,6 +180,7 @@ void sim_memory_free(SimMemory *memory)
 double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
                        const double *share, uint32_t device, uint32_t *point)
 {
+    KILTER_ASSERT(device < view->n_devices && memory->n_points > 0);
     double peak = -1;
     uint32_t where = 0;
 

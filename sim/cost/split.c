@@ -4,6 +4,7 @@
 
 static uint32_t op_segment(const uint16_t *segment, OpId op)
 {
+    KILTER_ASSERT(op != GRAPH_NONE);
     return segment ? segment[op] : 0;
 }
 
@@ -91,6 +92,7 @@ static uint32_t find(const SimSplit *split, uint32_t n, uint32_t segment, uint32
 uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph,
                            const uint16_t *instance_segment, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     if (!form_is_gather(form))
         return SPLIT_NONE;
     return find(split, n, instance_segment[(size_t)tensor * FORM_MAX + form],
@@ -100,6 +102,7 @@ uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph
 uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *segment,
                            OpId op, const Rule *rule)
 {
+    KILTER_ASSERT(rule->loop >= 0 && rule->units > 0);
     if (rule->loop < 0)
         return SPLIT_NONE;
     return find(split, n, op_segment(segment, op), rule->units);

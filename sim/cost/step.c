@@ -13,6 +13,7 @@ static bool fusible(const Graph *graph, const Instr *instr)
 
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
 {
+    KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
     if (instr->kind == INSTR_COMPUTE) {
         step->computed = true;
         step->bucket_open = false;

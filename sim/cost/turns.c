@@ -64,6 +64,7 @@ static bool has_inner(const Walk *w, const Instr *instr)
 static uint32_t latest(const Maker *maker, uint32_t turn, const PlacedOperand *used,
                        uint32_t n_used)
 {
+    KILTER_ASSERT(n_used <= OP_MAX_IN && turn < 2);
     uint32_t place = 0;
 
     for (uint32_t k = 0; k < n_used; k++) {
@@ -107,6 +108,7 @@ static void find_places(Walk *w)
 static uint32_t add_stage(GArray *stages, uint32_t first, uint32_t end, bool joins,
                           bool beside)
 {
+    g_assert(first <= end);
     const SimStage stage = {
         .first = first, .n = end - first, .joins = joins, .beside = beside};
 

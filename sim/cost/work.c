@@ -26,6 +26,7 @@ static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
 static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
                           const Form *batch, double part, double *whole, double *sharded)
 {
+    KILTER_ASSERT(part >= 0 && part <= 1);
     const Op *op = graph_get_op(graph, id);
     Form cut[OP_MAX_OPERANDS] = {0};
     for (uint32_t i = 0; batch && i < op->n_in + op->n_out; i++)
@@ -99,6 +100,7 @@ void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rul
 void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                    const Form *batch, double part, SimWork *work)
 {
+    KILTER_ASSERT(part > 0 || !batch);
     const Op *o = graph_get_op(graph, op);
 
     if (graph_is_timed(graph)) {
@@ -128,6 +130,7 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work)
 {
+    KILTER_ASSERT(from < FORM_MAX && to < FORM_MAX);
     const Tensor *t = graph_tensor(graph, tensor);
 
     *work = (SimWork){0};
@@ -140,6 +143,7 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
 
 double sim_work_s(const SimWork *work, const Device *device, double share)
 {
+    KILTER_ASSERT(share >= 0 && device->gpus > 0);
     const SimFitted plain = {0, work->flops, work->flops_sharded};
     const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
     const double flops = own->flops + own->flops_sharded * share;

@@ -1,3 +1,4 @@
+/* The event loop: handlers in order of time, priority and scheduling. */
 #include "sim/event/engine.h"
 
 #include "sim/event/queue.h"
@@ -43,6 +44,7 @@ uint64_t sim_engine_run(SimEngine *engine)
 
     for (; engine->queue.n > 0; handled++) {
         const SimEvent event = sim_queue_pop(&engine->queue);
+        g_assert(event.time_s >= engine->now_s);
         engine->now_s = event.time_s;
         event.handler(engine, event.context, event.argument);
     }

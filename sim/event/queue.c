@@ -1,3 +1,4 @@
+/* The ladder queue: a heap of what comes soon, and months of what comes later. */
 #include "sim/event/queue.h"
 
 #include <math.h>
@@ -102,6 +103,7 @@ static void heap_push(SimQueue *queue, const SimEvent *event)
 
 static SimEvent heap_pop(SimQueue *queue)
 {
+    KILTER_ASSERT(queue->n_heap > 0);
     SimEventKey *heap = queue->heap;
     const uint32_t place = heap[0].event;
     const SimEvent first = queue->event[place];
@@ -126,12 +128,14 @@ static SimEvent heap_pop(SimQueue *queue)
 /* From 1 on; rises with time, as products and cuts with a positive constant do. */
 static inline uint64_t month_of(const SimQueue *queue, double time_s)
 {
+    KILTER_ASSERT(time_s >= 0 && queue->months_per_s > 0);
     const double month = time_s * queue->months_per_s;
     return 1 + (month < LAST_MONTH ? (uint64_t)month : (uint64_t)LAST_MONTH);
 }
 
 static void month_push(SimQueue *queue, uint64_t number, const SimEvent *event)
 {
+    KILTER_ASSERT(number > queue->present || queue->n_months > 0);
     SimMonth *month = &queue->month[number & (queue->n_months - 1)];
     if (month->room == 0) {
         SimChunk *chunk = queue->free_chunk;
@@ -192,6 +196,7 @@ static void sort_day(SimEventKey *key, uint32_t n)
 /* Sorts the present month: first by as many days as it has events. */
 static void sort_month(SimQueue *queue)
 {
+    KILTER_ASSERT(queue->n_now > 0);
     const uint32_t n = queue->n_now;
     double first_s = INFINITY, last_s = -INFINITY;
 
@@ -222,6 +227,7 @@ static void sort_month(SimQueue *queue)
 /* Moves the events of the present month to `now`; those of later years stay. */
 static void open_month(SimQueue *queue)
 {
+    KILTER_ASSERT((queue->n_months & (queue->n_months - 1)) == 0);
     SimMonth *month = &queue->month[queue->present & (queue->n_months - 1)];
     SimChunk *chunk = month->chunk;
     uint32_t n = CHUNK - month->room;
@@ -348,16 +354,40 @@ static void remake(SimQueue *queue)
 
 /* --- queue --- */
 
+static uint32_t chunk_events(const SimMonth *month)
+{
+    uint32_t n = 0, in_chunk = CHUNK - month->room;
+    for (const SimChunk *c = month->chunk; c; c = c->next, in_chunk = CHUNK)
+        n += in_chunk;
+    return n;
+}
+
+/* The invariant: the heap is one, the present month is sorted, and no event is lost. */
+static void walk_queue(const SimQueue *queue)
+{
+    uint32_t n = queue->n_heap + queue->n_now - queue->at;
+    for (uint32_t i = 1; i < queue->n_heap; i++)
+        g_assert(!before(&queue->heap[i], &queue->heap[(i - 1) / 2]));
+    for (uint32_t i = queue->at; i + 1 < queue->n_now; i++)
+        g_assert(before(&queue->sorted[i], &queue->sorted[i + 1]));
+    for (uint32_t m = 0; m < queue->n_months; m++)
+        n += chunk_events(&queue->month[m]);
+    g_assert(n == queue->n);
+}
+
 void sim_queue_push(SimQueue *queue, const SimEvent *event)
 {
     queue->n++;
     place(queue, event);
     if (queue->n > queue->most)
         remake(queue);
+    if (kilter_walk_due(queue->n))
+        KILTER_WALK(walk_queue(queue));
 }
 
 SimEvent sim_queue_pop(SimQueue *queue)
 {
+    g_assert(queue->n > 0);
     if (queue->n_heap == 0 && queue->at == queue->n_now)
         advance(queue);
     const bool from_month =

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 
+#include "data/data.h"
 #include "sim/event/engine.h"
 
 typedef struct {

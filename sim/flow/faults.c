@@ -112,6 +112,7 @@ static void strike(SimEngine *engine, void *context, uint64_t argument)
 
 void sim_faults_schedule(const GArray *faults, SimNetwork *network)
 {
+    g_assert(faults);
     for (uint32_t i = 0; i < faults->len; i++) {
         const SimFault *fault = &g_array_index(faults, SimFault, i);
         if (!fault->device)

@@ -39,6 +39,7 @@ static double pace(const Lane *lane)
 
 static void schedule_end(Run *run, Lane *lane)
 {
+    KILTER_ASSERT(lane->left_s >= 0);
     lane->since_s = sim_engine_now(run->engine);
     sim_engine_schedule(run->engine, lane->since_s + lane->left_s * pace(lane), 0,
                         end_compute, run, (uint64_t)++lane->version << 32 | lane->task);
@@ -47,6 +48,7 @@ static void schedule_end(Run *run, Lane *lane)
 /* One collective or transfer more (or less) is in progress on the lanes of a task. */
 static void communicate(Run *run, uint32_t id, int more)
 {
+    KILTER_ASSERT(id < run->flow->tasks->n_tasks && (more == 1 || more == -1));
     const SimTasks *tasks = run->flow->tasks;
     const double now_s = sim_engine_now(run->engine);
     uint32_t n;
@@ -70,6 +72,7 @@ static void communicate(Run *run, uint32_t id, int more)
 
 static void start(Run *run, uint32_t id, uint32_t cause)
 {
+    KILTER_ASSERT(id < run->flow->tasks->n_tasks && run->waiting[id] == 0);
     const SimTask *task = &run->flow->tasks->task[id];
     SimSpan *span = &run->timeline->span[id];
 
@@ -100,6 +103,7 @@ static void start(Run *run, uint32_t id, uint32_t cause)
 
 static void end_task(Run *run, uint32_t id)
 {
+    KILTER_ASSERT(run->n_done < run->flow->tasks->n_tasks);
     const SimStreams *streams = run->flow->streams;
 
     run->timeline->span[id].end_s = sim_engine_now(run->engine);
@@ -214,6 +218,7 @@ static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool 
         if (flow->streams->waiting[i] == 0)
             start(&run, i, SIM_NO_SPAN);
     sim_engine_run(run.engine);
+    g_assert(run.n_done <= n);
     *left = n - run.n_done;
     if (links && run.transport && !run.error && *left == 0)
         record_links(&run);

@@ -47,6 +47,7 @@ static void find_makers(Record *r)
 
 static uint32_t n_operands(const Record *r, uint32_t instr)
 {
+    KILTER_ASSERT(instr < r->sim->plan->program->n);
     PlacedOperand use[OP_MAX_IN];
 
     return instances_uses(r->sim->parts->layout.instances, r->sim->graph,
@@ -152,6 +153,7 @@ static int compare(const void *a, const void *b)
 static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
                        GArray *changes)
 {
+    g_assert(bytes >= 0);
     const bool always = buffer->at_rest || buffer->stands;
     const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
                           sim_buffer_first(buffer), false, bytes};

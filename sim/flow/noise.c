@@ -77,6 +77,7 @@ static bool read_stragglers(SimNoise *noise, GError **error)
 /* Factor of each device. Caller frees. */
 static double *slowness(const SimNoise *noise, uint64_t run_key)
 {
+    g_assert(noise);
     const uint32_t n = noise->sim->view->n_devices;
     double *factor = g_new(double, n);
 

@@ -61,6 +61,7 @@ static bool take_error(const Work *w, GError **error)
 
 static void summarize(SimSamples *samples)
 {
+    g_assert(samples->n > 0);
     const uint32_t n = samples->n;
     g_autofree double *sorted = g_memdup2(samples->time_s, n * sizeof *sorted);
 

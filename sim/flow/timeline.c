@@ -6,6 +6,7 @@
 SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
                               uint32_t n_spans, uint32_t n_instrs)
 {
+    g_assert(n_devices > 0);
     SimTimeline *timeline = g_new0(SimTimeline, 1);
 
     timeline->n_devices = n_devices;
@@ -45,6 +46,7 @@ void sim_timeline_free(SimTimeline *timeline)
 const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
                                uint32_t *n)
 {
+    KILTER_ASSERT(span >= timeline->span && span < timeline->span + timeline->n_spans);
     *n = span->lane == SIM_TEAM ? timeline->team[span->team].n : 1;
     return span->lane == SIM_TEAM ? timeline->team[span->team].lane : &span->lane;
 }
@@ -167,6 +169,7 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
 
 const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane)
 {
+    g_assert(lane < timeline->n_lanes);
     const SimMemoryStep *peak = NULL;
 
     for (uint32_t i = 0; timeline->memory && i < timeline->memory[lane]->len; i++) {
@@ -196,6 +199,7 @@ uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n)
 char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
                     const Graph *graph)
 {
+    g_assert(span < timeline->n_spans);
     const SimSpan *s = &timeline->span[span];
     const Instr *instr = &program->instr[s->instr];
 

@@ -81,6 +81,7 @@ static double find_s(SimAlone *alone, const SimCollective *collective)
 double sim_alone_collective_s(SimAlone *alone, Collective kind, double bytes, uint32_t n,
                               uint32_t n_groups, const uint32_t *device)
 {
+    g_assert((int)kind < COLLECTIVES_PRICED && n > 0);
     const SimCollective collective = {.traffic = (Traffic)kind, /* the same order */
                                       .bytes = bytes,
                                       .n = n,
@@ -92,6 +93,7 @@ double sim_alone_collective_s(SimAlone *alone, Collective kind, double bytes, ui
 double sim_alone_send_s(SimAlone *alone, double bytes, uint32_t n_pairs,
                         const uint32_t *device)
 {
+    g_assert(bytes >= 0 && n_pairs > 0);
     g_autofree double *weight = g_new(double, n_pairs);
     for (uint32_t i = 0; i < n_pairs; i++)
         weight[i] = 1;

@@ -11,6 +11,7 @@ static double reading(const Clock *clock, double now_s)
 
 static double end_of(const Clock *clock, double tag)
 {
+    KILTER_ASSERT(clock->speed >= 0);
     return clock->speed > 0
                ? clock->since_s + fmax(0, tag - clock->reading) / clock->speed
                : INFINITY;
@@ -18,6 +19,7 @@ static double end_of(const Clock *clock, double tag)
 
 double clock_left(const SimShare *share, SimFlowId id, double now_s)
 {
+    KILTER_ASSERT(id < share->n_flows);
     const Sharer *f = &share->flow[id];
     if (f->bottleneck < share->n_links)
         return fmax(0, f->tag - reading(&share->clock[f->bottleneck], now_s));
@@ -63,6 +65,7 @@ double share_next_end_s(const SimShare *share)
 
 void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double now_s)
 {
+    KILTER_ASSERT(link < share->n_links && left >= 0);
     Clock *clock = &share->clock[link];
     if (clock->tags.n == 0)
         *clock = (Clock){.since_s = now_s, .tags = clock->tags};

@@ -6,8 +6,7 @@
 #ifndef KILTER_SIM_NETWORK_KEYED_HEAP_H
 #define KILTER_SIM_NETWORK_KEYED_HEAP_H
 
-#include <glib.h>
-#include <stdint.h>
+#include "data/data.h"
 
 typedef struct {
     double key;
@@ -52,6 +51,14 @@ static inline void keyed_heap_down(KeyedHeap *heap, uint32_t *place, uint32_t at
     keyed_heap_set(heap, place, at, item);
 }
 
+/* The invariant: no child is before its parent, and every item knows its place. */
+static inline void keyed_heap_walk(const KeyedHeap *heap, const uint32_t *place)
+{
+    for (uint32_t i = 0; i < heap->n; i++)
+        g_assert(place[heap->at[i].item] == i &&
+                 (i == 0 || heap->at[(i - 1) / 4].key <= heap->at[i].key));
+}
+
 static inline void keyed_heap_push(KeyedHeap *heap, uint32_t *place, KeyedItem item)
 {
     if (heap->n == heap->capacity) {
@@ -59,6 +66,8 @@ static inline void keyed_heap_push(KeyedHeap *heap, uint32_t *place, KeyedItem i
         heap->at = g_renew(KeyedItem, heap->at, heap->capacity);
     }
     keyed_heap_up(heap, place, heap->n++, item);
+    if (kilter_walk_due(heap->n))
+        KILTER_WALK(keyed_heap_walk(heap, place));
 }
 
 /* Puts `item` where another one was: up or down, as its key wants. */

@@ -304,4 +304,6 @@ void share_solve(SimShare *share, double now_s)
     }
     g_array_set_size(share->touched, 0);
     share->n_solved += solved;
+    if (solved && kilter_walk_due(share->n_solved))
+        KILTER_WALK(g_assert(share_is_fair(share, 1e-9)));
 }

@@ -93,6 +93,8 @@ const Topology *sim_network_topology(const SimNetwork *network)
 uint32_t sim_network_route(SimNetwork *network, uint32_t from, uint32_t to,
                            uint32_t link[ROUTE_MAX_LINKS])
 {
+    KILTER_ASSERT(from < network->topology->n_devices &&
+                  to < network->topology->n_devices);
     return routes_find(network->routes, from, to, link);
 }
 
@@ -131,6 +133,7 @@ static void settle(SimNetwork *network)
 /* Takes flows out; their handlers are to be called. */
 static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
+    KILTER_ASSERT(n > 0);
     const uint32_t first = network->finished->len;
 
     g_array_set_size(network->finished, first + n);
@@ -393,12 +396,14 @@ double sim_network_link_rate(const SimNetwork *network, uint32_t link)
 
 double sim_network_link_bytes(const SimNetwork *network, uint32_t link)
 {
+    g_assert(link < network->topology->n_links);
     return network->bytes[link] +
            share_link_moved(&network->share, link, sim_engine_now(network->engine));
 }
 
 double sim_network_link_busy_s(const SimNetwork *network, uint32_t link)
 {
+    g_assert(link < network->topology->n_links);
     const double since_s =
         network->share.link[link].n > 0
             ? sim_engine_now(network->engine) - network->busy_since_s[link]

@@ -151,6 +151,7 @@ static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **
 bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
                          void *context, uint64_t argument, GError **error)
 {
+    KILTER_ASSERT(task < transport->flow->tasks->n_tasks);
     SimLowered *lowered = lower(transport, &transport->flow->tasks->task[task], error);
     if (!lowered)
         return false;

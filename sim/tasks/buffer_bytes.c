@@ -19,6 +19,8 @@ uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer)
 
 double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 {
+    KILTER_ASSERT(i < sim->parts->layout.group[buffer->group].n_replicas *
+                          sim->parts->layout.group[buffer->group].n_devices);
     const uint32_t device = sim->parts->layout.group[buffer->group].device[i];
 
     return sim_buffer_whole_bytes(sim->graph, buffer) *
@@ -28,6 +30,7 @@ double sim_buffer_bytes(const SimCase *sim, const SimBuffer *buffer, uint32_t i)
 
 uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
 {
+    g_assert(device < sim->view->n_devices);
     const SimParts *parts = sim->parts;
     uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
 

@@ -114,6 +114,7 @@ static void find_kept(Liveness *l)
 
 static SimBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 {
+    KILTER_ASSERT(instance.form < FORM_MAX);
     const uint32_t id =
         instance.place == GRAPH_NONE ? NO_BUFFER : l->buffer[placed_cell(&instance)];
 
@@ -138,6 +139,7 @@ bool sim_is_held(const Graph *graph, const Tensor *tensor)
 /* Whether both are cut by the same split, in the same form. */
 static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
 
     return !form_is_gather(form) ||
@@ -239,6 +241,7 @@ static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor)
 /* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
 static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
 {
+    KILTER_ASSERT(i <= end && end < l->program->n);
     const Tensor *tensor = graph_tensor(l->graph, made.tensor);
     const uint32_t shared = find_shared(l, i, made);
     bool stays = false;
@@ -276,6 +279,7 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
 
 static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
 {
+    KILTER_ASSERT(buffer < l->buffers->len);
     const Use use = {buffer, i};
 
     g_array_append_val(l->uses, use);

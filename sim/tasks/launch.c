@@ -42,6 +42,7 @@ static uint32_t add_received(Launching *l, const SimTask *task)
 /* Launches the task with id `id` on these lanes. */
 static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t n)
 {
+    g_assert(id < l->tasks->n_tasks);
     const SimTask *launched = &l->tasks->task[id];
     SimTask task = {.kind = TASK_LAUNCH,
                     .instr = launched->instr,

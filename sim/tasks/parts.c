@@ -85,6 +85,8 @@ static double of_microbatch(const SimParts *parts)
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
                         uint32_t replica)
 {
+    KILTER_ASSERT(group < parts->layout.n_groups &&
+                  replica < parts->layout.group[group].n_replicas);
     const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, FORM_IDENTITY);
 
     return cut.has_parts
@@ -95,6 +97,7 @@ double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
 double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                        uint32_t i)
 {
+    KILTER_ASSERT(group < parts->layout.n_groups && form < FORM_MAX);
     const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, form);
 
     if (cut.to_device) {
@@ -150,6 +153,7 @@ static double part_of_batch(const SimParts *parts, uint32_t group, OpId op,
 static double part_of_loop(const SimParts *parts, uint32_t group, OpId op,
                            const Rule *rule, uint32_t i)
 {
+    KILTER_ASSERT(rule->loop >= 0);
     if (rule->loop < 0 ||
         (has_parts(parts, op) && rule->loop == parts->layout.batch->loop[op]))
         return 1;

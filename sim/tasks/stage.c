@@ -26,6 +26,7 @@ typedef struct {
 /* The later one of two spans to wait for. */
 static void wait_for(const Clocks *c, uint32_t id, SimSpan *span)
 {
+    KILTER_ASSERT(id < c->tasks->n_tasks);
     if (id == SIM_NO_TASK)
         return;
     const SimSpan *other = &c->timeline->span[id];
@@ -50,6 +51,7 @@ static void run_launch(Clocks *c, uint32_t id)
 
 static void run_task(Clocks *c, uint32_t id)
 {
+    KILTER_ASSERT(id < c->tasks->n_tasks);
     const SimTask *task = &c->tasks->task[id];
     SimSpan *span = &c->timeline->span[id];
     const bool advances = task->kind != TASK_TRANSFER;

@@ -18,6 +18,7 @@ static int compare(const void *a, const void *b)
 
 static Place place_of(const SimStreams *s, uint32_t id)
 {
+    KILTER_ASSERT(id < s->tasks->n_tasks);
     const SimTask *task = &s->tasks->task[id];
     Place place = {.place = id, .task = id};
 
@@ -78,6 +79,7 @@ typedef struct {
 
 static void add_edge(GArray *edges, uint32_t from, uint32_t to)
 {
+    KILTER_ASSERT(from != to);
     const Edge edge = {from, to};
 
     if (from != SIM_NO_TASK)

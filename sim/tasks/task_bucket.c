@@ -35,6 +35,7 @@ static const Held *held_at(const Lower *lower, uint32_t i)
 /* One task a team for held[first] to held[end - 1]. */
 static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
 {
+    g_assert(first < end);
     const Instr *instr = task_instr(lower, held_at(lower, first)->instr);
     const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
     SimTask task = {.kind = TASK_COLLECTIVE,

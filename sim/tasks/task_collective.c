@@ -35,6 +35,7 @@ bool task_reduces_gradient(const Graph *graph, const Instr *instr)
 static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
                           Form form, double *largest)
 {
+    g_assert(form < FORM_MAX);
     GArray *all = lower->tasks->share;
     const uint32_t n = team->n;
     g_autofree double *share = g_new(double, n);

@@ -3,6 +3,7 @@
 uint32_t task_instance(const Lower *lower, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form < FORM_MAX);
     return instances_place(lower->sim->parts->layout.instances, group, microbatch,
                            tensor) *
                FORM_MAX +
@@ -17,6 +18,7 @@ Made *task_maker(const Lower *lower, const Instr *instr, TensorId tensor, Form f
 
 const Instr *task_instr(const Lower *lower, uint32_t i)
 {
+    KILTER_ASSERT(i < lower->sim->plan->program->n);
     return &lower->sim->plan->program->instr[i];
 }
 
@@ -27,12 +29,14 @@ const SimGroupTeams *task_group_lanes(const Lower *lower, const Instr *instr)
 
 void task_add_dep(Lower *lower, uint32_t dep)
 {
+    KILTER_ASSERT(dep == SIM_NO_TASK || dep < lower->task->len);
     if (dep != SIM_NO_TASK)
         g_array_append_val(lower->dep, dep);
 }
 
 uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep)
 {
+    KILTER_ASSERT(first_dep <= lower->dep->len && task.duration_s >= 0);
     task.first_dep = first_dep;
     task.n_deps = lower->dep->len - first_dep;
     g_array_append_val(lower->task, task);

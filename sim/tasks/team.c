@@ -261,6 +261,7 @@ static void find_line(const SimCase *sim, SimTeam *team, uint32_t port_sets,
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
                        double bytes)
 {
+    KILTER_ASSERT((int)kind < COLLECTIVES_PRICED && bytes >= 0);
     LinkCost line = cluster_view_line(view, kind, bytes);
 
     if (team->inner.bandwidth > 0)
@@ -305,6 +306,7 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
 static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool across,
                            uint32_t *first, uint32_t *n_teams, uint32_t **of)
 {
+    g_assert(g < sim->parts->layout.n_groups);
     const DeviceGroup *group = &sim->parts->layout.group[g];
     const SimGroupTeams *lanes = &teams->group[g];
     const uint32_t sets = across ? group->n_devices : group->n_replicas;

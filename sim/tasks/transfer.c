@@ -18,6 +18,7 @@ static double length(Range range)
 
 static double common(Range a, Range b)
 {
+    KILTER_ASSERT(a.low <= a.high && b.low <= b.high);
     const double both = fmin(a.high, b.high) - fmax(a.low, b.low);
 
     return both > NOTHING ? both : 0;
@@ -27,6 +28,7 @@ static double common(Range a, Range b)
 
 static Range replica_range(const double *share, uint32_t replica)
 {
+    KILTER_ASSERT(share);
     Range range = WHOLE;
 
     if (!share)
@@ -77,6 +79,7 @@ typedef struct {
 static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                       const PlanCut *cut)
 {
+    g_assert(group < parts->layout.n_groups && form < FORM_MAX);
     const uint32_t n = parts->layout.group[group].n_devices,
                    n_replicas = parts->layout.group[group].n_replicas;
     Held held = {g_new(Range, (size_t)n_replicas * n),

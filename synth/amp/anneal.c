@@ -31,6 +31,7 @@ typedef struct {
  * others. */
 static double energy(void *data)
 {
+    g_assert(data);
     static const double no_fit_s = 1e6;
     const State *state = data;
     const AmpSearch *search = state->annealing->search;

@@ -47,6 +47,7 @@ static double *sums(const AmpAssignment *p, const double *row)
 static double between(const Cuts *c, const double *sum, uint32_t stage, uint32_t a,
                       uint32_t b)
 {
+    KILTER_ASSERT(a <= b && b <= c->problem->n_layers);
     if (!sum)
         return 0;
     sum += (size_t)stage * (c->problem->n_layers + 1);
@@ -55,6 +56,7 @@ static double between(const Cuts *c, const double *sum, uint32_t stage, uint32_t
 
 static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(a <= b);
     return between(c, c->time.sum, stage, a, b) < c->time.bound &&
            between(c, c->sync.sum, stage, a, b) < c->sync.bound &&
            (!c->memory ||
@@ -177,6 +179,7 @@ static double within_sync(Cuts *c, uint32_t *first)
 
 bool synth_amp_assign(const AmpAssignment *p, uint32_t *first, double *cost)
 {
+    g_assert(p->n_stages > 0);
     const size_t cells = (size_t)p->n_stages * (p->n_layers + 1);
     g_autofree double *time = sums(p, p->time), *sync = sums(p, p->sync),
                       *memory = sums(p, p->memory), *value = g_new(double, cells);

@@ -6,6 +6,7 @@
 static double route_bandwidth(Routes *routes, const Topology *topology, uint32_t from,
                               uint32_t to)
 {
+    g_assert(from < topology->n_devices && to < topology->n_devices);
     uint32_t link[ROUTE_MAX_LINKS];
     const uint32_t n = routes_find(routes, from, to, link);
     double bandwidth = INFINITY;

@@ -33,6 +33,7 @@ static const double ONE_WAY = 0.5;
 
 static AmpRows *rows_new(const AmpCosting *c)
 {
+    g_assert(c->model->n_layers > 0);
     const AmpStrategy *s = c->s;
     const uint32_t n_stages = s->pp * s->chunks, n_layers = c->model->n_layers;
     const size_t n = (size_t)n_stages * n_layers;
@@ -115,6 +116,7 @@ typedef struct {
 
 static GroupSum group_sum(const AmpRows *rows, const uint32_t *first, uint32_t p)
 {
+    g_assert(first[p] <= first[p + 1]);
     const uint32_t n_layers = rows->problem.n_layers;
     GroupSum sum = {0};
     for (uint32_t stage = p; stage < rows->problem.n_stages;

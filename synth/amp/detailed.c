@@ -76,6 +76,7 @@ static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 static double send_s(const AmpCosting *c, double bytes, uint32_t from, uint32_t to,
                      uint32_t replica)
 {
+    g_assert(bytes >= 0);
     const uint32_t tmp = c->s->tmp, n = c->s->dp * tmp;
     g_autofree uint32_t *pair = g_new(uint32_t, 2 * (size_t)n);
     for (uint32_t i = 0; i < n; i++) {

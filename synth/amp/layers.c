@@ -33,6 +33,7 @@ void amp_layers_free(AmpLayers *layers)
 
 AmpClocks amp_clocks_pass(const AmpClocks *clocks, const AmpDelay *delay)
 {
+    KILTER_ASSERT(!isnan(clocks->s[CLOCK_HOST]));
     AmpClocks after;
     for (uint32_t k = 0; k < CLOCKS; k++)
         after.s[k] = clocks->s[0] + delay->s[0][k];
@@ -135,6 +136,7 @@ static double ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t fir
 static double run_task(AmpClocks *now, double *stream, double ready, double launch,
                        double seconds)
 {
+    KILTER_ASSERT(seconds >= 0 && launch >= 0);
     now->s[CLOCK_HOST] += launch;
     const double launched = launch > 0 ? now->s[CLOCK_HOST] : -INFINITY;
     *stream = MAX(MAX(*stream, ready), launched) + seconds;
@@ -238,6 +240,7 @@ const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t m
                                   uint32_t n, uint32_t n_groups, const uint32_t *device,
                                   const double *gradient_s)
 {
+    g_assert(n > 0 && n_groups > 0);
     const uint32_t n_messages = layers->model->steps->message->len;
     g_autofree uint32_t *type = g_new0(uint32_t, layers->model->n_types);
     g_autofree double *price_s = g_new0(double, MAX(n_messages, 1));

@@ -11,6 +11,7 @@ static const double PASSES_OF_FORWARD = 3;
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
                               uint32_t n_sizes)
 {
+    g_assert(n_layers > 0 && n_degrees > 0 && n_sizes > 0);
     const size_t n = (size_t)n_degrees * n_layers;
     AmpModel *model = g_new(AmpModel, 1);
     *model = (AmpModel){
@@ -59,6 +60,7 @@ typedef struct {
 static void add(const AmpModel *model, double *row, uint32_t layer, double whole,
                 double cut)
 {
+    KILTER_ASSERT(layer < model->n_layers);
     for (uint32_t g = 0; g < model->n_degrees; g++)
         row[(size_t)g * model->n_layers + layer] += whole + cut / model->degree[g];
 }
@@ -295,6 +297,8 @@ static bool time_by_profile(AmpModel *model, const Graph *graph, const ClusterVi
 double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
                         uint32_t size)
 {
+    KILTER_ASSERT(type < model->n_types && degree < model->n_degrees &&
+                  size < model->n_sizes);
     return model->time_s +
            (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) *
                model->n_layers;

@@ -2,6 +2,7 @@
 
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order)
 {
+    g_assert(strategy->pp > 0 && strategy->dp > 0 && strategy->tmp > 0);
     const uint32_t n = strategy->pp * strategy->dp * strategy->tmp;
     for (uint32_t i = 0; i < n; i++)
         strategy->device[i] = order[i];

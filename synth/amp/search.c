@@ -98,6 +98,7 @@ static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
 static void add_best(const AmpSearch *search, const AmpDegrees *c,
                      uint32_t *const order[2], GArray *candidates)
 {
+    g_assert(c->pp * c->dp * c->tmp == search->cluster->n_devices);
     static void (*const place[])(AmpStrategy *, const uint32_t *) = {amp_place_stages,
                                                                      amp_place_replicas};
     const uint32_t placements = search->options->faithful ? 1 : 4;
@@ -145,6 +146,7 @@ static uint32_t smallest_machine(const AmpCluster *cluster)
  * possible. */
 static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *strategy)
 {
+    g_assert(strategy->pp <= model->n_layers);
     const uint32_t n = model->n_layers, k = strategy->pp * strategy->chunks;
     for (uint32_t stage = 0; stage <= k; stage++)
         strategy->first[stage] = (uint32_t)((uint64_t)stage * n / k);

@@ -32,6 +32,7 @@ static uint32_t *maker_of(const Reading *r, TensorId tensor, Form form)
 
 static const AmpStep *step_at(const Reading *r, uint32_t i)
 {
+    KILTER_ASSERT(i < r->found->len);
     return &g_array_index(r->found, Numbered, i).step;
 }
 
@@ -163,6 +164,8 @@ static void sort_steps(Reading *r)
 static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32_t degree,
                   uint32_t size)
 {
+    KILTER_ASSERT(type < model->n_types && degree < model->n_degrees &&
+                  size < model->n_sizes);
     return (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) * n_steps;
 }
 

@@ -22,6 +22,7 @@ typedef struct {
 static const AmpDelay *delay_of(const Walk *w, AmpPass pass, uint32_t group, uint32_t r,
                                 uint32_t layer)
 {
+    KILTER_ASSERT(pass < AMP_PASSES);
     return &w->rows->delay[group * w->rows->dp + r][pass * w->n_layers + layer];
 }
 
@@ -59,6 +60,7 @@ static double made_s(const AmpClocks *clocks)
 /* What a stage hands on: when it has arrived at `to`. */
 static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double seconds)
 {
+    g_assert(seconds >= 0);
     const uint32_t sender = from % w->n_groups, receiver = to % w->n_groups;
     const uint32_t dp = w->rows->dp;
     const AmpClocks *clocks = &w->clocks[sender * dp + r];
@@ -200,6 +202,7 @@ static bool is_under_way(const Sync *sync, double now)
 /* Part of its own speed that a group has while others' all-reduces pass the same ports. */
 static double speed_of(const Walk *w, const Sync *sync, uint32_t group, double now)
 {
+    KILTER_ASSERT(now >= 0);
     uint32_t n = 0;
     for (uint32_t g = 0; g < w->n_groups; g++)
         n += is_under_way(&sync[g], now) &&
@@ -261,6 +264,7 @@ static double update(const Walk *w, uint32_t group, uint32_t r, double reduced_s
 
 double amp_rows_walk(const AmpRows *rows, const uint32_t *first)
 {
+    g_assert(first[0] == 0);
     const uint32_t n_stages = rows->problem.n_stages, dp = rows->dp;
     const uint32_t n_groups = n_stages / rows->chunks;
     const size_t n_steps = (size_t)n_stages * rows->n_microbatches * dp;

@@ -1,10 +1,10 @@
 /* Bounds over a box of ratios, and programs within rationed memory.
  *
  * With rationed memory the walk is over programs whose memory, weighted by the multipliers, is no
- * more than there is; for these the charge is no part of the time. The multipliers alone leave a gap
- * (layers that are alike all save memory at the same one, or none does), which a walk that tells
- * labels apart by their charge closes: G. Y. Handler, I. Zang, "A dual algorithm for the constrained
- * shortest path problem" (1980). */
+ * more than there is; for these the charge is no part of the time. The multipliers alone leave a
+ * gap (layers that are alike all save memory at the same one, or none does), which a walk that
+ * tells labels apart by their charge closes: G. Y. Handler, I. Zang, "A dual algorithm for the
+ * constrained shortest path problem" (1980). */
 #include "synth/exact/search.h"
 
 #include <math.h>
@@ -52,6 +52,7 @@ static void walk_rationed(Search *s, uint32_t beam)
  * one kind of bytes. */
 static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
 {
+    g_assert(index != LABEL_NONE && sizeof(SynthBytes) == 4 * sizeof(double));
     enum { KINDS = 4 }; /* numbers in SynthBytes */
     for (OpId id = s->states->n_ops; id-- > 0;) {
         const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
@@ -128,6 +129,7 @@ void synth_bound_clear(SynthBound *bound)
 bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error)
 {
+    g_assert(!box->rationed || box->memory_s || box->n_programs == 0);
     enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
     *bound = (SynthBound){
         .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};

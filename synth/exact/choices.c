@@ -31,6 +31,7 @@ Range range_of(const Graph *graph, TensorId tensor)
 
 void choices_inputs(const Choices *c, uint32_t in, Held held[TRANSITION_IN])
 {
+    KILTER_ASSERT(in < c->n_in);
     held[0] = range_held(&c->in[0], c->same ? in : in / c->in[1].n);
     held[1] = range_held(&c->in[1], c->same ? in : in % c->in[1].n);
 }

@@ -139,6 +139,8 @@ static uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t
 static double *no_second_at(const Elimination *e, uint32_t row, uint32_t state,
                             uint32_t after)
 {
+    KILTER_ASSERT(row < e->no_second.row->len && state < e->c->in[1].n &&
+                  after < n_afters(e->c));
     const Choices *c = e->c;
     return e->no_second.s +
            ((size_t)(row * c->in[1].n + state) * n_afters(c) + after) * e->n_dy;
@@ -173,6 +175,8 @@ static void eliminate_second_input(Elimination *e)
 static double *no_contribution_at(const Elimination *e, uint32_t g0, uint32_t state,
                                   uint32_t row)
 {
+    KILTER_ASSERT(row < e->no_contribution.row->len && g0 < e->c->in[0].n_gradients &&
+                  state < e->c->in[1].n);
     const Choices *c = e->c;
     return e->no_contribution.s +
            ((size_t)(g0 * c->in[1].n + state) * e->no_contribution.row->len + row) *
@@ -249,6 +253,7 @@ static void least_of(double *restrict to, const uint32_t *at, const double *from
  * inputs to all states after. */
 static void eliminate_first_input(Elimination *e, uint32_t state0, uint32_t state1)
 {
+    KILTER_ASSERT(state0 < e->c->in[0].n && state1 < e->c->in[1].n);
     const Choices *c = e->c;
     const uint32_t f0 = state0 / c->in[0].n_gradients;
     const uint32_t g[] = {state0 % c->in[0].n_gradients, state1 % c->in[1].n_gradients};
@@ -362,6 +367,7 @@ static void prices_free(Elimination *e)
 
 void choices_price_arcs(Choices *c)
 {
+    g_assert(c->elimination->c == c && c->groups->len > 0);
     Elimination *e = c->elimination;
     g_array_set_size(c->arcs, 0);
     prices_new(e);

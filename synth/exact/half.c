@@ -6,6 +6,7 @@
 
 void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
 {
+    KILTER_ASSERT(reads->n_in <= OP_MAX_IN && reads->n_out <= OP_MAX_OUT);
     for (uint32_t i = 0; i < reads->n_in; i++) {
         uint8_t slot = reads->slot[i];
         choice->wanted[slot] |= form_bit(rule->form[i]);
@@ -28,6 +29,7 @@ Choice choice_of_forward(const OpView *view, const Rule *rule)
 Choice choice_of(const OpView *view, uint8_t forward_rule,
                  const uint8_t backward_rule[MAX_BACKWARD])
 {
+    KILTER_ASSERT(forward_rule < view->forward.n_rules);
     Choice choice = choice_of_forward(view, &view->forward.rule[forward_rule].rule);
     for (uint32_t k = 0; k < view->n_backward; k++)
         choice_add(&choice, &view->backward[k],
@@ -180,6 +182,7 @@ static void finish(Walk *w, const Choice *choice, const Half *chosen)
 
 static void choose_backward(Walk *w, uint32_t k, const Choice *choice, const Half *half)
 {
+    KILTER_ASSERT(w->choices->view.n_backward <= MAX_BACKWARD);
     if (k >= w->choices->view.n_backward || k >= MAX_BACKWARD) {
         finish(w, choice, half);
         return;
@@ -196,6 +199,7 @@ static void choose_backward(Walk *w, uint32_t k, const Choice *choice, const Hal
 
 void choices_enumerate(Choices *c)
 {
+    g_assert(c->view.forward.n_rules <= UINT8_MAX && c->halves->len == 0);
     Walk w = {.choices = c};
     for (uint32_t r = 0; r < c->view.forward.n_rules; r++) {
         const PricedRule *priced = &c->view.forward.rule[r];
@@ -221,6 +225,7 @@ double half_memory(const Choices *c, const Needs *needs, const Half *half)
 
 static Times price_half(const Choices *c, const Needs *needs, const Half *half)
 {
+    KILTER_ASSERT(half->forward_rule < c->view.forward.n_rules);
     const OpView *view = &c->view;
     Times sum = view->forward.rule[half->forward_rule].work;
     Step step = {0};

@@ -2,8 +2,7 @@
 #ifndef KILTER_SYNTH_EXACT_INDEX_H
 #define KILTER_SYNTH_EXACT_INDEX_H
 
-#include <glib.h>
-#include <stdint.h>
+#include "data/data.h"
 
 typedef struct {
     uint32_t n, n_slots;

@@ -37,9 +37,11 @@ static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
            times_max_difference(pricer, &a->tail, &b->tail);
 }
 
-/* Whether `a` dominates `b`, or, within the tolerance, stands for it; then its drift takes in b's. */
+/* Whether `a` dominates `b`, or, within the tolerance, stands for it; then its drift takes in
+ * b's. */
 static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Label *b)
 {
+    KILTER_ASSERT(a->state == b->state && tolerance >= 0);
     if (a->final != b->final || a->begun != b->begun)
         return false;
     double charge_s = pricer->rationed ? a->charge_s - b->charge_s : 0;
@@ -65,9 +67,29 @@ void label_table_trim(LabelTable *table, uint32_t n)
     table->labels = kept;
 }
 
+/* The invariant: every label is in the list of its state, and none dominates another one there. */
+static void walk_labels(const LabelTable *table, const Pricer *pricer)
+{
+    const Label *all = (const Label *)(void *)table->labels->data;
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < table->first->len; s++)
+        for (uint32_t i = g_array_index(table->first, uint32_t, s); i != LABEL_NONE;
+             i = all[i].next, n++) {
+            Label one = all[i];
+            g_assert(one.state == table->states.key[s]);
+            if (one.next != LABEL_NONE) {
+                Label next = all[one.next];
+                g_assert(!replaces(pricer, 0, &one, &next));
+            }
+        }
+    g_assert(n == table->labels->len);
+}
+
 void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
                      const Label *label)
 {
+    KILTER_ASSERT(table->first->len == table->states.n);
+    KILTER_ASSERT(label->closed_s >= label->charge_s && isfinite(label->closed_s));
     Label *all = (Label *)(void *)table->labels->data, copy = *label;
     uint32_t state = index_add(&table->states, label->state), none = LABEL_NONE;
     if (state == table->first->len)
@@ -90,11 +112,14 @@ void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
     copy.next = *first;
     *first = table->labels->len;
     g_array_append_val(table->labels, copy);
+    if (kilter_walk_due(table->labels->len))
+        KILTER_WALK(walk_labels(table, pricer));
 }
 
 /* A step with a priced collective closes a stage; see Cost for what comes before and after it. */
 Label label_extend(const Pricer *pricer, const Label *label, const Transition *transition)
 {
+    KILTER_ASSERT(transition->cost.comm_s >= transition->cost.charge_s);
     const Cost *cost = &transition->cost;
     Label next = *label;
     next.transition = transition;
@@ -128,6 +153,7 @@ Label label_extend(const Pricer *pricer, const Label *label, const Transition *t
 
 double label_total(const Pricer *pricer, const Label *label)
 {
+    KILTER_ASSERT(label->closed_s >= 0);
     Times open = label->forward;
     times_add(pricer, &open, &label->backward);
     return label->closed_s + times_max(pricer, &label->initial) +

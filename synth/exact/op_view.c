@@ -335,6 +335,8 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
 uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
                        FormSet kept, Form made)
 {
+    G_STATIC_ASSERT(sizeof(FormSet) == 1); /* as the key packs them */
+    g_assert(p < view->n_parameters && made < FORM_MAX);
     Plans *plans = &view->plans[p];
     if (!pricer->charges)
         kept = 0; /* nothing depends on it */
@@ -351,6 +353,7 @@ uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet r
 
 bool op_view_is_alias(const OpView *view, uint32_t o)
 {
+    g_assert(o < TRANSITION_OUT && view->n_in <= TRANSITION_IN);
     for (uint32_t i = 0; i < view->n_in; i++)
         if (view->contribution[i] != GRAPH_NONE && view->alias[i] == (int)o)
             return true;

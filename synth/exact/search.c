@@ -14,6 +14,7 @@ static int compare_doubles(gconstpointer a, gconstpointer b)
 
 static double bound_of(const Search *s, uint32_t cut, const Label *label)
 {
+    KILTER_ASSERT(label->state < s->states->cut[cut].n_states);
     Times sum = label_sums(&s->pricer, label);
     double bound = 0;
     for (uint32_t h = 0; h < s->pricer.n_classes; h++)
@@ -123,6 +124,7 @@ static void extend_label(Search *s, OpId id, uint32_t index)
 
 void search_walk(Search *s, uint32_t beam)
 {
+    g_assert(s->limit_s >= 0);
     s->complete = true;
     s->lost_s = INFINITY;
     label_table_empty(&s->table[0]);
@@ -175,6 +177,7 @@ static double best_of(const Search *s, bool least)
 
 void search_walk_widening(Search *s, uint32_t beam)
 {
+    g_assert(s->upper_s > 0 && s->tolerance >= 0);
     /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly
      * worse. */
     static const double first = 1e-9, second = 1e-5, factor = 5;
@@ -200,6 +203,8 @@ void search_walk_widening(Search *s, uint32_t beam)
 
 Program *search_program(Search *s, uint32_t index, GError **error)
 {
+    g_assert(s->table[s->states->n_ops].labels &&
+             index < s->table[s->states->n_ops].labels->len);
     States *states = s->states;
     Assignment assignment;
     assignment_init(&assignment, s->pricer.graph);

@@ -18,6 +18,7 @@ void synth_space_free(SynthSpace *space)
 
 States *space_states(SynthSpace *space, const Pricer *pricer, GError **error)
 {
+    g_assert(pricer->graph == space->graph && pricer->pins == space->pins);
     States **states = &space->states[pricer->charges];
     if (*states)
         states_price(*states, pricer);

@@ -14,6 +14,7 @@ bool states_late(States *s)
 /* Position of a tensor among those alive at a cut, or -1. */
 static int position_of(const Cut *cut, TensorId tensor)
 {
+    KILTER_ASSERT(cut->n_live <= MAX_LIVE);
     for (uint32_t i = 0; i < cut->n_live; i++)
         if (cut->live[i] == tensor)
             return (int)i;
@@ -126,6 +127,7 @@ typedef struct {
 static Digit digit_of(const States *s, OpId id, TensorId tensor)
 {
     const Cut *next = &s->cut[id + 1];
+    g_assert(position_of(next, tensor) >= 0);
     return (Digit){range_of(s->pricer->graph, tensor).n,
                    next->stride[position_of(next, tensor)]};
 }
@@ -277,6 +279,7 @@ typedef struct {
 
 static Costs *costs_new(States *s, uint32_t n, const Move *move)
 {
+    g_assert(n > 0 && s->pricer->n_classes > 0);
     Costs *costs = g_new(Costs, 1);
     *costs = (Costs){n, g_new(double, (size_t)s->pricer->n_classes *n), move};
     g_ptr_array_add(s->costs, costs);
@@ -297,6 +300,7 @@ static void least_of(double *restrict to, const double *restrict from, double s,
 static void take_arcs(const Move *move, uint32_t h, const double *after, double *scratch,
                       double *before)
 {
+    KILTER_ASSERT(move->n_others > 0);
     const Choices *c = move->choices;
     uint32_t n = move->n_others;
     for (uint32_t to = 0; to < c->n_to; to++)
@@ -341,6 +345,8 @@ static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *off
 static Shifted relax_move(States *s, const Move *move, uint32_t n_states,
                           const Costs *after)
 {
+    g_assert(move->choices->first_arc[move->choices->n_in] == move->choices->arcs->len);
+    g_assert(n_states == move->choices->n_in * move->n_others);
     Costs *before = costs_new(s, n_states, move);
     g_autofree double *scratch = g_new(double, after->n);
     for (uint32_t h = 0; h < s->pricer->n_classes; h++)

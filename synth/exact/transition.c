@@ -55,6 +55,7 @@ typedef struct {
 /* What `to` says of an arc, from the innermost number on. */
 static void read_arc(Along *s, uint32_t to)
 {
+    KILTER_ASSERT(to < s->c->n_to);
     const Choices *c = s->c;
     for (uint32_t o = TRANSITION_OUT; o-- > 0;) {
         s->dy[o] = FORM_IDENTITY;
@@ -168,6 +169,7 @@ static void finish(const Along *s, Transition *t)
 static void choose_plans(const Along *s, uint32_t p, const Half *half,
                          const Transition *t)
 {
+    KILTER_ASSERT(s->c->view.n_parameters <= OP_MAX_IN);
     Choices *c = s->c;
     if (p >= c->view.n_parameters || p >= OP_MAX_IN) {
         Transition finished = *t;
@@ -194,6 +196,7 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
 static void choose_order(const Along *s, uint32_t k, const Half *half,
                          const Transition *t)
 {
+    KILTER_ASSERT(s->c->view.n_backward <= MAX_BACKWARD);
     const Choices *c = s->c;
     if (k >= c->view.n_backward || k >= MAX_BACKWARD) {
         choose_plans(s, 0, half, t);
@@ -215,6 +218,7 @@ static void choose_order(const Along *s, uint32_t k, const Half *half,
 static void try_half(const Along *s, const Group *group, const Half *half,
                      const Cost *around)
 {
+    KILTER_ASSERT(group->needs.out[0] < FORM_MAX);
     Choices *c = s->c;
     const OpView *view = &c->view;
     Transition t = {.forward_rule = half->forward_rule, .cost = *around};
@@ -278,6 +282,7 @@ static GArray *find_along(Choices *c, uint32_t in, const Arc *arc, const Times *
 
 const GArray *choices_along(Choices *c, uint32_t in, const Arc *arc, const Times *slack)
 {
+    KILTER_ASSERT(in < c->n_in && arc->to < c->n_to);
     uint32_t at = index_add(&c->asked, (uint64_t)in << 32 | arc->to);
     if (at == c->found->len)
         g_array_set_size(c->found, at + 1);
@@ -292,6 +297,7 @@ const GArray *choices_along(Choices *c, uint32_t in, const Arc *arc, const Times
 static const ParameterPlan *plan_of(Choices *c, uint32_t p, const Choice *choice,
                                     const Transition *transition)
 {
+    KILTER_ASSERT(p < c->view.n_parameters);
     uint32_t input = c->view.parameter[p];
     uint32_t number =
         op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
@@ -323,6 +329,7 @@ double transition_memory(Choices *c, const Transition *transition)
 void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transition,
                       Assignment *assignment)
 {
+    g_assert(graph_get_op(c->pricer->graph, id)->kind == c->op->kind && in < c->n_in);
     const Graph *graph = c->pricer->graph;
     OpView *view = &c->view;
     const Op *op = graph_get_op(graph, id);

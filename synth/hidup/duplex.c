@@ -47,6 +47,7 @@ static bool same_forms(const DuplexChoice *a, const DuplexChoice *b)
 
 void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice *choice)
 {
+    g_assert(n_classes > 0 && n_classes <= PRICE_MAX_CLASSES);
     for (uint32_t i = node->choices->len; i-- > 0;) {
         const DuplexChoice *other = &g_array_index(node->choices, DuplexChoice, i);
         if (!same_forms(other, choice))
@@ -65,11 +66,14 @@ enum { FORM_BITS = 3, MAX_LIVE = 64 / FORM_BITS };
 
 static Form form_at(uint64_t state, uint32_t position)
 {
+    KILTER_ASSERT(position < MAX_LIVE);
     return (Form)(state >> (FORM_BITS * position) & ((1u << FORM_BITS) - 1));
 }
 
 static uint64_t with_form(Form form, uint32_t position)
 {
+    G_STATIC_ASSERT(FORM_MAX <= 1u << FORM_BITS);
+    KILTER_ASSERT(position < MAX_LIVE && form < FORM_MAX);
     return (uint64_t)form << (FORM_BITS * position);
 }
 
@@ -113,6 +117,7 @@ static bool find_live(Solve *s)
 
 static State *state_at(Cut *cut, uint64_t state)
 {
+    KILTER_ASSERT(cut->n_live <= MAX_LIVE);
     uint32_t at = GPOINTER_TO_UINT(g_hash_table_lookup(cut->index, &state));
     if (at)
         return &g_array_index(cut->states, State, at - 1);
@@ -142,6 +147,7 @@ static void cut_clear(Cut *cut)
  * overwritten, others taken out. */
 static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label)
 {
+    KILTER_ASSERT(isfinite(label->closed_s) && label->parent != NONE);
     uint32_t *link = &state->first, place = NONE;
     while (*link != NONE) {
         DuplexLabel *other = &g_array_index(cut->labels, DuplexLabel, *link);
@@ -216,6 +222,7 @@ static uint64_t state_after(const DuplexProblem *p, const Cut *cut, uint64_t sta
 
 static void extend_state(Solve *s, uint32_t at, const State *state)
 {
+    KILTER_ASSERT(s->p->node[at].n_in <= DUPLEX_MAX_IN);
     const DuplexProblem *p = s->p;
     const DuplexNode *node = &p->node[at];
     Cut *from = &s->cut[at], *to = &s->cut[at + 1];
@@ -336,6 +343,7 @@ static bool take_best(Solve *s, DuplexSolution *solution)
 
 bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
 {
+    g_assert(problem->n_nodes > 0 && problem->goal < FORM_MAX);
     *solution = (DuplexSolution){0};
     Solve s = {.p = problem,
                .longest_s = find_longest(problem),

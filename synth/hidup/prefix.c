@@ -27,6 +27,7 @@ static void add(const DuplexProblem *p, Times *sum, const Times *a)
 
 static void open_forward(const DuplexProblem *p, DuplexLabel *label, const double c[2])
 {
+    KILTER_ASSERT(c[0] >= 0 && c[1] >= 0);
     const double before = largest(p, &label->forward);
     label->closed_s += fmax(before, label->c2) + fmax(before, c[0]);
     label->c2 = c[1];
@@ -35,6 +36,7 @@ static void open_forward(const DuplexProblem *p, DuplexLabel *label, const doubl
 
 static void close_back(const DuplexProblem *p, DuplexLabel *label)
 {
+    KILTER_ASSERT(label->d[0] >= 0 && label->d[1] >= 0);
     const double back = largest(p, &label->back);
     if (p->cost == DUPLEX_OVERLAPPED)
         label->closed_s +=
@@ -48,6 +50,7 @@ static void close_back(const DuplexProblem *p, DuplexLabel *label)
 
 void duplex_count_excess(const DuplexProblem *p, double longest_s, DuplexLabel *label)
 {
+    KILTER_ASSERT(longest_s >= 0);
     const double excess = largest(p, &label->forward) - longest_s;
     if (excess <= 0)
         return;

@@ -180,6 +180,7 @@ static void find_stages(Turns *t)
 
 static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
 {
+    KILTER_ASSERT(i < t->program->n);
     Instr instr = t->program->instr[i];
     instr.microbatch = microbatch;
     program_append(to, instr);
@@ -189,6 +190,7 @@ static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
 static void append_stage(const Turns *t, Program *to, const uint32_t *first,
                          uint32_t stage, bool head, uint16_t microbatch)
 {
+    KILTER_ASSERT(stage <= t->n_stages);
     for (uint32_t i = first[stage]; i < first[stage + 1]; i++)
         if (t->parts[i] && t->head[i] == head)
             append(t, to, i, microbatch);

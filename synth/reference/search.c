@@ -40,11 +40,13 @@ typedef struct {
 
 static Node *node_at(const Search *s, uint32_t i)
 {
+    KILTER_ASSERT(i < s->nodes->len);
     return &g_array_index(s->nodes, Node, i);
 }
 
 static uint64_t *set_of(const Search *s, uint32_t node)
 {
+    KILTER_ASSERT((size_t)(node + 1) * s->n_words <= s->sets->len);
     return &g_array_index(s->sets, uint64_t, (size_t)node * s->n_words);
 }
 
@@ -224,6 +226,14 @@ static bool sooner(const Search *s, uint32_t a, uint32_t b)
     return x < y || (x == y && a > b); /* of equal ones the later, which is longer */
 }
 
+/* The invariant of S: no child comes sooner than its parent. */
+static void walk_queue(const Search *s)
+{
+    const uint32_t *heap = (const uint32_t *)(void *)s->queue->data;
+    for (uint32_t i = 1; i < s->queue->len; i++)
+        g_assert(!sooner(s, heap[i], heap[(i - 1) / 2]));
+}
+
 static void push(Search *s, uint32_t node)
 {
     g_array_append_val(s->queue, node);
@@ -231,10 +241,13 @@ static void push(Search *s, uint32_t node)
     for (; i > 0 && sooner(s, node, heap[(i - 1) / 2]); i = (i - 1) / 2)
         heap[i] = heap[(i - 1) / 2];
     heap[i] = node;
+    if (kilter_walk_due(s->queue->len))
+        KILTER_WALK(walk_queue(s));
 }
 
 static uint32_t pop(Search *s)
 {
+    g_assert(s->queue->len > 0);
     uint32_t *heap = (uint32_t *)(void *)s->queue->data, first = heap[0];
     uint32_t n = s->queue->len - 1, node = heap[n], i = 0;
     for (uint32_t child = 1; child < n; child = 2 * i + 1) {
@@ -273,6 +286,7 @@ static bool keep(Search *s, const Node *node, const uint64_t *set)
 
 static void add(Search *s, const Node *node, const uint64_t *set)
 {
+    g_assert(s->sets->len == (size_t)s->nodes->len * s->n_words);
     uint32_t index = s->nodes->len;
     g_array_append_vals(s->nodes, node, 1);
     g_array_append_vals(s->sets, set, s->n_words);

@@ -86,6 +86,7 @@ static ParameterPlan plan_of(Form form)
 static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
                             Fused *fused)
 {
+    g_assert(form < FORM_MAX);
     const Graph *graph = pricer->graph;
     TensorId gradient = graph_gradient(graph, parameter);
     Form made = reference_adjoint(form);

@@ -101,6 +101,7 @@ static void order_ranks(Lower *lower)
 /* Which messages each rank has. */
 static void index_messages(SimLowered *lowered)
 {
+    g_assert(lowered->n_ranks > 0);
     const GArray *messages = lowered->message;
     lowered->first_of = g_new0(uint32_t, lowered->n_ranks + 1);
     lowered->message_of = g_new(uint32_t, 2 * (size_t)messages->len);

@@ -33,6 +33,7 @@ bool lower_ring_parts(Lower *lower, GError **error)
 static void chain(Lower *lower, uint32_t root, double bytes, bool to_root, uint32_t steps,
                   double idle_pieces)
 {
+    KILTER_ASSERT(root < lower->n);
     for (uint32_t g = 0; g < lower->n_groups; g++) {
         const uint32_t start = lower->position[(size_t)g * lower->n + root];
         for (uint32_t i = 0; i + 1 < lower->n; i++) {

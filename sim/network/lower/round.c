@@ -5,18 +5,21 @@
 
 double lower_share_from(const Lower *lower, uint32_t rank)
 {
+    KILTER_ASSERT(rank < lower->n);
     const double *share = lower->collective->share_from;
     return share ? share[rank] : 1.0 / lower->n;
 }
 
 double lower_share_to(const Lower *lower, uint32_t rank)
 {
+    KILTER_ASSERT(rank < lower->n);
     const double *share = lower->collective->share_to;
     return share ? share[rank] : 1.0 / lower->n;
 }
 
 double lower_pieces(const Lower *lower, double bytes)
 {
+    g_assert(bytes >= 0);
     const Topology *topology = sim_network_topology(lower->network);
     return fmax(1, ceil(bytes / topology->tuning->piece_bytes));
 }
@@ -34,6 +37,7 @@ double lower_part_bytes(const Lower *lower)
 static uint32_t find_route(const Lower *lower, uint32_t group, uint32_t from, uint32_t to,
                            uint32_t link[ROUTE_MAX_LINKS], double *latency_s)
 {
+    KILTER_ASSERT(group < lower->n_groups && from < lower->n && to < lower->n);
     const uint32_t *device = &lower->collective->device[(size_t)group * lower->n];
     const Topology *topology = sim_network_topology(lower->network);
     const uint32_t n = sim_network_route(lower->network, device[from], device[to], link);
@@ -46,6 +50,7 @@ static uint32_t find_route(const Lower *lower, uint32_t group, uint32_t from, ui
 void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
                    double weight)
 {
+    KILTER_ASSERT(weight >= 0);
     uint32_t link[ROUTE_MAX_LINKS];
     double latency_s;
     const uint32_t n = find_route(lower, group, from, to, link, &latency_s);
@@ -61,12 +66,14 @@ void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
 
 void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double weight)
 {
+    KILTER_ASSERT(from < lower->n && to < lower->n);
     const uint32_t *ring = &lower->ring[(size_t)group * lower->n];
     lower_message(lower, group, ring[from], ring[to], weight);
 }
 
 void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
 {
+    g_assert(bytes >= 0 && idle_bytes >= 0);
     SimLowered *lowered = lower->lowered;
     const double whole = bytes + idle_bytes;
     LoweredPhase phase = {lowered->use->len, lower->touched->len, whole,
@@ -87,6 +94,7 @@ void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
 
 void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes)
 {
+    g_assert(bytes >= 0);
     SimLowered *lowered = lower->lowered;
     uint32_t link[ROUTE_MAX_LINKS];
     SimUse use[ROUTE_MAX_LINKS];

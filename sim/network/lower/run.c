@@ -56,6 +56,7 @@ void sim_run_free(SimRun *run)
 /* The last call may free the run. */
 static void finish_rank(SimRun *run, uint32_t rank)
 {
+    KILTER_ASSERT(rank < run->lowered->n_ranks);
     SimEngine *engine = sim_network_engine(run->network);
     const bool last = ++run->n_done == run->lowered->n_ranks;
     if (run->rank_done)
@@ -121,6 +122,7 @@ static void message_done(SimEngine *engine, void *context, uint64_t argument)
 
 static void start_message(SimRun *run, uint32_t i, double bytes, double latency_s)
 {
+    KILTER_ASSERT(bytes >= 0 && latency_s >= 0);
     const LoweredMessage *message =
         &g_array_index(run->lowered->message, LoweredMessage, i);
     start_flow(run, &g_array_index(run->lowered->use, SimUse, message->first_use),

@@ -11,6 +11,7 @@
 
 static uint32_t parent_of(uint32_t n, uint32_t i)
 {
+    KILTER_ASSERT(i < n);
     const uint32_t bit = i & -i;
     const uint32_t up = (i ^ bit) | bit << 1;
     return up < n ? up : i ^ bit;
@@ -90,6 +91,7 @@ static bool is_power_of_two(uint32_t n)
 static void exchange(Lower *lower, const uint32_t *member, uint32_t n, uint32_t distance,
                      double bytes)
 {
+    KILTER_ASSERT(distance > 0 && distance < n);
     for (uint32_t g = 0; g < lower->n_groups; g++)
         for (uint32_t i = 0; i < n; i++)
             lower_hop(lower, g, member[i], member[i ^ distance], 1);
