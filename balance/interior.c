@@ -173,7 +173,7 @@ static void start(Interior *ip, const double *x)
         ip->z[c] = ip->rows->idle[c] ? 0 : ip->g[c] - ip->lambda * ip->rows->count[c];
 }
 
-/* What a step dp of p (primal) and dq of q (dual) does to the lengths and the gap. */
+/* Notes how a step dp of p (primal) and dq of q (dual) changes the lengths and the gap. */
 static inline void note_step(Step *step, double p, double dp, double q, double dq)
 {
     KILTER_ASSERT(p > 0 && q > 0);

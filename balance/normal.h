@@ -22,7 +22,7 @@ typedef struct {
     double lambda, d_lambda;
 } Interior;
 
-/* What y w of row r must change by: to mu, less what the last step's product adds. */
+/* The change that y w of row r needs: to mu, less the second-order term of the last step. */
 static inline double normal_change(const Interior *ip, size_t r, double mu, double second)
 {
     return mu - ip->y[r] * ip->w[r] - second * ip->dy[r] * ip->dw[r];

@@ -5,7 +5,7 @@
 
 /* --- classes --- */
 
-/* What sorts equal is one class. */
+/* Devices that sort equal are one class. */
 static int compare_devices(const void *a, const void *b, void *data)
 {
     const Device *device = data;

@@ -177,7 +177,7 @@ static void add_sums(ExecReplay *replay, const Op *op, ExecShard *const *out,
         }
 }
 
-/* What an op that runs once makes of operands that are partial over the replicas is partial. */
+/* An op that runs once on operands that are partial over the replicas makes partial results. */
 static void pass_partial(ExecReplay *replay, const Instr *instr)
 {
     const Op *op = graph_get_op(replay->graph, instr->op);
@@ -307,7 +307,7 @@ static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint
     return s == (uint64_t)r * from->n_replicas / to->n_replicas;
 }
 
-/* What receiver (r, p) gets, by an exchange among it and its senders: where all devices of a
+/* Sends receiver (r, p) its part, by an exchange among it and its senders: where all devices of a
  * replica have the same, one of them sends. */
 static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
                     const ExecShard *from, ExecShard *to, GError **error)

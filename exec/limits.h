@@ -1,4 +1,4 @@
-/* What the device of a rank reaches at best while all ranks work: a measure for the kernels of a
+/* The best rates that a rank's device reaches while all ranks work: a measure for the kernels of a
  * profile. */
 #ifndef KILTER_EXEC_LIMITS_H
 #define KILTER_EXEC_LIMITS_H

@@ -168,7 +168,7 @@ typedef struct {
     uint64_t total;
 } Blocks;
 
-/* What `mine` shares with each of `other`. */
+/* The overlaps of `mine` with each of `other`. */
 static Blocks blocks_new(const Team *team, const ExecExchange *e, const ExecShard *mine,
                          const ExecShard *other)
 {

@@ -106,7 +106,7 @@ static Plan *make_plan(const Graph *graph, uint32_t n_ranks, const double *ratio
     return plan;
 }
 
-/* What rank r did of an op: its share of the sharded loop, its FLOPs, its bytes. */
+/* Describes rank r's part of an op: its share of the sharded loop, its FLOPs, its bytes. */
 static Measurement describe_op(const ExecProfile *profile, const ExecReplay *replay,
                                const Graph *graph, OpId id, const Rule *rule,
                                uint32_t n_ranks, uint32_t r)

@@ -55,7 +55,7 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
                           Collective kind, const ExecShard *from, ExecShard *to,
                           GError **error);
 
-/* What the local ranks spent on each instruction of the program in the last timed run, in seconds. */
+/* Seconds that the local ranks spent on each instruction of the program in the last timed run. */
 const double *exec_replay_seconds(const ExecReplay *replay);
 
 /* Bytes of all instances of the local ranks: made so far, and once the whole program has run. */

@@ -64,7 +64,7 @@ static void append_pair(GString *text, const char *key, uint64_t value)
     g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT, key, value);
 }
 
-/* What a batch has to be a multiple of, and is if the whole one is. */
+/* The smallest multiple that is not below `size`. */
 static uint64_t round_up(uint64_t size, uint64_t multiple)
 {
     return (size + multiple - 1) / multiple * multiple;

@@ -35,7 +35,8 @@ void exec_run_graph(const Graph *graph, ExecTensor *value);
  * vocabulary, second moments that are not negative, 1 for the gradient of the loss. */
 ExecTensor exec_value_new(const Graph *graph, TensorId tensor, uint64_t seed);
 
-/* Those of all such tensors, with a place for every tensor; exec_run_graph fills the others. */
+/* The values of all such tensors, with a place for every tensor; exec_run_graph fills the
+ * others. */
 ExecTensor *exec_values_new(const Graph *graph, uint64_t seed);
 void exec_values_free(const Graph *graph, ExecTensor *value);
 

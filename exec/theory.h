@@ -15,7 +15,7 @@
 double exec_rule_error(const Graph *graph, OpId id, const ExecTensor *value,
                        const Rule *rule, GRand *random);
 
-/* What the rules of a model were found to be. */
+/* The result of checking a model's rules. */
 typedef struct {
     uint32_t ops, rules; /* that were run */
     double error;        /* largest relative error */

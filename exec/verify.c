@@ -171,7 +171,7 @@ static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
     return true;
 }
 
-/* What the update writes lies where its old value lay. */
+/* An updated value lies where the old one lay. */
 static bool compare_updated(const Verify *v, TensorId old, TensorId next,
                             GError **failure)
 {

@@ -298,7 +298,7 @@ typedef struct {
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
-/* What a device's memory holds, by category: id, name. Activations are what the forward makes and
+/* The categories of a device's memory: id, name. Activations are what the forward makes and
  * keeps, buffers what is in flight: gradients of activations, parameters that were gathered. */
 #define SIM_MEMORY_TABLE(X)      \
     X(WEIGHTS, "weights")        \

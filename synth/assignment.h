@@ -38,7 +38,7 @@ typedef struct {
     Step step;
 } KnownStep;
 
-/* What plans of a parameter take that does not depend on who reads it, filled as it is asked for.
+/* The costs of a parameter's plans that do not depend on its readers, filled in when asked for.
  * Start from zero. */
 typedef struct {
     KnownStep gradient[FORM_MAX][FORM_MAX]; /* from the form made to that of the update */

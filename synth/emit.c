@@ -77,7 +77,8 @@ static FormSet reads_of(const Emitter *e, uint32_t n, const OpId *backward,
     return wanted;
 }
 
-/* What the backward reads as a slice is sliced at once, so that the replica need not be kept. */
+/* A tensor that the backward reads as a slice is sliced at once, so that the replica need not be
+ * kept. */
 static void save_slice(Emitter *e, TensorId tensor, FormSet wanted)
 {
     FormSet slices = wanted & (FormSet)~e->held[tensor] & (FormSet) ~(1u << FORM_REDUCE);

@@ -21,7 +21,7 @@ typedef struct {
     uint32_t done; /* the last pass in which it was computed again */
 } Again;
 
-/* What a group needs of another one's. */
+/* An operand that a group needs from another one. */
 typedef struct {
     uint32_t maker; /* instruction of the inner program */
     TensorId tensor;
@@ -343,7 +343,7 @@ static bool is_update(const Builder *b, uint32_t i)
            graph_get_op(b->graph, instr->op)->pass == PASS_UPDATE;
 }
 
-/* What other groups have made of the operands. */
+/* Fetches the operands that other groups have made. */
 static void fetch(Builder *b, uint32_t i)
 {
     Operand use[OP_MAX_IN];

@@ -23,8 +23,8 @@ typedef struct {
     Times inner; /* inner communication of virtual devices, part of the stage it opens */
 } Step;
 
-/* What a class's time is made of: seconds a FLOP, a sharded FLOP, an inner byte, a sharded inner
- * byte, an inner message, a second of fitted overhead; FLOPs as Device.fitted counts them. */
+/* The coefficients of a class's time: seconds per FLOP, sharded FLOP, inner byte, sharded inner
+ * byte, inner message, and second of fitted overhead; FLOPs as Device.fitted counts them. */
 enum { COEFFICIENTS = 6 };
 typedef struct {
     uint32_t fitted;

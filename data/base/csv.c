@@ -28,7 +28,7 @@ bool csv_fail(const Csv *csv, const char *column, GError **error, const char *fo
 
 /* --- lines --- */
 
-/* What is between the quote at *at and the closing one, behind which *at moves; false if there is
+/* The text between the quote at *at and the closing one, behind which *at moves; false if there is
  * none. */
 static bool read_quoted(const char **at, GString *cell)
 {

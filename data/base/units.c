@@ -102,7 +102,7 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
     return true;
 }
 
-/* What units_format writes with, small to large: bytes by powers of 1024, the rest by
+/* The units that units_format writes with, small to large: bytes by powers of 1024, the rest by
  * powers of 1000. */
 static const char *const SHOWN[][7] = {
     [QUANTITY_BYTES] = {"B", "KiB", "MiB", "GiB", "TiB"},

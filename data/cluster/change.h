@@ -1,4 +1,4 @@
-/* What if: a cluster with other numbers, or of other machines.
+/* Questions of the kind "what if": a cluster with other numbers, or of other machines.
  *
  *     scale    network=2          bandwidths between machines, of all collectives and links
  *              latency=0.5        latencies between machines

@@ -56,7 +56,7 @@ typedef struct {
     double smallest, largest; /* bytes that were measured; 0: not fitted */
 } CollectivePieces;
 
-/* What an op of a kind takes on one device: overhead + FLOPs / rate + bytes / bandwidth, where
+/* The time of an op of a kind on one device: overhead + FLOPs / rate + bytes / bandwidth, where
  * bytes are those of all operands. Infinite rate or bandwidth: no such part. The host takes
  * launch_s to launch it, while the device may still work on what was launched before (sim/sim.h).
  *
@@ -97,7 +97,7 @@ typedef struct {
 double device_type_rate(const DeviceType *type, Numbers numbers);
 /* Whether it has a rate of its own for some format. */
 bool device_type_has_rates(const DeviceType *type);
-/* What an op of the kind takes; NULL: FLOPs / rate. */
+/* The cost of an op of the kind; NULL: FLOPs / rate. */
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
 /* Whether some op takes other than FLOPs / rate. */
 bool device_type_is_fitted(const DeviceType *type);

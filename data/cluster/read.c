@@ -343,7 +343,7 @@ static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
     return true;
 }
 
-/* What connects the machines, built once to know that it can be. */
+/* Builds the network once, so that one that cannot be built is an error of the file. */
 static bool read_topology(const Reader *reader, GError **error)
 {
     const TopologyText *text = reader->text->topology;

@@ -16,8 +16,8 @@
 
 #include "data/cluster/cluster.h"
 
-/* What a group of ranks can send. The first ones are the priced collectives, in their
- * order (data/cluster/cluster.h). */
+/* The kinds of traffic that a group of ranks can send. The first ones are the priced collectives,
+ * in their order (data/cluster/cluster.h). */
 #define TRAFFIC_TABLE(X)                                \
     X(ALL_REDUCE, "all_reduce")                         \
     X(ALL_GATHER, "all_gather")                         \

@@ -70,7 +70,7 @@ static void add_block(GString *out, const json_t *object, int column)
     }
 }
 
-/* What follows "key:" or the dash of a list, with the end of its line. */
+/* The text that follows "key:" or the dash of a list, with the end of its line. */
 static void add_value(GString *out, const json_t *value, int column)
 {
     if (is_scalar(value) || (json_is_object(value) && is_flat(value))) {

@@ -4,7 +4,8 @@
 
 #include "data/graph/op_class.h"
 
-/* What a forward op adds to its inputs' gradients; see graph_contribution, graph_accumulation. */
+/* A forward op's contributions to its inputs' gradients; see graph_contribution,
+ * graph_accumulation. */
 typedef struct {
     TensorId contribution[OP_MAX_IN];
     OpId accumulation[OP_MAX_IN];

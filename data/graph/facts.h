@@ -1,4 +1,4 @@
-/* What a graph comes down to in a few numbers. */
+/* The few numbers that a graph comes down to. */
 #ifndef KILTER_DATA_GRAPH_FACTS_H
 #define KILTER_DATA_GRAPH_FACTS_H
 

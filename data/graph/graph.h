@@ -70,7 +70,8 @@ typedef enum {
 
 const char *numbers_name(Numbers numbers);
 
-/* That most ops of a model in this precision compute with, and those with the least bytes. */
+/* The numbers that most ops of a model in this precision compute with, and the smallest that any op
+ * does. */
 Numbers precision_numbers(Precision precision);
 Numbers precision_least_numbers(Precision precision);
 
@@ -189,9 +190,9 @@ TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss
  * is an input tensor holding the constant 1. */
 TensorId graph_gradient(const Graph *graph, TensorId tensor);
-/* What op `op` (forward) adds to the gradient of its input `input`: a tensor of its backward ops,
- * or the gradient of its output itself (residual add). GRAPH_NONE where the input needs no
- * gradient. */
+/* The contribution of op `op` (forward) to the gradient of its input `input`: a tensor of its
+ * backward ops, or the gradient of its output itself (residual add). GRAPH_NONE where the input
+ * needs no gradient. */
 TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input);
 /* The `add` that accumulates this contribution; GRAPH_NONE for the first one in backward order. */
 OpId graph_accumulation(const Graph *graph, OpId op, uint32_t input);
@@ -231,7 +232,7 @@ void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
 /* Equal for ops of equal kind, shapes and units; dense. */
 uint32_t graph_op_class_index(const Graph *graph, OpId id);
 
-/* What forward op `id` keeps for its backward beside tensors: that many bytes for each element of
+/* Bytes that forward op `id` keeps for its backward beside tensors, for each element of
  * its output *of; 0: nothing. Dropout keeps a mask, a byte an element; attention with dropout the
  * mask and the probabilities that it left. */
 uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);

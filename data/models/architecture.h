@@ -70,7 +70,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
  * what can be cut. */
 void architecture_shrink(Architecture *architecture, uint32_t small);
 
-/* What does not fit, or NULL. `seq`: as below. */
+/* A text that names the value that does not fit, or NULL. `seq`: as below. */
 const char *architecture_check(const Architecture *architecture, uint32_t seq);
 
 /* The forward graph and its loss: sequences of `seq` tokens (images have their own). An expert has

@@ -23,7 +23,7 @@ bool config_wrong(Config *config, const char *key, const char *format, ...)
                        key, reason);
 }
 
-/* What was expected of the value of a key, which is shown. */
+/* Fails with the value of a key, and the value that was expected. */
 static void unexpected(Config *config, const char *key, const char *what,
                        const json_t *value)
 {

@@ -11,7 +11,7 @@
 
 /* --- keys that families share --- */
 
-/* What a family has where its file says nothing; kv_heads 0: as many as heads. */
+/* A family's values for keys that its file leaves out; kv_heads 0: as many as heads. */
 typedef struct {
     uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions;
 } Defaults;

@@ -17,7 +17,7 @@ typedef struct {
 
 enum { MODEL_MAX_PARAMS = 16 };
 
-/* What the scores of attention leave: their probabilities, or statistics only. */
+/* The second output of attention: the probabilities of all scores, or statistics only. */
 typedef enum { ATTENTION_OF_MODEL, ATTENTION_MATERIALIZED, ATTENTION_FUSED } AttentionKind;
 
 typedef struct {

@@ -1,5 +1,6 @@
-/* What a plan lays out over devices: its groups, the dims that are the batch's, and every instance of
- * a tensor with the segment whose ratios cut it. Simulators (shares) and replays (elements) go by it. */
+/* The layout of a plan over devices: its groups, the dims that are the batch's, and every instance
+ * of a tensor with the segment whose ratios cut it. Simulators (shares) and replays (elements) go
+ * by it. */
 #ifndef KILTER_DATA_PLAN_LAYOUT_H
 #define KILTER_DATA_PLAN_LAYOUT_H
 

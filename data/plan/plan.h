@@ -23,7 +23,8 @@ typedef struct {
     bool batch;
 } Split;
 
-/* What became of the proof that was asked for: how it ended, and what is printed beside the bound. */
+/* The outcome of the proof that was asked for: how it ended, and what is printed beside the
+ * bound. */
 #define CERTIFICATE_TABLE(X)                                                     \
     X(NONE, "none", "")                                                          \
     X(REACHED, "reached", "within the gap asked for")                            \

@@ -19,7 +19,8 @@ static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t 
     return true;
 }
 
-/* What the instruction is about: its second item. NULL, with the error set, if that is no string. */
+/* The name of the op or tensor that an instruction is about: its second item. NULL, with the error
+ * set, if that is no string. */
 static const char *named(const Reader *r, size_t i, const json_t *array, const char *what)
 {
     const json_t *name = json_array_get(array, 1);

@@ -1,5 +1,5 @@
-/* What the parts of the plan reader share (private to data). Functions that return false have set
- * the error: KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
+/* Helpers that the parts of the plan reader share (private to data). Functions that return false
+ * have set the error: KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
 #ifndef KILTER_DATA_PLAN_READER_H
 #define KILTER_DATA_PLAN_READER_H
 

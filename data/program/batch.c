@@ -1,4 +1,4 @@
-/* What cutting the batch makes of each tensor, and numbers for the instances of a program. */
+/* The form that cutting the batch gives each tensor, and numbers for the instances of a program. */
 #include "data/program/batch.h"
 
 #include "data/base/error.h"

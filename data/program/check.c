@@ -119,7 +119,8 @@ static void make(Check *check, TensorId tensor, Form form, bool partial)
     make_at(check, place(check, current(check)->group, tensor), form, partial);
 }
 
-/* What the instruction is about has parts of microbatches, or is whole. */
+/* Whether the instruction's microbatch suits its op or tensor, which has parts of microbatches or
+ * is whole. */
 static bool check_microbatch(const Check *check, bool has_parts)
 {
     const uint32_t n = check->program->n_microbatches;
@@ -383,7 +384,7 @@ static bool check_loss(const Check *check)
                        tensor_name(check, loss), tensor_name(check, loss));
 }
 
-/* What a group has loaded is updated where it lies. */
+/* Every parameter and state that a group has loaded is updated in the form in which it lies. */
 static bool check_updated(const Check *check, uint32_t group, TensorId old)
 {
     const size_t at = (size_t)group * graph_n_tensors(check->graph) + old;

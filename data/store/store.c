@@ -41,7 +41,7 @@ static bool refuse(const char *file, GError **error, const char *format, ...)
     return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s; left untouched", file, reason);
 }
 
-/* What SQLite says of the last call, as a failure to do `what`. */
+/* SQLite's message about the last call, as a failure to do `what`. */
 static bool failed(const Store *store, KilterError code, const char *what, GError **error)
 {
     return kilter_fail(error, code, "%s: cannot %s: %s", store->file, what,
@@ -433,7 +433,7 @@ static bool insert_result(const Store *store, sqlite3_int64 run,
     return insert(store->put);
 }
 
-/* What the schema cannot say of a result. */
+/* Checks of a result that the schema cannot express. */
 static bool check_result(const Store *store, const StoreResult *result, GError **error)
 {
     if (!store->command)

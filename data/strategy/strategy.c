@@ -12,7 +12,7 @@ static const Option row[] = {STRATEGY_TABLE(X)};
 #undef X
 const OptionTable strategy_table = {row, G_N_ELEMENTS(row)};
 
-/* What a person writes in one value, and how many items it has. */
+/* Limits on one value of a file: its length, and its number of items. */
 enum { TEXT_MOST_BYTES = 1 << 20, MOST_ITEMS = 65536 };
 
 /* --- texts --- */

@@ -28,9 +28,9 @@
 
 typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } Schedule;
 
-/* What the forward computes again for the backward: nothing; attention's inner part, whose values
- * between are the largest and its FLOPs few (Korthikanti et al. 2022, Sec. 5); whole layers, of which
- * only what comes in is kept. */
+/* The ops of the forward that the backward computes again: none; attention's inner part, whose
+ * values between are the largest and its FLOPs few (Korthikanti et al. 2022, Sec. 5); whole layers,
+ * of which only what comes in is kept. */
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
 
 /*    type    member              key                  default    help */
@@ -81,7 +81,7 @@ bool strategy_read(const char *file, Strategy *strategy, GError **error);
 bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
                     GError **error);
 
-/* What is not at its default, as a file that strategy_parse reads. Caller frees. */
+/* The keys that are not at their defaults, as a file that strategy_parse reads. Caller frees. */
 char *strategy_write(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);

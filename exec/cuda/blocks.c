@@ -52,7 +52,7 @@ static void lay_out(CudaBlocks *blocks, uint64_t step)
     }
 }
 
-/* What `mine` shares with the others, rank by rank. */
+/* The overlaps of `mine` with the others, rank by rank. */
 static void overlap_all(CudaBlocks *blocks, const ExecShard *mine, const ExecShard *other)
 {
     for (uint32_t r = 0; r < blocks->n; r++)

@@ -1,5 +1,5 @@
-/* What an exchange sends and receives, packed in blocks, one after the other in a buffer (private
- * to exec). */
+/* The data that an exchange sends and receives, packed in blocks, one after the other in a buffer
+ * (private to exec). */
 #ifndef KILTER_EXEC_CUDA_BLOCKS_H
 #define KILTER_EXEC_CUDA_BLOCKS_H
 

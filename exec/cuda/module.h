@@ -1,4 +1,4 @@
-/* What the cuda backend's module exports; see exec/cuda_module.c. */
+/* The symbols that the cuda backend's module exports; see exec/cuda_module.c. */
 #ifndef KILTER_EXEC_CUDA_MODULE_H
 #define KILTER_EXEC_CUDA_MODULE_H
 

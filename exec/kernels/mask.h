@@ -45,7 +45,7 @@ typedef struct {
     uint64_t seed, heads, first_sample, first_head, all_heads, size;
 } MaskRows;
 
-/* What dropout multiplies element `column` of row `row`, counted in the shard, by. */
+/* The factor of dropout for element `column` of row `row`, counted in the shard. */
 EXEC_INLINE double mask_factor(const MaskRows *m, uint64_t row, uint64_t column)
 {
     if (m->rate == 0)

@@ -1,5 +1,5 @@
-/* What depends on a token's place in its sequence, for kernels on the host and on GPUs (private to
- * exec): turned embeddings, which keys a query sees, and the penalty of distance. */
+/* Values that depend on a token's place in its sequence, for kernels on the host and on GPUs
+ * (private to exec): turned embeddings, which keys a query sees, and the penalty of distance. */
 #ifndef KILTER_EXEC_KERNELS_POSITION_H
 #define KILTER_EXEC_KERNELS_POSITION_H
 
@@ -32,7 +32,8 @@ EXEC_INLINE bool attention_sees(bool causal, uint64_t span, uint64_t q, uint64_t
     return !causal || (k <= q && (span == 0 || k + span > q));
 }
 
-/* What a step of distance takes off the scores of a head, the first of `heads` heads being 0. */
+/* The amount by which a step of distance lowers the scores of a head, the first of `heads` heads
+ * being 0. */
 EXEC_INLINE double attention_slope(bool alibi, uint64_t head, uint64_t heads)
 {
     return alibi ? exp2(-8.0 * (double)(head + 1) / (double)heads) : 0;

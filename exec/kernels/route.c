@@ -31,7 +31,8 @@ static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
     return better < top;
 }
 
-/* What a weight is a score times: scale, by the sum of the chosen scores if weights are normalised. */
+/* The factor from a score to its weight: scale, divided by the sum of the chosen scores if weights
+ * are normalised. */
 static double unit_of(const OpAttr *attr, const double *score, uint64_t n)
 {
     double sum = 0;

@@ -11,7 +11,7 @@
  *
  * where x is 0 outside the image. */
 
-/* What the sum of a convolution visits: three elements that belong together. */
+/* A visit of a convolution's sum: three elements that belong together. */
 typedef void (*ConvVisit)(double *x, double *w, double *y);
 
 static void visit_y(double *x, double *w, double *y)

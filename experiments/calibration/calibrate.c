@@ -145,7 +145,7 @@ static void fit_collective(const Work *work, const Rows *rows, CalibrationFit *f
     }
 }
 
-/* What files keep of a fitted number, so that they can be read. */
+/* The digits of a fitted number that files keep, so that they can be read. */
 static double rounded(double value)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];

@@ -145,7 +145,7 @@ static bool draw(const Calibration *calibration, const GArray *measurements,
 
 /* --- input --- */
 
-/* What this machine gives each of its ranks. */
+/* The share of this machine that each of its ranks gets. */
 static double own_memory(uint32_t ranks)
 {
     return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks;

@@ -1,4 +1,4 @@
-/* What all commands share: options, errors, output. Only main.c and the commands speak to the
+/* Options, errors and output, which all commands share. Only main.c and the commands speak to the
  * terminal. */
 #ifndef KILTER_EXPERIMENTS_CLI_COMMAND_H
 #define KILTER_EXPERIMENTS_CLI_COMMAND_H

@@ -12,7 +12,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* What stands behind an option: words, or the command whose lines begin with them; NULL: files. */
+/* The values of an option: words, or the command whose lines begin with them; NULL: files. */
 typedef struct {
     const char *option, *words, *list;
 } Values;

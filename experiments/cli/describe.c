@@ -1,5 +1,6 @@
-/* What a command takes, as JSON: manual pages and completions are made of it. It is made of the table that --help prints, and
- * leaves the command as an error of its own kind, since the table lives where the options are parsed. */
+/* The arguments and options of a command, as JSON, of which manual pages and completions are made.
+ * It is made of the table that --help prints, and leaves the command as an error of its own kind,
+ * since the table lives where the options are parsed. */
 #include "experiments/cli/describe.h"
 
 #include <stdlib.h>

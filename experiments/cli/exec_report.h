@@ -1,4 +1,5 @@
-/* What kilter exec measured, beside what was predicted: as text, as JSON, as a row of the store. */
+/* The measurements of kilter exec, beside the predictions: as text, as JSON, as a row of the
+ * store. */
 #ifndef KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
 #define KILTER_EXPERIMENTS_CLI_EXEC_REPORT_H
 

@@ -1,4 +1,4 @@
-/* What kilter profile says beside the file: what kernels reach, beside the device's limits. */
+/* The report of kilter profile beside its file: the rates of kernels, and the device's limits. */
 #ifndef KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
 #define KILTER_EXPERIMENTS_CLI_PROFILE_REPORT_H
 

@@ -140,7 +140,7 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
                        file);
 }
 
-/* What a task graph has no use for is refused. */
+/* Options that a task graph has no use for are refused. */
 static bool simulate_tasks(const char *file, const Own *own,
                            const CommandOptions *options, GError **error)
 {
@@ -189,7 +189,7 @@ static bool simulate_model(const char *model, const char *cluster_name, const Ow
            report(&evaluation, own, options, error);
 }
 
-/* What --help says first: the command and the options of the simulation. Caller frees. */
+/* The first part of --help: the command and the options of the simulation. Caller frees. */
 static char *summary(void)
 {
     GString *text = g_string_new(

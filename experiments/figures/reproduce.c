@@ -82,7 +82,7 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
 
 static bool prepare(const char *name, const char *folder, GError **error)
 {
-    /* That there is a figure to draw is known before the work that it is for. */
+    /* A missing figure is found before any work is done for it. */
     g_autofree char *sql = figure_query(name, ".sql", error);
     if (!sql)
         return false;

@@ -36,7 +36,7 @@ void alternation_end(Alternation *a, Plan *plan);
 /* Whether the best plan so far fits the memory. */
 bool alternation_fits(const Alternation *a);
 
-/* What is known of a program, which is copied if it is new. */
+/* Facts about a program, which is copied if it is new. */
 Known *alternation_know(Alternation *a, const Program *program);
 
 /* Considers a plan of a known program. *feasible is set if the plan fits the memory, and left alone

@@ -7,7 +7,7 @@
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 
-/* What finding a strategy's best ratios needs. */
+/* The inputs for finding a strategy's best ratios. */
 typedef struct {
     const Planning *planning;
     Baseline baseline;

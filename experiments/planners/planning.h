@@ -1,4 +1,4 @@
-/* What a planner plans with (private to experiments). */
+/* The inputs of a planner (private to experiments). */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 #define KILTER_EXPERIMENTS_PLANNERS_PLANNING_H
 

@@ -9,7 +9,7 @@ double *ratios_even(const ClusterView *view);
 double *ratios_by_memory(const ClusterView *view);
 double *ratios_proportional(const ClusterView *view);
 
-/* Those that the option `ratios` pins, NULL if it pins none. Caller frees. */
+/* The ratios that the option `ratios` pins, NULL if it pins none. Caller frees. */
 double *ratios_pinned(const ClusterView *view, uint32_t choice);
 
 /* Whether they differ by no more than what rounding errors do. */

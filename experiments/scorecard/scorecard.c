@@ -40,7 +40,7 @@ static double *measured_times(const TrialSet *set, const GArray *index)
     return time;
 }
 
-/* What the runtime has of a device, by the trials of `index` that tell their memory. */
+/* The bytes that the runtime has of a device, by the trials of `index` that tell their memory. */
 static double runtime_bytes(const TrialSet *set, const GArray *index,
                             const ScoreDetail *detail)
 {

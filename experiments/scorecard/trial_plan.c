@@ -21,8 +21,8 @@ void trial_plan_clear(TrialPlan *plan)
 /* Elements of an output that a processor makes at a time. */
 enum { TILE = 128 * 128 };
 
-/* What an op's bytes pass. Frameworks compute some in several passes over large values in between:
- * attention over its scores, the loss over its logits. */
+/* The number of times that an op's bytes pass through memory. Frameworks compute some in several
+ * passes over large values in between: attention over its scores, the loss over its logits. */
 static ScoreParameter memory_of(OpKind kind)
 {
     switch (kind) {

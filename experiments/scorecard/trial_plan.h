@@ -19,7 +19,8 @@ typedef struct {
     double hidden_s;   /* part of it in which it computes as well */
 } ScoreDetail;
 
-/* What predicts it: `stage`, or of a plan by one of the planners, some of which overlap, `flow`. */
+/* The fidelity that predicts it: `stage`, or of a plan by one of the planners, some of which
+ * overlap, `flow`. */
 const char *trial_fidelity(const Trial *trial);
 
 /* The plan of the trial's degrees, or that its planner makes on devices of these costs.
@@ -29,7 +30,7 @@ bool trial_plan_make(const Trial *trial, const double *parameter, TrialPlan *pla
 void trial_plan_clear(TrialPlan *plan);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialPlan, trial_plan_clear)
 
-/* What an iteration takes at these costs. detail: NULL if it is not asked for. */
+/* The time of an iteration at these costs. detail: NULL if it is not asked for. */
 bool trial_plan_predict(const TrialPlan *plan, const double *parameter, double *time_s,
                         ScoreDetail *detail, GError **error);
 

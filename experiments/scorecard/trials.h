@@ -34,8 +34,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is fitted: id, column of where it starts, text, unit, within about which factor exp(width) of
- * the start it is expected: hardware is near its data sheet, what software does is anybody's guess. */
+/* The constants that are fitted: id, column of where it starts, text, unit, within about which
+ * factor exp(width) of the start it is expected: hardware is near its data sheet, what software
+ * does is anybody's guess. */
 #define SCORE_PARAMETERS(X)                                             \
     X(LAUNCH, "launch_s", "launch of an op", "s", 1)                    \
     X(OVERHEAD, "overhead_s", "overhead of an op", "s", 1)              \

@@ -49,7 +49,7 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          const char *share, const char *cluster_name,
                                          const Cluster *cluster, Granularity granularity,
                                          GError **error);
-/* What the cost model says it takes (sim_collective_s). */
+/* Its time by the cost model (sim_collective_s). */
 double configuration_exchange_s(const Configuration *configuration);
 void configuration_free(Configuration *configuration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)

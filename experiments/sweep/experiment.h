@@ -29,7 +29,7 @@
 
 typedef struct Experiment Experiment;
 
-/* What a command line changes about an experiment; NULL or empty members change nothing. */
+/* Changes that a command line makes to an experiment; NULL or empty members change nothing. */
 typedef struct {
     const char *granularity; /* replaces the grid's */
     const uint64_t *seed;    /* replaces the grid's */

@@ -7,7 +7,7 @@
 
 /* --- one row --- */
 
-/* What a worker hands back: a row and the strings it borrows, or an error. */
+/* The result of a worker: a row and the strings it borrows, or an error. */
 typedef struct {
     const Configuration *configuration;
     StoreResult row;

@@ -7,7 +7,7 @@
 #include "sim/cost/turns.h"
 #include "sim/evaluate.h"
 
-/* What building one SimLinear needs. */
+/* The state while one SimLinear is built. */
 typedef struct {
     SimLinear *linear;
     const Graph *graph;
@@ -42,7 +42,7 @@ static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t
     linear->inner_bytes[at] += work->inner_bytes_sharded;
 }
 
-/* What is sharded of the work counts whole. */
+/* Counts sharded work as whole work. */
 static void gather_work(SimWork *work)
 {
     work->flops += work->flops_sharded;

@@ -34,7 +34,7 @@ static SimMemoryCategory category_of(const Graph *graph, const SimBuffer *buffer
     }
 }
 
-/* What is alive at the row's instruction. */
+/* The bytes alive at the row's instruction. */
 static void add_buffers(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
 {
     g_autofree uint32_t *place = sim_group_places(sim, row->device);

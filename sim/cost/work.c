@@ -62,7 +62,7 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
         fitted->overhead_s += empty * work->flops_sharded / rate;
 }
 
-/* What each fitted device type takes. */
+/* Fills in the work as each fitted device type counts it. */
 static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {

@@ -31,7 +31,7 @@ typedef struct {
     uint32_t next; /* in the list of free places of the heap */
 } SimEvent;
 
-/* What is compared. */
+/* The part of an event that is compared. */
 typedef struct {
     double time_s;
     uint64_t sequence;

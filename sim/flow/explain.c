@@ -1,4 +1,4 @@
-/* What bounds an iteration, in words: the parts of the critical path. */
+/* An explanation of what bounds an iteration: the parts of the critical path. */
 #include <stdlib.h>
 
 #include "sim/flow/timeline.h"

@@ -3,7 +3,7 @@
 #include "sim/flow/memory_timeline.h"
 #include "sim/network/transport.h"
 
-/* What a lane computes now. */
+/* The computation that a lane is running. */
 typedef struct {
     uint32_t task;    /* SIM_NO_TASK: nothing */
     uint32_t version; /* of its end event: others are out of date */
@@ -178,7 +178,7 @@ static void free_run(Run *run)
     g_free(run->lane);
 }
 
-/* What each link carried until now. */
+/* Records the bytes that each link has carried. */
 static void record_links(const Run *run)
 {
     const Topology *topology = run->flow->topology;

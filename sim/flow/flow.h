@@ -11,7 +11,7 @@
 #include "sim/flow/noise.h"
 #include "sim/tasks/streams.h"
 
-/* What runs share. */
+/* The parts of a simulation that all of its runs share. */
 typedef struct {
     const SimCase *sim;
     SimTasks *tasks;

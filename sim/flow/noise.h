@@ -11,8 +11,8 @@
 
 typedef struct SimNoise SimNoise;
 
-/* What the options say of this case; borrows both. KILTER_ERROR_INPUT names an unknown
- * device or a bad factor. */
+/* The noise that the options ask for in this case; borrows both. KILTER_ERROR_INPUT names an
+ * unknown device or a bad factor. */
 SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **error);
 void sim_noise_free(SimNoise *noise);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNoise, sim_noise_free)

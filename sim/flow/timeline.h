@@ -1,4 +1,5 @@
-/* What an event-driven simulation did when: part of sim's public interface, included by sim/sim.h.
+/* The record of an event-driven simulation, with times: part of sim's public interface, included by
+ * sim/sim.h.
  *
  * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to one,
  * or the launch of one of these by a lane's host. A lane is a set of devices that do the same at

@@ -212,13 +212,13 @@ static void settle(SimShare *share, uint32_t link, double level, double now_s)
 {
     stop_waiting(share, link, level);
     if (share->link[link].n_bound > 0) {
-        /* Those within rounding of the old level stay with it to the bit. */
+        /* Levels within rounding of the old one stay equal to it to the bit. */
         if (fabs(level - share->link[link].assumed) > SAME_LEVEL * level)
             assume(share, link, level);
     }
     share->link[link].assumed = level;
     take_flows(share, link, level, now_s);
-    /* What changed on the link itself was its own doing. */
+    /* A change on the link itself was its own doing. */
     for (uint32_t i = 0; i < share->to_wait->len;)
         if (g_array_index(share->to_wait, uint32_t, i) == link)
             g_array_remove_index_fast(share->to_wait, i);

@@ -114,7 +114,7 @@ static double *find_shares(const SimLoneOptions *options, Traffic traffic, uint3
     return share;
 }
 
-/* What the options say, but for the devices and the shares. */
+/* The collective that the options ask for, without its devices and shares. */
 static bool describe(const SimLoneOptions *options, uint32_t n, SimCollective *collective,
                      GError **error)
 {

@@ -4,7 +4,7 @@
 
 #include "sim/network/lower/lowering.h"
 
-/* What two tasks must have in common to be the same flows. */
+/* The key of a task's flows: tasks with equal keys are the same flows. */
 typedef struct {
     double bytes;
     const SimTransfer *transfer;
@@ -121,7 +121,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
         device[2 * n + 1] = piece->to;
         weight[n++] = piece->part;
     }
-    /* What the receivers have already is no message: a collective of one. */
+    /* Parts that the receivers have already are no message: a collective of one. */
     const SimCollective collective = {.traffic =
                                           n > 0 ? TRAFFIC_SEND : TRAFFIC_ALL_REDUCE,
                                       .bytes = n > 0 ? task->bytes : 0,

@@ -285,7 +285,8 @@ static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
     g_array_append_val(l->uses, use);
 }
 
-/* What a forward op keeps, as large as its output in the output's form. */
+/* Places the buffer that a forward op keeps, which is as large as its output in the output's
+ * form. */
 static void place_kept(Liveness *l, uint32_t i)
 {
     const Instr *instr = &l->program->instr[i];

@@ -30,7 +30,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimParts, sim_parts_free)
 /* Of one microbatch of a tensor: what replica r of the group has; 1 if the tensor has no parts. */
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
                         uint32_t replica);
-/* What device i (replica * n_devices + position) has of its replica's part, in that form. */
+/* The share of its replica's part that device i (replica * n_devices + position) has, in that
+ * form. */
 double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                        uint32_t i);
 /* Both together: of the whole tensor. */

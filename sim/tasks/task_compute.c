@@ -86,7 +86,7 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
     made->compute = first;
 }
 
-/* What a local conversion makes is there when what it converts is. */
+/* The result of a local conversion is there as soon as its operand is. */
 static void pass_on(Lower *lower, const Instr *instr)
 {
     *task_maker(lower, instr, instr->tensor, instr->to) =

@@ -1,4 +1,4 @@
-/* What a file of tasks holds. Private to sim/tasks/task_file*.c. */
+/* The contents of a file of tasks. Private to sim/tasks/task_file*.c. */
 #ifndef KILTER_SIM_TASKS_TASK_FILE_TASKS_H
 #define KILTER_SIM_TASKS_TASK_FILE_TASKS_H
 

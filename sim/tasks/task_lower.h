@@ -57,8 +57,8 @@ uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep);
 /* The task that communicates what a lane (of the group, by index) waits for. */
 uint32_t task_communicated(const SimGroupTeams *lanes, const Made *made, uint32_t index);
 
-/* What a computation on a lane waits for, or SIM_NO_TASK; and what a collective does, which passes
- * over the inner communication of another. */
+/* The task that a computation on a lane waits for, or SIM_NO_TASK; and the task that a collective
+ * waits for, which passes over the inner communication of another. */
 uint32_t task_made_for_compute(const SimGroupTeams *lanes, const Made *made,
                                uint32_t index);
 uint32_t task_made_for_collective(const SimGroupTeams *lanes, const Made *made,

@@ -1,4 +1,4 @@
-/* What is known of a task graph, and of the timeline that it becomes. */
+/* Facts about a task graph, and about the timeline that it becomes. */
 #include <string.h>
 
 #include "sim/tasks/task.h"

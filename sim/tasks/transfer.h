@@ -10,7 +10,7 @@ typedef struct {
     double part;       /* of the tensor */
 } SimPiece;
 
-/* What a transfer of any tensor between two groups that is cut like this one takes. */
+/* The transfer of any tensor between two groups that is cut like this one. */
 typedef struct {
     uint16_t group, to_group;
     Form from, to;
@@ -24,8 +24,8 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
                           bool has_parts, uint32_t replica, uint32_t *first,
                           uint32_t *end);
 
-/* What pieces take that are sent at once: *latency_s + *byte_s a byte of the tensor. Ports are those of
- * machines: what leaves a machine or enters it goes through one after the other. */
+/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Ports
+ * are those of machines: what leaves a machine or enters it goes through one after the other. */
 void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
                      double *byte_s);
 

@@ -63,14 +63,14 @@ static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
             between(c, c->memory, stage, a, b) <= c->problem->capacity[stage]);
 }
 
-/* What the stage before `stage` sends if that starts with layer a > 0. */
+/* The time of the message that the stage before `stage` sends if that starts with layer a > 0. */
 static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
 {
     return c->problem->transfer[(size_t)(stage - 1) * c->problem->n_layers + a - 1];
 }
 
-/* What a path that reaches cut a before `stage` adds to T_stage(b); infinite if the link would take
- * too long. */
+/* The term that a path through cut a before `stage` adds to T_stage(b); infinite if the link would
+ * take too long. */
 static double entry(const Cuts *c, uint32_t stage, uint32_t a)
 {
     const size_t row = (size_t)(stage - 1) * (c->problem->n_layers + 1);

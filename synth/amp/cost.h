@@ -1,10 +1,10 @@
-/* What the stages of a strategy cost, layer by layer (private to synth). */
+/* The costs of a strategy's stages, layer by layer (private to synth). */
 #ifndef KILTER_SYNTH_AMP_COST_H
 #define KILTER_SYNTH_AMP_COST_H
 
 #include "synth/amp/layers.h"
 
-/* What a strategy's degrees, micro-batches and devices make of the layers, whatever the cuts; the
+/* The rows that follow from a strategy's degrees, micro-batches and devices, whatever its cuts; the
  * faithful reading has no more than the rows. */
 typedef struct {
     /* Rows [stage * n_layers + layer], the worst of the replicas. */

@@ -1,4 +1,4 @@
-/* What the two readings of the cost make rows of (private to synth). */
+/* The inputs of both readings of the cost (private to synth). */
 #ifndef KILTER_SYNTH_AMP_COSTING_H
 #define KILTER_SYNTH_AMP_COSTING_H
 

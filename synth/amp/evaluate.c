@@ -1,4 +1,4 @@
-/* What the methods of the search make of a choice of degrees. */
+/* The strategy of a choice of degrees, and the assignment of its layers. */
 #include "synth/amp/search.h"
 
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)

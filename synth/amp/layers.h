@@ -19,7 +19,7 @@ typedef struct {
     double s[CLOCKS][CLOCKS]; /* [before][after]; -infinite: does not wait */
 } AmpDelay;
 
-/* What is known of layers, by devices and micro-batch. */
+/* The delays of layers that are known, by devices and micro-batch. */
 typedef struct AmpLayers AmpLayers;
 AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster);
 void amp_layers_free(AmpLayers *layers);

@@ -137,7 +137,7 @@ static bool is_made_forward(const Graph *graph, TensorId tensor)
     return producer != GRAPH_NONE && graph_get_op(graph, producer)->pass == PASS_FORWARD;
 }
 
-/* What a forward op keeps beside tensors. */
+/* Reads the bytes that a forward op keeps beside tensors. */
 static void read_beside(Reading *r, const Instr *instr)
 {
     const Op *op = graph_get_op(r->graph, instr->op);
@@ -150,7 +150,7 @@ static void read_beside(Reading *r, const Instr *instr)
                      r->batch);
 }
 
-/* What backward ops read of the forward is kept, in each form in which they read it. */
+/* Every forward tensor that backward ops read is kept, in each form in which they read it. */
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
@@ -174,7 +174,7 @@ static void read_kept(Reading *r)
     }
 }
 
-/* What a later layer's forward reads passes every boundary up to it, whole. */
+/* A tensor that a later layer's forward reads passes every boundary up to it, whole. */
 static void read_outputs(Reading *r)
 {
     const Graph *graph = r->graph;

@@ -1,4 +1,4 @@
-/* What the methods of synth_amp_search() share (private to synth). */
+/* Declarations that the methods of synth_amp_search() share (private to synth). */
 #ifndef KILTER_SYNTH_AMP_SEARCH_H
 #define KILTER_SYNTH_AMP_SEARCH_H
 

@@ -1,4 +1,4 @@
-/* What layers do, step by step (private to synth). */
+/* The steps that layers take (private to synth). */
 #ifndef KILTER_SYNTH_AMP_STEPS_H
 #define KILTER_SYNTH_AMP_STEPS_H
 
@@ -24,7 +24,7 @@ typedef struct {
     double bytes, sample_bytes; /* of the whole tensor: in all, and a sample */
 } AmpMessage;
 
-/* What replicas all-reduce: of each device whole + cut / degree bytes. */
+/* Gradients that replicas all-reduce: whole + cut / degree bytes of each device. */
 typedef struct {
     double whole, cut;
 } AmpGradientKind;

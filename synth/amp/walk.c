@@ -57,7 +57,7 @@ static double made_s(const AmpClocks *clocks)
     return MAX(clocks->s[CLOCK_DEVICE], clocks->s[CLOCK_SHARED]);
 }
 
-/* What a stage hands on: when it has arrived at `to`. */
+/* Sends a stage's result; sets the time at which it has arrived at `to`. */
 static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double seconds)
 {
     g_assert(seconds >= 0);

@@ -1,4 +1,4 @@
-/* What the search knows of one forward op and its backward ops: who reads what, under which rules,
+/* The search's view of one forward op and its backward ops: who reads what, under which rules,
  * at what price (private to synth). */
 #ifndef KILTER_SYNTH_EXACT_OP_VIEW_H
 #define KILTER_SYNTH_EXACT_OP_VIEW_H

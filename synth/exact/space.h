@@ -1,4 +1,4 @@
-/* What searches over the same programs share (private to synth). */
+/* State that searches over the same programs share (private to synth). */
 #ifndef KILTER_SYNTH_EXACT_SPACE_H
 #define KILTER_SYNTH_EXACT_SPACE_H
 
@@ -11,7 +11,8 @@ struct SynthSpace {
     States *states[2];
 };
 
-/* Those of a pricer of the space's graph and pins, with its prices. The errors of states_new. */
+/* The states for a pricer of the space's graph and pins, at its prices. Fails as states_new
+ * does. */
 States *space_states(SynthSpace *space, const Pricer *pricer, GError **error);
 
 #endif

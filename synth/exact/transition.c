@@ -52,7 +52,7 @@ typedef struct {
     GArray *found; /* Transition */
 } Along;
 
-/* What `to` says of an arc, from the innermost number on. */
+/* Decodes the number `to` of an arc, from the innermost digit on. */
 static void read_arc(Along *s, uint32_t to)
 {
     KILTER_ASSERT(to < s->c->n_to);

@@ -7,7 +7,7 @@
  * for.
  *
  * The relaxation needs only the least cost of any transition between two states: an *arc*.
- * Transitions themselves are found where the search comes by. Ops that look alike share all of
+ * Transitions themselves are found when the search reaches their arc. Ops that look alike share all of
  * it. */
 #ifndef KILTER_SYNTH_EXACT_TRANSITION_H
 #define KILTER_SYNTH_EXACT_TRANSITION_H
@@ -35,9 +35,9 @@ static inline Held range_held(const Range *range, uint32_t i)
                   range->gradient[i % range->n_gradients]};
 }
 
-/* What a choice costs, as far as the open stages see it. Communication adds up wherever it happens;
- * computation goes to the forward's end, to the backward's front in two portions with a step after
- * each, and to the final stage. */
+/* The cost of a choice, as far as the open stages see it. Communication adds up wherever it
+ * happens; computation goes to the forward's end, to the backward's front in two portions with a
+ * step after each, and to the final stage. */
 enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
 typedef struct {
     uint8_t closes; /* which of the steps hold a priced collective */
@@ -67,7 +67,7 @@ typedef struct {
     uint8_t deferred; /* bit k: backward op k runs after the contributions' step */
 } Transition;
 
-/* What a half needs from around, and what it makes. */
+/* The forms that a half needs from around it, and those that it makes. */
 typedef struct {
     Form reads[TRANSITION_IN];    /* forms in which the op reads its activation inputs, */
     FormSet saved[TRANSITION_IN]; /* and in which backward ops do */
@@ -147,7 +147,7 @@ double transition_memory(Choices *choices, const Transition *transition);
 
 /* --- between the files of this header --- */
 
-/* What chosen rules read and make. */
+/* The forms that chosen rules read and make. */
 typedef struct {
     FormSet wanted[SLOTS];   /* forms that the rules read, by slot */
     FormSet kept[OP_MAX_IN]; /* of parameters, those that backward rules read */

@@ -198,8 +198,8 @@ static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *
     return true;
 }
 
-/* What is alive after the node: a conversion that is communicated replaces the form, a local one
- * leaves it. */
+/* The forms of tensors alive after the node: a conversion that is communicated replaces the form, a
+ * local one leaves it. */
 static uint64_t state_after(const DuplexProblem *p, const Cut *cut, uint64_t state,
                             const Cut *to, const DuplexNode *node,
                             const DuplexChoice *choice)

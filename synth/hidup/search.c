@@ -21,7 +21,7 @@ typedef struct {
     GArray *placed; /* Placed, by DuplexChoice.id */
 } Hidup;
 
-/* What a choice stands for. */
+/* The rule that a choice stands for. */
 typedef struct {
     const Fused *fused;
     bool cut; /* parameters that are read whole rest cut */

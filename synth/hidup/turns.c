@@ -206,7 +206,8 @@ static uint32_t place_of(const Turns *t, uint32_t i)
     return t->ready[i] ? t->stage[t->ready[i] - 1] + 1 : t->n_stages;
 }
 
-/* Those of a stage: what both microbatches follow, or what follows both. */
+/* Appends a stage's instructions that run once: those that both microbatches follow, or those that
+ * follow both. */
 static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
 {
     for (uint32_t i = 0; i < t->program->n; i++)

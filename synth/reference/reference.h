@@ -66,7 +66,8 @@ static inline Form reference_adjoint(Form form)
 ReferenceTheory *reference_theory_new(const Pricer *pricer, GError **error);
 void reference_theory_free(ReferenceTheory *theory);
 
-/* What makes a program worse than one with at least its properties (Fig. 10, lines 9 and 12). */
+/* The comparison that makes a program worse than one with at least its properties (Fig. 10, lines 9
+ * and 12). */
 typedef enum {
     REFERENCE_SCALAR, /* as published: its time to the last synchronization point is not lower */
     REFERENCE_LABELS, /* that no completion of it is faster: the open stages are compared too. Sound */

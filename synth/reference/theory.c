@@ -235,7 +235,7 @@ static void number_tensors(ReferenceTheory *theory)
     theory->goal = reference_property(theory, graph_loss(graph), FORM_REDUCE);
 }
 
-/* What a triple adds to one class, forward, backward and update. */
+/* The work that a triple adds to one class, forward, backward and update. */
 static double work_of(const Fused *fused, uint32_t h)
 {
     return fused->forward.s[h] + fused->back.s[h] + fused->update.s[h];

@@ -20,7 +20,7 @@ static bool worth_anything(const SfbProblem *problem, double *sum)
     return *sum > 0;
 }
 
-/* Whatever costs more than all savings is never cut. */
+/* An edge that costs more than all savings is never cut. */
 static int64_t scaled(double cost, double scale)
 {
     return cost * scale > RESOLUTION ? CUT_INFINITE : (int64_t)(cost * scale + 0.5);

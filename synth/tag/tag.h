@@ -66,7 +66,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagSpace, synth_tag_space_free)
 /* The action of all devices as replicas that all-reduce: data parallelism. */
 uint32_t tag_data_parallel(const TagSpace *space);
 
-/* What is placed: a graph in op groups. */
+/* The graph that is placed, in op groups. */
 typedef struct {
     const Graph *graph;
     const BatchForms *batch;

@@ -7,7 +7,7 @@
 #define PATTERN_DATA       "data parallel"
 #define PATTERN_REPLICATED "replicated"
 
-/* What a program does with each op and tensor. */
+/* The forms in which a program runs each op and holds each tensor. */
 typedef struct {
     const Graph *graph;
     const Instr **compute; /* [op]: its computation */
