@@ -167,7 +167,7 @@ static double visit(Master *m)
 /* theta_g - sum value x >= base */
 static void add_cut(Master *m, uint32_t g)
 {
-    g_assert(g < m->rows->piece->len);
+    g_assert(g < m->n_bundles);
     const double *value = &m->value[(size_t)g * m->n_columns];
     uint32_t n = 0;
     for (uint32_t column = 0; column < m->n_columns; column++) {
