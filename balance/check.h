@@ -29,7 +29,7 @@ typedef struct {
     double *from,
         *to; /* [term * n_devices + device]; `to` counts where from != to; of terms inside of
                           turns only their proportions count */
-    double *memory; /* [point * n_devices + device], seconds a byte */
+    double *memory; /* [point * n_devices + device], seconds per byte */
 } BalancePrices;
 
 /* The bound that these prices prove. Those of a stage or term are scaled to the sum they

@@ -134,7 +134,7 @@ static void read_point(Master *m)
         m->z[i] = fmax(lp_value(m->lp, i), 0);
 }
 
-/* The cuts at z, one a bundle; returns the sum of the pieces. */
+/* The cuts at z, one per bundle; returns the sum of the pieces. */
 static double visit(Master *m)
 {
     const BalanceRows *rows = m->rows;

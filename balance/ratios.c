@@ -180,7 +180,7 @@ static void spread_prices(const Balance *b, BalancePrices *prices)
                                                        : is_of_two_segments(b->rows, t))
                 prices->to[(size_t)t * n + j] = share * of[n_classes + c];
         }
-        /* In seconds a byte, as limits and objective were scaled. */
+        /* In seconds per byte, as limits and objective were scaled. */
         double seconds = share * b->limit_factor / b->piece_factor;
         for (uint32_t p = 0; b->memory && p < b->memory->n_points; p++)
             prices->memory[(size_t)p * n + j] =

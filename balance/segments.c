@@ -119,7 +119,7 @@ static bool partition(const Graph *graph, uint32_t n, uint32_t n_parts, idx_t *p
                        n_parts, code);
 }
 
-/* Consecutive ops of about equal FLOPs, at least one a part: METIS, asked for so few ops a part,
+/* Consecutive ops of about equal FLOPs, at least one per part: METIS, asked for so few ops a part,
  * leaves parts empty and prints. */
 static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16_t *part)
 {

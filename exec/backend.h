@@ -6,8 +6,8 @@
  *
  *     backend     ranks             numbers             collectives
  *     reference   all, interleaved  float64             copies and sums in memory
- *     mpi         one a process     float64 or float32  MPI
- *     cuda        one a GPU         float64 or float32  NCCL
+ *     mpi         one per process     float64 or float32  MPI
+ *     cuda        one per GPU         float64 or float32  NCCL
  *     cuda        all on one GPU    float64 or float32  copies in its memory: for numbers, never for times
  */
 #ifndef KILTER_EXEC_BACKEND_H
@@ -15,7 +15,8 @@
 
 #include "exec/tensor.h"
 
-/* A rank's part of a tensor in a backend's memory: dims and place in the whole tensor; row-major. */
+/* A rank's part of a tensor in a backend's memory: dims and place in the whole tensor;
+ * row-major. */
 typedef struct {
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
@@ -64,7 +65,8 @@ typedef struct {
 
     /* --- REQUIRED --- */
 
-    /* Room for that many elements of a local rank (counted from 0), all zero; NULL if memory lacks. */
+    /* Room for that many elements of a local rank (counted from 0), all zero; NULL if memory
+     * lacks. */
     void *(*allocate)(ExecBackend *backend, uint32_t local, uint64_t elements);
     void (*release)(ExecBackend *backend, uint32_t local, void *data);
 
@@ -84,7 +86,8 @@ typedef struct {
     void (*run_op)(ExecBackend *backend, uint32_t local, const Graph *graph, OpId op,
                    const ExecShard *in, const ExecShard *out);
 
-    /* KILTER_ERROR_FAILED if the exchange cannot be made (too large a message, a failing network). */
+    /* KILTER_ERROR_FAILED if the exchange cannot be made (too large a message, a failing
+     * network). */
     bool (*exchange)(ExecBackend *backend, const ExecExchange *exchange, GError **error);
 
     void (*free)(ExecBackend *backend);
@@ -122,10 +125,11 @@ double exec_backend_seconds(ExecBackend *backend);
 bool exec_backend_check(ExecBackend *backend, GError **error);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
-/* All ranks in this process, interleaved, in plain C and float64: what every backend must compute. */
+/* All ranks in this process, interleaved, in plain C and float64: what every backend must
+ * compute. */
 ExecBackend *exec_reference_new(uint32_t n_ranks);
 
-/* --- mpi: one rank a process, contractions by OpenBLAS, collectives by MPI --- */
+/* --- mpi: one rank per process, contractions by OpenBLAS, collectives by MPI --- */
 
 /* Whether this build has it. */
 bool exec_mpi_built(void);

@@ -19,7 +19,8 @@ typedef struct {
                   blasint ldy, double beta, double *out, blasint ldout);
 } Blas;
 
-/* With one thread a process: ranks share the cores. KILTER_ERROR_FAILED if it cannot be loaded. */
+/* With one thread per process: ranks share the cores. KILTER_ERROR_FAILED if it cannot be
+ * loaded. */
 bool blas_open(Blas *blas, GError **error);
 
 /* Runs op `id` on host memory of `element_bytes` (8 or 4) numbers if it is a contraction of two

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One row a repeat. */
+/* One row per repeat. */
 typedef struct {
     uint32_t n_instr, repeats, n_stages;
     double *iteration; /* [repeat] */

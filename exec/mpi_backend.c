@@ -1,4 +1,4 @@
-/* The MPI backend: one rank a process. Padded and grouped collectives really differ:
+/* The MPI backend: one rank per process. Padded and grouped collectives really differ:
  *
  *     all_gather              one MPI_Allgather of blocks padded to the largest shard
  *     grouped_all_gather      an MPI_Bcast of the exact shard from each rank

@@ -60,7 +60,7 @@ static void add_dims(GString *text, const ExecShard *shard)
 
 /* --- ops --- */
 
-/* The rules that differ in what they compute: replicated, and one a sharded loop. */
+/* The rules that differ in what they compute: replicated, and one per sharded loop. */
 static Rule rule_of(const Graph *graph, OpId id, uint32_t variant)
 {
     Rule all[OP_MAX_RULES], kept[OP_MAX_RULES];
@@ -291,7 +291,7 @@ static bool sample_cases(ExecBackend *backend, const ExecProfile *profile,
     return true;
 }
 
-/* A row a case: of each repeat what the slowest rank took. */
+/* A row per case: of each repeat what the slowest rank took. */
 static void add_cases(const ExecProfile *profile, uint32_t n_ranks, const GArray *cases,
                       Samples *samples, GArray *list)
 {

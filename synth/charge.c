@@ -1,4 +1,4 @@
-/* Charges for memory: seconds a byte held at each point of an iteration, in a box of ratios, and
+/* Charges for memory: seconds per byte held at each point of an iteration, in a box of ratios, and
  * which forward op pays for a tensor that the backward reads. */
 #include "synth/backward.h"
 #include "synth/price_parts.h"

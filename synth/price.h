@@ -1,7 +1,7 @@
 /* Pricing conversions and computations at fixed ratios (private to synth).
  *
  * Under the stage cost a computation is not one number: the open stage's maximum over devices is
- * only known when it closes. So work is kept as a vector of seconds, one entry a device class:
+ * only known when it closes. So work is kept as a vector of seconds, one entry per device class:
  * devices of equal speed and share are one class, and a class that another one exceeds in every
  * coefficient can never be the maximum and is left out. */
 #ifndef KILTER_SYNTH_PRICE_H
@@ -65,12 +65,12 @@ typedef struct {
     Coefficients class[PRICE_MAX_CLASSES];
     bool charges;  /* memory is charged for */
     bool rationed; /* and limited: what takes longer but is charged less is not worse */
-    SynthBytes charge[SYNTH_POINTS]; /* seconds a byte, summed over devices */
+    SynthBytes charge[SYNTH_POINTS]; /* seconds per byte, summed over devices */
     /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL
      * without charges */
     OpId *saver;
     OpId fullest; /* the forward op whose backward is SYNTH_POINT_FORWARD */
-    bool direct;  /* one collective a conversion, never two: HAP's own search */
+    bool direct;  /* one collective per conversion, never two: HAP's own search */
     bool inner;   /* some device is a machine of several GPUs, which communicate inside */
     bool exact;   /* false if there were more classes than fit: the largest were kept */
 } Pricer;

@@ -39,9 +39,10 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "%u stages cannot be dealt to %u groups", n_stages, n_groups);
     if (schedule == SCHEDULE_1F1B && n_stages != n_groups)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "1f1b: expected a stage a group, got %u stages for %u groups",
-                           n_stages, n_groups);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "1f1b: expected a stage per group, got %u stages for %u groups", n_stages,
+            n_groups);
     if (n_stages != n_groups && n_microbatches % n_groups != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "several stages a group: expected a multiple of %u "

@@ -99,7 +99,7 @@ bool option_is_default(const Option *option, const void *options);
 /* Appends the keys, ", " between them. */
 void options_keys(const OptionTable *table, GString *text);
 
-/* Appends a line an option: key, default, help. */
+/* Appends a line per option: key, default, help. */
 void options_help(const OptionTable *table, GString *text);
 
 #endif

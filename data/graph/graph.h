@@ -32,13 +32,13 @@ enum { TENSOR_MAX_RANK = 5 };
 /* F16: either format of two bytes, fp16 or bf16. */
 typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
 
-/* Where a model computes in half precision, its parameters, activations and their gradients are F16.
- * What is made of logits and the optimizer's states are F32, one of them a copy of the parameter
- * that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2 + 4 + 4 + 4
- * = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as Megatron-LM
- * accumulates them. The mixed ones compute in fp16, or whatever two-byte format is as fast; `bf16`
- * and `fp8` need devices that have rates for these. In `fp8` products with parameters run on fp8
- * numbers, and everything is kept as in `bf16`. */
+/* Where a model computes in half precision, its parameters, activations and their gradients are
+ * F16. What is made of logits and the optimizer's states are F32, one of them a copy of the
+ * parameter that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2
+ * + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as
+ * Megatron-LM accumulates them. The mixed ones compute in fp16, or whatever two-byte format is as
+ * fast; `bf16` and `fp8` need devices that have rates for these. In `fp8` products with parameters
+ * run on fp8 numbers, and everything is kept as in `bf16`. */
 #define PRECISION_TABLE(X)                               \
     X(SINGLE, "single", F32, F32)                        \
     X(MIXED, "mixed", F16, F16)                          \
@@ -53,8 +53,8 @@ typedef enum {
         PRECISIONS
 } Precision;
 
-/* Formats of the numbers that ops compute with, by which device types have rates (DeviceType.rates):
- * id, name. */
+/* Formats of the numbers that ops compute with, by which device types have rates
+ * (DeviceType.rates): id, name. */
 #define NUMBERS_TABLE(X) \
     X(F32, "fp32")       \
     X(F16, "fp16")       \
@@ -245,7 +245,7 @@ double graph_op_flops(const Graph *graph, OpId id);
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
 
 /* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's, but
- * of one that is looked up (op_kind_looked_up) those of an entry an index. */
+ * of one that is looked up (op_kind_looked_up) those of one entry per index. */
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand);
 
 #endif

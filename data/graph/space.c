@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct {
-    char letter[2 * TENSOR_MAX_RANK]; /* one a dimension, * for the star */
+    char letter[2 * TENSOR_MAX_RANK]; /* one per dimension, * for the star */
     uint32_t n;
     bool added, optional;
 } Operand;

@@ -1,8 +1,8 @@
 /* A transformer by its facts: what configuration files of model families come down to, and what the
  * models by name of 2022 and later are made of (private to data).
  *
- * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys with
- * values [batch, seq, kv heads, head + value]; see data/graph/op.h. */
+ * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys
+ * with values [batch, seq, kv heads, head + value]; see data/graph/op.h. */
 #ifndef KILTER_DATA_MODELS_ARCHITECTURE_H
 #define KILTER_DATA_MODELS_ARCHITECTURE_H
 
@@ -42,8 +42,8 @@ typedef struct {
         rotary; /* elements of a head that turn with the position, the last ones of MLA's */
     uint32_t *window; /* [layers]: keys that a query sees; 0: all */
 
-    /* Low-rank attention (MLA): ranks of what queries and keys with values are made of, elements of a
-     * key that all heads share. kv_rank 0: none; q_rank 0: queries are made of x. */
+    /* Low-rank attention (MLA): ranks of what queries and keys with values are made of, elements of
+     * a key that all heads share. kv_rank 0: none; q_rank 0: queries are made of x. */
     uint32_t q_rank, kv_rank, shared_key;
     bool rank_bias;
 
@@ -66,16 +66,16 @@ void architecture_layers(Architecture *architecture, uint32_t layers);
 void architecture_clear(Architecture *architecture);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
 
-/* The same structure with sizes of a few elements, for proofs by running it: about `small` pieces of
- * what can be cut. */
+/* The same structure with sizes of a few elements, for proofs by running it: about `small` pieces
+ * of what can be cut. */
 void architecture_shrink(Architecture *architecture, uint32_t small);
 
 /* A text that names the value that does not fit, or NULL. `seq`: as below. */
 const char *architecture_check(const Architecture *architecture, uint32_t seq);
 
 /* The forward graph and its loss: sequences of `seq` tokens (images have their own). An expert has
- * capacity_factor x top x tokens / experts slots a sequence: 1 is without drops as long as the load is
- * even. */
+ * capacity_factor x top x tokens / experts slots per sequence: 1 is without drops as long as the
+ * load is even. */
 typedef struct {
     uint32_t batch, seq;
     double capacity_factor;

@@ -5,7 +5,7 @@
  *       "model": "vit:layers=8,...", "cluster": "hap-32", "granularity": "machine", "planner": "hap",
  *       "cluster_content": {...},                         the cluster's file, as it was then
  *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
- *       "ratios": [[0.25, 0.75]],                         a row a segment, a number a device
+ *       "ratios": [[0.25, 0.75]],                         a row per segment, a number per device
  *       "segments": [["conv1", 0], ["fc1", 1]],           from that op on, ops are of that segment
  *       "splits": [{"segment": 0, "units": 64, "count": [16, 48]}],
  *       "program": [

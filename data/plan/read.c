@@ -139,7 +139,7 @@ static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
 {
     Plan *plan = r->plan;
     if (json_array_size(row) != plan->n_devices)
-        return reader_fail(r, "ratios", k, "expected %u numbers, one a device, got %zu",
+        return reader_fail(r, "ratios", k, "expected %u numbers, one per device, got %zu",
                            plan->n_devices, json_array_size(row));
     double sum = 0;
     for (uint32_t j = 0; j < plan->n_devices; j++) {
@@ -167,7 +167,7 @@ static bool read_ratios(const Reader *r)
            n_devices = json_array_size(json_array_get(rows, 0));
     if (n_segments == 0 || n_segments > UINT16_MAX || n_devices == 0)
         return reader_expected(r, "ratios", READER_WHOLE,
-                               "a row a segment and in it a number a device", rows);
+                               "a row per segment and in it a number per device", rows);
     plan->n_segments = (uint32_t)n_segments;
     plan->n_devices = (uint32_t)n_devices;
     plan->ratio = g_new0(double, n_segments *n_devices);
@@ -237,8 +237,8 @@ static bool read_counts(const Reader *r, size_t i, const json_t *counts, Split *
 {
     const uint32_t n = plan_split_devices(r->plan, split);
     if (json_array_size(counts) != n)
-        return reader_fail(r, "splits", i, "expected %u counts, one a device, got %zu", n,
-                           json_array_size(counts));
+        return reader_fail(r, "splits", i, "expected %u counts, one per device, got %zu",
+                           n, json_array_size(counts));
     split->count = g_new0(uint32_t, n);
     for (uint32_t j = 0; j < n; j++) {
         uint64_t count;
@@ -303,7 +303,7 @@ static bool read_memory(const Reader *r)
         return false;
     if (json_array_size(array) != plan->n_devices)
         return reader_fail(r, "memory_bytes", READER_WHOLE,
-                           "expected %u sizes, one a device, got %zu", plan->n_devices,
+                           "expected %u sizes, one per device, got %zu", plan->n_devices,
                            json_array_size(array));
     plan->memory_bytes = g_new0(uint64_t, plan->n_devices);
     for (uint32_t j = 0; j < plan->n_devices; j++)

@@ -41,7 +41,7 @@ Instances *instances_new(const Program *program, const Graph *graph,
 void instances_free(Instances *instances);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Instances, instances_free)
 
-/* Whether the tensor has an instance a microbatch, rather than one of PROGRAM_WHOLE. */
+/* Whether the tensor has an instance per microbatch, rather than one of PROGRAM_WHOLE. */
 static inline bool instances_has_parts(const Instances *instances, TensorId tensor)
 {
     return instances->batch && form_is_gather(instances->batch->form[tensor]);

@@ -22,7 +22,7 @@
  * by their share, the sum of their devices' ratios. What that makes of each tensor follows from the
  * op table (data/program/batch.h):
  *
- *   Gather     every (microbatch, replica) has its part: an instance a microbatch
+ *   Gather     every (microbatch, replica) has its part: an instance per microbatch
  *   Identity   the same for all of them: one instance, of microbatch PROGRAM_WHOLE
  *   Reduce     a sum over the batch (gradients of parameters, the loss): the op that makes it adds to one buffer,
  *              microbatch after microbatch. When it has run for all of them, the instance of PROGRAM_WHOLE is there:

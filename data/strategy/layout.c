@@ -148,7 +148,7 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
     g_autofree bool *seen = g_new0(bool, n_devices);
     if (g_strv_length(stage) != l->pp)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ranks: expected %u lists, one a stage, got %u", l->pp,
+                           "ranks: expected %u lists, one per stage, got %u", l->pp,
                            g_strv_length(stage));
     for (uint32_t p = 0; p < l->pp; p++) {
         uint32_t n;
@@ -177,7 +177,7 @@ static bool take_shares(const Strategy *s, StrategyLayout *l, GError **error)
     double sum = 0;
     if (g_strv_length(item) != l->dp)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "shares: expected %u numbers, one a replica, got %u", l->dp,
+                           "shares: expected %u numbers, one per replica, got %u", l->dp,
                            g_strv_length(item));
     for (uint32_t r = 0; r < l->dp; r++)
         sum += l->share[r] = g_ascii_strtod(item[r], NULL);

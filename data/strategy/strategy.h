@@ -53,11 +53,11 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(PARSED(strategy_list), cuts, "cuts", "", "the first layer of each stage but the first") \
     X(PARSED(strategy_lists), ranks, "ranks", "", "the devices of each stage")             \
     X(PARSED(strategy_shares), shares, "shares", "",                                       \
-      "of the batch, a number a replica; equal unless given")                              \
+      "of the batch, a number per replica; equal unless given")                              \
     X(PARSED(strategy_recompute), recompute, "recompute", "none",                          \
-      "none, selective or full; a word a stage; or MODE@FIRST-LAST of layers")             \
+      "none, selective or full; a word per stage; or MODE@FIRST-LAST of layers")             \
     X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",            \
-      "on or off, or a word a stage: what tp does not divide is divided along the sequence") \
+      "on or off, or a word per stage: what tp does not divide is divided along the sequence") \
     X(COUNT(0, 3), zero, "zero", "0",                                                      \
       "what replicas divide: 1 optimizer states, 2 gradients too, 3 parameters too (FSDP)") \
     X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                      \

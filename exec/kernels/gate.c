@@ -6,7 +6,7 @@
  *   gate_top1   Switch Transformer (Fedus et al. 2021, Sec. 2.1, without its auxiliary
  *               loss): the best expert, with weight p1
  *
- * In each group b every token s chooses among E experts. An expert has C slots a group,
+ * In each group b every token s chooses among E experts. An expert has C slots per group,
  * given out in order of s, first choices before second ones; a choice that finds no
  * slot is dropped. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Kernels of the reference backend: one an op kind, in float64, on whole tensors or on
+/* Kernels of the reference backend: one per op kind, in float64, on whole tensors or on
  * shards.
  *
  * A kernel reads the shapes and offsets of its operands and never the devices or the
@@ -41,7 +41,8 @@ Kernel kernel_of(OpKind kind);
 #define ADAM_EPSILON  1e-8
 #define ADAM_STEP     1
 
-/* The kernels that the op table names. Several kinds may share one, which is then declared again. */
+/* The kernels that the op table names. Several kinds may share one, which is then declared
+ * again. */
 #define X(id, kernel, name, signature, linear, flops) \
     void kernel_##kernel(const KernelCall *call);
 OP_TABLE(X)

@@ -1,7 +1,7 @@
-/* Routing to the best `top` of E experts by a weight for each token and expert (Shazeer et al. 2017;
- * with sigmoid scores DeepSeek-AI 2024, Eq. 12 to 15, without their groups), and the copies of tokens
- * that experts work on. An expert has C slots a group of S tokens, which it gives out in their order;
- * a token that finds none is left out there. */
+/* Routing to the best `top` of E experts by a weight for each token and expert (Shazeer et al.
+ * 2017; with sigmoid scores DeepSeek-AI 2024, Eq. 12 to 15, without their groups), and the copies
+ * of tokens that experts work on. An expert has C slots per group of S tokens, which it gives out
+ * in their order; a token that finds none is left out there. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -65,9 +65,9 @@ void kernel_gate_topk(const KernelCall *call)
     }
 }
 
-/* With the choice held fixed, p the scores, u the unit, over the chosen: dp = u (dw - sum dw p / sum p)
- * if normalised, u dw if not; dlogit = p (dp - sum p dp), or p (1 - p) dp of sigmoids. In: dweight,
- * logit [*,E]. */
+/* With the choice held fixed, p the scores, u the unit, over the chosen: dp = u (dw - sum dw p /
+ * sum p) if normalised, u dw if not; dlogit = p (dp - sum p dp), or p (1 - p) dp of sigmoids. In:
+ * dweight, logit [*,E]. */
 void kernel_gate_topk_dx(const KernelCall *call)
 {
     const OpAttr *attr = &call->op->attr;

@@ -14,8 +14,8 @@
 #include "experiments/calibration/place.h"
 #include "experiments/calibration/statistics.h"
 
-/* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds a FLOP and a byte (op) or x[1] a
- * byte (collective). */
+/* x[0] is in seconds (overhead, latency), x[1] and x[2] in seconds per FLOP and byte (op) or x[1]
+ * per byte (collective). */
 typedef struct {
     double x[FIT_MAX_COLUMNS];
     double low[FIT_MAX_COLUMNS], high[FIT_MAX_COLUMNS]; /* 95 % intervals */

@@ -54,7 +54,7 @@ typedef struct {
      "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated "      \
      "(see README)", "PIN"},                                                        \
     {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,                   \
-     "Read pins from a file, one a line", "FILE"}
+     "Read pins from a file, one per line", "FILE"}
 /* clang-format on */
 
 void command_options_clear(CommandOptions *options);
@@ -79,8 +79,8 @@ bool command_check_range(const char *option, int value, int least, int most,
 bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error);
 
-/* Prints one JSON object to stdout and releases the value. Its first member is "format": {"name": "kilter COMMAND",
- * "version"}; a list becomes the member that is called as the command is. */
+/* Prints one JSON object to stdout and releases the value. Its first member is "format": {"name":
+ * "kilter COMMAND", "version"}; a list becomes the member that is called as the command is. */
 void command_print_json(json_t *value);
 /* One line on stderr: an object of that format with "error": {"status", "message"}. */
 void command_print_error(const GError *error, int status);
@@ -154,7 +154,8 @@ Terminal *terminal_begin(bool quiet);
 bool terminal_watch(const SweepProgress *progress, void *terminal);
 void terminal_end(Terminal *terminal);
 
-/* "kilter sweep -j 2 x.yaml", shell-quoted, for the store. Call before command_parse. Caller frees. */
+/* "kilter sweep -j 2 x.yaml", shell-quoted, for the store. Call before command_parse. Caller
+ * frees. */
 char *command_line(int argc, char **argv);
 
 #endif

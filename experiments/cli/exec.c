@@ -346,7 +346,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
         .min_arguments = 1,
         .max_arguments = 2,
         .summary =
-            "Runs a plan for real and times it: a rank a device. With mpi on this "
+            "Runs a plan for real and times it: a rank per device. With mpi on this "
             "machine's "
             "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
             "cuda "

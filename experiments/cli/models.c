@@ -60,7 +60,7 @@ bool cmd_models(int argc, char **argv, GError **error)
             "precision=single|mixed|\nmixed-fp32-grads: mixed is two bytes for "
             "parameters, "
             "activations and gradients, float32 for optimizer\nstates and a master copy, "
-            "16 bytes a parameter with Adam; 18 with float32 gradients as in "
+            "16 bytes per parameter with Adam; 18 with float32 gradients as in "
             "Megatron-LM).",
         .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json",
     };

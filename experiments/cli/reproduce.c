@@ -177,8 +177,8 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {
-        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads, "Threads (default: one a core)",
-         "N"},
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
+         "Threads (default: one per core)", "N"},
         {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
          "The results (default DIR/NAME.db)", "FILE"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.folder, "Folder (default out)",

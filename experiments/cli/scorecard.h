@@ -9,7 +9,7 @@ typedef struct {
     const char *measured; /* folder of the data; NULL: refused */
     const char *database; /* where the trials' rows go (experiments/scorecard/record.h) */
     const char *line;     /* the command line */
-    uint32_t threads;     /* 0: one a core */
+    uint32_t threads;     /* 0: one per core */
 } ScorecardRun;
 
 /* Scores the data sets, stores their trials, prints the table. */

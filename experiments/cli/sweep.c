@@ -73,7 +73,7 @@ bool cmd_sweep(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     const GOptionEntry entries[] = {{"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
-                                     "Threads (default: one a core)", "N"},
+                                     "Threads (default: one per core)", "N"},
                                     {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
                                      "The results (default out/NAME.db)", "FILE"},
                                     {"granularity", 0, 0, G_OPTION_ARG_STRING,

@@ -83,7 +83,7 @@ static bool tighten(const Certifier *c, Box *box)
     return true;
 }
 
-/* One value a kind, for each device. Caller frees. */
+/* One value per kind, for each device. Caller frees. */
 static double *spread(const Certifier *c, const double *kind)
 {
     double *device = g_new(double, c->view->n_devices);

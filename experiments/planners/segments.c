@@ -24,7 +24,8 @@ static bool check_entry(const char *entry, GError **error)
                        G_MAXUINT16 - 1, entry);
 }
 
-/* Entries, one a line or between `;`, without comments and spaces, joined by ';'. NULL on an error. */
+/* Entries, one per line or between `;`, without comments and spaces, joined by ';'. NULL on an
+ * error. */
 static char *canonical(const char *text, GError **error)
 {
     g_auto(GStrv) line = g_strsplit_set(text, "\n;", -1);

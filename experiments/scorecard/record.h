@@ -1,4 +1,4 @@
-/* The scorecard's trials in the result store (data/store/store.h): a row a trial that was
+/* The scorecard's trials in the result store (data/store/store.h): a row per trial that was
  * predicted, experiment "scorecard:NAME". Its configuration is the trial, the costs that were
  * fitted, fidelity and version; `iteration_time_s` and `peak_memory_bytes` are what was predicted,
  * status "oom" that it does not fit; `detail` holds split, contest and what was measured. */

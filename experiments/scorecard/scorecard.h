@@ -5,14 +5,14 @@
  * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices,
  * where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the
  * cluster costs is fitted to the calibration trials' times: an op takes its launch on the host, and
- * on the device overhead + FLOPs / rate + bytes / bandwidth; attention and the loss have
- * bandwidths of their own (where they are not fused, they go through scores and logits several
- * times), a message takes latency + bytes / bandwidth inside of machines and between them
+ * on the device overhead + FLOPs / rate + bytes / bandwidth; attention and the loss have bandwidths
+ * of their own (where they are not fused, they go through scores and logits several times), a
+ * message takes latency + bytes / bandwidth inside of machines and between them
  * (experiments/scorecard/fit.h). The wave (data/cluster/cluster.h), tiles of 128 x 128 on all
- * processors, is given. The test trials are predicted with them. Memory is that of the plan and what the runtime has besides (its context,
- * communicators, unused pieces), the same for every device: the median of what calibration trials
- * have more than their plans. A set without calibration trials is predicted with the costs that it
- * gives. */
+ * processors, is given. The test trials are predicted with them. Memory is that of the plan and
+ * what the runtime has besides (its context, communicators, unused pieces), the same for every
+ * device: the median of what calibration trials have more than their plans. A set without
+ * calibration trials is predicted with the costs that it gives. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     uint32_t max_fitted; /* calibration trials to fit to, evenly chosen; 0: all */
-    uint32_t threads;    /* 0: one a core */
+    uint32_t threads;    /* 0: one per core */
 } ScoreOptions;
 
 /* Predicts all trials at the set's starting values, without a fit. */

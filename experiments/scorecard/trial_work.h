@@ -17,7 +17,7 @@ typedef struct {
     GError *error; /* the first */
 } TrialWork;
 
-/* Fills time_s and detail. The first error of any trial ends it. threads: 0: one a core. */
+/* Fills time_s and detail. The first error of any trial ends it. threads: 0: one per core. */
 bool trial_work_run(TrialWork *work, uint32_t threads, GError **error);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct {
 } SweepProgress;
 
 typedef struct {
-    uint32_t threads; /* 0: one a core */
+    uint32_t threads; /* 0: one per core */
     /* Called from the calling thread after every result and several times a second; returns false
      * to stop: no further configuration is started, those in flight are finished and written. May
      * be NULL. */

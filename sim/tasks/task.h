@@ -1,15 +1,15 @@
 /* The task graph: what a plan makes the cluster do, for the event simulators. Private to sim.
  *
- * A task is a computation on one lane, a collective of a team or a transfer to one (sim/tasks/team.h), or
- * the launch of one of these by the host of a lane, with a duration and the tasks it waits for. A
- * lane is a set of devices that do the same at the same time: each of its tasks stands for one on
- * each of its devices. Simulators run task graphs and know no planner. Tasks are in program order,
- * so a task's dependencies have lower ids.
+ * A task is a computation on one lane, a collective of a team or a transfer to one
+ * (sim/tasks/team.h), or the launch of one of these by the host of a lane, with a duration and the
+ * tasks it waits for. A lane is a set of devices that do the same at the same time: each of its
+ * tasks stands for one on each of its devices. Simulators run task graphs and know no planner.
+ * Tasks are in program order, so a task's dependencies have lower ids.
  *
- * Lowering: a computation becomes one task a lane of its group; a priced collective one task a team
- * and, where machines communicate inside for it, one computation a lane after it (equation 3 of
- * sim/sim.h); a transfer one task a team of receivers, one after the other between two groups of a pipeline (a
- * program with microbatches): other transfers have nothing to do with one another.
+ * Lowering: a computation becomes one task per lane of its group; a priced collective one task per
+ * team and, where machines communicate inside for it, one computation a lane after it (equation 3
+ * of sim/sim.h); a transfer one task per team of receivers, one after the other between two groups
+ * of a pipeline (a program with microbatches): other transfers have nothing to do with one another.
  * Loads and local conversions cost nothing and become no task: who uses their result waits for the
  * maker of what they convert. A collective on the result of another collective waits for that one
  * only, not for its inner communication. Without overlap the inner communication of a step's
@@ -25,7 +25,7 @@
  * until somebody uses one of their results, and then fill buckets in the order in which their
  * operands are made: a bucket is closed by the gradient that makes it as large as its limit (the
  * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. A bucket is
- * one task a team. */
+ * one task per team. */
 #ifndef KILTER_SIM_TASKS_TASK_H
 #define KILTER_SIM_TASKS_TASK_H
 

@@ -32,7 +32,7 @@ static const Held *held_at(const Lower *lower, uint32_t i)
     return &g_array_index(lower->held, Held, i);
 }
 
-/* One task a team for held[first] to held[end - 1]. */
+/* One task per team for held[first] to held[end - 1]. */
 static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
 {
     g_assert(first < end);

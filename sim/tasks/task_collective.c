@@ -93,7 +93,7 @@ double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t serv
     return latency_s + byte_s * bytes;
 }
 
-/* To the server, then, in a second task a team, back. */
+/* To the server, then, in a second task per team, back. */
 static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 {
     Made made = {ACROSS, lower->task->len, SIM_NO_TASK};

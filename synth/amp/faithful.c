@@ -27,7 +27,7 @@ static double average_time(const AmpCosting *c, uint32_t l)
     return sum * c->s->mbs / c->model->size[0];
 }
 
-/* The slowest replica's links: seconds a byte shared in a layer, and a byte of its output. */
+/* The slowest replica's links: seconds per byte shared in a layer, and per byte of its output. */
 static void faithful_paths(const AmpCosting *c, uint32_t stage, double *exchange,
                            double *transfer)
 {

@@ -22,7 +22,7 @@ typedef struct {
 } Fused;
 
 /* Properties: of the i-th tensor that forward ops make `i * FORM_MAX + form`; then a token a
- * tensor, then one an op. */
+ * tensor, then one per op. */
 typedef struct {
     const Pricer *pricer;
     uint32_t n_ops, n_tensors;

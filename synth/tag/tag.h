@@ -6,7 +6,7 @@
  *     AR          replicas on the subset's devices; gradients are all-reduced
  *     PS          the same; each gradient is summed by one of them, the server, and sent back
  *     DUPLICATE   every device does all of it, on the whole batch; gradients need no sum
- *     MP          the group's ops are cut in runs of about equal time, one a device
+ *     MP          the group's ops are cut in runs of about equal time, one per device
  *
  * Of a single device there is AR only. Device sets are machines, or, of clusters of many, the
  * machines of a kind together (Sec. 5.2; as in the artifact).

@@ -1,6 +1,6 @@
-/* Sufficient factor broadcasting: the minimum cut against GLPK's integer solver and all subsets on random
- * instances, against published-format instances with their optima, on a model, and what damaged
- * files do. */
+/* Sufficient factor broadcasting: the minimum cut against GLPK's integer solver and all subsets on
+ * random instances, against published-format instances with their optima, on a model, and what
+ * damaged files do. */
 #include <glib/gstdio.h>
 #include <glpk.h>
 #include <jansson.h>
@@ -55,7 +55,7 @@ static double best_of_all(const Instance *x)
     return best;
 }
 
-/* The integer program (1) as it is printed: a column an op, and one a tensor or an edge. */
+/* The integer program (1) as it is printed: a column per op, and one per tensor or edge. */
 static double best_by_glpk(const Instance *x)
 {
     const SfbProblem *p = &x->problem;
@@ -180,7 +180,8 @@ static GPtrArray *read_text(const char *text, gsize length, GError **error)
     return cases;
 }
 
-/* By hand: duplicating b alone costs 1 + 2 20/10 and saves 400/10; with a ring's all-gather 1 + 1. */
+/* By hand: duplicating b alone costs 1 + 2 20/10 and saves 400/10; with a ring's all-gather 1 +
+ * 1. */
 static void test_hand(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ static inline void random_view_free(ClusterView *view)
     g_free(view);
 }
 
-/* One split a segment. */
+/* One split per segment. */
 static inline SimLinear *random_linear(GRand *random, const RandomShape *shape)
 {
     SimLinear *linear = g_new0(SimLinear, 1);

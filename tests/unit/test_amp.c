@@ -40,7 +40,7 @@ static void test_layers_of_gpt2(void **state)
         assert_close(s.model->output[at], output, 1e-12);
         assert_close(s.model->exchange[at] + 1, 1 + 4 * 2 * (t - 1) / t * output, 1e-12);
     }
-    /* 24 h^2 FLOPs a token forward for the matrices alone, three times with the backward. */
+    /* 24 h^2 FLOPs per token forward for the matrices alone, three times with the backward. */
     const double flops = synth_amp_times(s.model, 0, 0, 0)[layer] * 7.38e12;
     assert_at_most(3 * 24 * h * h * 1024, flops);
     assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
@@ -72,8 +72,9 @@ static double peak_of_layers(uint32_t layers, uint32_t t, const char *more)
 }
 
 /* A layer on t devices takes s b h (10 + 24 / t + 5 a s / (h t)) bytes of activations (Korthikanti
- * et al. 2022, Eq. 2) and 18 bytes a parameter, of which the matrices, 12 h^2 + 7 h, are cut.
- * Without dropout the masks go, and the probabilities that it left: s b h (8 + 24 / t + 2 a s / (h t)). */
+ * et al. 2022, Eq. 2) and 18 bytes per parameter, of which the matrices, 12 h^2 + 7 h, are cut.
+ * Without dropout the masks go, and the probabilities that it left: s b h (8 + 24 / t + 2 a s / (h
+ * t)). */
 static void test_memory_of_megatron(void **state)
 {
     (void)state;
@@ -133,7 +134,8 @@ static void test_methods(void **state)
     }
 }
 
-/* With less memory fewer strategies fit; what still does costs the same or more; at last none does. */
+/* With less memory fewer strategies fit; what still does costs the same or more; at last none
+ * does. */
 static void test_memory(void **state)
 {
     (void)state;

@@ -151,8 +151,8 @@ static void test_work(void **state)
     assert_close(rule_seconds(g, view, 2, false, 1), 3 * 8 / 2e9, 1e-12);
 }
 
-/* Of a table of 100 rows, those are read that ids [6] name, whichever loop is cut; likewise of logits
- * [6, 100] one a label. All of the logits are read for the sum. */
+/* Of a table of 100 rows, those are read that ids [6] name, whichever loop is cut; likewise of
+ * logits [6, 100] one per label. All of the logits are read for the sum. */
 static void test_lookups(void **state)
 {
     (void)state;
@@ -348,8 +348,8 @@ static void test_table_of_rates(void **state)
     }
 }
 
-/* The lower bound of hap's plan holds for every planner's plan, where costs are fitted too. (HiDup's
- * microbatches take turns and overlap, which no program of hap's does.) */
+/* The lower bound of hap's plan holds for every planner's plan, where costs are fitted too.
+ * (HiDup's microbatches take turns and overlap, which no program of hap's does.) */
 static void test_bound_holds(void **state)
 {
     (void)state;

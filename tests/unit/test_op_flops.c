@@ -114,7 +114,7 @@ static const Row ROWS[] = {
     /* exp 1, sum 1, largest 1, subtract 2 */
     {OP_LOG_SOFTMAX, "2,3,11", NULL, 2 * 3 * 11 * 5, '*', 0, 2 * 3 * 11 * 5},
     {OP_LOG_SOFTMAX_DX, "2,3,11;2,3,11", NULL, 2 * 3 * 11 * 5, '*', 1, 2 * 3 * 11 * 5},
-    /* one addition a label, not one a class */
+    /* one addition per label, not one per class */
     {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, 'v', 0, 0},
     {OP_NLL_SUM, "2,3,11;2,3", NULL, 2 * 3, '*', 0, 2 * 3},
     {OP_NLL_SUM_DX, ";2,3", "v=11", 2 * 3, '*', 0, 2 * 3},
@@ -373,7 +373,8 @@ static void test_flops_by_counting(void **state)
     assert_close(graph_op_flops(attention, 0), count, 0);
 }
 
-/* A causal query q sees q + 1 keys, or the last ones of a span; the fused kind computes only those. */
+/* A causal query q sees q + 1 keys, or the last ones of a span; the fused kind computes only
+ * those. */
 static void test_masked_scores_cost_nothing(void **state)
 {
     (void)state;

@@ -137,7 +137,7 @@ static void append_row(uint32_t n_columns, char **value, char **column, void *da
     g_string_append_c(data, '\n');
 }
 
-/* Rows as text, one a line, columns separated by |. Caller frees. */
+/* Rows as text, one per line, columns separated by |. Caller frees. */
 static char *query(Store *store, const char *sql)
 {
     g_autoptr(GString) text = g_string_new("");

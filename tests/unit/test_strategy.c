@@ -116,7 +116,7 @@ static void test_what_cannot_be(void **state)
         {"pp: 2\nranks: 0 1 2 3 4 5 6 7\n", "expected 2 lists"},
         {"pp: 2\nranks: 0 1 2 3; 4 5 6 6\n", "got 6 again"},
         {"pp: 2\nranks: 0 1 2 3; 4 5 6 8\n", "from 0 to 7 once, got 8"},
-        {"shares: 1 2\n", "expected 8 numbers, one a replica, got 2"},
+        {"shares: 1 2\n", "expected 8 numbers, one per replica, got 2"},
         {"recompute: full none\n", "for each of 1 stages, got 2"},
         {"recompute: full@3-9\n", "expected layers from 0 to 7"},
         {"cp: 2\n", "cp=2: expected 1"},
