@@ -1,6 +1,50 @@
+/* Where bundled files are: beside the installed program or library, or in the checkout that it was built in. */
 #include "data/base/path.h"
 
+#include <dlfcn.h>
+#include <stdbool.h>
 #include <string.h>
+
+/* --- the project's own folder --- */
+
+/* The file that this code is part of: the program, or a library that another program has loaded. Caller frees. */
+static char *own_file(void)
+{
+    static const char here = 0;
+    Dl_info info;
+    char *program = g_file_read_link("/proc/self/exe", NULL);
+    if (dladdr(&here, &info) == 0 || !strstr(info.dli_fname, ".so"))
+        return program;
+    g_free(program);
+    return g_canonicalize_filename(info.dli_fname, NULL);
+}
+
+static bool is_home(const char *folder)
+{
+    g_autofree char *clusters = g_build_filename(folder, "data", "clusters", NULL);
+    g_autofree char *plots = g_build_filename(folder, "plots", NULL);
+    return g_file_test(clusters, G_FILE_TEST_IS_DIR) &&
+           g_file_test(plots, G_FILE_TEST_IS_DIR);
+}
+
+/* PREFIX/share/kilter for PREFIX/bin/kilter and PREFIX/lib/TRIPLET/libkilter.so; a checkout for build/kilter and
+ * build/tests/test_NAME; else where the code was compiled. Caller frees. */
+static char *home(void)
+{
+    enum { MOST_LEVELS = 4 };
+    g_autofree char *at = own_file();
+    for (int i = 0; at && i < MOST_LEVELS; i++) {
+        char *folder = g_path_get_dirname(at);
+        g_free(at);
+        at = folder;
+        g_autofree char *installed = g_build_filename(at, "share", "kilter", NULL);
+        if (is_home(installed))
+            return g_steal_pointer(&installed);
+        if (is_home(at))
+            return g_steal_pointer(&at);
+    }
+    return g_strdup(KILTER_HOME);
+}
 
 /* Directories in the order they are searched, NULL-terminated. */
 static char **search_path(void)
@@ -11,10 +55,17 @@ static char **search_path(void)
     for (char **name = own; *name; name++)
         if (**name)
             g_ptr_array_add(folder, g_strdup(*name));
-    g_ptr_array_add(folder, g_build_filename(KILTER_HOME, "data", NULL));
-    g_ptr_array_add(folder, g_strdup(KILTER_HOME));
+    char *ours = home();
+    g_ptr_array_add(folder, g_build_filename(ours, "data", NULL));
+    g_ptr_array_add(folder, ours);
     g_ptr_array_add(folder, NULL);
     return (char **)g_ptr_array_free(folder, FALSE);
+}
+
+char *path_searched(void)
+{
+    g_auto(GStrv) folder = search_path();
+    return g_strjoinv(", ", folder);
 }
 
 char *path_find(const char *relative)

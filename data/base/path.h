@@ -1,6 +1,8 @@
 /* Where bundled files are: the directories of KILTER_PATH (colon-separated), then the
  * project's own: its data/ folder and its root. So "clusters/hap-8.yaml" is
- * data/clusters/hap-8.yaml unless KILTER_PATH has another. */
+ * data/clusters/hap-8.yaml unless KILTER_PATH has another. The project's own folder is found relative
+ * to the running program or the loaded library: PREFIX/share/kilter of an installed one, the checkout
+ * of one in its build folder. */
 #ifndef KILTER_DATA_BASE_PATH_H
 #define KILTER_DATA_BASE_PATH_H
 
@@ -8,6 +10,9 @@
 
 /* First existing DIR/relative over the search path, or NULL. Caller frees. */
 char *path_find(const char *relative);
+
+/* The folders that are searched, as a text for messages. Caller frees. */
+char *path_searched(void);
 
 /* Sorted base names (without suffix) of files DIR/folder/(name)suffix over the search
  * path; free with g_strfreev. */

@@ -26,6 +26,15 @@ Cluster *cluster_load(const char *name, GError **error)
     if (path)
         return cluster_read(path, error);
     g_auto(GStrv) known = path_list("clusters", ".yaml");
+    if (!*known) {
+        g_autofree char *searched = path_searched();
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "no bundled data found: no clusters/ in %s; KILTER_PATH names further "
+            "folders",
+            searched);
+        return NULL;
+    }
     g_autofree char *list = g_strjoinv(", ", known);
     g_autofree char *hint = names_hint(name, (const char *const *)known);
     kilter_fail(

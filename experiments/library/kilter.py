@@ -1,0 +1,62 @@
+"""Kilter from Python, by ctypes: requests and answers are dicts (kilter.h says what they hold).
+
+    import kilter
+    times = {p: kilter.simulate(model="vgg19", cluster="hap-8", planner=p)["iteration_time_s"] for p in ("hap", "dp-ev")}
+
+KILTER_LIBRARY names libkilter.so where the loader does not find it."""
+import ctypes
+import json
+import os
+
+_library = ctypes.CDLL(os.environ.get("KILTER_LIBRARY", "libkilter.so.0"))
+_library.kilter_version.restype = ctypes.c_char_p
+
+
+class Error(Exception):
+    """`status` is the program's exit status: 1 failed, 2 bad input, 3 no plan fits."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+def _call(name, *arguments):
+    text = ctypes.c_char_p()
+    status = getattr(_library, name)(*arguments, ctypes.byref(text))
+    answer = json.loads(text.value)
+    _library.kilter_free(text)
+    if "error" in answer and status != 0 and "right" not in answer:
+        raise Error(status, answer["error"]["message"])
+    return answer
+
+
+def _ask(name, request):
+    return _call(name, json.dumps(request).encode())
+
+
+def version():
+    return _library.kilter_version().decode()
+
+
+def models():
+    return _call("kilter_models")["models"]
+
+
+def clusters():
+    return _call("kilter_clusters")["clusters"]
+
+
+def planners():
+    return _call("kilter_planners")["planners"]
+
+
+def plan(**request):
+    return _ask("kilter_plan", request)
+
+
+def simulate(**request):
+    return _ask("kilter_simulate", request)
+
+
+def verify(**request):
+    return _ask("kilter_verify", request)

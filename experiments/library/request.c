@@ -1,0 +1,149 @@
+/* Reading requests: every member is checked, and an unknown one is refused. */
+#include "experiments/library/request.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const char *const MEMBER[] = {"model",       "cluster",  "planner",
+                                     "granularity", "fidelity", "seed",
+                                     "set",         "plan",     NULL};
+
+/* A member's text, or `usual` where it is absent. NULL with an error if it is no text. */
+static const char *text_of(const json_t *root, const char *key, const char *usual,
+                           GError **error)
+{
+    const json_t *value = json_object_get(root, key);
+    if (value && !json_is_string(value)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "request: %s: expected a text", key);
+        return NULL;
+    }
+    if (!value && !usual)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "request: %s: missing; expected this member", key);
+    return value ? json_string_value(value) : usual;
+}
+
+static json_t *parse(const char *request, GError **error)
+{
+    json_error_t wrong;
+    json_t *root = json_loads(request ? request : "", JSON_REJECT_DUPLICATES, &wrong);
+    const char *key;
+    json_t *value;
+    uint32_t index;
+    if (!json_is_object(root)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "request: expected an object%s%s",
+                    root ? "" : ": ", root ? "" : wrong.text);
+        json_decref(root);
+        return NULL;
+    }
+    json_object_foreach (root, key, value) {
+        if (!names_find("member", key, MEMBER, &index, error)) {
+            g_prefix_error(error, "request: ");
+            json_decref(root);
+            return NULL;
+        }
+    }
+    return root;
+}
+
+static bool read_options(const json_t *root, PlannerOptions *options, GError **error)
+{
+    const json_t *seed = json_object_get(root, "seed");
+    json_t *set = json_object_get(root, "set");
+    const char *key;
+    json_t *value;
+    planner_options_init(options);
+    if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "request: seed: expected an integer from 0");
+    if (seed)
+        options->seed = (uint64_t)json_integer_value(seed);
+    if (set && !json_is_object(set))
+        return kilter_fail(error, KILTER_ERROR_INPUT, "request: set: expected an object");
+    json_object_foreach (set, key, value) {
+        if (!json_is_string(value))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "request: set: %s: expected a text, as \"25MiB\"", key);
+        if (!planner_options_set(options, key, json_string_value(value), error))
+            return false;
+    }
+    return true;
+}
+
+/* fidelity: NULL for that of the planner. */
+static bool evaluate_model(const json_t *root, const char *fidelity,
+                           Evaluation *evaluation, GError **error)
+{
+    PlannerOptions options;
+    Granularity granularity;
+    const char *model = text_of(root, "model", NULL, error);
+    const char *name = model ? text_of(root, "cluster", NULL, error) : NULL;
+    const char *planner_name = name ? text_of(root, "planner", "hap", error) : NULL;
+    const char *level =
+        planner_name ? text_of(root, "granularity", "machine", error) : NULL;
+    if (!level || !granularity_find(level, &granularity, error) ||
+        !read_options(root, &options, error))
+        return false;
+    const Planner *planner = planner_find(planner_name, error);
+    g_autoptr(Cluster) cluster = planner ? cluster_load(name, error) : NULL;
+    if (!cluster)
+        return false;
+    g_autoptr(Configuration) configuration = configuration_new(
+        model, name, cluster, granularity, planner, fidelity, &options, error);
+    return configuration && configuration_evaluate(configuration, evaluation, error);
+}
+
+static bool evaluate_plan(const json_t *root, const char *fidelity,
+                          Evaluation *evaluation, GError **error)
+{
+    PlannerOptions options;
+    Graph *graph;
+    g_autoptr(Cluster) cluster = NULL;
+    const char *file = text_of(root, "plan", NULL, error);
+    if (!file || !read_options(root, &options, error))
+        return false;
+    if (json_object_get(root, "model") || json_object_get(root, "cluster") ||
+        json_object_get(root, "planner") || json_object_get(root, "granularity"))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "request: plan: expected no model, cluster, planner or "
+                           "granularity beside it");
+    Plan *plan = evaluation_read(file, &graph, &cluster, error);
+    options.sim.seed = options.seed;
+    return plan && evaluation_of_plan(plan, graph, cluster, fidelity, &options.sim,
+                                      evaluation, error);
+}
+
+static bool read_fidelity(const json_t *root, const char *usual, const char **fidelity,
+                          GError **error)
+{
+    *fidelity = usual;
+    if (!json_object_get(root, "fidelity"))
+        return true;
+    const char *name = text_of(root, "fidelity", NULL, error);
+    *fidelity = name ? fidelity_find(name, error) : NULL;
+    return *fidelity != NULL;
+}
+
+bool request_plan(const char *request, Evaluation *evaluation, GError **error)
+{
+    json_t *root = parse(request, error);
+    const char *fidelity;
+    bool good = root && read_fidelity(root, NULL, &fidelity, error);
+    if (good && json_object_get(root, "plan"))
+        good = kilter_fail(error, KILTER_ERROR_INPUT,
+                           "request: plan: expected a model and a cluster to plan");
+    good = good && evaluate_model(root, fidelity, evaluation, error);
+    json_decref(root);
+    return good;
+}
+
+bool request_evaluate(const char *request, Evaluation *evaluation, GError **error)
+{
+    json_t *root = parse(request, error);
+    const char *fidelity;
+    const bool good = root && read_fidelity(root, "stage", &fidelity, error) &&
+                      (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
+                          root, fidelity, evaluation, error);
+    json_decref(root);
+    return good;
+}

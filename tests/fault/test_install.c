@@ -1,0 +1,162 @@
+/* What `cmake --install` puts below a prefix works from any prefix, with its own data, and as a library: for a client in C that pkg-config
+ * tells the flags of, and for Python. */
+#include <stdlib.h>
+
+#include "tests/support/program_json.h"
+
+/* Runs a line of the shell in the sandbox; its output. */
+static char *shell(const Sandbox *box, const char *line, int *status)
+{
+    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
+        G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_MERGE);
+    g_subprocess_launcher_set_cwd(launcher, box->folder);
+    g_autofree char *build = g_path_get_dirname(g_getenv("KILTER_BIN"));
+    g_subprocess_launcher_setenv(launcher, "BUILD", build, TRUE);
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawn(launcher, NULL, "sh", "-c", line, NULL);
+    char *out = NULL;
+    assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, &out, NULL, NULL));
+    *status =
+        g_subprocess_get_if_exited(process) ? g_subprocess_get_exit_status(process) : -1;
+    return out;
+}
+
+static char *shell_good(const Sandbox *box, const char *line)
+{
+    int status;
+    char *out = shell(box, line, &status);
+    if (status != 0)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: exit %d, %s", line, status, out);
+    return out;
+}
+
+static bool has(const Sandbox *box, const char *tool)
+{
+    int status;
+    g_autofree char *line = g_strconcat("command -v ", tool, NULL);
+    g_autofree char *out = shell(box, line, &status);
+    if (status != 0)
+        print_message("skipped: no %s\n", tool);
+    return status == 0;
+}
+
+/* Installed, and moved from there. */
+static Sandbox *install(void)
+{
+    Sandbox *box = sandbox_new();
+    g_free(shell_good(box,
+                      "cmake --install \"$BUILD\" --prefix \"$PWD/one\" && mv one two"));
+    return box;
+}
+
+static void test_program(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    g_free(shell_good(
+        box, "cd two/share/kilter/data/clusters && mv hap-8.yaml of-prefix.yaml && "
+             "sed -i 's/^name: .*/name: of-prefix/' of-prefix.yaml"));
+    g_autofree char *list = shell_good(box, "two/bin/kilter clusters");
+    assert_non_null(strstr(list, "\nof-prefix "));
+    assert_null(strstr(list, "\nhap-8 "));
+    g_free(shell_good(
+        box, "two/bin/kilter plan vit:layers=1 of-prefix -q -o plan.json && "
+             "two/bin/kilter simulate plan.json -q && "
+             "two/bin/kilter reproduce hap-fig4 -q && test -s out/hap-fig4.png"));
+    g_free(shell_good(box, "test -s two/share/man/man1/kilter-plan.1 && "
+                           "test -s two/share/bash-completion/completions/kilter && "
+                           "test -s two/share/zsh/site-functions/_kilter && "
+                           "test -s two/share/fish/vendor_completions.d/kilter.fish"));
+}
+
+/* A checkout that was moved finds its own data too. */
+static void test_moved_checkout(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    g_free(shell_good(
+        box, "mv two/share/kilter moved && mkdir moved/build && "
+             "cp two/bin/kilter moved/build/ && "
+             "mv moved/data/clusters/hap-8.yaml moved/data/clusters/moved.yaml && "
+             "sed -i 's/^name: .*/name: moved/' moved/data/clusters/moved.yaml"));
+    g_autofree char *list = shell_good(box, "moved/build/kilter clusters");
+    assert_non_null(strstr(list, "\nmoved "));
+}
+
+static void test_client(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    if (!has(box, "cc") || !has(box, "pkg-config"))
+        skip();
+    g_free(shell_good(
+        box,
+        "export PKG_CONFIG_PATH=$(dirname $(find two -name kilter.pc)); cc -Wall -Werror "
+        "-o client " KILTER_HOME "/tests/support/library_client.c "
+        "$(pkg-config --cflags --libs kilter)"));
+    g_autofree char *out = shell_good(
+        box, "LD_LIBRARY_PATH=$(dirname $(find two -name libkilter.so)) ./client "
+             "vit:layers=1 hap dp-ev");
+    assert_non_null(strstr(out, "hap: status 0"));
+    assert_non_null(strstr(out, "\"iteration_time_s\""));
+    assert_non_null(strstr(out, "bad: status 2"));
+    assert_non_null(strstr(out, "did you mean 'model'?"));
+    /* The program says the same. */
+    json_t *object = program_json(box, "simulate vit:layers=1 hap-8 -p dp-ev --json");
+    char *time = json_dumps(json_object_get(object, "iteration_time_s"), JSON_ENCODE_ANY);
+    assert_non_null(strstr(out, time));
+    free(time);
+    json_decref(object);
+}
+
+/* The library exports its interface and nothing else. */
+static void test_symbols(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    if (!has(box, "nm"))
+        skip();
+    g_autofree char *out = shell_good(
+        box, "nm -D --defined-only $(find two -name libkilter.so) | grep ' T ' | "
+             "sed 's/.* T //; s/@.*//' | sort | tr '\\n' ' '");
+    assert_string_equal(out,
+                        "kilter_clusters kilter_free kilter_models kilter_plan "
+                        "kilter_planners kilter_simulate kilter_verify kilter_version ");
+    g_autofree char *name = shell_good(box, "ls -l $(find two -name libkilter.so)");
+    assert_non_null(strstr(name, "libkilter.so.0"));
+}
+
+static void test_python(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = install();
+    if (!has(box, "python3"))
+        skip();
+    sandbox_write(
+        box, "try.py",
+        "import kilter\n"
+        "ask = dict(model='vit:layers=1', cluster='hap-8', planner='dp-ev')\n"
+        "assert 'vit' in [m['name'] for m in kilter.models()]\n"
+        "assert kilter.simulate(**ask)['iteration_time_s'] > 0\n"
+        "assert kilter.plan(**ask)['kilter']['format'] == 'plan'\n"
+        "assert kilter.verify(**ask)['right']\n"
+        "slow = kilter.simulate(**ask, fidelity='flow', set={'bucket': '1MiB'})\n"
+        "assert slow['fidelity'] == 'flow'\n"
+        "try:\n"
+        "    kilter.plan(model='vit', cluster='hap-9')\n"
+        "    assert False\n"
+        "except kilter.Error as error:\n"
+        "    assert error.status == 2 and 'hap-9' in str(error)\n");
+    g_free(shell_good(box, "export KILTER_LIBRARY=$(find $PWD/two -name libkilter.so.0) "
+                           "PYTHONPATH=two/share/kilter/python; python3 try.py"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_program), cmocka_unit_test(test_moved_checkout),
+        cmocka_unit_test(test_client),  cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_python),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
