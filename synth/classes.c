@@ -2,6 +2,8 @@
  * can be a maximum. */
 #include "synth/price_parts.h"
 
+#include <string.h>
+
 Coefficients coefficients_of(const Device *device, double share)
 {
     g_assert(share >= 0 && device->fitted <= CLUSTER_MAX_FITTED);
@@ -49,12 +51,38 @@ void pricer_add_class(Pricer *pricer, Coefficients class)
     pricer->n_classes = n;
 }
 
-Times price_work(const Pricer *pricer, const SimWork *work)
+/* Where these units are, or n_units. */
+static uint32_t find_units(const Pricer *pricer, uint32_t units)
+{
+    uint32_t low = 0, high = pricer->n_units;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (pricer->units[middle] < units)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < pricer->n_units && pricer->units[low] == units ? low : pricer->n_units;
+}
+
+double price_max_share(const Pricer *pricer, uint32_t units)
+{
+    const uint32_t u = find_units(pricer, units);
+    return u < pricer->n_units ? pricer->unit_max[u] : pricer->max_share;
+}
+
+Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units)
 {
     KILTER_ASSERT(pricer->n_classes > 0 && work->flops >= 0 && work->inner_bytes >= 0);
     Times times = {{0}};
+    const uint32_t u = find_units(pricer, units);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
-        const double *c = pricer->class[h].c;
+        double c[COEFFICIENTS];
+        memcpy(c, pricer->class[h].c, sizeof c);
+        if (u < pricer->n_units) {
+            c[1] *= pricer->unit_share[u * PRICE_MAX_CLASSES + h];
+            c[3] *= pricer->unit_share[u * PRICE_MAX_CLASSES + h];
+        }
         const SimFitted plain = {0, work->flops, work->flops_sharded};
         const SimFitted *own =
             pricer->class[h].fitted ? &work->fitted[pricer->class[h].fitted - 1] : &plain;
@@ -69,5 +97,5 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
 {
     SimWork work = {0};
     sim_work_op(pricer->graph, pricer->view, op, rule, &work);
-    return price_work(pricer, &work);
+    return price_work(pricer, &work, rule->loop >= 0 ? rule->units : 0);
 }

@@ -2,6 +2,15 @@
  * cost less. Tensors of equal bytes, roles and forms share them. */
 #include "synth/price_parts.h"
 
+#include <string.h>
+
+/* Units of the dim that a form shards; of the other form where it shards none, 0 if neither does. */
+static uint32_t units_in(const Tensor *tensor, Form form, Form other)
+{
+    const Form sharded = form_is_gather(form) ? form : other;
+    return form_is_gather(sharded) ? tensor->units[form_dim(sharded)] : 0;
+}
+
 /* The cheapest collective from one form to another. */
 static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Form to,
                             Conversion *best)
@@ -17,9 +26,10 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
         SimWork work = {0};
         sim_work_collective(pricer->graph, kind, tensor, from, to, &work);
         Step step = {.closes = (int)kind < COLLECTIVES_PRICED,
-                     .inner = price_work(pricer, &work)};
-        step.comm_s = sim_collective_s(pricer->view, kind, bytes, pricer->max_share,
-                                       pricer->max_share);
+                     .inner = price_work(pricer, &work, units_in(t, to, from))};
+        step.comm_s = sim_collective_s(pricer->view, kind, bytes,
+                                       price_max_share(pricer, units_in(t, from, to)),
+                                       price_max_share(pricer, units_in(t, to, from)));
         double total_s = step.comm_s + times_max(pricer, &step.inner);
         if (!best->can || total_s < best->total_s)
             *best = (Conversion){.can = true,
@@ -63,21 +73,25 @@ static void find_detours(const Pricer *pricer, Conversions *all)
 }
 
 /* Of a tensor, with what their prices depend on. */
-static ConversionKey describe_conversions(const Graph *graph, TensorId id)
+static ConversionKey describe_conversions(const Pricer *pricer, TensorId id)
 {
+    const Graph *graph = pricer->graph;
     const Tensor *tensor = graph_tensor(graph, id);
     uint32_t of =
         tensor->of == GRAPH_NONE ? 0 : 1u + graph_tensor(graph, tensor->of)->role;
-    return (ConversionKey){.bytes = tensor_bytes(tensor),
-                           .roles = (uint32_t)tensor->role << 8 | of,
-                           .forms = forms_of_tensor(graph, id)};
+    ConversionKey key = {.bytes = tensor_bytes(tensor),
+                         .roles = (uint32_t)tensor->role << 8 | of,
+                         .forms = forms_of_tensor(graph, id)};
+    if (pricer->n_units > 0)
+        memcpy(key.units, tensor->units, sizeof key.units);
+    return key;
 }
 
 static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
 {
     if (pricer->conversions[tensor])
         return pricer->conversions[tensor];
-    const ConversionKey key = describe_conversions(pricer->graph, tensor);
+    const ConversionKey key = describe_conversions(pricer, tensor);
     Conversions *all = g_hash_table_lookup(pricer->alike, &key);
     if (!all) {
         all = g_new0(Conversions, 1);

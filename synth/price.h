@@ -43,7 +43,8 @@ typedef struct {
 typedef struct {
     uint64_t bytes; /* of the tensor, */
     uint32_t roles; /* its role and that of the tensor that it belongs to, */
-    FormSet forms;  /* forms that it may be held in */
+    FormSet forms;  /* forms that it may be held in, */
+    uint32_t units[TENSOR_MAX_RANK]; /* and, with rounded shares, of its dims */
 } ConversionKey;
 typedef struct {
     ConversionKey key; /* what prices depend on */
@@ -58,6 +59,11 @@ typedef struct {
     GHashTable
         *alike; /* Conversions: tensors of equal bytes, roles and forms share them */
     double max_share;
+    /* Of rounded shares (SynthShares): units, the largest share, and that of each class; n_units is 0
+     * without. */
+    uint32_t n_units;
+    uint32_t *units;
+    double *unit_max, *unit_share; /* [n_units], [n_units * PRICE_MAX_CLASSES] */
     /* Part of the batch that activations and their gradients are priced for; 1 unless the batch is
      * cut in time. */
     double part;
@@ -86,7 +92,15 @@ void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view
                      const double *lo, const double *hi, const double *memory_s);
 void pricer_clear(Pricer *pricer);
 
-Times price_work(const Pricer *pricer, const SimWork *work);
+/* The same prices for rounded shares; before anything is priced. More kinds of devices than classes
+ * keep the ratios. */
+void pricer_round(Pricer *pricer, const SynthShares *shares);
+
+/* The largest share of a dim of so many units. */
+double price_max_share(const Pricer *pricer, uint32_t units);
+
+/* units: of the dim that is sharded; 0: none is. */
+Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
 
 /* Charge for holding the tensor in a form at a point, in seconds. */

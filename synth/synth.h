@@ -105,6 +105,13 @@ SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins);
 void synth_space_free(SynthSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthSpace, synth_space_free)
 
+/* Shares of dims of so many units, where they are not the ratios: rounded ones. */
+typedef struct {
+    uint32_t n;
+    const uint32_t *units; /* [n], rising */
+    const double *share;   /* [n * n_devices] */
+} SynthShares;
+
 typedef struct {
     uint32_t beam; /* labels kept at a cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
@@ -114,6 +121,9 @@ typedef struct {
     const double *memory_s;
     gint64
         deadline_us; /* when to stop with what there is, by g_get_monotonic_time(); 0: never */
+    /* NULL, or the shares to price with: the best program as rounded. Equal devices count with the
+     * largest of their shares; nothing is `optimal`. */
+    const SynthShares *shares;
 } SynthOptions;
 
 /* The best program for ratios [n_devices] (one segment).

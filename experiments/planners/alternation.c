@@ -5,6 +5,7 @@
 #include "balance/balance.h"
 #include "experiments/planners/complete.h"
 #include "experiments/planners/ratios.h"
+#include "experiments/planners/rounding.h"
 
 /* Ratios that a program was considered with, and whether the plan fits. */
 typedef struct {
@@ -136,15 +137,37 @@ static bool consider_segments(Alternation *a, const Program *program,
     return true;
 }
 
-/* Rounds a plan of a known program and sets what candidates are compared by, as plan_complete
- * would. */
+/* Whether a plan that is slower once rounded could be the best one if it were rounded better. */
+static bool worth_climbing(const Alternation *a, const Plan *plan)
+{
+    static const double visible = 1e-3; /* of the time before rounding */
+    const double least_s = plan->fractional_time_s;
+    return a->options->search == SEARCH_EXACT && plan->feasible &&
+           plan->iteration_time_s > least_s * (1 + visible) &&
+           (!alternation_fits(a) || least_s < a->best->iteration_time_s);
+}
+
+/* Sets what candidates are compared by, as plan_complete would; the plan is rounded. */
+static void measure(const Alternation *a, Known *known, Plan *plan)
+{
+    g_autofree double *share = sim_plan_shares(plan, known->linear);
+    g_autofree double *exact = sim_shares(known->linear, a->view, plan->ratio);
+    plan->fractional_time_s = sim_linear_time(known->linear, a->view, exact, NULL, NULL);
+    plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
+    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    if (!worth_climbing(a, plan))
+        return;
+    plan->iteration_time_s =
+        rounding_climb(plan, known->linear, memory_of(a, known), a->view, share);
+    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+}
+
+/* Rounds a plan of a known program, by time where that may matter. */
 static bool evaluate(const Alternation *a, Known *known, Plan *plan, GError **error)
 {
     if (!plan_round(plan, a->graph, error))
         return false;
-    g_autofree double *share = sim_plan_shares(plan, known->linear);
-    plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
-    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    measure(a, known, plan);
     return true;
 }
 
@@ -288,6 +311,64 @@ bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
         if (!alternation_consider(a, known, ratio, &feasible, error) ||
             !alternation_balance(a, known, ratio, &feasible, error))
             return false;
+    }
+    return true;
+}
+
+/* Gives the candidate's cuts the counts of the best plan, where that has them. */
+static void copy_counts(Plan *candidate, const Plan *best)
+{
+    for (uint32_t i = 0; i < candidate->n_splits; i++) {
+        const Split *known = plan_find_split(best, &candidate->split[i]);
+        if (known)
+            memcpy(candidate->split[i].count, known->count,
+                   candidate->n_devices * sizeof *known->count);
+    }
+}
+
+/* Considers a program with the best plan's ratios and counts, and with its own best ratios. */
+static bool consider_rounded(Alternation *a, Known *known, GError **error)
+{
+    g_autofree double *ratio =
+        g_memdup2(a->best->ratio, a->view->n_devices * sizeof *ratio);
+    g_autoptr(Plan) candidate = plan_new();
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
+    if (!plan_round(candidate, a->graph, error))
+        return false;
+    copy_counts(candidate, a->best);
+    measure(a, known, candidate);
+    take(a, g_steal_pointer(&candidate));
+    bool feasible = false;
+    return alternation_balance(a, known, ratio, &feasible, error);
+}
+
+bool alternation_settle(Alternation *a, GError **error)
+{
+    enum { ROUNDS = 3 };
+    static const double visible = 2e-3; /* rounding costs less: nothing to gain */
+    bool better = true;
+    for (uint32_t i = 0; i < ROUNDS && better && alternation_fits(a) &&
+                         a->best->n_segments == 1 && !planning_is_late(a->planning);
+         i++) {
+        const double before_s = a->best->iteration_time_s;
+        if (before_s <= a->best->fractional_time_s * (1 + visible))
+            break;
+        g_auto(RoundedShares) rounded = {0};
+        rounded_shares_init(&rounded, a->best, a->graph);
+        const SynthOptions options = {.beam = a->options->beam,
+                                      .bucket_bytes = a->options->bucket_bytes,
+                                      .deadline_us = a->planning->deadline_us,
+                                      .shares = &rounded.shares};
+        SynthResult result;
+        if (!synth_search(a->planning->space, a->view, a->best->ratio, &options, &result,
+                          error))
+            return false;
+        g_autoptr(Program) program = result.program;
+        a->search_s += result.search_s;
+        if (program && !consider_rounded(a, alternation_know(a, program), error))
+            return false;
+        better = a->best->iteration_time_s < before_s;
     }
     return true;
 }

@@ -54,6 +54,10 @@ bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory 
 bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                          GError **error);
 
+/* Searches again at the shares of the best plan as rounded, where rounding costs something: programs
+ * that were a little slower before it may be faster after it. */
+bool alternation_settle(Alternation *a, GError **error);
+
 /* Considers programs with their best ratios, and takes the better plans. */
 bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
                               const double *start, GError **error);

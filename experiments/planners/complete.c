@@ -54,7 +54,7 @@ static bool complete_on(Plan *plan, const Planning *planning, const ClusterView 
     PlanningDone *done = planning->done;
     done->plan = NULL;
     g_clear_pointer(&done->report, sim_report_free);
-    if (!plan_round(plan, planning->graph, error))
+    if (!plan->split && !plan_round(plan, planning->graph, error))
         return false;
     done->report = sim_evaluate(plan, planning->graph, view, plan_fidelity(plan), error);
     if (!done->report)

@@ -17,7 +17,7 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
  * it cannot be cut. */
 bool plan_double(Plan *plan, const Planning *planning, GError **error);
 
-/* Rounds the ratios and evaluates on the planning's view: splits, time, memory, feasibility,
+/* Rounds the ratios, unless the plan has splits, and evaluates on the planning's view: splits, time, memory, feasibility,
  * stages. */
 bool plan_complete(Plan *plan, const Planning *planning, GError **error);
 

@@ -62,11 +62,14 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
     return true;
 }
 
-/* The best plan's program and ratios. */
+/* The best plan's program, ratios, and shards as they were rounded. */
 static void give(Alternation *a, Plan *plan)
 {
     plan_set(plan, a->graph, a->view, g_steal_pointer(&a->best->program), a->best->ratio);
     plan_set_segments(plan, a->best->ratio, a->best->segment, a->best->n_segments);
+    plan->n_splits = a->best->n_splits;
+    plan->split = g_steal_pointer(&a->best->split);
+    a->best->n_splits = 0;
     plan->optimal = a->best->optimal;
 }
 
@@ -96,7 +99,8 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
                (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
-                spend_memory(&a, proportional, even, misfit_s, error));
+                spend_memory(&a, proportional, even, misfit_s, error)) &&
+               alternation_settle(&a, error);
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",

@@ -228,7 +228,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
 {
     const GArray *last = s->table[s->states->n_ops].labels;
     double best = best_of(s, false);
-    bool charged = options->memory_s != NULL, taken = false;
+    bool charged = options->memory_s || options->shares, taken = false;
     for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
         bool first = !taken && label_total(&s->pricer, label) == best;
@@ -286,7 +286,7 @@ static bool search(Search *s, SynthSpace *space, const double *ratio,
     search_walk_widening(s, options->beam);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
-    if (!s->complete && !options->memory_s)
+    if (!s->complete && !options->memory_s && !options->shares)
         take_baseline(s, ratio, result);
     return true;
 }
@@ -306,6 +306,8 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     gint64 start = g_get_monotonic_time();
     Search s = {0};
     pricer_init(&s.pricer, space->graph, view, ratio, options->memory_s);
+    if (options->shares)
+        pricer_round(&s.pricer, options->shares);
     s.pricer.pins = space->pins;
     bool done = search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
