@@ -124,6 +124,7 @@ typedef struct {
     /* NULL, or the shares to price with: the best program as rounded. Equal devices count with the
      * largest of their shares; nothing is `optimal`. */
     const SynthShares *shares;
+    double upper_s; /* slower programs are not wanted: there may be none; 0: all are */
 } SynthOptions;
 
 /* The best program for ratios [n_devices] (one segment).

@@ -359,7 +359,8 @@ bool alternation_settle(Alternation *a, GError **error)
         const SynthOptions options = {.beam = a->options->beam,
                                       .bucket_bytes = a->options->bucket_bytes,
                                       .deadline_us = a->planning->deadline_us,
-                                      .shares = &rounded.shares};
+                                      .shares = &rounded.shares,
+                                      .upper_s = before_s};
         SynthResult result;
         if (!synth_search(a->planning->space, a->view, a->best->ratio, &options, &result,
                           error))

@@ -280,7 +280,7 @@ bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **err
 static bool search(Search *s, SynthSpace *space, const double *ratio,
                    const SynthOptions *options, SynthResult *result, GError **error)
 {
-    s->upper_s = INFINITY;
+    s->upper_s = options->upper_s > 0 ? options->upper_s : INFINITY;
     if (!search_start(s, space, options->deadline_us, error))
         return false;
     search_walk_widening(s, options->beam);
@@ -311,7 +311,7 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     s.pricer.pins = space->pins;
     bool done = search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
-    if (done && !result->program && !result->late)
+    if (done && !result->program && !result->late && options->upper_s == 0)
         done = kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': no program %s",
                            graph_name(space->graph),
                            space->pins ? "keeps all pins" : "found");
