@@ -155,6 +155,10 @@ static void measure(const Alternation *a, Known *known, Plan *plan)
     plan->fractional_time_s = sim_linear_time(known->linear, a->view, exact, NULL, NULL);
     plan->iteration_time_s = sim_linear_time(known->linear, a->view, share, NULL, NULL);
     plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    PlanningDone *done = a->planning->done;
+    if ((done->seen_s == 0 || plan->fractional_time_s < done->seen_s) &&
+        sim_memory_fits(memory_of(a, known), a->view, exact))
+        done->seen_s = plan->fractional_time_s;
     if (!worth_climbing(a, plan))
         return;
     plan->iteration_time_s =

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_KINDS = 8 };
+enum { MAX_KINDS = 256 };
 
 typedef struct {
     double lo[MAX_KINDS], hi[MAX_KINDS];
@@ -36,11 +36,11 @@ typedef struct {
     const Planning *planning;
     const ClusterView *view;
     Plan *plan;
-    double upper_s; /* of the plan, before rounding */
+    double upper_s; /* the least time before rounding of a plan that was seen */
     /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
     double *memory_s;
     uint32_t n_kinds;
-    uint32_t kind_of[65536 / 64]; /* by device; larger views are not certified */
+    uint32_t *kind_of; /* by device */
     uint32_t members[MAX_KINDS];
     GArray *boxes; /* Box */
 } Certifier;
@@ -48,8 +48,7 @@ typedef struct {
 static bool find_kinds(Certifier *c)
 {
     const Device *first[MAX_KINDS];
-    if (c->view->n_devices > G_N_ELEMENTS(c->kind_of))
-        return false;
+    c->kind_of = g_new(uint32_t, c->view->n_devices);
     for (uint32_t j = 0; j < c->view->n_devices; j++) {
         uint32_t k = 0;
         while (k < c->n_kinds && device_compare(first[k], &c->view->device[j]) != 0)
@@ -144,6 +143,8 @@ static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
     if (!plan_improve(c->plan, c->planning, ratio, programs, error))
         return false;
     c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
+    if (c->planning->done->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, c->planning->done->seen_s);
     return true;
 }
 
@@ -295,9 +296,12 @@ static Certifier *certifier_new(Plan *plan, const Planning *planning)
     c->view = planning->view;
     c->plan = plan;
     c->upper_s = plan->fractional_time_s;
+    if (planning->done->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, planning->done->seen_s);
     bool kinds = find_kinds(c);
     if (plan->bucket_bytes > 0 || !kinds) {
         plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
+        g_free(c->kind_of);
         return NULL;
     }
     c->boxes = g_array_new(FALSE, FALSE, sizeof(Box));
@@ -308,6 +312,7 @@ static void certifier_free(Certifier *c)
 {
     g_array_free(c->boxes, TRUE);
     g_free(c->memory_s);
+    g_free(c->kind_of);
     g_free(c);
 }
 

@@ -10,6 +10,8 @@ typedef struct {
     const Plan *plan;
     const ClusterView *view;
     SimReport *report;
+    /* least time before rounding of a plan that fits, of all that were met; 0: none was */
+    double seen_s;
 } PlanningDone;
 
 struct Planning {

@@ -249,10 +249,82 @@ static void test_tight_memory_ends(void **state)
     assert_at_most(time_s, 1.8);
 }
 
+/* --- rounding --- */
+
+/* One slow, three middling and one fast device, on a network that makes sharding experts worth it. */
+static const char UNLIKE[] =
+    "name: unlike\ndescription: five devices of three types\n\ndevice_types:\n"
+    "  - {name: slow, rate: 1.387 TFLOP/s, memory: 64 GiB, source: made up}\n"
+    "  - {name: middling, rate: 2.265 TFLOP/s, memory: 64 GiB, source: made up}\n"
+    "  - {name: fast, rate: 22.66 TFLOP/s, memory: 64 GiB, source: made "
+    "up}\n\nmachines:\n"
+    "  - {name: slow, count: 1, type: slow, gpus: 1, source: made up}\n"
+    "  - {name: middling, count: 3, type: middling, gpus: 1, source: made up}\n"
+    "  - {name: fast, count: 1, type: fast, gpus: 1, source: made up}\n\ncollectives:\n"
+    "  all_reduce: {latency: 16 us, bandwidth: 6.296 GB/s}\n"
+    "  all_gather: {latency: 16 us, bandwidth: 5.037 GB/s}\n"
+    "  grouped_all_gather: {latency: 16 us, bandwidth: 5.540 GB/s}\n"
+    "  reduce_scatter: {latency: 16 us, bandwidth: 5.163 GB/s}\n"
+    "  grouped_reduce_scatter: {latency: 16 us, bandwidth: 5.352 GB/s}\n"
+    "  all_to_all: {latency: 16 us, bandwidth: 1.637 GB/s}\n"
+    "  source: made up\n";
+
+static Plan *plan_on_unlike(const ClusterView *view, const char *pin, Graph **graph)
+{
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_autoptr(GError) error = NULL;
+    if (pin)
+        assert_true(planner_options_set(&options, "pin", pin, &error));
+    Plan *plan = planner_plan(planner_find("hap", NULL), "bert-sgmoe:layers=2,batch=8",
+                              "unlike", view, &options, graph, &error);
+    assert_no_error(error);
+    return plan;
+}
+
+/* Nearest units gave 0,1,0,0,4 of 5 experts, and 123.8 ms. */
+static void test_shards_are_rounded_by_time(void **state)
+{
+    (void)state;
+    static const char *const pin[] = {"*moe*.weight=identity", "*moe*.weight=gather(0)",
+                                      "*attention*.weight=identity"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("unlike", UNLIKE, strlen(UNLIKE), &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = plan_on_unlike(view, NULL, &graph);
+    assert_at_most(plan->iteration_time_s, 0.105);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(pin); i++) {
+        g_autoptr(Plan) pinned = plan_on_unlike(view, pin[i], NULL);
+        assert_at_most(plan->iteration_time_s, pinned->iteration_time_s * (1 + 1e-9));
+    }
+
+    /* No unit that moves makes it faster. */
+    g_autoptr(SimLinear) linear =
+        sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
+    g_autofree double *share = sim_plan_shares(plan, linear);
+    for (uint32_t k = 0; k < linear->n_splits; k++)
+        for (uint32_t i = 0; i < plan->n_devices * plan->n_devices; i++) {
+            const double unit = 1.0 / linear->split[k].units;
+            double *from = &share[k * plan->n_devices + i / plan->n_devices],
+                   *to = &share[k * plan->n_devices + i % plan->n_devices];
+            if (from == to || *from < unit / 2)
+                continue;
+            *from -= unit;
+            *to += unit;
+            assert_at_most(plan->iteration_time_s * (1 - 1e-3),
+                           sim_linear_time(linear, view, share, NULL, NULL));
+            *from += unit;
+            *to -= unit;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tight_memory_ends),
+        cmocka_unit_test(test_shards_are_rounded_by_time),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
         cmocka_unit_test(test_memory_pressure),
