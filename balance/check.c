@@ -1,3 +1,4 @@
+/* The bound that prices prove, and the check of ratios against it. Shares no code with solvers. */
 #include "balance/check.h"
 
 #include <math.h>

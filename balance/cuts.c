@@ -1,3 +1,4 @@
+/* Cutting planes: a master LP of few rows, to which the rows that its solution breaks are added. */
 #include "balance/cuts.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The rows of the linear program, over classes of equal devices. */
 #include "balance/rows.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Shards in memory: overlap, copies and sums, for all backends. */
 #include "exec/backend.h"
 
 #include <string.h>

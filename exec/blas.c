@@ -1,3 +1,4 @@
+/* Contractions as matrix products of BLAS. */
 #include "exec/blas.h"
 
 #include <dlfcn.h>

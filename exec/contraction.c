@@ -1,3 +1,4 @@
+/* Reading a contraction off an op's signature. */
 #include "exec/contraction.h"
 
 #include <limits.h>

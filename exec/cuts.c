@@ -1,3 +1,4 @@
+/* The index ranges of a plan's shards. */
 #include "exec/cuts.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Instances of a replay: their memory, shapes and lifetime. */
 #include "exec/replay_state.h"
 
 bool replay_fail(const ExecReplay *replay, GError **error, const char *format, ...)

@@ -1,3 +1,4 @@
+/* Running a program's instructions on a backend. */
 #include "exec/replay_state.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Measuring the limits of a device: a product and a sum of large tensors. */
 #include "exec/limits.h"
 
 #include <math.h>

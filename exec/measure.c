@@ -1,3 +1,4 @@
+/* Timing a plan's program over repeats. */
 #include "exec/measure.h"
 
 #include <string.h>

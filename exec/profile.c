@@ -1,3 +1,4 @@
+/* Timing ops and collectives one by one, for calibration. */
 #include "exec/profile.h"
 
 #include <math.h>

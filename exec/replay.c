@@ -1,3 +1,4 @@
+/* Replaying a plan's program: loads, instructions, times. */
 #include "exec/replay_state.h"
 
 #include <string.h>

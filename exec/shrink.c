@@ -1,3 +1,4 @@
+/* Shrunk models and the comparison of their structure. */
 #include "exec/shrink.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Median and quartiles. */
 #include "exec/spread.h"
 
 #include <stdlib.h>

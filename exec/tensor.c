@@ -1,3 +1,4 @@
+/* Tensors in float64, and their slices. */
 #include <string.h>
 
 #include "exec/tensor.h"

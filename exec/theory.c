@@ -1,3 +1,4 @@
+/* Checking the rules of a model on random uneven shards. */
 #include "exec/theory.h"
 
 #include <stdlib.h>

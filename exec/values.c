@@ -1,3 +1,4 @@
+/* Deterministic values of a graph's inputs, and differences. */
 #include <math.h>
 
 #include "exec/tensor.h"

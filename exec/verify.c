@@ -1,3 +1,4 @@
+/* Comparing a replay's tensors with the reference's. */
 #include "exec/verify.h"
 
 #include "exec/shrink.h"

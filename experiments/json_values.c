@@ -1,3 +1,4 @@
+/* Numbers and lists as JSON. */
 #include "experiments/json_values.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
 #include "sim/tasks/buffers.h"
 

@@ -1,3 +1,4 @@
+/* The table of the simulation's options. */
 #include "sim/options.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Assignments, and the plans of parameters. */
 #include "synth/assignment.h"
 
 #include "synth/pins.h"

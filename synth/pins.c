@@ -1,3 +1,4 @@
+/* Pins: parsing, and the rules that they allow. */
 #include "synth/pins.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* A program of one group, put on the groups of a pipeline. */
 #include "synth/pipeline.h"
 
 /* When an instruction of the inner program runs. */

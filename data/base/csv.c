@@ -1,3 +1,4 @@
+/* Reading and writing CSV files, with the line in every error. */
 #include "data/base/csv.h"
 
 #include <math.h>

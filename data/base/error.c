@@ -1,3 +1,4 @@
+/* The error domain, and messages of one line. */
 #include "data/base/error.h"
 
 G_DEFINE_QUARK(kilter - error - quark, kilter_error)

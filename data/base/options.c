@@ -1,3 +1,4 @@
+/* Option tables: defaults, parsing, help, and the text of a value. */
 #include "data/base/options.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Quantities with units: parsing and printing. */
 #include "data/base/units.h"
 
 #include "data/base/error.h"

@@ -1,3 +1,4 @@
+/* Reading YAML by a schema, with errors that name file, line and key. */
 #include "data/base/yaml.h"
 
 #include "data/base/error.h"

@@ -1,3 +1,4 @@
+/* The line of every key of a YAML document. */
 #include "data/base/yaml_lines.h"
 
 #include "data/base/error.h"

@@ -1,3 +1,4 @@
+/* The schema of a cluster's file. */
 #include "data/cluster/cluster_yaml.h"
 
 enum {

@@ -1,3 +1,4 @@
+/* Machines as the files of others describe them. */
 #include "data/cluster/machine_file.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Networks as text: NAME:key=value,.... */
 #include "data/cluster/network_spec.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The schema of fitted costs in a cluster's file. */
 #include "data/cluster/op_cost_yaml.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Topologies: devices and links of a network, by its kind. */
 #include "data/cluster/topology.h"
 
 #include <string.h>

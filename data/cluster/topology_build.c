@@ -1,3 +1,4 @@
+/* Helpers that put devices and links into a topology. */
 #include "data/cluster/topology_build.h"
 
 #include "data/cluster/network_spec.h"

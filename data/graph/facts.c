@@ -1,3 +1,4 @@
+/* Counting what a graph's ops and tensors come down to. */
 #include "data/graph/facts.h"
 
 /* Parameters of experts that a token which goes to `top` of them leaves alone. */

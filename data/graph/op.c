@@ -1,3 +1,4 @@
+/* Reading the op table. */
 #include "data/graph/op.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Finding the class of an op by its key. */
 #include "data/graph/op_class.h"
 
 #include <string.h>

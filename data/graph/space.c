@@ -1,3 +1,4 @@
+/* Binding a signature to shapes, and FLOPs of an iteration space. */
 #include "data/graph/space.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Reading a layer profile. */
 #include "data/measured/layer_profile.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reading and writing measurements. */
 #include "data/measured/measurement.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reading the output of nccl-tests. */
 #include "data/measured/nccl_tests.h"
 
 #include <jansson.h>

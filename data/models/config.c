@@ -1,3 +1,4 @@
+/* Reading keys of a configuration file, with errors that name the key. */
 #include "data/models/config.h"
 
 #include "data/base/error.h"

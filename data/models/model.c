@@ -1,3 +1,4 @@
+/* The table of models, and building one from its spec. */
 #include "data/models/model.h"
 
 #include "data/base/error.h"

@@ -1,3 +1,4 @@
+/* Splits of a plan: which dims are cut, by which ratios, and their rounding. */
 #include "data/plan/cut.h"
 
 #include "data/base/error.h"

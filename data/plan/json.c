@@ -1,3 +1,4 @@
+/* Writing plan files. */
 #include "data/plan/json.h"
 
 #include <jansson.h>

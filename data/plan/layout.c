@@ -1,3 +1,4 @@
+/* The layout of a plan. */
 #include "data/plan/layout.h"
 
 bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,

@@ -1,3 +1,4 @@
+/* Plans, and the segments that their tensors go by. */
 #include "data/plan/plan.h"
 
 #include <math.h>

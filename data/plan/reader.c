@@ -1,3 +1,4 @@
+/* Members of a plan file, with errors that name the key. */
 #include "data/plan/reader.h"
 
 #include "data/base/error.h"

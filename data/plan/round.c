@@ -1,3 +1,4 @@
+/* Rounding ratios to whole units. */
 #include "data/plan/plan.h"
 
 #include <math.h>

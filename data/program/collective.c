@@ -1,3 +1,4 @@
+/* The names of collectives, and the forms that each converts. */
 #include "data/program/program.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Programs: building, text and operands of instructions. */
 #include "data/program/program.h"
 
 #include "data/base/error.h"

@@ -1,3 +1,4 @@
+/* The result store: SQLite behind numbered invariants (data/store/store.h). */
 #include "data/store/store.h"
 
 #include "data/base/error.h"

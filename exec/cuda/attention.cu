@@ -1,3 +1,4 @@
+/* Attention with stored probabilities, on GPUs. */
 // Scaled dot-product self-attention; see exec/kernels/attention.c for shapes and equations. All heads of a sample are one
 // batch of matrix products over qkv where it lies.
 #include <cmath>

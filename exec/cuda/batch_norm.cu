@@ -1,3 +1,4 @@
+/* Batch normalisation, on GPUs. */
 // Batch norm, joined channels, and losses of sigmoids and of smoothed labels; see exec/kernels/batch_norm.c.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+/* Blocks of an exchange between GPUs. */
 #include "exec/cuda/blocks.h"
 
 #include "exec/cuda/kernels.h"

@@ -1,3 +1,4 @@
+/* Overlaps of shards, copied or added on a GPU. */
 // The part of a tensor that two shards share, moved between them.
 #include "exec/cuda/launch.cuh"
 

@@ -1,3 +1,4 @@
+/* Contractions as matrix products of cuBLAS, or by a loop over all indices. */
 // Sums of products over an op's loops: see exec/contraction.h and exec/kernels/contract.c.
 #include "exec/cuda/launch.cuh"
 

@@ -1,3 +1,4 @@
+/* Gates of mixtures of experts, on GPUs. */
 // Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. Tokens choose by themselves; an expert then gives out its
 // slots in the order of tokens, first choices before second ones.
 #include <cmath>

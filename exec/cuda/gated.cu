@@ -1,3 +1,4 @@
+/* Gated units, rotary positions and joined keys, on GPUs. */
 // Units that gate, SiLU, turned embeddings and joined keys; see exec/kernels/gated.c for the equations.
 #include <cmath>
 

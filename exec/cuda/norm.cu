@@ -1,3 +1,4 @@
+/* Layer norm and log-softmax, on GPUs. */
 // Normalisation over the last dim, which is whole: a warp a row. See exec/kernels/norm.c for the equations.
 #include <cmath>
 

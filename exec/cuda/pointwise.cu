@@ -1,3 +1,4 @@
+/* Elementwise ops and updates, on GPUs. */
 // Elementwise ops and updates; see exec/kernels/pointwise.c and exec/kernels/update.c for what they compute.
 #include <cmath>
 

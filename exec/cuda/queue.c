@@ -1,3 +1,4 @@
+/* The queue of one GPU: memory, streams, matrix products. */
 #include "exec/cuda/queue.h"
 
 #include <cublas_v2.h>

@@ -1,3 +1,4 @@
+/* RMS norm, on GPUs. */
 // Root mean square norm of rows or of the first elements of rows: a warp a row. See exec/kernels/rms_norm.c.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+/* Routing of tokens to experts, on GPUs. */
 // Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Tokens choose by themselves; an
 // expert gives out its slots in the order of tokens.
 #include <cmath>

@@ -1,3 +1,4 @@
+/* Elementwise ops. */
 #include <math.h>
 #include <string.h>
 

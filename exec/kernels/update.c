@@ -1,3 +1,4 @@
+/* Updates of parameters. */
 #include <math.h>
 #include <string.h>
 

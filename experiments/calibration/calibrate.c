@@ -1,3 +1,4 @@
+/* Fitting a cluster's costs to measurements. */
 #include "experiments/calibration/calibrate.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Predictions of a calibrated cluster for the measurements. */
 #include "experiments/calibration/calibrated.h"
 
 /* Sizes are measured in steps: half of the smallest and twice the largest are still known. */

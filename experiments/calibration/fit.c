@@ -1,3 +1,4 @@
+/* Nonnegative robust fits of lines to measurements. */
 #include "experiments/calibration/fit.h"
 
 #include <gsl/gsl_linalg.h>

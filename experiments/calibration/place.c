@@ -1,3 +1,4 @@
+/* The places in a cluster that measurements of a kind are fitted for. */
 #include "experiments/calibration/place.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Statistics of relative errors. */
 #include "experiments/calibration/statistics.h"
 
 #include <glib.h>

@@ -1,3 +1,4 @@
+/* Predictions beside measured times. */
 #include "experiments/calibration/validate.h"
 
 #include <math.h>

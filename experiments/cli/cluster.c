@@ -1,3 +1,4 @@
+/* kilter cluster. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* kilter clusters. */
 #include <stdio.h>
 
 #include "experiments/cli/command.h"

@@ -1,3 +1,4 @@
+/* kilter collective. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

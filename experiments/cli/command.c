@@ -1,3 +1,4 @@
+/* Options and errors that commands share. */
 #include "experiments/cli/command.h"
 #include "experiments/cli/describe.h"
 

@@ -1,3 +1,4 @@
+/* Starting kilter exec again under mpirun. */
 #include "experiments/cli/exec_launch.h"
 
 #include <gio/gio.h>

@@ -1,3 +1,4 @@
+/* The plan that kilter exec runs. */
 #include "experiments/cli/exec_plan.h"
 
 void exec_plan_clear(ExecPlan *source)

@@ -1,3 +1,4 @@
+/* The report of kilter exec. */
 #include "experiments/cli/exec_report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* kilter figure. */
 #include <stdio.h>
 #include <string.h>
 

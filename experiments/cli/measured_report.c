@@ -1,3 +1,4 @@
+/* Measured times as text and JSON. */
 #include "experiments/cli/measured_report.h"
 
 #include <math.h>

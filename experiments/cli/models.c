@@ -1,3 +1,4 @@
+/* kilter models. */
 #include <stdio.h>
 
 #include "experiments/cli/command.h"

@@ -1,3 +1,4 @@
+/* kilter plan. */
 #include <stdio.h>
 
 #include "experiments/cli/command.h"

@@ -1,3 +1,4 @@
+/* kilter planners. */
 #include <stdio.h>
 
 #include "experiments/cli/command.h"

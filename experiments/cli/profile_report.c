@@ -1,3 +1,4 @@
+/* The report of kilter profile. */
 #include "experiments/cli/profile_report.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* kilter scorecard. */
 #include "experiments/cli/scorecard.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* kilter simulate. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* kilter sweep. */
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>

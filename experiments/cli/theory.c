@@ -1,3 +1,4 @@
+/* kilter theory. */
 #include <stdio.h>
 
 #include "experiments/cli/command.h"

@@ -1,3 +1,4 @@
+/* Claims of a paper beside our values. */
 #include "experiments/figures/claims.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Drawing a figure: its query, its data, gnuplot. */
 #include "experiments/figures/figure.h"
 
 #include <errno.h>

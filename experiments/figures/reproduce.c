@@ -1,3 +1,4 @@
+/* Reproducing a figure from its experiment file. */
 #include "experiments/figures/reproduce.h"
 
 #include <errno.h>

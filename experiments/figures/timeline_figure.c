@@ -1,3 +1,4 @@
+/* The figure of a timeline. */
 #include "experiments/figures/timeline_figure.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* HAP's alternation of programs and ratios. */
 #include "experiments/planners/alternation.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Completing a plan: rounding, evaluation, the memory check. */
 #include "experiments/planners/complete.h"
 
 #include <string.h>

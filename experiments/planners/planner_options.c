@@ -1,3 +1,4 @@
+/* The tables of planners' options. */
 #include "experiments/planners/planner_options.h"
 
 #include <string.h>

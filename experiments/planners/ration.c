@@ -1,3 +1,4 @@
+/* Programs that fit the memory: multipliers that ration it. */
 #include "experiments/planners/ration.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Ratios that are pinned or start an alternation. */
 #include "experiments/planners/ratios.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Spending spare memory on faster programs. */
 #include "experiments/planners/spend.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Fitting constants to trials. */
 #include "experiments/scorecard/fit.h"
 
 #include <gsl/gsl_blas.h>

@@ -1,3 +1,4 @@
+/* Trials as rows of the store. */
 #include "experiments/scorecard/record.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The scorecard: predictions of trials and their errors. */
 #include "experiments/scorecard/scorecard.h"
 
 #include <gsl/gsl_statistics_double.h>

@@ -1,3 +1,4 @@
+/* The plan of a trial. */
 #include "experiments/scorecard/trial_plan.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Predicting trials on threads. */
 #include "experiments/scorecard/trial_work.h"
 
 static bool work_one(TrialWork *work, uint32_t i, GError **error)

@@ -1,3 +1,4 @@
+/* Reading trials by a query over CSV files. */
 #include "experiments/scorecard/trials.h"
 
 #include <math.h>

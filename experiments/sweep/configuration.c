@@ -1,3 +1,4 @@
+/* Configurations: identity and evaluation. */
 #include "experiments/sweep/configuration.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reading experiment files. */
 #include "experiments/sweep/experiment.h"
 
 #include <cyaml/cyaml.h>

@@ -1,3 +1,4 @@
+/* Sweeping an experiment's configurations on all cores. */
 #include "experiments/sweep/sweep.h"
 
 #include <math.h>

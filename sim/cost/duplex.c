@@ -1,3 +1,4 @@
+/* The time of two microbatches that take turns. */
 #include "sim/sim.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Kinds of equal devices with equal shares. */
 #include "sim/evaluate.h"
 
 static bool alike(const ClusterView *view, uint32_t n_splits, const double *share,

@@ -1,3 +1,4 @@
+/* The splits that a program's shares are divided by. */
 #include "sim/cost/split.h"
 
 #include <stdlib.h>

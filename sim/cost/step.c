@@ -1,3 +1,4 @@
+/* Communication steps: which instructions join one. */
 #include "sim/cost/step.h"
 
 /* Whether the instruction is one that buckets fuse: an all-reduce of a parameter's

@@ -1,3 +1,4 @@
+/* The stages of microbatches that take turns. */
 #include "sim/cost/turns.h"
 
 #include "sim/cost/step.h"

@@ -1,3 +1,4 @@
+/* Random streams that are told apart by keys. */
 #include "sim/event/random.h"
 
 static uint64_t scramble(uint64_t z)

@@ -1,3 +1,4 @@
+/* Faults: devices and links that fail or slow down at given times. */
 #include "sim/flow/faults.h"
 
 #include <math.h>

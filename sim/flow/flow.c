@@ -1,3 +1,4 @@
+/* The flow fidelity: tasks on lanes, communication as flows. */
 #include "sim/flow/flow.h"
 
 #include "sim/flow/memory_timeline.h"

@@ -1,3 +1,4 @@
+/* Memory of every lane over the time of a simulation. */
 #include "sim/flow/memory_timeline.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Noise of computations, and stragglers. */
 #include "sim/flow/noise.h"
 
 #include <gsl/gsl_randist.h>

@@ -1,3 +1,4 @@
+/* Timelines: spans, busy times, the critical path. */
 #include "sim/flow/timeline.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Flows on a network, as events. */
 #include "sim/network/network.h"
 
 #include <math.h>

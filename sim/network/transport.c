@@ -1,3 +1,4 @@
+/* Collectives and transfers of tasks as flows. */
 #include "sim/network/transport.h"
 
 #include <string.h>

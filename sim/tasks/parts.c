@@ -1,3 +1,4 @@
+/* Parts of tensors and ops on each device of a plan. */
 #include "sim/tasks/parts.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Streams: the order in which a lane's tasks run. */
 #include "sim/tasks/streams.h"
 
 #include <stdlib.h>

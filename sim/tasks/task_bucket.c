@@ -1,3 +1,4 @@
+/* Buckets of gradients' all-reduces. */
 #include "sim/tasks/task_lower.h"
 
 #include <stdlib.h>

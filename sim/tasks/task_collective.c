@@ -1,3 +1,4 @@
+/* Collectives as tasks. */
 #include "sim/tasks/task_lower.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Computations and local conversions as tasks. */
 #include "sim/tasks/task_lower.h"
 
 #include "sim/cost/split.h"

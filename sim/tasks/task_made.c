@@ -1,3 +1,4 @@
+/* The tasks that make instances. */
 #include "sim/tasks/task_lower.h"
 
 uint32_t task_instance(const Lower *lower, uint32_t group, uint32_t microbatch,

@@ -1,3 +1,4 @@
+/* Transfers between groups as tasks. */
 #include "sim/tasks/task_lower.h"
 
 /* Adds what a team of receivers waits for: what its senders make, and the transfer before. */

@@ -1,3 +1,4 @@
+/* Teams: devices of a group that communicate alike, and the lines that they use. */
 #include "sim/tasks/team.h"
 
 #include <math.h>

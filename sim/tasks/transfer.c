@@ -1,3 +1,4 @@
+/* The pieces of a transfer between two groups. */
 #include "sim/tasks/transfer.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* A cluster as AMP's cost model sees it. */
 #include "synth/amp/amp.h"
 
 #include <math.h>

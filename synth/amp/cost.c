@@ -1,3 +1,4 @@
+/* The rows of a strategy, and the time that they add up to. */
 #include <math.h>
 
 #include "synth/amp/costing.h"

@@ -1,3 +1,4 @@
+/* Delays over layers, as products of max-plus matrices. */
 #include "synth/amp/layers.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* A model as AMP's cost model sees it: times and bytes of its layers. */
 #include "synth/amp/steps.h"
 #include "synth/synth.h"
 

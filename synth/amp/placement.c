@@ -1,3 +1,4 @@
+/* Placements of a strategy's ranks on devices. */
 #include "synth/amp/search.h"
 
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order)

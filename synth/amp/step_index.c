@@ -1,3 +1,4 @@
+/* Steps by layer, with equal layers found. */
 #include <string.h>
 
 #include "synth/amp/steps.h"

@@ -1,3 +1,4 @@
+/* Reading the steps of layers off a program. */
 #include "synth/amp/steps.h"
 
 #include <string.h>

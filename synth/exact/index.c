@@ -1,3 +1,4 @@
+/* An open hash table of 64-bit keys. */
 #include "synth/exact/index.h"
 
 #include <string.h>

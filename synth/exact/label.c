@@ -1,3 +1,4 @@
+/* Labels: domination, extension, totals. */
 #include "synth/exact/label.h"
 
 #include <math.h>

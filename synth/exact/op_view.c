@@ -1,3 +1,4 @@
+/* Reading, pricing and describing an op's view. */
 #include "synth/exact/op_view.h"
 
 #include "synth/pins.h"

@@ -1,3 +1,4 @@
+/* Building the state graph, and its relaxation. */
 #include "synth/exact/states.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Explanations of a plan, as JSON. */
 #include "experiments/planners/explain/explain.h"
 
 #include <math.h>

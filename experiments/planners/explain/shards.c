@@ -1,3 +1,4 @@
+/* The shards of a plan that are cut unevenly. */
 #include "experiments/planners/explain/shards.h"
 
 #include <string.h>

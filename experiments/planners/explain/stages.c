@@ -1,3 +1,4 @@
+/* The stages of a plan and the devices that they wait for. */
 #include "experiments/planners/explain/stages.h"
 
 #include <math.h>
