@@ -180,22 +180,23 @@ static bool check_memory(const SimMemory *memory, const ClusterView *view,
 }
 
 bool balance_check(const SimLinear *linear, const SimMemory *memory,
-                   const ClusterView *view, uint32_t n_segments, const double *ratio,
-                   const BalancePrices *prices, double *time_s, double *dual_s,
-                   GError **error)
+                   const ClusterView *view, BalanceSolution *solution, GError **error)
 {
-    if (!check_sums(view, n_segments, ratio, error))
+    const uint32_t n_segments = solution->n_segments;
+    if (!check_sums(view, n_segments, solution->ratio, error))
         return false;
-    g_autofree double *share = sim_shares(linear, view, ratio);
+    g_autofree double *share = sim_shares(linear, view, solution->ratio);
     if (memory && !check_memory(memory, view, share, error))
         return false;
-    *time_s = sim_linear_time(linear, view, share, NULL, NULL);
-    *dual_s = balance_bound(linear, memory, view, n_segments, prices);
+    const double time_s = sim_linear_time(linear, view, share, NULL, NULL),
+                 bound_s =
+                     balance_bound(linear, memory, view, n_segments, solution->prices);
     /* A bound above the time by more than rounding would prove the check itself wrong. */
-    if (!(fabs(*time_s - *dual_s) <= BALANCE_GAP * *time_s))
+    if (!(fabs(time_s - bound_s) <= BALANCE_GAP * time_s))
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "balance: ratios take %.12g s, but only %.12g s is proved",
-                           *time_s, *dual_s);
-    *dual_s = fmin(*dual_s, *time_s);
+                           time_s, bound_s);
+    solution->time_s = time_s;
+    solution->bound_s = fmin(bound_s, time_s);
     return true;
 }

@@ -38,11 +38,17 @@ double balance_bound(const SimLinear *linear, const SimMemory *memory,
                      const ClusterView *view, uint32_t n_segments,
                      const BalancePrices *prices);
 
-/* Ratios satisfy (3) and (4) to 1e-9 and their time is the bound to BALANCE_GAP.
+/* Ratios [segment * n_devices + device], and the prices that are to prove them. */
+typedef struct {
+    uint32_t n_segments;
+    const double *ratio;
+    const BalancePrices *prices;
+    double time_s, bound_s; /* set by balance_check */
+} BalanceSolution;
+
+/* Whether the ratios satisfy (3) and (4) to 1e-9, and their time is the bound to BALANCE_GAP.
  * KILTER_ERROR_FAILED says what is wrong. */
 bool balance_check(const SimLinear *linear, const SimMemory *memory,
-                   const ClusterView *view, uint32_t n_segments, const double *ratio,
-                   const BalancePrices *prices, double *time_s, double *dual_s,
-                   GError **error);
+                   const ClusterView *view, BalanceSolution *solution, GError **error);
 
 #endif

@@ -207,8 +207,13 @@ static bool finish(const Balance *b, double *ratio, BalanceReport *report, GErro
     spread_prices(b, &prices);
     report->rows = b->cuts.rows;
     report->columns = b->cuts.columns;
-    return balance_check(b->linear, b->memory, b->view, b->n_segments, ratio, &prices,
-                         &report->time_s, &report->dual_s, error);
+    BalanceSolution solution = {
+        .n_segments = b->n_segments, .ratio = ratio, .prices = &prices};
+    if (!balance_check(b->linear, b->memory, b->view, &solution, error))
+        return false;
+    report->time_s = solution.time_s;
+    report->dual_s = solution.bound_s;
+    return true;
 }
 
 /* Says which devices lack how much: the least largest violation of (3), and the limit of

@@ -151,17 +151,17 @@ static void summarise(const Samples *s, const Graph *graph, ExecMeasurement *m)
 }
 
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
-                  const Graph *graph, uint32_t warm_up, uint32_t repeats,
-                  ExecMeasurement *measurement, GError **error)
+                  const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
+                  GError **error)
 {
-    g_assert(repeats > 0);
+    g_assert(runs.repeats > 0);
     *measurement = (ExecMeasurement){0};
-    for (uint32_t i = 0; i < warm_up; i++)
+    for (uint32_t i = 0; i < runs.warm_up; i++)
         if (!exec_replay_run(replay, error))
             return false;
-    Samples samples = samples_new(plan->program, repeats);
+    Samples samples = samples_new(plan->program, runs.repeats);
     bool good = true;
-    for (uint32_t r = 0; good && r < repeats; r++)
+    for (uint32_t r = 0; good && r < runs.repeats; r++)
         good = sample_run(&samples, r, backend, replay, error);
     if (good) {
         summarise(&samples, graph, measurement);

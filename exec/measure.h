@@ -29,10 +29,15 @@ typedef struct {
     uint64_t bytes; /* instances on the rank that holds most */
 } ExecMeasurement;
 
+/* How often to run: first without a measurement, then with one (at least once). */
+typedef struct {
+    uint32_t warm_up, repeats;
+} ExecRuns;
+
 /* After exec_replay_load. Every process of the backend gets the same measurement. */
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
-                  const Graph *graph, uint32_t warm_up, uint32_t repeats,
-                  ExecMeasurement *measurement, GError **error);
+                  const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
+                  GError **error);
 void exec_measurement_clear(ExecMeasurement *measurement);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecMeasurement, exec_measurement_clear)
 

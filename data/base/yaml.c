@@ -250,17 +250,17 @@ bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *fo
                        yaml_lines_at(yaml->lines, key), key, *key ? ": " : "", text);
 }
 
-bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity quantity,
-                   double low, double high, double *value, GError **error)
+bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
+                   double *value, GError **error)
 {
-    g_assert(low <= high);
+    g_assert(range.low <= range.high);
     g_autoptr(GError) failure = NULL;
-    if (!units_parse(text, quantity, value, &failure))
+    if (!units_parse(text, range.quantity, value, &failure))
         return yaml_fail(yaml, error, key, "%s", failure->message);
-    if (*value >= low && *value <= high)
+    if (*value >= range.low && *value <= range.high)
         return true;
-    g_autofree char *from = units_format(low, quantity);
-    g_autofree char *to = units_format(high, quantity);
+    g_autofree char *from = units_format(range.low, range.quantity);
+    g_autofree char *to = units_format(range.high, range.quantity);
     return yaml_fail(yaml, error, key, "expected %s to %s, got '%.60s'", from, to, text);
 }
 

@@ -37,9 +37,15 @@ const void *yaml_data(const Yaml *yaml);
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* Numbers from texts: in [low, high], or a failure at `key` that says so. */
-bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, Quantity quantity,
-                   double low, double high, double *value, GError **error);
+/* The numbers that a key takes: of a quantity, in [low, high]. */
+typedef struct {
+    Quantity quantity;
+    double low, high;
+} YamlRange;
+
+/* Numbers from texts: in the range, or a failure at `key` that says so. */
+bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
+                   double *value, GError **error);
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
                uint32_t high, uint32_t *value, GError **error);
 /* A plain number without a unit. */

@@ -26,7 +26,8 @@ bool launch_read(const Yaml *yaml, const char *parent, const char *text, double 
 {
     g_autofree char *key = yaml_key(parent, "launch");
     return !text ||
-           yaml_quantity(yaml, key, text, QUANTITY_TIME, 0, LONGEST_S, launch_s, error);
+           yaml_quantity(yaml, key, text, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
+                         launch_s, error);
 }
 
 static bool read_op(const Yaml *yaml, const char *key, const OpCostText *text,
@@ -48,18 +49,23 @@ static bool read_op(const Yaml *yaml, const char *key, const OpCostText *text,
     OpCost *cost = &list[kind];
     cost->rate = cost->bandwidth = INFINITY;
     cost->launch_s = launch_s;
-    return yaml_quantity(yaml, overhead, text->overhead, QUANTITY_TIME, 0, LONGEST_S,
-                         &cost->overhead_s, error) &&
-           (!text->rate || yaml_quantity(yaml, rate, text->rate, QUANTITY_RATE, SMALLEST,
-                                         LARGEST, &cost->rate, error)) &&
-           (!text->bandwidth ||
-            yaml_quantity(yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH, SMALLEST,
-                          LARGEST, &cost->bandwidth, error)) &&
-           yaml_quantity(yaml, smallest, text->smallest, QUANTITY_BYTES, 0, LARGEST,
-                         &cost->smallest, error) &&
-           yaml_quantity(yaml, largest, text->largest, QUANTITY_BYTES,
-                         fmax(cost->smallest, SMALLEST), LARGEST, &cost->largest,
+    return yaml_quantity(yaml, overhead, text->overhead,
+                         (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &cost->overhead_s,
                          error) &&
+           (!text->rate || yaml_quantity(yaml, rate, text->rate,
+                                         (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
+                                         &cost->rate, error)) &&
+           (!text->bandwidth ||
+            yaml_quantity(yaml, bandwidth, text->bandwidth,
+                          (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                          &cost->bandwidth, error)) &&
+           yaml_quantity(yaml, smallest, text->smallest,
+                         (YamlRange){QUANTITY_BYTES, 0, LARGEST}, &cost->smallest,
+                         error) &&
+           yaml_quantity(
+               yaml, largest, text->largest,
+               (YamlRange){QUANTITY_BYTES, fmax(cost->smallest, SMALLEST), LARGEST},
+               &cost->largest, error) &&
            launch_read(yaml, key, text->launch, &cost->launch_s, error) &&
            (!text->wave ||
             yaml_uint(yaml, wave, text->wave, 0, WAVE_MAX, &cost->wave, error));

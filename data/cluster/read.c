@@ -67,10 +67,12 @@ static bool read_link(const Reader *reader, const char *key, const LinkText *tex
 {
     g_autofree char *latency = yaml_key(key, "latency"),
                     *bandwidth = yaml_key(key, "bandwidth");
-    return yaml_quantity(reader->yaml, latency, text->latency, QUANTITY_TIME, 0,
-                         LONGEST_S, &link->latency_s, error) &&
-           yaml_quantity(reader->yaml, bandwidth, text->bandwidth, QUANTITY_BANDWIDTH,
-                         SMALLEST, LARGEST, &link->bandwidth, error);
+    return yaml_quantity(reader->yaml, latency, text->latency,
+                         (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &link->latency_s,
+                         error) &&
+           yaml_quantity(reader->yaml, bandwidth, text->bandwidth,
+                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                         &link->bandwidth, error);
 }
 
 /* Index of the type of that name among the first `n`; n if there is none. */
@@ -107,15 +109,16 @@ static bool read_rates(const Reader *reader, const char *type_key, const TypeTex
     if (text->half_rate && text->rates && text->rates->of[NUMBERS_F16])
         return yaml_fail(reader->yaml, error, half,
                          "expected either half_rate or rates.fp16, got both");
-    if (text->half_rate &&
-        !yaml_quantity(reader->yaml, half, text->half_rate, QUANTITY_RATE, SMALLEST,
-                       LARGEST, &rates[NUMBERS_F16], error))
+    if (text->half_rate && !yaml_quantity(reader->yaml, half, text->half_rate,
+                                          (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
+                                          &rates[NUMBERS_F16], error))
         return false;
     for (Numbers n = 0; text->rates && n < NUMBERS; n++) {
         g_autofree char *key = g_strdup_printf("%s.rates.%s", type_key, numbers_name(n));
         if (text->rates->of[n] &&
-            !yaml_quantity(reader->yaml, key, text->rates->of[n], QUANTITY_RATE, SMALLEST,
-                           LARGEST, &rates[n], error))
+            !yaml_quantity(reader->yaml, key, text->rates->of[n],
+                           (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &rates[n],
+                           error))
             return false;
     }
     return true;
@@ -145,16 +148,18 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
         return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
                          text->name);
     double bytes = 0;
-    if (!yaml_quantity(reader->yaml, rate, text->rate, QUANTITY_RATE, SMALLEST, LARGEST,
-                       &type->rate, error) ||
-        !yaml_quantity(reader->yaml, memory, text->memory, QUANTITY_BYTES, SMALLEST,
-                       LARGEST, &bytes, error))
+    if (!yaml_quantity(reader->yaml, rate, text->rate,
+                       (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &type->rate,
+                       error) ||
+        !yaml_quantity(reader->yaml, memory, text->memory,
+                       (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST}, &bytes, error))
         return false;
     type->memory_bytes = (uint64_t)bytes;
     g_autofree char *runtime = yaml_key(key, "runtime");
     double taken = 0;
-    if (text->runtime && !yaml_quantity(reader->yaml, runtime, text->runtime,
-                                        QUANTITY_BYTES, 0, bytes, &taken, error))
+    if (text->runtime &&
+        !yaml_quantity(reader->yaml, runtime, text->runtime,
+                       (YamlRange){QUANTITY_BYTES, 0, bytes}, &taken, error))
         return false;
     type->runtime_bytes = (uint64_t)taken;
     type->slowdown = 1;
@@ -281,20 +286,23 @@ static bool read_pieces(const Reader *reader, const char *key, const CollectiveT
         const LinkText line = {from->latency, from->bandwidth};
         g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
         g_autofree char *up_to = yaml_key(entry, "up_to");
-        if (!yaml_quantity(reader->yaml, up_to, from->up_to, QUANTITY_BYTES,
-                           fmax(nextafter(before, INFINITY), SMALLEST), LARGEST,
+        if (!yaml_quantity(reader->yaml, up_to, from->up_to,
+                           (YamlRange){QUANTITY_BYTES,
+                                       fmax(nextafter(before, INFINITY), SMALLEST),
+                                       LARGEST},
                            &piece->up_to, error) ||
             !read_link(reader, entry, &line, &piece->line, error))
             return false;
         before = piece->up_to;
     }
-    return (!text->smallest ||
-            yaml_quantity(reader->yaml, smallest, text->smallest, QUANTITY_BYTES, 0,
-                          LARGEST, &pieces->smallest, error)) &&
+    return (!text->smallest || yaml_quantity(reader->yaml, smallest, text->smallest,
+                                             (YamlRange){QUANTITY_BYTES, 0, LARGEST},
+                                             &pieces->smallest, error)) &&
            (!text->largest ||
-            yaml_quantity(reader->yaml, largest, text->largest, QUANTITY_BYTES,
-                          fmax(pieces->smallest, SMALLEST), LARGEST, &pieces->largest,
-                          error));
+            yaml_quantity(
+                reader->yaml, largest, text->largest,
+                (YamlRange){QUANTITY_BYTES, fmax(pieces->smallest, SMALLEST), LARGEST},
+                &pieces->largest, error));
 }
 
 static bool read_collectives(const Reader *reader, GError **error)

@@ -190,8 +190,9 @@ static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *de
         g_autofree char *rate = g_strdup_printf("peak[%u].rate", i);
         SheetFormat format;
         if (!find_format(yaml, name, text->peak[i].format, &format, error) ||
-            !yaml_quantity(yaml, rate, text->peak[i].rate, QUANTITY_RATE, SMALLEST,
-                           LARGEST, &device->peak[format], error))
+            !yaml_quantity(yaml, rate, text->peak[i].rate,
+                           (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
+                           &device->peak[format], error))
             return false;
     }
     return device->peak[SHEET_FP32] > 0 ||
@@ -226,12 +227,14 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
     device->product = copy_names(text->product, text->product_count);
     device->pci = copy_names(text->pci, text->pci_count);
     double bytes = 0;
-    if (!yaml_quantity(yaml, "memory", text->memory, QUANTITY_BYTES, SMALLEST, LARGEST,
-                       &bytes, error) ||
-        !yaml_quantity(yaml, "bandwidth", text->bandwidth, QUANTITY_BANDWIDTH, SMALLEST,
-                       LARGEST, &device->bandwidth, error) ||
-        !yaml_quantity(yaml, "power", text->power, QUANTITY_POWER, SMALLEST, LARGEST,
-                       &device->power_w, error) ||
+    if (!yaml_quantity(yaml, "memory", text->memory,
+                       (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST}, &bytes, error) ||
+        !yaml_quantity(yaml, "bandwidth", text->bandwidth,
+                       (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                       &device->bandwidth, error) ||
+        !yaml_quantity(yaml, "power", text->power,
+                       (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
+                       error) ||
         (text->sm && !yaml_uint(yaml, "sm", text->sm, 1, 10000, &device->sm, error)) ||
         (text->gcn && !yaml_uint(yaml, "gcn", text->gcn, 1, 10000, &device->gcn, error)))
         return false;
@@ -266,8 +269,9 @@ static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
         const double low = table->n ? nextafter(row[-1].least, INFINITY) : 0;
         if (!yaml_number(yaml, least, text[table->n].least, low, 1e6, &row->least,
                          error) ||
-            !yaml_quantity(yaml, bandwidth, text[table->n].bandwidth, QUANTITY_BANDWIDTH,
-                           SMALLEST, LARGEST, &row->bandwidth, error))
+            !yaml_quantity(yaml, bandwidth, text[table->n].bandwidth,
+                           (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                           &row->bandwidth, error))
             return false;
     }
     return true;
@@ -285,18 +289,21 @@ static bool read_links(Sheets *sheets, GError **error)
         g_autofree char *key = g_strdup_printf("links[%u].bandwidth", i);
         link->name = g_strdup(text->link[i].name);
         link->source = g_strdup(text->link[i].source);
-        if (!yaml_quantity(yaml, key, text->link[i].bandwidth, QUANTITY_BANDWIDTH,
-                           SMALLEST, LARGEST, &link->bandwidth, error))
+        if (!yaml_quantity(yaml, key, text->link[i].bandwidth,
+                           (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                           &link->bandwidth, error))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
                       error) &&
            read_table(yaml, "xgmi", text->xgmi, text->xgmi_count, &sheets->xgmi, error) &&
            read_table(yaml, "pcie", text->pcie, text->pcie_count, &sheets->pcie, error) &&
-           yaml_quantity(yaml, "fastest_port", text->fastest_port, QUANTITY_BANDWIDTH,
-                         SMALLEST, LARGEST, &sheets->fastest_port, error) &&
-           yaml_quantity(yaml, "unknown_port", text->unknown_port, QUANTITY_BANDWIDTH,
-                         SMALLEST, LARGEST, &sheets->unknown_port, error) &&
+           yaml_quantity(yaml, "fastest_port", text->fastest_port,
+                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                         &sheets->fastest_port, error) &&
+           yaml_quantity(yaml, "unknown_port", text->unknown_port,
+                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
+                         &sheets->unknown_port, error) &&
            yaml_uint(yaml, "most_nvlinks", text->most_nvlinks, 1, 1000,
                      &sheets->most_nvlinks, error);
 }
@@ -311,10 +318,10 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
                      &device, error) ||
         !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
                      error) ||
-        !yaml_quantity(yaml, "others.base", text->base, QUANTITY_TIME, 0, LONGEST_S,
-                       &base_s, error) ||
-        !yaml_quantity(yaml, "others.hop", text->hop, QUANTITY_TIME, 0, LONGEST_S, &hop_s,
-                       error))
+        !yaml_quantity(yaml, "others.base", text->base,
+                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &base_s, error) ||
+        !yaml_quantity(yaml, "others.hop", text->hop,
+                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &hop_s, error))
         return false;
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         for (uint32_t format = 0; format < SHEET_FORMATS; format++)
@@ -371,10 +378,10 @@ static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *t
     g_free(link->share_source);
     link->share_source = g_strdup(text->source);
     return yaml_number(yaml, share, text->share, LEAST_SHARE, 1, &link->share, error) &&
-           yaml_quantity(yaml, base, text->base, QUANTITY_TIME, 0, LONGEST_S,
+           yaml_quantity(yaml, base, text->base, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
                          &link->base_s, error) &&
-           yaml_quantity(yaml, hop, text->hop, QUANTITY_TIME, 0, LONGEST_S, &link->hop_s,
-                         error);
+           yaml_quantity(yaml, hop, text->hop, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
+                         &link->hop_s, error);
 }
 
 static bool read_shares(Sheets *sheets, GError **error)

@@ -142,8 +142,9 @@ static bool read_rule(const Yaml *yaml, const char *key, const TuningRuleText *t
     if (!read_names(yaml, key, text, rule, error) ||
         (text->most_ranks && !yaml_uint(yaml, ranks, text->most_ranks, 1, UINT32_MAX,
                                         &rule->most_ranks, error)) ||
-        (text->most_bytes && !yaml_quantity(yaml, bytes, text->most_bytes, QUANTITY_BYTES,
-                                            1, LARGEST_BYTES, &rule->most_bytes, error)))
+        (text->most_bytes && !yaml_quantity(yaml, bytes, text->most_bytes,
+                                            (YamlRange){QUANTITY_BYTES, 1, LARGEST_BYTES},
+                                            &rule->most_bytes, error)))
         return false;
     if (text->power_of_two && strcmp(text->power_of_two, "true") != 0)
         return yaml_fail(yaml, error, power, "expected true, or no such key");
@@ -166,8 +167,9 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                        error))
             return NULL;
     }
-    if (text->piece && !yaml_quantity(yaml, piece, text->piece, QUANTITY_BYTES, 1,
-                                      LARGEST_BYTES, &tuning->piece_bytes, error))
+    if (text->piece && !yaml_quantity(yaml, piece, text->piece,
+                                      (YamlRange){QUANTITY_BYTES, 1, LARGEST_BYTES},
+                                      &tuning->piece_bytes, error))
         return NULL;
     return g_steal_pointer(&tuning);
 }

@@ -49,8 +49,8 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t c
                      uint64_t sum, double alpha, const CudaMatrix &x, const CudaMatrix &y,
                      const CudaMatrix &z)
 {
-    cuda_queue_multiply(queue, rows, columns, sum, alpha, &x, &y,
-                        const_cast<void *>(z.data), z.ld, z.step, n.heads);
+    queue_multiply(queue, {rows, columns, sum, n.heads, alpha, &x, &y,
+                           const_cast<void *>(z.data), z.ld, z.step});
 }
 
 // Of P[.., q, k]; a causal query sees no later key.
@@ -85,9 +85,8 @@ static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
     if (mask.rate == 0)
         return from;
     each(
-        queue, n.batch * n.heads * seq * seq, BODY(uint64_t i) {
-            to[i] = from[i] * T(mask_factor(&mask, i / seq, i % seq));
-        });
+        queue, n.batch * n.heads * seq * seq,
+        BODY(uint64_t i) { to[i] = from[i] * T(mask_factor(&mask, i / seq, i % seq)); });
     return to;
 }
 

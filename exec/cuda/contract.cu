@@ -61,12 +61,12 @@ static void multiply(const CudaCall *call, const Contraction *c, CudaMatrix x,
                    k = c->group[GROUP_K].size, batch = c->group[GROUP_B].size;
     void *data = const_cast<void *>(z->data);
     if (!z->transposed) {
-        cuda_queue_multiply(call->queue, m, n, k, 1, &x, &y, data, z->ld, z->step, batch);
+        queue_multiply(call->queue, {m, n, k, batch, 1.0, &x, &y, data, z->ld, z->step});
         return;
     }
     x.transposed = !x.transposed;
     y.transposed = !y.transposed;
-    cuda_queue_multiply(call->queue, n, m, k, 1, &y, &x, data, z->ld, z->step, batch);
+    queue_multiply(call->queue, {n, m, k, batch, 1.0, &y, &x, data, z->ld, z->step});
 }
 
 template <typename T>
@@ -147,7 +147,7 @@ template <typename T> static void contract_single(const CudaCall *call)
         each(
             call->queue, terms, BODY(uint64_t i) { ones[i] = 1; });
         const CudaMatrix row = {ones, false, terms, 0}, table = {x, false, n, 0};
-        cuda_queue_multiply(call->queue, 1, n, terms, 1, &row, &table, y, n, 0, 1);
+        queue_multiply(call->queue, {1, n, terms, 1, 1.0, &row, &table, y, n, 0});
         cuda_queue_release(call->queue, ones);
     } else {
         rows(

@@ -102,8 +102,8 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t m, uint64_t colu
                      uint64_t sum, double alpha, const CudaMatrix &x, const CudaMatrix &y,
                      const CudaMatrix &z)
 {
-    cuda_queue_multiply(queue, m, columns, sum, alpha, &x, &y, const_cast<void *>(z.data),
-                        z.ld, z.step, n.heads);
+    queue_multiply(queue, {m, columns, sum, n.heads, alpha, &x, &y,
+                           const_cast<void *>(z.data), z.ld, z.step});
 }
 
 // S of a sample's rows; -infinity where a query does not see the key.

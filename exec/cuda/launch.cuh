@@ -11,6 +11,11 @@
 
 #include "exec/cuda/kernels.h"
 
+static inline void queue_multiply(CudaQueue *queue, const CudaProduct &product)
+{
+    cuda_queue_multiply(queue, &product);
+}
+
 #define BODY [=] __host__ __device__
 
 struct Lane {

@@ -147,58 +147,58 @@ static double element(const CudaQueue *queue, const void *data, uint64_t i)
     return queue->single ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
-static void multiply_on_host(const CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
-                             double alpha, const CudaMatrix *x, const CudaMatrix *y,
-                             void *out, uint64_t ld, uint64_t step, uint64_t batch)
+static void multiply_on_host(const CudaQueue *queue, const CudaProduct *p)
 {
-    for (uint64_t b = 0; b < batch; b++)
-        for (uint64_t i = 0; i < m; i++)
-            for (uint64_t j = 0; j < n; j++) {
+    const CudaMatrix *x = p->x, *y = p->y;
+    for (uint64_t b = 0; b < p->batch; b++)
+        for (uint64_t i = 0; i < p->m; i++)
+            for (uint64_t j = 0; j < p->n; j++) {
                 double sum = 0;
-                for (uint64_t l = 0; l < k; l++)
+                for (uint64_t l = 0; l < p->k; l++)
                     sum += element(queue, x->data,
                                    b * x->step +
                                        (x->transposed ? l * x->ld + i : i * x->ld + l)) *
                            element(queue, y->data,
                                    b * y->step +
                                        (y->transposed ? j * y->ld + l : l * y->ld + j));
-                const uint64_t at = b * step + i * ld + j;
+                const uint64_t at = b * p->step + i * p->ld + j;
                 if (queue->single)
-                    ((float *)out)[at] = (float)(alpha * sum);
+                    ((float *)p->out)[at] = (float)(p->alpha * sum);
                 else
-                    ((double *)out)[at] = alpha * sum;
+                    ((double *)p->out)[at] = p->alpha * sum;
             }
 }
 
 /* cuBLAS counts columns first, so a row-major product is y' x' to it. */
-void cuda_queue_multiply(CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
-                         double alpha, const CudaMatrix *x, const CudaMatrix *y,
-                         void *out, uint64_t out_ld, uint64_t out_step, uint64_t batch)
+void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
 {
-    if (m == 0 || n == 0 || batch == 0)
+    const CudaMatrix *x = p->x, *y = p->y;
+    if (p->m == 0 || p->n == 0 || p->batch == 0)
         return;
     if (queue->host) {
-        multiply_on_host(queue, m, n, k, alpha, x, y, out, out_ld, out_step, batch);
+        multiply_on_host(queue, p);
         return;
     }
     const cublasOperation_t tx = x->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                             ty = y->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasHandle_t blas = blas_of(queue);
     if (queue->single) {
-        const float a = (float)alpha, zero = 0;
-        check_blas(queue,
-                   cublasSgemmStridedBatched(
-                       blas, ty, tx, (int)n, (int)m, (int)k, &a, y->data, (int)y->ld,
-                       (long long)y->step, x->data, (int)x->ld, (long long)x->step, &zero,
-                       out, (int)out_ld, (long long)out_step, (int)batch),
-                   "cublasSgemmStridedBatched");
+        const float a = (float)p->alpha, zero = 0;
+        check_blas(
+            queue,
+            cublasSgemmStridedBatched(blas, ty, tx, (int)p->n, (int)p->m, (int)p->k, &a,
+                                      y->data, (int)y->ld, (long long)y->step, x->data,
+                                      (int)x->ld, (long long)x->step, &zero, p->out,
+                                      (int)p->ld, (long long)p->step, (int)p->batch),
+            "cublasSgemmStridedBatched");
     } else {
         const double zero = 0;
         check_blas(queue,
                    cublasDgemmStridedBatched(
-                       blas, ty, tx, (int)n, (int)m, (int)k, &alpha, y->data, (int)y->ld,
-                       (long long)y->step, x->data, (int)x->ld, (long long)x->step, &zero,
-                       out, (int)out_ld, (long long)out_step, (int)batch),
+                       blas, ty, tx, (int)p->n, (int)p->m, (int)p->k, &p->alpha, y->data,
+                       (int)y->ld, (long long)y->step, x->data, (int)x->ld,
+                       (long long)x->step, &zero, p->out, (int)p->ld, (long long)p->step,
+                       (int)p->batch),
                    "cublasDgemmStridedBatched");
     }
 }

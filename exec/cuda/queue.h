@@ -46,16 +46,22 @@ void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
 void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);
 void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements);
 
-/* A row-major matrix product, `batch` times at a fixed distance: out[m, n] = alpha x[m, k] y[k, n].
- * A transposed operand lies as its transpose; ld: elements a row in memory. */
+/* A matrix in memory, as its transpose if `transposed`; ld: elements per row in memory; step:
+ * elements from one of a batch to the next. */
 typedef struct {
     const void *data;
     bool transposed;
     uint64_t ld, step;
 } CudaMatrix;
-void cuda_queue_multiply(CudaQueue *queue, uint64_t m, uint64_t n, uint64_t k,
-                         double alpha, const CudaMatrix *x, const CudaMatrix *y,
-                         void *out, uint64_t out_ld, uint64_t out_step, uint64_t batch);
+/* Row-major matrix products, `batch` of them: out[m, n] = alpha x[m, k] y[k, n]. */
+typedef struct {
+    uint64_t m, n, k, batch;
+    double alpha;
+    const CudaMatrix *x, *y;
+    void *out;
+    uint64_t ld, step; /* of out */
+} CudaProduct;
+void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product);
 
 #ifdef __cplusplus
 }

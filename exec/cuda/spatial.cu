@@ -90,8 +90,8 @@ template <typename T> static void conv2d(const CudaCall *call)
             continue;
         }
         gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
-        cuda_queue_multiply(call->queue, n.outputs, places, taps, 1, &kernel, &patches,
-                            to, places, 0, 1);
+        queue_multiply(call->queue, {n.outputs, places, taps, 1, 1.0, &kernel, &patches,
+                                     to, places, 0});
     }
     cuda_queue_release(call->queue, columns);
     if (call->op->n_in < 3)
@@ -113,8 +113,8 @@ template <typename T> static void conv2d_dx(const CudaCall *call)
         const CudaMatrix kernel = {w + i % n.groups * n.outputs * taps, true, taps, 0};
         const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
         if (n.outputs > 0)
-            cuda_queue_multiply(call->queue, taps, places, n.outputs, 1, &kernel, &from,
-                                columns, places, 0, 1);
+            queue_multiply(call->queue, {taps, places, n.outputs, 1, 1.0, &kernel, &from,
+                                         columns, places, 0});
         else
             cuda_queue_zero(call->queue, columns, taps * places);
         scatter_patches(call->queue, n, columns,
@@ -138,8 +138,8 @@ template <typename T> static void conv2d_dw(const CudaCall *call)
     for (uint64_t i = 0; i < n.images && size > 0; i++) {
         const CudaMatrix from = {dy + i * n.outputs * places, false, places, 0};
         gather_patches(call->queue, n, x + i * n.channels * n.height * n.width, columns);
-        cuda_queue_multiply(call->queue, n.outputs, taps, places, 1, &from, &patches,
-                            part, taps, 0, 1);
+        queue_multiply(call->queue,
+                       {n.outputs, taps, places, 1, 1.0, &from, &patches, part, taps, 0});
         T *sum = dw + i % n.groups * size;
         each(
             call->queue, size, BODY(uint64_t j) { sum[j] += part[j]; });

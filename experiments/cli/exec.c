@@ -155,9 +155,10 @@ static bool measure(Own *own, ExecBackend *backend, const CommandOptions *option
         return false;
     exec_replay_slow(replay, slowdown_of(own, backend->n_ranks, backend->first));
     g_auto(ExecMeasurement) measurement = {0};
-    if (!exec_measure(backend, replay, own->source.plan, own->source.graph,
-                      (uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats,
-                      &measurement, error))
+    if (!exec_measure(
+            backend, replay, own->source.plan, own->source.graph,
+            (ExecRuns){(uint32_t)own->timing.warm_up, (uint32_t)own->timing.repeats},
+            &measurement, error))
         return false;
     return backend->first > 0 || report(own, &measurement, options, error);
 }

@@ -85,7 +85,7 @@ static void test_repeats(void **state)
     exec_replay_load(replay, 1, &error);
     assert_no_error(error);
     g_auto(ExecMeasurement) m = {0};
-    exec_measure(backend, replay, plan, small, 1, 3, &m, &error);
+    exec_measure(backend, replay, plan, small, (ExecRuns){1, 3}, &m, &error);
     assert_no_error(error);
     double least_s = -m.iteration.median_s;
     exec_backend_maximum(backend, &least_s, 1);
