@@ -50,4 +50,9 @@ OpId reader_op(const Reader *r, const char *name);
 bool reader_groups(const Reader *r);
 bool reader_program(const Reader *r);
 
+/* Read and check ratios, segments of ops, and splits (data/plan/read_splits.c). */
+bool reader_ratios(const Reader *r);
+bool reader_segments(const Reader *r);
+bool reader_splits(const Reader *r);
+
 #endif

@@ -1,27 +1,11 @@
-/* The program checker: walks a program once and believes nothing. It knows the rules that follow
- * from the op table and the conversions that collectives make, and nothing of how planners search. */
-#include "data/program/batch.h"
+/* The program checker: walks a program once and believes nothing. It knows the rules that
+ * follow from the op table and the conversions that collectives make, and nothing of how
+ * planners search. */
+#include "data/program/check.h"
 
 #include "data/base/error.h"
 
 #include <stdarg.h>
-
-typedef struct {
-    const Program *program;
-    const Graph *graph;
-    uint32_t n_groups;
-    const BatchForms *batch; /* NULL: the batch is not cut */
-    const Instances *instances;
-    uint32_t at;      /* instruction being checked */
-    uint8_t *held;    /* [place]: bit f: the group holds it in form f, */
-    uint8_t *partial; /* [place]: and it is partial over the replicas */
-    /* [place * FORM_MAX + form]: microbatches that have added to a sum */
-    uint32_t *added;
-    Form *rest;   /* [group * n_tensors + tensor]: form it was loaded in */
-    bool *loaded; /* likewise */
-    bool *ran;    /* [op * n_microbatches + microbatch] */
-    GError **error;
-} Check;
 
 G_STATIC_ASSERT(FORM_MAX <= 8);
 
@@ -42,11 +26,6 @@ static bool wrong(const Check *check, const char *format, ...)
     g_autofree char *text = instr_text(current(check), check->graph);
     return kilter_fail(check->error, KILTER_ERROR_FAILED, "instruction %u (%s): %s",
                        check->at, text, reason);
-}
-
-static const char *tensor_name(const Check *check, TensorId tensor)
-{
-    return graph_tensor(check->graph, tensor)->name;
 }
 
 static bool check_tensor(const Check *check, TensorId tensor)
@@ -348,71 +327,6 @@ static bool check_instr(Check *check)
         return check_transfer(check);
     }
     return wrong(check, "unknown kind of instruction");
-}
-
-static bool check_ran(const Check *check)
-{
-    const uint32_t n = check->program->n_microbatches;
-    for (OpId id = 0; id < graph_n_ops(check->graph); id++) {
-        const bool cut = check->batch && check->batch->loop[id] >= 0;
-        for (uint32_t m = 0; m < (cut ? n : 1); m++) {
-            if (check->ran[(size_t)id * n + m])
-                continue;
-            g_autofree char *part =
-                n > 1 && cut ? g_strdup_printf(" on microbatch %u", m) : g_strdup("");
-            return kilter_fail(check->error, KILTER_ERROR_FAILED,
-                               "the program is not complete: op %s never runs%s",
-                               graph_get_op(check->graph, id)->name, part);
-        }
-    }
-    return true;
-}
-
-static bool check_loss(const Check *check)
-{
-    const TensorId loss = graph_loss(check->graph);
-    for (uint32_t g = 0; loss != GRAPH_NONE && g < check->n_groups; g++) {
-        const uint32_t where = instances_place(check->instances, g, 0, loss);
-        if (where != GRAPH_NONE &&
-            check->held[where] & (1u << FORM_IDENTITY | 1u << FORM_REDUCE))
-            return true;
-    }
-    return loss == GRAPH_NONE ||
-           kilter_fail(check->error, KILTER_ERROR_FAILED,
-                       "the program is not complete: expected "
-                       "%s|identity or %s|reduce",
-                       tensor_name(check, loss), tensor_name(check, loss));
-}
-
-/* Every parameter and state that a group has loaded is updated in the form in which it lies. */
-static bool check_updated(const Check *check, uint32_t group, TensorId old)
-{
-    const size_t at = (size_t)group * graph_n_tensors(check->graph) + old;
-    const TensorId next = graph_updated(check->graph, old);
-    if (next == GRAPH_NONE || (check->n_groups > 1 && !check->loaded[at]))
-        return true;
-    const uint32_t where = instances_place(check->instances, group, 0, next);
-    const uint32_t bit = 1u << check->rest[at];
-    if (where != GRAPH_NONE && (check->held[where] & ~check->partial[where] & bit))
-        return true;
-    char text[FORM_TEXT];
-    return kilter_fail(check->error, KILTER_ERROR_FAILED,
-                       "the program is not complete: expected %s|%s, the form in which "
-                       "%s rests",
-                       tensor_name(check, next), form_text(check->rest[at], text),
-                       tensor_name(check, old));
-}
-
-/* Every op ran, the loss is there, and what the update writes lies where its old value lay. */
-static bool check_complete(const Check *check)
-{
-    if (!check_ran(check) || !check_loss(check))
-        return false;
-    for (uint32_t g = 0; g < check->n_groups; g++)
-        for (TensorId t = 0; t < graph_n_tensors(check->graph); t++)
-            if (!check_updated(check, g, t))
-                return false;
-    return true;
 }
 
 /* Groups have devices, each once. */

@@ -1,0 +1,270 @@
+/* When and where the instructions of a pipeline run: their phases, stages and needs, and units that
+ * are computed again. */
+#include "synth/pipeline_build.h"
+
+static size_t cell(Operand operand)
+{
+    KILTER_ASSERT(operand.form < FORM_MAX);
+    return (size_t)operand.tensor * FORM_MAX + operand.form;
+}
+
+static void find_makers(Builder *b)
+{
+    const Program *inner = b->inner;
+    g_autofree uint32_t *last =
+        g_new0(uint32_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX);
+    b->maker = g_new0(uint32_t, (size_t)inner->n * OP_MAX_IN);
+    for (uint32_t i = 0; i < inner->n; i++) {
+        Operand use[OP_MAX_IN], make[OP_MAX_OUT];
+        const uint32_t n_uses = instr_uses(&inner->instr[i], b->graph, use);
+        const uint32_t n_makes = instr_makes(&inner->instr[i], b->graph, make);
+        for (uint32_t k = 0; k < n_uses; k++)
+            b->maker[i * OP_MAX_IN + k] = last[cell(use[k])];
+        for (uint32_t k = 0; k < n_makes; k++)
+            last[cell(make[k])] = i;
+    }
+}
+
+static bool has_parts(const Builder *b, const Instr *instr)
+{
+    return instr->kind == INSTR_COMPUTE ? b->batch->loop[instr->op] >= 0
+                                        : form_is_gather(b->batch->form[instr->tensor]);
+}
+
+static void find_phases(Builder *b)
+{
+    const Program *inner = b->inner;
+    bool backward = false;
+    for (uint32_t i = 0; i < inner->n; i++) {
+        const Instr *instr = &inner->instr[i];
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(instr, b->graph, use);
+        Phase *phase = &b->place[i].phase;
+        backward |= instr->kind == INSTR_COMPUTE &&
+                    graph_get_op(b->graph, instr->op)->pass == PASS_BACKWARD;
+        *phase = EARLY;
+        if (instr->kind != INSTR_LOAD && has_parts(b, instr))
+            *phase = backward ? BACKWARD : FORWARD;
+        for (uint32_t k = 0; *phase == EARLY && k < n; k++)
+            if (b->place[b->maker[i * OP_MAX_IN + k]].phase != EARLY)
+                *phase = LATE;
+    }
+}
+
+/* The stage of the first forward op that uses each parameter, and of its states; n_stages: none. */
+static uint32_t *find_homes(const Builder *b)
+{
+    const Graph *graph = b->graph;
+    uint32_t *home = g_new(uint32_t, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        home[t] = b->pipeline->n_stages;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            home[op->in[i]] = MIN(home[op->in[i]], b->pipeline->stage[id]);
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_OPTIMIZER)
+            home[t] = home[graph_tensor(graph, t)->of];
+    return home;
+}
+
+static uint32_t stage_of_op(const Builder *b, const uint32_t *home, OpId id)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    return op->pass == PASS_UPDATE ? home[op->in[0]] : b->pipeline->stage[op->of];
+}
+
+/* Stages of all instructions: a conversion is made where its result is first used, one of partial
+ * sums and one that nobody uses where its operand is made. */
+static void find_stages(Builder *b)
+{
+    const Program *inner = b->inner;
+    g_autofree uint32_t *home = find_homes(b);
+    const uint32_t unknown = b->pipeline->n_stages;
+    for (uint32_t i = 0; i < inner->n; i++)
+        b->place[i].stage = inner->instr[i].kind == INSTR_COMPUTE
+                                ? stage_of_op(b, home, inner->instr[i].op)
+                                : unknown;
+    for (uint32_t i = inner->n; i-- > 0;) {
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+            const Instr *by = &inner->instr[maker];
+            if (by->kind == INSTR_LOAD ||
+                (by->kind == INSTR_COLLECTIVE && by->from != FORM_REDUCE))
+                b->place[maker].stage = b->place[i].stage;
+        }
+    }
+    for (uint32_t i = 0; i < inner->n; i++) {
+        const Instr *instr = &inner->instr[i];
+        if (instr->kind == INSTR_LOAD && home[instr->tensor] != unknown &&
+            graph_tensor(b->graph, instr->tensor)->role != ROLE_INPUT)
+            b->place[i].stage = home[instr->tensor];
+        if (b->place[i].stage == unknown)
+            b->place[i].stage = instr->kind == INSTR_COLLECTIVE
+                                    ? b->place[b->maker[i * OP_MAX_IN]].stage
+                                    : 0;
+    }
+}
+
+static int compare_needs(const void *a, const void *b)
+{
+    const Need *x = a, *y = b;
+    if (x->maker != y->maker)
+        return x->maker < y->maker ? -1 : 1;
+    if (x->tensor != y->tensor)
+        return x->tensor < y->tensor ? -1 : 1;
+    return (x->to_group > y->to_group) - (x->to_group < y->to_group);
+}
+
+/* Inputs are loaded wherever they are used: only other things are sent. */
+static void find_needs(Builder *b)
+{
+    const Program *inner = b->inner;
+    b->needs = g_array_new(false, false, sizeof(Need));
+    for (uint32_t i = 0; i < inner->n; i++) {
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+            const Need need = {maker, use[k].tensor, use[k].form, group_at(b, maker),
+                               group_at(b, i)};
+            if (need.group != need.to_group)
+                g_array_append_val(b->needs, need);
+        }
+    }
+    g_array_sort(b->needs, compare_needs);
+    Need *need = (Need *)(void *)b->needs->data;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->needs->len; i++)
+        if (kept == 0 || compare_needs(&need[kept - 1], &need[i]) != 0)
+            need[kept++] = need[i];
+    g_array_set_size(b->needs, kept);
+    b->first = g_new0(uint32_t, inner->n + 1);
+    for (uint32_t i = 0; i < kept; i++)
+        b->first[need[i].maker + 1]++;
+    for (uint32_t i = 0; i < inner->n; i++)
+        b->first[i + 1] += b->first[i];
+    b->sent = g_new0(bool, kept);
+}
+
+/* Instructions of each (phase, stage), and what is partial once all microbatches have run. */
+static void find_units(Builder *b)
+{
+    const uint32_t n = b->inner->n, n_stages = b->pipeline->n_stages;
+    b->begin = g_new0(uint32_t, (size_t)(LATE + 1) * n_stages + 1);
+    b->unit = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        b->begin[b->place[i].phase * n_stages + b->place[i].stage + 1]++;
+    for (uint32_t k = 0; k < (LATE + 1) * n_stages; k++)
+        b->begin[k + 1] += b->begin[k];
+    g_autofree uint32_t *fill =
+        g_memdup2(b->begin, ((LATE + 1) * n_stages + 1) * sizeof *fill);
+    for (uint32_t i = 0; i < n; i++) {
+        b->unit[fill[b->place[i].phase * n_stages + b->place[i].stage]++] = i;
+        const uint32_t group = group_at(b, i);
+        if (!makes_sums(b, &b->inner->instr[i]) ||
+            b->pipeline->group[group].n_replicas == 1)
+            continue;
+        Operand make[OP_MAX_OUT];
+        const uint32_t n_makes = instr_makes(&b->inner->instr[i], b->graph, make);
+        for (uint32_t k = 0; k < n_makes; k++)
+            *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
+    }
+}
+
+/* Whether the op has an output that only backward ops read. */
+static bool has_inner_output(const Builder *b, const bool *read, OpId id)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    bool any = false;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        any |= !read[op->out[o]] && graph_tensor(b->graph, op->out[o])->role != ROLE_LOSS;
+    return any;
+}
+
+/* Layers of all forward instructions: that of its op, and of a conversion as its stage. */
+static void find_layers(Builder *b)
+{
+    const Program *inner = b->inner;
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->instr[i].kind == INSTR_COMPUTE)
+            b->place[i].layer = graph_get_op(b->graph, inner->instr[i].op)->layer;
+    for (uint32_t i = inner->n; i-- > 0;) {
+        Operand use[OP_MAX_IN];
+        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+            const Instr *by = &inner->instr[maker];
+            if (by->kind == INSTR_COLLECTIVE && by->from != FORM_REDUCE)
+                b->place[maker].layer = b->place[i].layer;
+        }
+    }
+    for (uint32_t i = 0; i < inner->n; i++)
+        if (inner->instr[i].kind == INSTR_COLLECTIVE &&
+            inner->instr[i].from == FORM_REDUCE)
+            b->place[i].layer = b->place[b->maker[i * OP_MAX_IN]].layer;
+}
+
+static uint32_t add_again(Builder *b, uint32_t first, bool single)
+{
+    const Again again = {.first = first, .end = first + 1, .single = single};
+    g_array_append_val(b->again, again);
+    return b->again->len - 1;
+}
+
+/* Units of a stage's forward. */
+static void find_again_of(Builder *b, const bool *read, uint32_t stage)
+{
+    const uint32_t *begin = &b->begin[FORWARD * b->pipeline->n_stages + stage];
+    g_autoptr(GHashTable) of_layer = g_hash_table_new(NULL, NULL);
+    for (uint32_t k = begin[0]; k < begin[1]; k++) {
+        const uint32_t i = b->unit[k];
+        const Instr *instr = &b->inner->instr[i];
+        const Recompute mode = b->pipeline->recompute[b->place[i].layer];
+        if (mode == RECOMPUTE_NONE || makes_sums(b, instr))
+            continue;
+        if (mode == RECOMPUTE_SELECTIVE) {
+            if (instr->kind == INSTR_COMPUTE && has_inner_output(b, read, instr->op))
+                b->place[i].unit = add_again(b, k, true);
+            continue;
+        }
+        const gpointer layer = GUINT_TO_POINTER(b->place[i].layer);
+        gpointer unit = g_hash_table_lookup(of_layer, layer);
+        if (!unit) {
+            unit = GUINT_TO_POINTER(add_again(b, k, false));
+            g_hash_table_insert(of_layer, layer, unit);
+        }
+        b->place[i].unit = GPOINTER_TO_UINT(unit);
+        g_array_index(b->again, Again, b->place[i].unit).end = k + 1;
+    }
+}
+
+static void find_again(Builder *b)
+{
+    g_autofree bool *read = g_new0(bool, graph_n_tensors(b->graph));
+    b->again = g_array_new(false, false, sizeof(Again));
+    add_again(b, 0, true);
+    if (!b->pipeline->recompute)
+        return;
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            read[op->in[i]] = true;
+    }
+    find_layers(b);
+    for (uint32_t s = 0; s < b->pipeline->n_stages; s++)
+        find_again_of(b, read, s);
+}
+
+void pipeline_find_places(Builder *b)
+{
+    find_makers(b);
+    find_phases(b);
+    find_stages(b);
+    find_needs(b);
+    find_units(b);
+    find_again(b);
+}
