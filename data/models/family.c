@@ -5,137 +5,18 @@
  * Left out, as it has neither parameters nor work to speak of: soft caps of logits, scales of
  * embeddings, groups that limit the choice of experts, and clamps; multi-token prediction layers,
  * which are a part of no count; towers for images. */
-#include "data/models/config.h"
+#include "data/models/family.h"
 
 #include <string.h>
-
-/* --- keys that families share --- */
-
-/* A family's values for keys that its file leaves out; kv_heads 0: as many as heads. */
-typedef struct {
-    uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions;
-} Defaults;
-
-static const char LAYERS[] = "num_hidden_layers|n_layer|num_layers",
-                  HIDDEN[] = "hidden_size|n_embd|n_embed|d_model",
-                  HEADS[] = "num_attention_heads|n_head|num_heads",
-                  KV_HEADS[] = "num_key_value_heads|num_kv_heads|n_head_kv",
-                  FFN[] = "intermediate_size|n_inner|ffn_dim|d_ff|ffn_hidden_size",
-                  POSITIONS[] = "max_position_embeddings|n_positions|n_ctx|seq_length";
-
-/* Sizes that all families have. ffn 0: four times the width. */
-static bool read_sizes(Config *c, const Defaults *d, Architecture *a)
-{
-    const uint32_t layers = config_size(c, LAYERS, 1, d->layers);
-    if (layers > CONFIG_MOST_LAYERS)
-        return config_wrong(c, "num_hidden_layers", "expected at most %d layers, got %u",
-                            CONFIG_MOST_LAYERS, layers);
-    architecture_layers(a, layers);
-    a->vocab = config_size(c, "vocab_size", 1, d->vocab);
-    a->hidden = a->embedding_size = config_size(c, HIDDEN, 1, d->hidden);
-    a->heads = config_size(c, HEADS, 1, d->heads);
-    a->kv_heads = config_size(c, KV_HEADS, 1, d->kv_heads ? d->kv_heads : a->heads);
-    a->ffn = config_size(c, FFN, 1, d->ffn ? d->ffn : 4 * a->hidden);
-    a->limit = config_size(c, POSITIONS, 1, d->positions);
-    a->head_size = config_size(c, "head_dim", 1, a->hidden / a->heads);
-    if (config_good(c) && !config_value(c, "head_dim") && a->hidden % a->heads)
-        return config_wrong(c, "num_attention_heads",
-                            "expected a divisor of the width %u, got %u", a->hidden,
-                            a->heads);
-    if (config_good(c) && a->heads % a->kv_heads)
-        return config_wrong(c, "num_key_value_heads",
-                            "expected a divisor of the %u heads, got %u", a->heads,
-                            a->kv_heads);
-    a->value_size = a->head_size;
-    a->scale = 1;
-    return config_good(c);
-}
-
-/* Elements of a head that turn. */
-static void read_rotary(Config *c, const char *keys, double otherwise, Architecture *a)
-{
-    const double share = config_number(c, keys, 1, otherwise);
-    a->rotary = (uint32_t)(share * a->head_size) / 2 * 2;
-}
-
-static void read_activation(Config *c, const char *keys, const char *otherwise,
-                            Architecture *a)
-{
-    const char *name = config_text(c, keys);
-    name = name ? name : otherwise;
-    if (g_str_has_prefix(name, "gelu") || strcmp(name, "quick_gelu") == 0)
-        a->activation = ACTIVATION_GELU;
-    else if (strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0)
-        a->activation = ACTIVATION_SILU;
-    else if (strcmp(name, "relu") == 0 && !a->gated)
-        a->activation = ACTIVATION_RELU;
-    else
-        config_wrong(
-            c, "hidden_act", "expected %s, got \"%s\"",
-            a->gated ? "silu or one of the gelu" : "relu, silu or one of the gelu", name);
-}
-
-/* The last `share` layers of each `period` see all keys, the others `window` of them; layer_types
- * says so where it is given. */
-static void set_windows(Config *c, uint32_t window, uint32_t period, uint32_t full,
-                        Architecture *a)
-{
-    const json_t *types = config_value(c, "layer_types");
-    if (types && (!json_is_array(types) || json_array_size(types) != a->layers)) {
-        config_wrong(c, "layer_types", "expected an array of %u", a->layers);
-        return;
-    }
-    for (uint32_t i = 0; i < a->layers; i++) {
-        const char *type = json_string_value(json_array_get(types, i));
-        const bool slides = type ? strcmp(type, "sliding_attention") == 0
-                                 : period == 0 || i % period != full;
-        a->window[i] = slides ? window : 0;
-    }
-}
-
-/* The llama way: RMS norms before, a gated feed-forward network, turned positions. */
-static bool read_llama_like(Config *c, const Defaults *d, const char *activation,
-                            bool tied, Architecture *a)
-{
-    if (!read_sizes(c, d, a))
-        return false;
-    a->norm = NORM_RMS;
-    a->gated = a->causal = a->final_norm = a->fused = true;
-    a->rotary = a->head_size / 2 * 2;
-    a->attention_dropout = config_number(c, "attention_dropout", 0.99, 0);
-    a->tied = config_flag(c, "tie_word_embeddings", tied);
-    read_activation(c, "hidden_activation|hidden_act", activation, a);
-    return config_good(c);
-}
-
-static void set_attention_bias(Config *c, bool otherwise, Architecture *a)
-{
-    a->qkv_bias = a->out_bias = config_flag(c, "attention_bias", otherwise);
-}
-
-/* The GPT way: layer norms, biases everywhere, a plain feed-forward network. */
-static bool read_gpt_like(Config *c, const Defaults *d, bool tied, Architecture *a)
-{
-    if (!read_sizes(c, d, a))
-        return false;
-    a->qkv_bias = a->out_bias = a->ffn_bias = a->causal = a->final_norm = true;
-    a->tied = config_flag(c, "tie_word_embeddings", tied);
-    a->dropout = config_number(
-        c, "resid_pdrop|hidden_dropout|hidden_dropout_prob|dropout", 0.99, 0);
-    a->embedding_dropout = config_number(c, "embd_pdrop", 0.99, 0);
-    a->attention_dropout = config_number(
-        c, "attn_pdrop|attention_dropout|attention_probs_dropout_prob", 0.99, 0);
-    return config_good(c);
-}
 
 /* --- families, in the order of the table below --- */
 
 static void read_llama(Config *c, Architecture *a)
 {
     static const Defaults d = {32000, 4096, 11008, 32, 32, 0, 2048};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    set_attention_bias(c, config_flag(c, "bias", false), a);
+    family_set_attention_bias(c, config_flag(c, "bias", false), a);
     a->ffn_bias = config_flag(c, "mlp_bias", false);
 }
 
@@ -143,18 +24,19 @@ static void read_mistral(Config *c, Architecture *a)
 {
     static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072};
     enum { WINDOW = 4096 };
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     const bool given = json_object_get(c->root, "sliding_window") != NULL;
-    set_windows(c, config_size(c, "sliding_window", 1, given ? 0 : WINDOW), 0, 0, a);
+    family_set_windows(c, config_size(c, "sliding_window", 1, given ? 0 : WINDOW), 0, 0,
+                       a);
 }
 
 static void read_mixtral(Config *c, Architecture *a)
 {
     static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
+    family_set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
     a->experts = config_size(c, "num_local_experts", 1, 8);
     a->top = config_size(c, "num_experts_per_tok", 1, 2);
     a->expert_ffn = a->ffn;
@@ -176,7 +58,7 @@ static void read_qwen_window(Config *c, Architecture *a)
 static void read_qwen2(Config *c, Architecture *a)
 {
     static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->qkv_bias = true;
     read_qwen_window(c, a);
@@ -185,21 +67,21 @@ static void read_qwen2(Config *c, Architecture *a)
 static void read_qwen3(Config *c, Architecture *a)
 {
     static const Defaults d = {151936, 4096, 22016, 32, 32, 32, 32768};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 128);
     a->qk_norm = true;
-    set_attention_bias(c, false, a);
+    family_set_attention_bias(c, false, a);
     read_qwen_window(c, a);
 }
 
 static void read_qwen3_moe(Config *c, Architecture *a)
 {
     static const Defaults d = {151936, 2048, 6144, 24, 32, 4, 32768};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->qk_norm = true;
-    set_attention_bias(c, false, a);
+    family_set_attention_bias(c, false, a);
     read_qwen_window(c, a);
     a->experts = config_size(c, "num_experts|num_local_experts", 1, 128);
     a->top = config_size(c, "num_experts_per_tok", 1, 8);
@@ -219,10 +101,10 @@ static void read_qwen3_moe(Config *c, Architecture *a)
 static void read_phi3(Config *c, Architecture *a)
 {
     static const Defaults d = {32064, 3072, 8192, 32, 32, 0, 4096};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    read_rotary(c, "partial_rotary_factor", 1, a);
-    set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
+    family_read_rotary(c, "partial_rotary_factor", 1, a);
+    family_set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
     a->dropout = config_number(c, "resid_pdrop", 0.99, 0);
     a->embedding_dropout = config_number(c, "embd_pdrop", 0.99, 0);
 }
@@ -230,37 +112,38 @@ static void read_phi3(Config *c, Architecture *a)
 static void read_gemma(Config *c, Architecture *a)
 {
     static const Defaults d = {256000, 3072, 24576, 28, 16, 16, 8192};
-    if (!read_llama_like(c, &d, "gelu", true, a))
+    if (!family_read_llama_like(c, &d, "gelu", true, a))
         return;
     a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 256);
-    set_attention_bias(c, false, a);
+    family_set_attention_bias(c, false, a);
 }
 
 static void read_gemma3(Config *c, Architecture *a)
 {
     static const Defaults d = {262208, 2304, 9216, 26, 8, 4, 131072};
     enum { WINDOW = 4096, PERIOD = 6 };
-    if (!read_llama_like(c, &d, "gelu_pytorch_tanh", true, a))
+    if (!family_read_llama_like(c, &d, "gelu_pytorch_tanh", true, a))
         return;
     a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 256);
     a->arrangement = ARRANGEMENT_SANDWICH;
     a->qk_norm = true;
-    set_attention_bias(c, false, a);
+    family_set_attention_bias(c, false, a);
     const uint32_t period =
         config_size(c, "sliding_window_pattern|_sliding_window_pattern", 1, PERIOD);
-    set_windows(c, config_size(c, "sliding_window", 1, WINDOW), period, period - 1, a);
+    family_set_windows(c, config_size(c, "sliding_window", 1, WINDOW), period, period - 1,
+                       a);
 }
 
 static void read_gpt2(Config *c, Architecture *a)
 {
     static const Defaults d = {50257, 768, 0, 12, 12, 0, 1024};
-    if (!read_gpt_like(c, &d, true, a))
+    if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->positions = a->limit;
     a->dropout = config_number(c, "resid_pdrop", 0.99, 0.1);
     a->embedding_dropout = config_number(c, "embd_pdrop", 0.99, 0.1);
     a->attention_dropout = config_number(c, "attn_pdrop", 0.99, 0.1);
-    read_activation(c, "activation_function", "gelu_new", a);
+    family_read_activation(c, "activation_function", "gelu_new", a);
     if (config_flag(c, "add_cross_attention", false))
         config_wrong(c, "add_cross_attention", "expected false");
 }
@@ -268,12 +151,12 @@ static void read_gpt2(Config *c, Architecture *a)
 static void read_gpt_neox(Config *c, Architecture *a)
 {
     static const Defaults d = {50432, 6144, 24576, 44, 64, 0, 2048};
-    if (!read_gpt_like(c, &d, false, a))
+    if (!family_read_gpt_like(c, &d, false, a))
         return;
     a->fused = true;
-    set_attention_bias(c, true, a);
-    read_rotary(c, "rotary_pct|partial_rotary_factor", 0.25, a);
-    read_activation(c, "hidden_act", "gelu", a);
+    family_set_attention_bias(c, true, a);
+    family_read_rotary(c, "rotary_pct|partial_rotary_factor", 0.25, a);
+    family_read_activation(c, "hidden_act", "gelu", a);
     if (config_flag(c, "use_parallel_residual", true))
         a->arrangement = ARRANGEMENT_PARALLEL_TWO;
 }
@@ -282,14 +165,14 @@ static void read_opt(Config *c, Architecture *a)
 {
     static const Defaults d = {50272, 768, 3072, 12, 12, 0, 2048};
     enum { BEFORE = 2 }; /* rows of the table that no position has */
-    if (!read_gpt_like(c, &d, true, a))
+    if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->fused = true;
     a->positions = a->limit + BEFORE;
     a->qkv_bias = a->out_bias = a->ffn_bias = config_flag(c, "enable_bias", true);
     a->dropout = config_number(c, "dropout", 0.99, 0.1);
     a->embedding_size = config_size(c, "word_embed_proj_dim", 1, a->hidden);
-    read_activation(c, "activation_function", "relu", a);
+    family_read_activation(c, "activation_function", "relu", a);
     if (!config_flag(c, "do_layer_norm_before", true)) {
         a->arrangement = ARRANGEMENT_POST;
         a->final_norm = false;
@@ -303,7 +186,7 @@ static void read_opt(Config *c, Architecture *a)
 static void read_bloom(Config *c, Architecture *a)
 {
     static const Defaults d = {250880, 64, 0, 2, 8, 0, 2048};
-    if (!read_gpt_like(c, &d, true, a))
+    if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->fused = a->embedding_norm = a->alibi = true;
 }
@@ -313,7 +196,7 @@ static void read_bloom(Config *c, Architecture *a)
 static void read_falcon(Config *c, Architecture *a)
 {
     static const Defaults d = {65024, 4544, 0, 32, 71, 0, 2048};
-    if (!read_gpt_like(c, &d, true, a))
+    if (!family_read_gpt_like(c, &d, true, a))
         return;
     const bool given = config_value(c, "n_head_kv") != NULL;
     const bool grouped = config_flag(c, "new_decoder_architecture", given);
@@ -323,7 +206,7 @@ static void read_falcon(Config *c, Architecture *a)
     a->qkv_bias = a->out_bias = a->ffn_bias = config_flag(c, "bias", false);
     a->alibi = config_flag(c, "alibi", false);
     a->rotary = a->alibi ? 0 : a->head_size / 2 * 2;
-    read_activation(c, "activation", "gelu", a);
+    family_read_activation(c, "activation", "gelu", a);
     const uint32_t norms = config_size(c, "num_ln_in_parallel_attn", 1, grouped ? 2 : 1);
     if (grouped || config_flag(c, "parallel_attn", true))
         a->arrangement = norms == 2 ? ARRANGEMENT_PARALLEL_TWO : ARRANGEMENT_PARALLEL;
@@ -333,14 +216,14 @@ static void read_falcon(Config *c, Architecture *a)
 static void read_phi(Config *c, Architecture *a)
 {
     static const Defaults d = {51200, 2048, 0, 24, 32, 0, 2048};
-    if (!read_gpt_like(c, &d, false, a))
+    if (!family_read_gpt_like(c, &d, false, a))
         return;
     a->fused = a->head_bias = true;
     a->arrangement = ARRANGEMENT_PARALLEL;
-    read_rotary(c, "partial_rotary_factor", 0.5, a);
+    family_read_rotary(c, "partial_rotary_factor", 0.5, a);
     if (config_value(c, "rotary_dim"))
         a->rotary = MIN(config_size(c, "rotary_dim", 1, 0) / 2 * 2, a->head_size);
-    read_activation(c, "hidden_act|activation_function", "gelu_new", a);
+    family_read_activation(c, "hidden_act|activation_function", "gelu_new", a);
     if (config_flag(c, "qk_layernorm", false))
         config_wrong(c, "qk_layernorm", "expected false");
 }
@@ -349,7 +232,7 @@ static void read_phi(Config *c, Architecture *a)
 static void read_bert(Config *c, Architecture *a)
 {
     static const Defaults d = {30522, 768, 3072, 12, 12, 0, 512};
-    if (!read_gpt_like(c, &d, true, a))
+    if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->tied = a->embedding_norm = true;
     a->causal = config_flag(c, "is_decoder", false);
@@ -360,7 +243,7 @@ static void read_bert(Config *c, Architecture *a)
     a->dropout = a->embedding_dropout =
         config_number(c, "hidden_dropout_prob", 0.99, 0.1);
     a->attention_dropout = config_number(c, "attention_probs_dropout_prob", 0.99, 0.1);
-    read_activation(c, "hidden_act", "gelu", a);
+    family_read_activation(c, "hidden_act", "gelu", a);
     const char *position = config_text(c, "position_embedding_type");
     if (position && strcmp(position, "absolute") != 0)
         config_wrong(c, "position_embedding_type", "expected \"absolute\", got \"%s\"",
@@ -380,7 +263,7 @@ static void read_vit(Config *c, Architecture *a)
 {
     static const Defaults d = {1, 768, 3072, 12, 12, 0, 1};
     enum { IMAGE = 224, PATCH = 16, CHANNELS = 3, CLASSES = 2 };
-    if (!read_gpt_like(c, &d, false, a))
+    if (!family_read_gpt_like(c, &d, false, a))
         return;
     a->causal = false;
     a->qkv_bias = config_flag(c, "qkv_bias", true);
@@ -390,7 +273,7 @@ static void read_vit(Config *c, Architecture *a)
     a->limit = 0;
     const uint32_t labels = (uint32_t)json_object_size(config_value(c, "id2label"));
     a->classes = config_size(c, "num_labels", 1, labels ? labels : CLASSES);
-    read_activation(c, "hidden_act", "gelu", a);
+    family_read_activation(c, "hidden_act", "gelu", a);
     if (config_good(c) && a->image > UINT16_MAX)
         config_wrong(c, "image_size", "expected at most %d, got %u", UINT16_MAX,
                      a->image);
@@ -400,7 +283,7 @@ static void read_vit(Config *c, Architecture *a)
 static void read_deepseek(Config *c, Architecture *a)
 {
     static const Defaults d = {129280, 7168, 18432, 61, 128, 128, 4096};
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     const json_t *q_rank = json_object_get(c->root, "q_lora_rank");
     const uint32_t own = config_size(c, "qk_nope_head_dim", 1, 128);
@@ -431,17 +314,18 @@ static void read_gpt_oss(Config *c, Architecture *a)
 {
     static const Defaults d = {201088, 2880, 2880, 36, 64, 8, 131072};
     enum { WINDOW = 128, PERIOD = 2 };
-    if (!read_llama_like(c, &d, "silu", false, a))
+    if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     a->head_size = a->value_size = a->rotary = config_size(c, "head_dim", 2, 64);
-    set_attention_bias(c, true, a);
+    family_set_attention_bias(c, true, a);
     a->sinks = true;
     a->experts = config_size(c, "num_local_experts|num_experts", 1, 128);
     a->top = config_size(c, "num_experts_per_tok|experts_per_token", 1, 4);
     a->expert_ffn = a->ffn;
     a->normalised = a->router_bias = a->expert_bias = true;
     memset(a->sparse, true, a->layers * sizeof *a->sparse);
-    set_windows(c, config_size(c, "sliding_window", 1, WINDOW), PERIOD, PERIOD - 1, a);
+    family_set_windows(c, config_size(c, "sliding_window", 1, WINDOW), PERIOD, PERIOD - 1,
+                       a);
 }
 
 /* mimo also has a layer that predicts several tokens, which is left out. */

@@ -42,8 +42,7 @@ static bool compute_outside(const Plan *plan, const Graph *graph, const ClusterV
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const Device *device = &view->device[j];
         /* A type is also fitted to, without any op, if its half-precision rate is given. */
-        const DeviceType *type =
-            device->fitted ? view->fitted[device->fitted - 1] : NULL;
+        const DeviceType *type = device->fitted ? view->fitted[device->fitted - 1] : NULL;
         if (!type || !type->op)
             continue;
         const OpCost *cost = &type->op[graph_get_op(graph, instr->op)->kind];

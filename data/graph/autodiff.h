@@ -1,0 +1,16 @@
+/* Differentiation of one op (private to data). */
+#ifndef KILTER_DATA_GRAPH_AUTODIFF_H
+#define KILTER_DATA_GRAPH_AUTODIFF_H
+
+#include "data/graph/build.h"
+
+typedef struct {
+    Graph *graph;
+    bool *needed; /* [tensor]: some parameter feeds it */
+    OpId op;      /* forward op being differentiated */
+} Backward;
+
+/* Appends the backward ops of `b->op`, whose outputs' gradients are complete. */
+void differentiate_op(Backward *b);
+
+#endif

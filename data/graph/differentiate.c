@@ -1,0 +1,76 @@
+/* Differentiating a graph: the gradients that parameters need, then the updates. */
+#include "data/graph/autodiff.h"
+
+#include <string.h>
+
+/* Tensors whose gradient some parameter needs. The gate's dispatch mask (second output) is a
+ * constant. */
+static bool *needed_tensors(const Graph *graph)
+{
+    bool *needed = g_new0(bool, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        needed[t] = graph_tensor(graph, t)->role == ROLE_PARAMETER;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            needed[op->out[0]] |= needed[op->in[i]];
+    }
+    return needed;
+}
+
+/* The parameter's gradient and optimizer states enter, the next values come out. */
+static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
+{
+    const Tensor parameter = *graph_tensor(graph, p);
+    const bool adam = optimizer == OPTIMIZER_ADAM, half = parameter.dtype == DTYPE_F16;
+    const char *const state_name[] = {"m", "v", "master"};
+    const uint32_t first = adam ? 0 : 2, n_states = (half ? 3 : 2) - first;
+    g_autofree char *name = g_strdup_printf("%s.update", parameter.name);
+    OpSpec spec = {.kind = adam ? (half ? OP_ADAM_MASTER : OP_ADAM)
+                                : (half ? OP_SGD_MASTER : OP_SGD),
+                   .name = name,
+                   .pass = PASS_UPDATE,
+                   .of = GRAPH_NONE,
+                   .n_in = 2 + n_states,
+                   .in = {p, graph_gradient(graph, p)},
+                   .role = ROLE_UPDATED,
+                   .out_of = {p}};
+    for (uint32_t s = 0; s < n_states; s++) {
+        g_autofree char *state =
+            g_strdup_printf("%s.%s", parameter.name, state_name[first + s]);
+        spec.in[2 + s] = spec.out_of[1 + s] = graph_add_tensor(
+            graph, state, ROLE_OPTIMIZER, DTYPE_F32, parameter.rank, parameter.dim, p);
+    }
+    char *out_name[OP_MAX_OUT] = {0};
+    for (uint32_t o = 0; o < 1 + n_states; o++)
+        spec.out_name[o] = out_name[o] =
+            g_strdup_printf("%s.next", graph_tensor(graph, spec.out_of[o])->name);
+    OpId id = graph_append(graph, &spec);
+    for (uint32_t o = 0; o < 1 + n_states; o++) {
+        g_array_index(graph->updated, TensorId, spec.out_of[o]) =
+            graph_get_op(graph, id)->out[o];
+        g_free(out_name[o]);
+    }
+}
+
+void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer)
+{
+    graph->loss = loss;
+    g_autofree char *seed_name =
+        g_strdup_printf("%s.grad", graph_tensor(graph, loss)->name);
+    TensorId seed = graph_input(graph, seed_name, DTYPE_F32, 0, NULL);
+    g_array_index(graph->gradients, TensorId, loss) = seed;
+
+    g_autofree bool *needed = needed_tensors(graph);
+    Backward b = {.graph = graph, .needed = needed};
+    for (OpId id = graph_n_ops(graph); id-- > 0;) {
+        b.op = id;
+        if (graph_gradient(graph, graph_get_op(graph, id)->out[0]) != GRAPH_NONE)
+            differentiate_op(&b);
+    }
+    uint32_t n = graph_n_tensors(graph);
+    for (TensorId t = n; t-- > 0;)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER &&
+            graph_gradient(graph, t) != GRAPH_NONE)
+            append_update(graph, t, optimizer);
+}

@@ -1,0 +1,203 @@
+/* Putting fitted costs into a cluster. */
+#include "experiments/calibration/calibrate_work.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { KEPT_DIGITS = 6 };
+
+static const double FASTEST = 1e18; /* data/cluster/read.c: LARGEST */
+
+/* The digits of a fitted number that files keep, so that they can be read. */
+static double rounded(double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+    g_snprintf(format, sizeof format, "%%.%dg", KEPT_DIGITS);
+    g_ascii_formatd(text, sizeof text, format, value);
+    return g_ascii_strtod(text, NULL);
+}
+
+/* Units a second, of seconds a unit. */
+static double per_second(double seconds)
+{
+    return seconds > 1 / FASTEST ? rounded(1 / seconds) : INFINITY;
+}
+
+static LinkCost link_of(const CalibrationLine *line)
+{
+    return (LinkCost){rounded(line->x[0]), fmin(per_second(line->x[1]), FASTEST)};
+}
+
+static void put_op(DeviceType *type, const CalibrationFit *fit)
+{
+    const double *x = fit->line[0].x;
+    type->op = type->op ? type->op : g_new0(OpCost, OP_KINDS);
+    type->op[fit->op] = (OpCost){.overhead_s = rounded(x[0]),
+                                 .rate = per_second(x[1]),
+                                 .bandwidth = per_second(x[2]),
+                                 .smallest = fit->smallest,
+                                 .largest = fit->largest};
+}
+
+static void put_collective(Cluster *cluster, const CalibrationFit *fit)
+{
+    CollectivePieces *pieces = &cluster->pieces[fit->collective];
+    g_free(pieces->piece);
+    *pieces = (CollectivePieces){.n = fit->n_lines - 1,
+                                 .piece = g_new0(CollectivePiece, fit->n_lines),
+                                 .smallest = fit->smallest,
+                                 .largest = fit->largest};
+    for (uint32_t p = 0; p + 1 < fit->n_lines; p++)
+        pieces->piece[p] =
+            (CollectivePiece){rounded(fit->line[p].up_to), link_of(&fit->line[p])};
+    cluster->collective[fit->collective] = link_of(&fit->line[fit->n_lines - 1]);
+}
+
+static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *source)
+{
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        Machine *machine = &cluster->machine[i];
+        if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
+            continue;
+        machine->inner = link_of(&fit->line[0]);
+        g_free(machine->source);
+        machine->source = g_strdup(source);
+    }
+}
+
+static DeviceType *find_type(Cluster *cluster, const char *name)
+{
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        if (strcmp(cluster->type[i].name, name) == 0)
+            return &cluster->type[i];
+    return NULL;
+}
+
+/* FLOP/s over all ops that were measured: what planners call the device's speed. */
+static double mean_rate(const Work *work, const char *device)
+{
+    double flops = 0, seconds = 0;
+    for (uint32_t i = 0; i < work->measurements->len; i++) {
+        const Measurement *m = calibrate_row(work, i);
+        if (m->op == OP_KINDS || strcmp(m->device, device) != 0)
+            continue;
+        flops += m->flops;
+        seconds += m->median_s;
+    }
+    return seconds > 0 ? fmax(rounded(flops / seconds), 1) : 0;
+}
+
+/* Name of the one device type whose ops were measured. */
+static const char *only_device(const Work *work, GError **error)
+{
+    const char *device = NULL;
+    for (uint32_t i = 0; i < work->measurements->len; i++) {
+        const Measurement *m = calibrate_row(work, i);
+        if (m->op == OP_KINDS)
+            continue;
+        if (device && strcmp(device, m->device) != 0) {
+            kilter_fail(error, KILTER_ERROR_INPUT,
+                        "ops of %s and of %s were measured: give the cluster that they "
+                        "are in with --base",
+                        device, m->device);
+            return NULL;
+        }
+        device = m->device;
+    }
+    if (!device)
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "no op was measured, so nothing says how fast the devices are: give "
+                    "a cluster with --base");
+    return device;
+}
+
+/* A machine of one device a rank. */
+bool calibrate_make_cluster(Work *work, GError **error)
+{
+    const char *device = only_device(work, error);
+    const CalibrateOptions *options = work->options;
+    if (!device)
+        return false;
+    for (uint32_t i = 0; !options->ranks && i < work->measurements->len; i++)
+        work->ranks = MAX(work->ranks, calibrate_row(work, i)->ranks);
+    work->ranks = options->ranks ? options->ranks : work->ranks;
+    Cluster *cluster = work->cluster = g_new0(Cluster, 1);
+    cluster->description = g_strdup("");
+    cluster->n_types = 1;
+    cluster->type = g_new0(DeviceType, 1);
+    cluster->type[0] = (DeviceType){.name = g_strdup(device),
+                                    .rate = mean_rate(work, device),
+                                    .memory_bytes = options->memory_bytes,
+                                    .slowdown = 1};
+    cluster->n_machines = work->ranks;
+    cluster->machine = g_new0(Machine, work->ranks);
+    for (uint32_t i = 0; i < work->ranks; i++)
+        cluster->machine[i] = (Machine){.name = g_strdup_printf("rank-%u", i),
+                                        .gpus = 1,
+                                        .inner = {0, INFINITY},
+                                        .source = g_strdup(options->source)};
+    return true;
+}
+
+bool calibrate_take_base(Work *work, GError **error)
+{
+    const Cluster *base = work->options->base;
+    if (base->network)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--base: cluster %s has a topology, which calibration does "
+                           "not keep",
+                           base->name);
+    g_autofree char *text = cluster_write(base);
+    work->cluster = cluster_parse("--base", text, strlen(text), error);
+    if (!work->cluster)
+        return false;
+    work->ranks = base->n_machines;
+    for (uint32_t i = 0; i < work->measurements->len; i++) {
+        const Measurement *m = calibrate_row(work, i);
+        if (m->op < OP_KINDS && !find_type(work->cluster, m->device))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "--base: cluster %s has no device type %s, which was "
+                               "measured",
+                               base->name, m->device);
+    }
+    return true;
+}
+
+static void set_text(char **text, const char *value)
+{
+    g_free(*text);
+    *text = g_strdup(value);
+}
+
+/* Puts the fits into the cluster. */
+bool calibrate_put_fits(Work *work, GError **error)
+{
+    Cluster *cluster = work->cluster;
+    bool fitted[COLLECTIVES_PRICED] = {false}, any = false;
+    set_text(&cluster->name, work->options->name);
+    for (uint32_t i = 0; i < work->fits->len; i++) {
+        const CalibrationFit *fit = &g_array_index(work->fits, CalibrationFit, i);
+        if (fit->device) {
+            DeviceType *type = find_type(cluster, fit->device);
+            put_op(type, fit);
+            set_text(&type->source, work->options->source);
+        } else if (fit->place == PLACE_INNER) {
+            put_inner(cluster, fit, work->options->source);
+        } else if (fit->place == PLACE_SEND) {
+            cluster->transfer = link_of(&fit->line[0]);
+            any = true;
+        } else {
+            put_collective(cluster, fit);
+            fitted[fit->collective] = any = true;
+        }
+    }
+    for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED; kind++)
+        if (!fitted[kind] && !work->options->base)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "no %s among %u ranks was measured: measure it, or give a "
+                               "cluster with --base",
+                               collective_name((Collective)kind), work->ranks);
+    if (any || !cluster->collective_source)
+        set_text(&cluster->collective_source, work->options->source);
+    return true;
+}

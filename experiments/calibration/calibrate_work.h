@@ -1,0 +1,29 @@
+/* The state of a calibration (private to experiments). */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
+#define KILTER_EXPERIMENTS_CALIBRATION_CALIBRATE_WORK_H
+
+#include "experiments/calibration/calibrate.h"
+#include "sim/sim.h"
+
+typedef struct {
+    const GArray *measurements;
+    const CalibrateOptions *options;
+    Cluster *cluster;
+    uint32_t ranks;
+    GArray *fits;
+    double *predicted_s;
+    Placing *placing;
+} Work;
+
+static inline const Measurement *calibrate_row(const Work *work, uint32_t i)
+{
+    return &g_array_index(work->measurements, Measurement, i);
+}
+
+/* The cluster that is fitted: a new one of the measured devices, or a copy of the base. */
+bool calibrate_make_cluster(Work *work, GError **error);
+bool calibrate_take_base(Work *work, GError **error);
+/* Puts all fits into the cluster. */
+bool calibrate_put_fits(Work *work, GError **error);
+
+#endif
