@@ -1,3 +1,4 @@
+/* Rounding a plan's shards by the time that they take. */
 #include "experiments/planners/rounding.h"
 
 #include <math.h>
