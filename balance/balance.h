@@ -52,6 +52,18 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
 bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *segment,
                             GError **error);
 
+/* Groups of all ops, backward and updates included, of about equal time between which few bytes flow, by
+ * METIS; the longest may take `imbalance` times the average (TAG, TPDS 2023, Sec. 4.1.2). An update is
+ * of the group of what makes the gradient, or reads the parameter, as the bytes have it. group: out,
+ * [op], numbered by their first ops; returns how many there are, at most n_groups. 0 with
+ * KILTER_ERROR_FAILED. */
+uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t n_groups,
+                              double imbalance, uint16_t *group, GError **error);
+
+/* Runs of consecutive layers of about equal time, each with all that is of them; as above. */
+uint32_t balance_groups_layers(const Graph *graph, const double *time_s,
+                               uint32_t n_groups, uint16_t *group);
+
 /* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates
  * by that of the op that reads the parameter. */
 void balance_segments_follow(const Graph *graph, uint16_t *segment);

@@ -101,6 +101,7 @@
 #include "data/data.h"
 #include "sim/flow/timeline.h"
 #include "sim/options.h"
+#include "sim/tasks/quick.h"
 #include "sim/tasks/task_file.h"
 
 /* --- the pieces that searches price with --- */

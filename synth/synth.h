@@ -19,6 +19,7 @@
 #include "synth/strategy.h"
 #include "synth/tag/sfb.h"
 #include "synth/tag/sfb_graph.h"
+#include "synth/tag/search.h"
 #include "synth/tag/tag.h"
 
 typedef struct {

@@ -143,7 +143,7 @@ static bool worth_climbing(const Alternation *a, const Plan *plan)
 {
     static const double visible = 1e-3; /* of the time before rounding */
     const double least_s = plan->fractional_time_s;
-    return a->options->search == SEARCH_EXACT && plan->feasible &&
+    return a->options->search != SEARCH_REFERENCE && plan->feasible &&
            plan->iteration_time_s > least_s * (1 + visible) &&
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }

@@ -95,7 +95,7 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
     const double misfit_s =
         a.best && !alternation_fits(&a) ? a.best->iteration_time_s : 0;
     const bool rounding = misfit_s > 0 && alternation_know(&a, a.best->program)->roomy;
-    if (done && options->search == SEARCH_EXACT)
+    if (done && options->search != SEARCH_REFERENCE)
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
                (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
@@ -117,7 +117,7 @@ bool plan_improve(Plan *plan, const Planning *planning, const double *start,
     const PlannerOptions *options = planning->options;
     bool own = options->ratios == RATIOS_OWN || options->ratios == RATIOS_BEST;
     if (!planner_can(planning->planner, PLANNER_SEARCHES | PLANNER_BALANCES) || !own ||
-        options->search != SEARCH_EXACT)
+        options->search == SEARCH_REFERENCE)
         return true;
     Alternation a = alternation_new(planning);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);

@@ -24,6 +24,9 @@ bool plan_make_amp_annealed(const Planning *planning, Plan *plan, GError **error
 bool plan_make_megatron(const Planning *planning, Plan *plan, GError **error);
 bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error);
 
+/* tag.c */
+bool plan_make_tag(const Planning *planning, Plan *plan, GError **error);
+
 /* hidup.c */
 bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error);
 

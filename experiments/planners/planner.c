@@ -45,6 +45,10 @@ static const Planner planner[] = {
      "Horovod (2018); HiDup Sec. 6.1", SPMD, plan_make_horovod},
     {"hidup", "best program for two microbatches that take turns, equal shares a GPU",
      "HiDup (SoCC'22), Sec. 3-4", SPMD | PLANNER_TURNS, plan_make_hidup},
+    {"tag",
+     "groups of ops, each on the best subset of the devices, with servers and duplicates",
+     "TAG (TPDS 2023), Sec. 4", PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES,
+     plan_make_tag},
 };
 
 uint32_t planner_count(void)

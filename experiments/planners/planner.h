@@ -37,6 +37,7 @@ typedef enum {
     PLANNER_CERTIFIES =
         1u << 9,               /* its plans can be held against a bound on all programs */
     PLANNER_BOUNDS = 1u << 10, /* they always are, by the bound that is had at once */
+    PLANNER_PLACES = 1u << 12, /* takes the options of op groups: groups, evaluations, ... */
     PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
 } PlannerAbility;
 

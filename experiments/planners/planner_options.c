@@ -39,9 +39,14 @@ static const Option special_row[] = {SPECIAL_OPTION_TABLE(X)};
 static const Option amp_row[] = {AMP_OPTION_TABLE(X)};
 #undef X
 
+#define X(...) OPTION_ROW(TagPlanOptions, __VA_ARGS__)
+static const Option tag_row[] = {TAG_PLAN_OPTION_TABLE(X)};
+#undef X
+
 static const OptionTable planner_table = {planner_row, G_N_ELEMENTS(planner_row)};
 static const OptionTable special_table = {special_row, G_N_ELEMENTS(special_row)};
 static const OptionTable amp_table = {amp_row, G_N_ELEMENTS(amp_row)};
+static const OptionTable tag_table = {tag_row, G_N_ELEMENTS(tag_row)};
 
 /* The tables, and where in PlannerOptions each has its struct. */
 static const struct {
@@ -51,6 +56,7 @@ static const struct {
 } part[] = {{&planner_table, 0, true},
             {&special_table, 0, false},
             {&amp_table, offsetof(PlannerOptions, amp), false},
+            {&tag_table, offsetof(PlannerOptions, tag), false},
             {&sim_option_table, offsetof(PlannerOptions, sim), false}};
 
 void planner_options_init(PlannerOptions *options)
@@ -59,6 +65,7 @@ void planner_options_init(PlannerOptions *options)
     options_init(&planner_table, options);
     options_init(&special_table, options);
     options_init(&amp_table, &options->amp);
+    options_init(&tag_table, &options->tag);
     sim_options_init(&options->sim);
 }
 
@@ -135,6 +142,11 @@ bool planner_options_of_simulation(const PlannerOptions *options)
     return any_set(&sim_option_table, &options->sim);
 }
 
+bool planner_options_of_op_groups(const PlannerOptions *options)
+{
+    return any_set(&tag_table, &options->tag);
+}
+
 char *planner_options_help(void)
 {
     GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
@@ -142,6 +154,8 @@ char *planner_options_help(void)
     options_help(&special_table, text);
     g_string_append(text, "\n\nOf the planners of pipelines:");
     options_help(&amp_table, text);
+    g_string_append(text, "\n\nOf the planners of op groups:");
+    options_help(&tag_table, text);
     g_string_append(text, "\n\nOf the simulation: see kilter simulate --help");
     return g_string_free(text, FALSE);
 }

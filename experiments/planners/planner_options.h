@@ -13,9 +13,9 @@
       "is best for its program (hap, hidup: together with it)")                            \
     X(CHOICE, collectives, "collectives", "both",                                          \
       "both|padded|grouped: how uneven shards are gathered and reduce-scattered")          \
-    X(CHOICE, search, "search", "exact",                                                   \
-      "exact|reference: of hap; reference: HAP's own (Fig. 10), without memory and "       \
-      "baselines")                                                                         \
+    X(CHOICE, search, "search", "own",                                                     \
+      "own|exact|reference|best|mcts: of hap exact, its own, or reference, HAP's (Fig. 10), " \
+      "without memory and baselines; of tag best, its own, mcts, TAG's, or exact")         \
     X(BYTES, bucket_bytes, "bucket", "0",                                                  \
       "up to which size gradients are all-reduced together; 0: one by one")                \
     X(COUNT(0, 100000000), beam, "beam", "500", "of hap's search; 0: none, it is exact")   \
@@ -69,12 +69,36 @@ typedef struct {
     AMP_OPTION_TABLE(OPTION_MEMBER)
 } AmpPlanOptions;
 
+/* Of the planners of op groups (tag and what it is compared with); likewise. */
+#define TAG_PLAN_OPTION_TABLE(X)                                                           \
+    X(COUNT(1, 1000), groups, "groups", "60", "op groups, at most")                        \
+    X(CHOICE, grouping, "grouping", "own",                                                 \
+      "own|metis|layers: op groups by time and bytes between them, TAG's own, or of whole "  \
+      "layers; own: metis with search=mcts")                                               \
+    X(COUNT(1, 100000000), evaluations, "evaluations", "2000",                             \
+      "strategies to try at most; of search=mcts iterations")                              \
+    X(CHOICE, objective, "objective", "both",                                              \
+      "both|stage|flow: whose time is searched for; both: half of the evaluations each")   \
+    X(CHOICE, sets, "sets", "kinds",                                                       \
+      "kinds|machines: what subsets are made of: the machines of a kind together, or each") \
+    X(CHOICE, leave, "leave", "on",                                                        \
+      "on|off: whether finished vertices leave the tree of search=mcts; off: TAG's artifact's")
+
+typedef struct {
+    TAG_PLAN_OPTION_TABLE(OPTION_MEMBER)
+} TagPlanOptions;
+
+enum { TAG_GROUPS_OWN, TAG_GROUPS_METIS, TAG_GROUPS_LAYERS };
+enum { TAG_OBJECTIVE_BOTH, TAG_OBJECTIVE_STAGE, TAG_OBJECTIVE_FLOW };
+enum { TAG_SETS_KINDS, TAG_SETS_MACHINES };
+enum { TAG_LEAVE_ON, TAG_LEAVE_OFF };
+
 enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
 enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };
 
 enum { RATIOS_OWN, RATIOS_EVEN, RATIOS_PROPORTIONAL, RATIOS_BEST };
 enum { EXCHANGES_BOTH, EXCHANGES_PADDED, EXCHANGES_GROUPED }; /* HAP Sec. 2.5.1 */
-enum { SEARCH_EXACT, SEARCH_REFERENCE };
+enum { SEARCH_OWN, SEARCH_EXACT, SEARCH_REFERENCE, SEARCH_BEST, SEARCH_MCTS };
 enum { DUPLEX_OWN, DUPLEX_OFF, DUPLEX_ON }; /* HiDup Sec. 3 */
 enum { BACKWARD_OVERLAPPED, BACKWARD_SERIAL }; /* overlapped: HiDup Eq. 5 */
 
@@ -83,6 +107,7 @@ typedef struct {
     SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
     uint64_t seed;
     AmpPlanOptions amp;
+    TagPlanOptions tag;
     SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
 } PlannerOptions;
 
@@ -95,8 +120,9 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
  * SHA-256 of its contents. Free with g_strfreev. KILTER_ERROR_INPUT for a file that cannot be read. */
 char **planner_options_list(const PlannerOptions *options, GError **error);
 
-/* Whether an option of the planners of pipelines is not at its default. */
+/* Whether an option of the planners of pipelines, or of op groups, is not at its default. */
 bool planner_options_of_pipelines(const PlannerOptions *options);
+bool planner_options_of_op_groups(const PlannerOptions *options);
 
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */

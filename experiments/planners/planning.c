@@ -38,6 +38,10 @@ static bool check_abilities(const Planner *method, const PlannerOptions *options
          "whose search alone can be told what to believe"},
         {planner_options_of_pipelines(options), PLANNER_STRATEGY,
          "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
+        {planner_options_of_op_groups(options) || options->search == SEARCH_BEST ||
+             options->search == SEARCH_MCTS,
+         PLANNER_PLACES, "search, groups, evaluations, ...",
+         "since the others place no op groups"},
         {options->certify > 0, PLANNER_CERTIFIES, "certify",
          "since the bound is on programs of one microbatch for all devices, no "
          "pipelines"},
@@ -69,6 +73,10 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "search=exact, since HAP's own search knows no pins"},
         {options->segments && is_pinned, "segments",
          "ratios=own or ratios=best, since others are the same for all segments"},
+        {planner_can(method, PLANNER_PLACES) && options->ratios == RATIOS_BEST, "ratios",
+         "own, even or proportional, of which replicas on a subset have their part"},
+        {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
+         "search", "own, best, mcts or exact"},
         {options->certify > 0 && takes_turns(method, options), "certify",
          "duplex=off, since the bound is on programs of one microbatch"},
         {!planner_can(method, PLANNER_RATIOS) &&

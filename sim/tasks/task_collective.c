@@ -76,11 +76,10 @@ void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_
     *n = instr->across ? of->n_across : of->n_inside;
 }
 
-double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t server,
-                     bool back, double bytes)
+void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t server,
+                      bool back, double *latency_s, double *byte_s)
 {
     g_autoptr(GArray) pieces = g_array_new(false, false, sizeof(SimPiece));
-    double latency_s, byte_s;
 
     for (uint32_t s = 0; s < team->n_sets; s++)
         for (uint32_t k = 0; k < team->n; k++) {
@@ -90,8 +89,15 @@ double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t serv
             if (worker != root)
                 g_array_append_val(pieces, piece);
         }
-    sim_pieces_time(view, pieces, &latency_s, &byte_s);
-    return latency_s + byte_s * bytes;
+    sim_pieces_time(view, pieces, latency_s, byte_s);
+}
+
+static double server_s(const ClusterView *view, const SimTeam *team, const SimTask *task)
+{
+    double latency_s, byte_s;
+
+    task_server_line(view, team, task->server - 1, task->back, &latency_s, &byte_s);
+    return latency_s + byte_s * task->bytes;
 }
 
 /* To the server, then, in a second task per team, back. */
@@ -118,8 +124,7 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
             task.back = pass == 1;
             task.team = t;
             task.bytes = task_bytes(lower, instr, team);
-            task.duration_s = task_server_s(lower->sim->view, team, task.server - 1,
-                                            task.back, task.bytes);
+            task.duration_s = server_s(lower->sim->view, team, &task);
             task_add(lower, task, first_dep);
         }
     made.communicate += n;

@@ -78,10 +78,9 @@ void task_lower_local(Lower *lower, const Instr *instr, const SimTask *task);
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency);
 
-/* Seconds in which the workers of a team's sets send that many bytes each to the one that serves them,
- * or it sends as many `back` to each. */
-double task_server_s(const ClusterView *view, const SimTeam *team, uint32_t server,
-                     bool back, double bytes);
+/* The line of a message from each worker of a team's sets to the one that serves them, or `back`. */
+void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t server,
+                      bool back, double *latency_s, double *byte_s);
 
 bool task_reduces_gradient(const Graph *graph, const Instr *instr);
 

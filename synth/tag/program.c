@@ -162,7 +162,7 @@ static void run_op(Builder *b, OpId id)
 }
 
 Program *synth_tag_program(const TagSpace *space, const TagWork *work,
-                           const TagPlacement *placement)
+                           const TagPlacement *placement, bool all_groups)
 {
     const uint32_t n_tensors = graph_n_tensors(work->graph);
     g_autofree uint16_t *number = g_new(uint16_t, space->n_groups);
@@ -180,6 +180,9 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
                  .home = home,
                  .held = all,
                  .partial = partial};
+    for (uint32_t g = 0; all_groups && g < space->n_groups; g++)
+        number[g] = program_add_group(b.program, space->group[g].n_replicas,
+                                      space->group[g].n_devices, space->group[g].device);
     find_homes(&b);
     for (OpId id = 0; id < graph_n_ops(work->graph); id++)
         run_op(&b, id);

@@ -91,8 +91,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagPlacement, synth_tag_placement_free)
 void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t *action,
                      TagPlacement *placement);
 
-/* The program has no other device groups than it uses; it passes program_check. */
+/* The program passes program_check. Its device groups are those that it uses, or, with `all_groups`,
+ * those of the space, by number. */
 Program *synth_tag_program(const TagSpace *space, const TagWork *work,
-                           const TagPlacement *placement);
+                           const TagPlacement *placement, bool all_groups);
 
 #endif

@@ -149,6 +149,9 @@ static void test_other_searches(void **state)
         {"hap", "vgg19", "hap-32", "ratios=best", GRANULARITY_MACHINE},
         {"hap", "vit:layers=1,batch=1", "hidup-2x4-10", "duplex=off", GRANULARITY_GPU},
         {"hap", "vit:layers=1", "hap-8", "search=reference", GRANULARITY_MACHINE},
+        {"tag", "vgg19", "hap-8", "evaluations=200", GRANULARITY_MACHINE},
+        {"tag", "bert-moe:layers=2", "hap-8", "search=mcts evaluations=200",
+         GRANULARITY_GPU},
         {"hap", "bert-moe:layers=2", "hap-8", "search=reference", GRANULARITY_MACHINE},
         {"hap", "bert-moe:layers=2", "hap-8", "segments=ops", GRANULARITY_MACHINE},
         {"hap", "vit:layers=1", "hap-8", "pin=*.weight=gather(0)->identity",
@@ -165,7 +168,7 @@ static void test_pipelines(void **state)
                                        "pp=2 mbs=1 schedule=interleaved"};
     for (uint32_t p = 0; p < planner_count(); p++)
         for (uint32_t i = 0;
-             planner_can(planner_at(p), PLANNER_GROUPS) && i < G_N_ELEMENTS(sets); i++)
+             planner_can(planner_at(p), PLANNER_STRATEGY) && i < G_N_ELEMENTS(sets); i++)
             check_setup(&(Setup){planner_at(p)->name, "gpt2:layers=4,global_batch=8",
                                  "hidup-2x4-10", sets[i], GRANULARITY_GPU});
 }

@@ -63,14 +63,14 @@ static Setup setup_new(const char *model, const char *cluster, uint32_t n_groups
     return s;
 }
 
-static Program *random_strategy(const Setup *s, GRand *rand)
+static Program *random_strategy(const Setup *s, GRand *rand, bool all_groups)
 {
     g_autofree uint16_t *action = g_new(uint16_t, s->work.n_groups);
     g_autoptr(TagPlacement) placement = synth_tag_placement_new(s->graph);
     for (uint32_t i = 0; i < s->work.n_groups; i++)
         action[i] = (uint16_t)g_rand_int_range(rand, 0, (gint32)s->space->n_actions);
     synth_tag_place(s->space, &s->work, action, placement);
-    return synth_tag_program(s->space, &s->work, placement);
+    return synth_tag_program(s->space, &s->work, placement, all_groups);
 }
 
 static bool is_right(const Setup *s, const Plan *plan, GError **error)
@@ -87,7 +87,7 @@ static void test_random_strategies(void **state)
     g_autoptr(GRand) rand = g_rand_new_with_seed(15);
     for (uint32_t round = 0; round < 24; round++) {
         g_auto(Setup) s = setup_new(MODELS[round % 2], MIXED, 6, rand);
-        Program *program = random_strategy(&s, rand);
+        Program *program = random_strategy(&s, rand, false);
         g_autoptr(GError) error = NULL;
         program_check(program, s.graph, &error);
         assert_no_error(error);
@@ -99,6 +99,54 @@ static void test_random_strategies(void **state)
         g_autoptr(SimReport) flow = sim_evaluate(plan, s.graph, s.view, "flow", &error);
         assert_no_error(error);
         assert_true(flow->iteration_time_s > 0);
+    }
+}
+
+static double simulated_s(const Setup *s, const Plan *plan, const char *fidelity)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+    sim_options_init(&options);
+    sim_options_set(&options, "network", "crossbar", NULL);
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(plan, s->graph, s->view, fidelity, &options, &error);
+    assert_no_error(error);
+    return report->iteration_time_s;
+}
+
+/* The quick evaluator says what the fidelities say, of time and of memory. */
+static void test_quick(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {MIXED, "tag-testbed", "hap-8"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    for (uint32_t round = 0; round < 12; round++) {
+        g_auto(Setup) s = setup_new(MODELS[round % 2], clusters[round % 3], 8, rand);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SimQuick) quick = NULL;
+        g_autofree uint64_t *peak = g_new(uint64_t, s.view->n_devices);
+        for (uint32_t k = 0; k < 20; k++) {
+            g_autoptr(Plan) plan = plan_of(s.graph, s.view->n_devices, round % 2,
+                                           random_strategy(&s, rand, true));
+            for (uint32_t i = 0; i < plan->n_splits; i++)
+                g_free(plan->split[i].count);
+            plan->n_splits = 0; /* fractional shares */
+            if (!quick)
+                quick = sim_quick_new(s.graph, s.view, plan->ratio, s.space->n_groups,
+                                      s.space->group, &error);
+            assert_no_error(error);
+            assert_true(sim_quick_is_exact(quick));
+            const SimQuickTimes times = sim_quick_times(quick, plan->program);
+            assert_close(times.flow_s, simulated_s(&s, plan, "flow"), 1e-9);
+            assert_close(times.stage_s, simulated_s(&s, plan, "stage"), 1e-9);
+            g_autoptr(SimReport) report =
+                sim_evaluate(plan, s.graph, s.view, "stage", &error);
+            assert_no_error(error);
+            assert_int_equal(sim_quick_memory(quick, plan->program, peak),
+                             report->feasible);
+            for (uint32_t j = 0; j < s.view->n_devices; j++)
+                assert_int_equal(peak[j], report->memory_bytes[j]);
+        }
     }
 }
 
@@ -137,7 +185,7 @@ static void test_mutants(void **state)
     uint32_t n = 0;
     while (n < 1000) {
         g_auto(Setup) s = setup_new(MODELS[0], MIXED, 6, rand);
-        g_autoptr(Program) program = random_strategy(&s, rand);
+        g_autoptr(Program) program = random_strategy(&s, rand, false);
         for (uint32_t k = 0; k < 40; k++) {
             g_autoptr(Program) mutant = program_copy(program);
             const uint32_t i = (uint32_t)g_rand_int_range(rand, 0, (gint32)program->n);
@@ -160,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_strategies),
+        cmocka_unit_test(test_quick),
         cmocka_unit_test(test_mutants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

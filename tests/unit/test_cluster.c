@@ -64,10 +64,9 @@ static const Bundled BUNDLED[] = {
 
 /* Files that have tests of their own. */
 static const char *const OTHERS[] = {
-    "hidup-1x4", "hidup-2x4-10",    "hidup-2x4-30",  "hidup-2x4-100",
-    "hidup-8x8", "amp-homogeneous", "amp-het-model", "tag-testbed",
-    "tag-cloud", "amp-het-cluster", "hidup-1x8",     "hidup-2x8",
-    "hidup-4x8",
+    "hidup-1x4",       "hidup-2x4-10",    "hidup-2x4-30", "hidup-2x4-100", "hidup-8x8",
+    "amp-homogeneous", "amp-het-model",   "tag-testbed",  "tag-sfb",       "tag-2v100",
+    "tag-cloud",       "amp-het-cluster", "hidup-1x8",    "hidup-2x8",     "hidup-4x8",
 };
 enum { N_FILES = G_N_ELEMENTS(BUNDLED) + G_N_ELEMENTS(OTHERS) };
 
@@ -440,8 +439,8 @@ static const Published PUBLISHED[] = {
     {"hidup-2x8", 2, 16, 9.71},     {"hidup-2x4-10", 2, 8, 10},
     {"hidup-2x4-30", 2, 8, 30},     {"hidup-2x4-100", 2, 8, 100},
     {"amp-homogeneous", 4, 16, 50}, {"amp-het-cluster", 4, 16, 10},
-    {"amp-het-model", 4, 16, 10},   {"tag-testbed", 7, 16, 100},
-    {"tag-cloud", 6, 32, 10},
+    {"amp-het-model", 4, 16, 10},   {"tag-testbed", 7, 16, 46.48},
+    {"tag-sfb", 2, 2, 46.48},       {"tag-cloud", 6, 32, 10},
 };
 
 static void test_published(void **state)

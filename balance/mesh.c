@@ -1,0 +1,140 @@
+/* Partitions of a mesh by METIS (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20(1), 1998). */
+#include "balance/mesh.h"
+
+#include <metis.h>
+
+#include <stdlib.h>
+
+#include "data/data.h"
+
+struct Mesh {
+    uint32_t n;
+    GHashTable *edges; /* a << 32 | b -> double, both ways */
+};
+
+/* In METIS's own layout. */
+typedef struct {
+    GArray *first, *neighbour, *edge, *vertex; /* idx_t */
+} Layout;
+
+/* METIS takes integers: the largest weight becomes a million. */
+static const double resolution = 1e6;
+
+Mesh *mesh_new(uint32_t n_vertices)
+{
+    Mesh *mesh = g_new(Mesh, 1);
+    *mesh = (Mesh){n_vertices,
+                   g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free)};
+    return mesh;
+}
+
+void mesh_free(Mesh *mesh)
+{
+    if (!mesh)
+        return;
+    g_hash_table_unref(mesh->edges);
+    g_free(mesh);
+}
+
+static void add_half(Mesh *mesh, uint32_t a, uint32_t b, double weight)
+{
+    g_assert(a != b && weight >= 0);
+    gint64 key = (gint64)((guint64)a << 32 | b);
+    double *sum = g_hash_table_lookup(mesh->edges, &key);
+    if (!sum) {
+        sum = g_new0(double, 1);
+        g_hash_table_insert(mesh->edges, g_memdup2(&key, sizeof key), sum);
+    }
+    *sum += weight;
+}
+
+void mesh_edge(Mesh *mesh, uint32_t a, uint32_t b, double weight)
+{
+    g_assert(a < mesh->n && b < mesh->n);
+    if (a == b)
+        return;
+    add_half(mesh, a, b, weight);
+    add_half(mesh, b, a, weight);
+}
+
+static idx_t scaled(double value, double unit)
+{
+    return (idx_t)(value / unit) + 1;
+}
+
+static int compare_keys(gconstpointer a, gconstpointer b)
+{
+    gint64 x = **(const gint64 *const *)a, y = **(const gint64 *const *)b;
+    return (x > y) - (x < y);
+}
+
+static double largest(const double *value, uint32_t n)
+{
+    double most = 1e-300;
+    for (uint32_t i = 0; i < n; i++)
+        most = MAX(most, value[i]);
+    return most;
+}
+
+static Layout lay_out(const Mesh *mesh, const double *weight)
+{
+    Layout l = {g_array_new(FALSE, FALSE, sizeof(idx_t)),
+                g_array_new(FALSE, FALSE, sizeof(idx_t)),
+                g_array_new(FALSE, FALSE, sizeof(idx_t)),
+                g_array_new(FALSE, FALSE, sizeof(idx_t))};
+    guint n_keys, e = 0;
+    g_autofree gint64 **key =
+        (gint64 **)g_hash_table_get_keys_as_array(mesh->edges, &n_keys);
+    qsort(key, n_keys, sizeof *key, compare_keys);
+    double most_edge = 1;
+    for (guint i = 0; i < n_keys; i++)
+        most_edge = MAX(most_edge, *(double *)g_hash_table_lookup(mesh->edges, key[i]));
+    const double most_vertex = largest(weight, mesh->n);
+    for (uint32_t v = 0; v < mesh->n; v++) {
+        const idx_t at = (idx_t)l.neighbour->len;
+        const idx_t own = scaled(weight[v], most_vertex / resolution);
+        g_array_append_val(l.first, at);
+        g_array_append_val(l.vertex, own);
+        for (; e < n_keys && *key[e] >> 32 == (gint64)v; e++) {
+            const idx_t other = (idx_t)(*key[e] & G_MAXUINT32);
+            const idx_t edge = scaled(*(double *)g_hash_table_lookup(mesh->edges, key[e]),
+                                      most_edge / resolution);
+            g_array_append_val(l.neighbour, other);
+            g_array_append_val(l.edge, edge);
+        }
+    }
+    const idx_t end = (idx_t)l.neighbour->len;
+    g_array_append_val(l.first, end);
+    return l;
+}
+
+static void layout_clear(Layout *l)
+{
+    g_array_unref(l->first);
+    g_array_unref(l->neighbour);
+    g_array_unref(l->edge);
+    g_array_unref(l->vertex);
+}
+
+bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                    double imbalance, uint32_t *part, GError **error)
+{
+    Layout l = lay_out(mesh, weight);
+    g_autofree idx_t *of = g_new0(idx_t, mesh->n + 1);
+    idx_t options[METIS_NOPTIONS], vertices = (idx_t)mesh->n, constraints = 1,
+                                   parts = (idx_t)n_parts, cut = 0;
+    real_t tolerance = (real_t)imbalance;
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = 1;
+    const int code = METIS_PartGraphKway(
+        &vertices, &constraints, (idx_t *)(void *)l.first->data,
+        (idx_t *)(void *)l.neighbour->data, (idx_t *)(void *)l.vertex->data, NULL,
+        (idx_t *)(void *)l.edge->data, &parts, NULL, imbalance > 0 ? &tolerance : NULL,
+        options, &cut, of);
+    layout_clear(&l);
+    for (uint32_t v = 0; v < mesh->n; v++)
+        part[v] = (uint32_t)of[v];
+    return code == METIS_OK ||
+           kilter_fail(error, KILTER_ERROR_FAILED, "METIS finds no %u segments (code %d)",
+                       n_parts, code);
+}

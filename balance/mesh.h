@@ -1,0 +1,25 @@
+/* Partitions of a mesh by METIS, whose quirks live in mesh.c alone. Private to balance. */
+#ifndef KILTER_BALANCE_MESH_H
+#define KILTER_BALANCE_MESH_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Mesh Mesh;
+
+/* Vertices 0 to n_vertices - 1. */
+Mesh *mesh_new(uint32_t n_vertices);
+void mesh_free(Mesh *mesh);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Mesh, mesh_free)
+
+/* Weight between two vertices, in addition to what is there; none between a vertex and itself. */
+void mesh_edge(Mesh *mesh, uint32_t a, uint32_t b, double weight);
+
+/* Cuts few edges by weight into parts of about equal weight of vertices; the largest may have
+ * `imbalance` times the average (0: what METIS does by itself). part: out, [vertex]; some part may be
+ * empty. KILTER_ERROR_FAILED. */
+bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
+                    double imbalance, uint32_t *part, GError **error);
+
+#endif

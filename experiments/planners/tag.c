@@ -1,0 +1,290 @@
+/* The planner tag: op groups on subsets of the devices (TAG, TPDS 2023), and what it is compared with in
+ * the same space.
+ *
+ * The searches believe the quick evaluator, which knows neither fused gradients nor links that are
+ * shared. So the strategies that they find, with and without sufficient factors, and data
+ * parallelism with its gradients one by one or fused, are evaluated as every plan is, and by
+ * `flow`; of those that are not slower than data parallelism in either the fastest is the plan. */
+#include "experiments/planners/tag.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "balance/balance.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/ratios.h"
+
+/* METIS's imbalance, TAG Sec. 5.1. */
+static const double IMBALANCE = 2;
+
+static const uint64_t BUCKETS[] = {0, UINT64_C(25) << 20, UINT64_C(64) << 20};
+
+typedef struct {
+    Program *program;
+    double *ratio;
+    uint64_t bucket_bytes;
+    double time_s, flow_s; /* as the plan is evaluated, and by `flow` */
+    bool fits, parallel;   /* parallel: it is data parallelism */
+    bool optimal;
+} Candidate;
+
+typedef struct {
+    const Planning *planning;
+    Plan *plan;
+    const TagLimits *limits;
+    TagSpace *space;
+    BatchForms *batch;
+    uint16_t *group;
+    double *time_s;
+    TagWork work;
+    GArray *candidates; /* Candidate */
+    double bound_s;     /* of all strategies at all ratios tried */
+} Make;
+
+static void candidate_clear(gpointer data)
+{
+    Candidate *candidate = data;
+    program_free(candidate->program);
+    g_free(candidate->ratio);
+}
+
+static void make_clear(Make *m)
+{
+    synth_tag_space_free(m->space);
+    batch_forms_free(m->batch);
+    g_free(m->group);
+    g_free(m->time_s);
+    g_clear_pointer(&m->candidates, g_array_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)
+
+/* --- what is placed --- */
+
+/* Each op's time on the whole batch, the mean over the devices. */
+static double *find_times(const Make *m, SimQuick *quick)
+{
+    const Graph *graph = m->planning->graph;
+    const uint32_t n = m->planning->view->n_devices;
+    double *time_s = g_new0(double, graph_n_ops(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        for (uint32_t j = 0; j < n; j++)
+            time_s[id] += sim_quick_place_s(quick, m->space->single[j], id, 0) / n;
+    return time_s;
+}
+
+static bool find_groups(Make *m, SimQuick *quick, GError **error)
+{
+    const Graph *graph = m->planning->graph;
+    const TagPlanOptions *options = &m->planning->options->tag;
+    m->time_s = find_times(m, quick);
+    m->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
+    const uint32_t n =
+        options->grouping == TAG_GROUPS_LAYERS ||
+                (options->grouping == TAG_GROUPS_OWN && m->limits->method != TAG_MCTS)
+            ? balance_groups_layers(graph, m->time_s, options->groups, m->group)
+            : balance_groups_metis(graph, m->time_s, options->groups, IMBALANCE, m->group,
+                                   error);
+    m->work = (TagWork){graph, m->batch, n, m->group, m->time_s};
+    return n > 0;
+}
+
+/* --- candidates --- */
+
+/* Evaluates a program, which is taken over. */
+static bool add_candidate(Make *m, Program *program, const double *ratio, uint64_t bucket,
+                          bool parallel, GError **error)
+{
+    Plan *plan = m->plan;
+    const ClusterView *view = m->planning->view;
+    Candidate candidate = {.program = program_copy(program),
+                           .ratio = g_memdup2(ratio, view->n_devices * sizeof *ratio),
+                           .bucket_bytes = bucket,
+                           .parallel = parallel};
+    plan->bucket_bytes = bucket;
+    plan_set(plan, m->planning->graph, view, program, ratio);
+    bool good = plan_complete(plan, m->planning, error);
+    g_autoptr(SimReport) report =
+        good ? sim_evaluate(plan, m->planning->graph, view, "flow", error) : NULL;
+    if (!report) {
+        candidate_clear(&candidate);
+        return false;
+    }
+    candidate.time_s = plan->iteration_time_s;
+    candidate.flow_s = report->iteration_time_s;
+    candidate.fits = plan->feasible;
+    g_array_append_val(m->candidates, candidate);
+    return true;
+}
+
+static bool add_data_parallel(Make *m, const double *ratio, GError **error)
+{
+    for (uint32_t b = 0; b < G_N_ELEMENTS(BUCKETS); b++) {
+        SynthResult result;
+        if (m->planning->options->bucket_bytes && b > 0)
+            break;
+        if (!synth_baseline(m->planning->graph, m->planning->view, ratio,
+                            BASELINE_DATA_PARALLEL, &result, error) ||
+            !add_candidate(m, result.program, ratio,
+                           m->planning->options->bucket_bytes
+                               ? m->planning->options->bucket_bytes
+                               : BUCKETS[b],
+                           true, error))
+            return false;
+    }
+    return true;
+}
+
+/* The strategy's program, and with sufficient factors if they pay. */
+static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
+                         TagObjective objective, const double *ratio, GError **error)
+{
+    g_autoptr(TagPlacement) placement = synth_tag_placement_new(m->planning->graph);
+    synth_tag_place(m->space, &m->work, action, placement);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        if (pass == 1 &&
+            (!m->limits->factors ||
+             synth_tag_factors(m->space, &m->work, quick, objective, placement) == 0))
+            return true;
+        if (!add_candidate(m, synth_tag_program(m->space, &m->work, placement, false),
+                           ratio, m->planning->options->bucket_bytes, false, error))
+            return false;
+    }
+    return true;
+}
+
+/* --- searches --- */
+
+/* At given ratios, by one measure after the other, each from what the one before found. */
+static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError **error)
+{
+    const PlannerOptions *options = m->planning->options;
+    const bool both = options->tag.objective == TAG_OBJECTIVE_BOTH;
+    g_autoptr(SimQuick) quick =
+        sim_quick_new(m->planning->graph, m->planning->view, ratio, m->space->n_groups,
+                      m->space->group, error);
+    if (!quick || (!m->group && !find_groups(m, quick, error)))
+        return false;
+    g_autoptr(TagBound) bound = tag_bound_new(
+        m->space, &m->work, quick,
+        options->tag.objective == TAG_OBJECTIVE_FLOW ? TAG_BY_FLOW : TAG_BY_STAGE);
+    g_autofree uint16_t *start = g_new(uint16_t, m->work.n_groups);
+    memset(start, 0xff, m->work.n_groups * sizeof *start);
+    m->bound_s = fmin(m->bound_s, tag_bound(bound, start));
+    uint32_t n_starts = 0;
+    for (TagObjective o = TAG_BY_STAGE; o <= TAG_BY_FLOW; o++) {
+        if (!both && (options->tag.objective == TAG_OBJECTIVE_FLOW) != (o == TAG_BY_FLOW))
+            continue;
+        const TagSearch search = {
+            .method = m->limits->method,
+            .objective = o,
+            .evaluations = MAX(1, options->tag.evaluations / share / (both ? 2 : 1)),
+            .leave = options->tag.leave == TAG_LEAVE_ON,
+            .seed = options->seed,
+            .deadline_us = m->planning->deadline_us};
+        g_auto(TagResult) result = {0};
+        synth_tag_search(m->space, &m->work, quick, &search, start, n_starts, &result);
+        memcpy(start, result.action, m->work.n_groups * sizeof *start);
+        n_starts = search.method == TAG_BEST;
+        if (!add_strategy(m, quick, result.action, o, ratio, error))
+            return false;
+        Candidate *last =
+            &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
+        last->optimal = result.optimal;
+    }
+    return true;
+}
+
+static bool search(Make *m, GError **error)
+{
+    const ClusterView *view = m->planning->view;
+    const uint32_t choice = m->planning->options->ratios;
+    const bool both = choice == RATIOS_OWN && m->limits->shares;
+    for (uint32_t c = RATIOS_EVEN; c <= RATIOS_PROPORTIONAL; c++) {
+        const bool own = choice == RATIOS_OWN && (both || c == RATIOS_EVEN);
+        if (!own && choice != c)
+            continue;
+        g_autofree double *ratio = ratios_pinned(view, c);
+        g_autofree double *even = ratios_even(view);
+        if (c == RATIOS_PROPORTIONAL && both && ratios_same(ratio, even, view->n_devices))
+            continue;
+        if (!search_ratios(m, ratio, both ? 2 : 1, error) ||
+            (m->limits->parallel && !add_data_parallel(m, ratio, error)))
+            return false;
+    }
+    return true;
+}
+
+/* --- the plan --- */
+
+static bool is_better(const Candidate *a, const Candidate *b)
+{
+    if (!b || a->fits != b->fits)
+        return !b || a->fits;
+    return a->time_s < b->time_s;
+}
+
+/* The fastest of those that are at least as fast as all data parallelism by `flow`, too, if there is
+ * one; else the fastest. */
+static const Candidate *choose(const Make *m)
+{
+    const Candidate *all = &g_array_index(m->candidates, Candidate, 0), *best = NULL,
+                    *safe = NULL;
+    const bool flow = m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW;
+    double parallel_s = INFINITY;
+    for (uint32_t i = 0; i < m->candidates->len; i++)
+        if (all[i].parallel && all[i].fits)
+            parallel_s = fmin(parallel_s, all[i].flow_s);
+    for (uint32_t i = 0; i < m->candidates->len; i++) {
+        Candidate *c = (Candidate *)&all[i];
+        if (flow)
+            c->time_s = c->flow_s;
+        if (is_better(c, best))
+            best = c;
+        if (c->flow_s <= parallel_s && is_better(c, safe))
+            safe = c;
+    }
+    return safe && safe->fits == best->fits ? safe : best;
+}
+
+/* Data parallelism that is no slower than its parts takes no longer by either measure. */
+bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan *plan,
+                        GError **error)
+{
+    const gint64 begin = g_get_monotonic_time();
+    g_auto(Make) m = {.planning = planning,
+                      .plan = plan,
+                      .limits = limits,
+                      .bound_s = INFINITY,
+                      .candidates = g_array_new(FALSE, FALSE, sizeof(Candidate))};
+    g_array_set_clear_func(m.candidates, candidate_clear);
+    m.space = synth_tag_space(planning->view,
+                              planning->options->tag.sets == TAG_SETS_KINDS, error);
+    if (!m.space || !(m.batch = batch_forms_new(planning->graph, error)))
+        return false;
+    if (limits->narrow)
+        limits->narrow(m.space);
+    if (!search(&m, error))
+        return false;
+    const Candidate *best = choose(&m);
+    plan->bucket_bytes = best->bucket_bytes;
+    plan_set(plan, planning->graph, planning->view, program_copy(best->program),
+             best->ratio);
+    plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
+    /* The bound is on strategies, whose gradients are summed one by one. */
+    plan->lower_bound_s = best->parallel && best->time_s < m.bound_s ? 0 : m.bound_s;
+    plan->optimal = best->optimal;
+    return plan_complete(plan, planning, error);
+}
+
+bool plan_make_tag(const Planning *planning, Plan *plan, GError **error)
+{
+    const uint32_t search = planning->options->search;
+    const TagLimits limits = {.method = search == SEARCH_MCTS    ? TAG_MCTS
+                                        : search == SEARCH_EXACT ? TAG_EXACT
+                                                                 : TAG_BEST,
+                              .factors = search != SEARCH_MCTS,
+                              .shares = search != SEARCH_MCTS,
+                              .parallel = search != SEARCH_MCTS};
+    return plan_make_in_space(planning, &limits, plan, error);
+}

@@ -1,0 +1,19 @@
+/* Planners in the space of TAG's strategies (private to experiments). */
+#ifndef KILTER_EXPERIMENTS_PLANNERS_TAG_H
+#define KILTER_EXPERIMENTS_PLANNERS_TAG_H
+
+#include "experiments/planners/planning.h"
+
+typedef struct {
+    TagMethod method;
+    bool factors;                    /* try sufficient factor broadcasting, */
+    bool shares;                     /* shares by speed beside even ones, */
+    bool parallel;                   /* and data parallelism with fused gradients */
+    void (*narrow)(TagSpace *space); /* drops actions; NULL: all of them */
+} TagLimits;
+
+/* The best plan within the limits, with a bound on all strategies of the space. */
+bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan *plan,
+                        GError **error);
+
+#endif

@@ -1,0 +1,50 @@
+/* Many programs on the same device groups, quickly: what `stage` and `flow` over an ideal crossbar say
+ * of them. Part of sim's public interface, included by sim/sim.h.
+ *
+ * What an op, an all-reduce or a transfer takes on which groups is found once and kept. A program's
+ * tasks are then a list in an order in which each comes after what it waits for, and the time is
+ * that of the longest chain: one pass.
+ *
+ * Programs have one microbatch and the form Identity throughout, their groups are those given, by number, and
+ * gradients are not fused. Times are those of fractional shares. Host launches, and slowdowns of
+ * computation beside communication, are left out. */
+#ifndef KILTER_SIM_TASKS_QUICK_H
+#define KILTER_SIM_TASKS_QUICK_H
+
+#include "data/data.h"
+
+typedef struct SimQuick SimQuick;
+
+/* ratio: [device], sums to 1; a group's replicas share the batch by it. All but ratio and group must
+ * outlive it. KILTER_ERROR_INPUT if the batch cannot be cut. For one thread at a time. */
+SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const double *ratio,
+                        uint32_t n_groups, const DeviceGroup *group, GError **error);
+void sim_quick_free(SimQuick *quick);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimQuick, sim_quick_free)
+
+/* Whether the times are those of the fidelities: nothing is left out on this cluster. */
+bool sim_quick_is_exact(const SimQuick *quick);
+
+typedef struct {
+    double flow_s;  /* communication beside computation */
+    double stage_s; /* collectives, but not transfers, in place of computation */
+    double busy_s;  /* computation of the busiest device */
+    uint32_t n_tasks;
+} SimQuickTimes;
+
+SimQuickTimes sim_quick_times(SimQuick *quick, const Program *program);
+
+/* Peak bytes of one GPU of each device, [device], as the fidelities report; whether all fit. */
+bool sim_quick_memory(SimQuick *quick, const Program *program, uint64_t *peak);
+
+/* Seconds of an op on the device at a place (replica * n_devices + position) of a group, on its share of
+ * the batch; and that share. */
+double sim_quick_place_s(SimQuick *quick, uint32_t group, OpId op, uint32_t place);
+/* An all-reduce over a group's replicas, and a transfer from group to group; from is not to. */
+double sim_quick_sum_s(SimQuick *quick, uint32_t group, TensorId tensor);
+/* The same by whichever of them serves it best. */
+double sim_quick_served_s(SimQuick *quick, uint32_t group, TensorId tensor);
+double sim_quick_transfer_s(SimQuick *quick, uint32_t from, uint32_t to, TensorId tensor);
+double sim_quick_share(const SimQuick *quick, uint32_t group, uint32_t place);
+
+#endif

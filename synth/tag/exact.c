@@ -1,0 +1,67 @@
+/* Branch and bound over op groups in the order of cost, the children by their bounds. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "synth/tag/search_state.h"
+
+typedef struct {
+    double bound;
+    uint16_t action;
+} Child;
+
+static int compare(const void *a, const void *b)
+{
+    const Child *x = a, *y = b;
+    if (x->bound != y->bound)
+        return x->bound < y->bound ? -1 : 1;
+    return (x->action > y->action) - (x->action < y->action);
+}
+
+/* Whether nothing below the bound can be better than what is known. */
+static bool is_hopeless(const TagState *t, double bound)
+{
+    return t->best_score.lacks <= 0 && bound >= t->best_score.time_s;
+}
+
+/* False if it ran out of evaluations or of time. */
+static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t depth)
+{
+    if (depth == t->n) {
+        if (tag_state_is_over(t))
+            return false;
+        tag_state_try(t, action, INFINITY);
+        return true;
+    }
+    const uint32_t group = t->by_cost[depth];
+    g_autofree Child *child = g_new(Child, t->space->n_actions);
+    bool whole = true;
+    for (uint32_t s = 0; s < t->space->n_actions; s++) {
+        action[group] = (uint16_t)s;
+        child[s] = (Child){tag_bound(bound, action), (uint16_t)s};
+    }
+    qsort(child, t->space->n_actions, sizeof *child, compare);
+    for (uint32_t s = 0; whole && s < t->space->n_actions; s++) {
+        if (is_hopeless(t, child[s].bound))
+            break;
+        action[group] = child[s].action;
+        whole = branch(t, bound, action, depth + 1);
+    }
+    action[group] = TAG_UNDECIDED;
+    return whole;
+}
+
+void tag_search_exact(TagState *t)
+{
+    g_autoptr(TagBound) bound =
+        tag_bound_new(t->space, t->work, t->quick, t->search->objective);
+    g_autofree uint16_t *action = g_new(uint16_t, t->n);
+    for (uint32_t s = 0; s < t->space->n_actions && !tag_state_is_over(t); s++) {
+        for (uint32_t i = 0; i < t->n; i++)
+            action[i] = (uint16_t)s;
+        tag_state_try(t, action, INFINITY);
+    }
+    for (uint32_t i = 0; i < t->n; i++)
+        action[i] = TAG_UNDECIDED;
+    t->result->optimal = branch(t, bound, action, 0) && t->best_score.lacks <= 0;
+}

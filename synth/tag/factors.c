@@ -1,0 +1,104 @@
+/* Sufficient factor broadcasting in a placement: on each subset that has replicas the minimum cut says
+ * which of its ops to run on the whole batch, at the prices of the evaluator; what does not make the
+ * strategy faster, or does not fit, is left as it was. */
+#include <math.h>
+#include <string.h>
+
+#include "synth/tag/search.h"
+
+/* Costs of duplicating the ops of a device group on all of its devices. */
+static SfbCosts *costs_of(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                          const TagPlacement *placement, uint16_t replicas,
+                          uint16_t whole)
+{
+    const Graph *graph = work->graph;
+    SfbCosts *costs = g_new0(SfbCosts, 1);
+    costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        costs->compute_s[id] = INFINITY;
+        if (placement->group[id] != replicas || work->batch->loop[id] < 0)
+            continue;
+        double shared_s = 0, whole_s = 0;
+        for (uint32_t r = 0; r < space->group[replicas].n_replicas; r++) {
+            shared_s = fmax(shared_s, sim_quick_place_s(quick, replicas, id, r));
+            whole_s = fmax(whole_s, sim_quick_place_s(quick, whole, id, r));
+        }
+        costs->compute_s[id] = fmax(whole_s - shared_s, 0);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            if (work->batch->form[op->out[o]] == FORM_REDUCE &&
+                graph_tensor(graph, op->out[o])->role == ROLE_GRADIENT)
+                costs->saved_s[id] += sim_quick_sum_s(quick, replicas, op->out[o]);
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        costs->broadcast_s[t] = sim_quick_transfer_s(quick, replicas, whole, t);
+    return costs;
+}
+
+static double lacking(const TagSpace *space, SimQuick *quick, const Program *program)
+{
+    g_autofree uint64_t *peak = g_new0(uint64_t, space->view->n_devices);
+    double lacks = 0;
+    sim_quick_memory(quick, program, peak);
+    for (uint32_t j = 0; j < space->view->n_devices; j++) {
+        const uint64_t has = space->view->device[j].memory_bytes;
+        lacks += peak[j] > has ? (double)(peak[j] - has) : 0;
+    }
+    return lacks;
+}
+
+typedef struct {
+    double time_s, lacks;
+} Score;
+
+static Score score_of(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                      TagObjective objective, const TagPlacement *placement)
+{
+    g_autoptr(Program) program = synth_tag_program(space, work, placement, true);
+    const SimQuickTimes times = sim_quick_times(quick, program);
+    return (Score){objective == TAG_BY_FLOW ? times.flow_s : times.stage_s,
+                   lacking(space, quick, program)};
+}
+
+/* Tries the cut of one subset; returns how many ops it duplicates, 0 if none. */
+static uint32_t try_subset(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                           TagObjective objective, TagPlacement *placement,
+                           uint32_t subset)
+{
+    const uint32_t n = graph_n_ops(work->graph);
+    const uint16_t replicas = space->replicas[subset], whole = space->whole[subset];
+    g_autoptr(SfbCosts) costs = costs_of(space, work, quick, placement, replicas, whole);
+    g_autofree bool *duplicated = g_new0(bool, n + 1);
+    g_autofree uint16_t *before = g_memdup2(placement->group, n * sizeof *before);
+    uint32_t count = 0;
+    if (synth_sfb_graph(work->graph, work->batch, costs, duplicated) <= 0)
+        return 0;
+    const Score was = score_of(space, work, quick, objective, placement);
+    for (OpId id = 0; id < n; id++)
+        if (duplicated[id]) {
+            placement->group[id] = whole;
+            count++;
+        }
+    const Score is = score_of(space, work, quick, objective, placement);
+    if (is.time_s < was.time_s && is.lacks <= was.lacks)
+        return count;
+    memcpy(placement->group, before, n * sizeof *before);
+    return 0;
+}
+
+uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                           TagObjective objective, TagPlacement *placement)
+{
+    uint32_t count = 0;
+    for (uint32_t subset = 1; subset < 1u << space->n_sets; subset++) {
+        bool any = space->replicas[subset] == space->whole[subset];
+        for (OpId id = 0; !any && id < graph_n_ops(work->graph); id++)
+            if (placement->group[id] == space->replicas[subset]) {
+                any = true;
+                count += try_subset(space, work, quick, objective, placement, subset);
+            }
+    }
+    return count;
+}

@@ -1,0 +1,256 @@
+/* The search `best`, and what the three share. */
+#include "synth/tag/search_state.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BEAM = 4 };
+
+void tag_result_clear(TagResult *result)
+{
+    g_clear_pointer(&result->action, g_free);
+}
+
+bool tag_state_is_over(const TagState *t)
+{
+    return (t->search->evaluations > 0 &&
+            tag_evaluations(t->evaluator) >= t->search->evaluations) ||
+           (t->search->deadline_us > 0 &&
+            g_get_monotonic_time() >= t->search->deadline_us);
+}
+
+TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s)
+{
+    const TagScore score =
+        tag_evaluate(t->evaluator, action, fmax(below_s, t->best_score.time_s));
+    if (tag_is_better(score, t->best_score)) {
+        t->best_score = score;
+        memcpy(t->best, action, t->n * sizeof *action);
+    }
+    return score;
+}
+
+/* --- order --- */
+
+typedef struct {
+    double key;
+    uint32_t group;
+} Ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->group > y->group) - (x->group < y->group);
+}
+
+/* Op groups by time, longest first, and by their first ops. */
+static void find_order(TagState *t)
+{
+    const TagWork *work = t->work;
+    g_autofree Ranked *by_cost = g_new0(Ranked, t->n);
+    g_autofree Ranked *by_place = g_new0(Ranked, t->n);
+    for (uint32_t i = 0; i < t->n; i++) {
+        by_cost[i].group = by_place[i].group = i;
+        by_place[i].key = INFINITY;
+    }
+    for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
+        by_cost[work->group[id]].key -= work->time_s[id];
+        by_place[work->group[id]].key = fmin(by_place[work->group[id]].key, id);
+    }
+    qsort(by_cost, t->n, sizeof *by_cost, compare_ranked);
+    qsort(by_place, t->n, sizeof *by_place, compare_ranked);
+    for (uint32_t i = 0; i < t->n; i++) {
+        t->by_cost[i] = by_cost[i].group;
+        t->by_place[i] = by_place[i].group;
+    }
+}
+
+/* --- best --- */
+
+typedef struct {
+    uint16_t *action; /* [rank * n] */
+    TagScore score[BEAM];
+    uint32_t n;
+} Beam;
+
+static void beam_add(const TagState *t, Beam *beam, const uint16_t *action,
+                     TagScore score)
+{
+    uint32_t at = beam->n;
+    for (uint32_t k = 0; k < beam->n; k++)
+        if (memcmp(&beam->action[k * t->n], action, t->n * sizeof *action) == 0)
+            return;
+    while (at > 0 && tag_is_better(score, beam->score[at - 1]))
+        at--;
+    if (at == BEAM)
+        return;
+    beam->n = MIN(beam->n + 1, BEAM);
+    for (uint32_t k = beam->n - 1; k > at; k--) {
+        beam->score[k] = beam->score[k - 1];
+        memcpy(&beam->action[k * t->n], &beam->action[(k - 1) * t->n],
+               t->n * sizeof *action);
+    }
+    beam->score[at] = score;
+    memcpy(&beam->action[at * t->n], action, t->n * sizeof *action);
+}
+
+static void try_uniform(TagState *t, Beam *beam)
+{
+    g_autofree uint16_t *action = g_new(uint16_t, t->n);
+    for (uint32_t s = 0; s < t->space->n_actions && !tag_state_is_over(t); s++) {
+        for (uint32_t i = 0; i < t->n; i++)
+            action[i] = (uint16_t)s;
+        beam_add(t, beam, action, tag_state_try(t, action, INFINITY));
+    }
+}
+
+/* Every action of one group after the other, costly ones first, in what the beam holds: of a wide one
+ * while there is much to spend, at the end of the best strategy alone. */
+static void sweep(TagState *t, Beam *beam, uint32_t width)
+{
+    g_autofree uint16_t *action = g_new(uint16_t, t->n);
+    g_autofree uint16_t *base = g_new(uint16_t, (gsize)BEAM * t->n);
+    for (uint32_t i = 0; i < t->n && !tag_state_is_over(t); i++) {
+        const uint32_t n = MIN(beam->n, width);
+        memcpy(base, beam->action, (gsize)n * t->n * sizeof *base);
+        for (uint32_t k = 0; k < n; k++)
+            for (uint32_t s = 0; s < t->space->n_actions && !tag_state_is_over(t); s++) {
+                memcpy(action, &base[k * t->n], t->n * sizeof *action);
+                action[t->by_cost[i]] = (uint16_t)s;
+                beam_add(t, beam, action,
+                         tag_state_try(t, action, beam->score[beam->n - 1].time_s));
+            }
+    }
+}
+
+static uint32_t below(TagState *t, uint32_t n)
+{
+    return (uint32_t)g_rand_int_range(t->rand, 0, (gint32)n);
+}
+
+/* One group, a run of neighbours, what a neighbour does, or one action for another everywhere. */
+static void move(TagState *t, uint16_t *action)
+{
+    const uint32_t kind = below(t, 4), at = below(t, t->n);
+    const uint16_t to = (uint16_t)below(t, t->space->n_actions),
+                   from = action[t->by_place[at]];
+    if (kind == 0) {
+        action[t->by_place[at]] = to;
+    } else if (kind == 1) {
+        const uint32_t length = 2 + below(t, MAX(1, t->n / 4)),
+                       end = MIN(t->n, at + length);
+        const uint16_t like = below(t, 2) ? to : action[t->by_place[below(t, t->n)]];
+        for (uint32_t i = at; i < end; i++)
+            action[t->by_place[i]] = like;
+    } else if (kind == 2) {
+        const uint32_t other = at ? at - 1 : MIN(1, t->n - 1);
+        action[t->by_place[at]] = action[t->by_place[other]];
+    } else {
+        for (uint32_t i = 0; i < t->n; i++)
+            if (action[i] == from)
+                action[i] = to;
+    }
+}
+
+/* Local moves from the beam's strategies in turn, uphill with falling chance; a strategy that has not
+ * gained for long begins anew. */
+static void anneal(TagState *t, const Beam *beam)
+{
+    const double first = 0.05, last = 0.001; /* temperatures, of the time */
+    g_autofree uint16_t *now = g_new(uint16_t, t->n);
+    g_autofree uint16_t *next = g_new(uint16_t, t->n);
+    const uint32_t begin = tag_evaluations(t->evaluator),
+                   end = MAX(t->search->evaluations, begin + 1);
+    const uint32_t patience = MAX(40, (end - begin) / 6);
+    uint32_t turn = 0, still = 0, idle = 0;
+    TagScore score = t->best_score;
+    memcpy(now, t->best, t->n * sizeof *now);
+    while (!tag_state_is_over(t) && idle < 200 + 20 * t->n) {
+        const uint32_t before = tag_evaluations(t->evaluator);
+        const double done = (double)(before - begin) / (end - begin);
+        const double heat = first * pow(last / first, done) * score.time_s;
+        memcpy(next, now, t->n * sizeof *next);
+        move(t, next);
+        if (below(t, 3) == 0)
+            move(t, next);
+        const TagScore other = tag_state_try(t, next, score.time_s + 4 * heat);
+        idle = tag_evaluations(t->evaluator) > before ? 0 : idle + 1;
+        const bool better = tag_is_better(other, score);
+        const double worse = other.time_s - score.time_s;
+        if (better || (other.lacks <= score.lacks &&
+                       g_rand_double(t->rand) < exp(-worse / fmax(heat, 1e-30)))) {
+            score = other;
+            memcpy(now, next, t->n * sizeof *now);
+        }
+        still = better ? 0 : still + 1;
+        if (still > patience) {
+            still = 0;
+            const bool anew = beam->n > 0 && turn++ % 2;
+            score = anew ? beam->score[turn / 2 % beam->n] : t->best_score;
+            memcpy(now, anew ? &beam->action[turn / 2 % beam->n * t->n] : t->best,
+                   t->n * sizeof *now);
+        }
+    }
+}
+
+static void search_best(TagState *t)
+{
+    Beam beam = {.action = g_new(uint16_t, (gsize)BEAM * t->n)};
+    const uint64_t a_sweep = (uint64_t)t->n * t->space->n_actions;
+    const uint32_t budget = t->search->evaluations;
+    try_uniform(t, &beam);
+    if (t->best_score.time_s < INFINITY)
+        beam_add(t, &beam, t->best, t->best_score);
+    if (budget == 0 || a_sweep * BEAM < budget / 2)
+        sweep(t, &beam, BEAM);
+    else if (a_sweep < budget / 2)
+        sweep(t, &beam, 1);
+    anneal(t, &beam);
+    g_free(beam.action);
+}
+
+/* --- all of them --- */
+
+void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                      const TagSearch *search, const uint16_t *start, uint32_t n_starts,
+                      TagResult *result)
+{
+    const uint32_t n = work->n_groups;
+    g_autofree uint32_t *by_cost = g_new(uint32_t, n + 1);
+    g_autofree uint32_t *by_place = g_new(uint32_t, n + 1);
+    g_autoptr(TagEvaluator) evaluator =
+        tag_evaluator_new(space, work, quick, search->objective);
+    *result = (TagResult){.action = g_new0(uint16_t, n + 1)};
+    TagState t = {.space = space,
+                  .work = work,
+                  .quick = quick,
+                  .search = search,
+                  .evaluator = evaluator,
+                  .n = n,
+                  .by_cost = by_cost,
+                  .by_place = by_place,
+                  .best = result->action,
+                  .best_score = {INFINITY, INFINITY},
+                  .rand = g_rand_new_with_seed((guint32)search->seed),
+                  .result = result};
+    find_order(&t);
+    for (uint32_t i = 0; i < n; i++)
+        result->action[i] = (uint16_t)tag_data_parallel(space);
+    for (uint32_t k = 0; k < n_starts; k++)
+        tag_state_try(&t, &start[(gsize)k * n], INFINITY);
+    if (search->method == TAG_MCTS)
+        tag_search_tree(&t);
+    else if (search->method == TAG_EXACT)
+        tag_search_exact(&t);
+    else
+        search_best(&t);
+    const SimQuickTimes times = tag_times(evaluator, result->action);
+    result->stage_s = times.stage_s;
+    result->flow_s = times.flow_s;
+    result->time_s = search->objective == TAG_BY_FLOW ? times.flow_s : times.stage_s;
+    result->fits = tag_evaluate(evaluator, result->action, INFINITY).lacks <= 0;
+    result->evaluations = tag_evaluations(evaluator);
+    g_rand_free(t.rand);
+}

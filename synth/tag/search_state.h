@@ -1,0 +1,32 @@
+/* What TAG's searches share. Private to synth/tag. */
+#ifndef KILTER_SYNTH_TAG_SEARCH_STATE_H
+#define KILTER_SYNTH_TAG_SEARCH_STATE_H
+
+#include "synth/tag/search.h"
+
+typedef struct {
+    const TagSpace *space;
+    const TagWork *work;
+    SimQuick *quick;
+    const TagSearch *search;
+    TagEvaluator *evaluator;
+    uint32_t n;         /* op groups */
+    uint32_t *by_cost;  /* op groups, longest first */
+    uint32_t *by_place; /* op groups by their first ops */
+    uint16_t *best;     /* [op group] */
+    TagScore best_score;
+    GRand *rand;
+    TagResult *result;
+} TagState;
+
+/* Whether the evaluations, or the time, are spent. */
+bool tag_state_is_over(const TagState *t);
+
+/* Evaluates a strategy and keeps it if it is the best one; memory is looked at below `below_s`, and
+ * where it may be the best. */
+TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
+
+void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
+void tag_search_exact(TagState *t); /* synth/tag/exact.c */
+
+#endif

@@ -1,0 +1,332 @@
+/* TAG's searches on random small cases: branch and bound finds what trying all finds, `best` is close to the
+ * optimum and no worse than the tree search, and no strategy is faster than the bound. */
+#include "synth/synth.h"
+#include "tests/test.h"
+
+typedef struct {
+    Graph *graph;
+    Cluster *cluster;
+    ClusterView *view;
+    BatchForms *batch;
+    TagSpace *space;
+    SimQuick *quick;
+    uint16_t *group;
+    double *time_s;
+    TagWork work;
+} Case;
+
+static void case_clear(Case *c)
+{
+    sim_quick_free(c->quick);
+    synth_tag_space_free(c->space);
+    batch_forms_free(c->batch);
+    cluster_view_free(c->view);
+    cluster_free(c->cluster);
+    graph_free(c->graph);
+    g_free(c->group);
+    g_free(c->time_s);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
+
+static uint32_t draw(GRand *rand, uint32_t low, uint32_t high)
+{
+    return (uint32_t)g_rand_int_range(rand, (gint32)low, (gint32)high + 1);
+}
+
+/* A chain of linear layers of random widths, some with a branch. */
+static Graph *random_graph(GRand *rand, uint32_t n_layers)
+{
+    Graph *graph = graph_new("random");
+    const uint32_t batch = 24;
+    uint32_t width = 16 * draw(rand, 1, 40);
+    TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){batch, width});
+    const TensorId labels =
+        graph_input(graph, "labels", DTYPE_I64, 1, (uint32_t[]){batch});
+    for (uint32_t i = 0; i < n_layers; i++) {
+        g_autofree char *layer = g_strdup_printf("fc%u", i);
+        g_autofree char *name = g_strdup_printf("w%u", i);
+        g_autofree char *relu = g_strdup_printf("relu%u", i);
+        const uint32_t next = 16 * draw(rand, 1, 40);
+        graph_layer(graph, layer);
+        const TensorId w = graph_parameter(graph, name, 2, (uint32_t[]){next, width});
+        x = graph_op(graph, OP_LINEAR, layer, (OpAttr){0}, 2, (TensorId[]){x, w}, NULL);
+        x = graph_op(graph, OP_RELU, relu, (OpAttr){0}, 1, &x, NULL);
+        width = next;
+    }
+    x = graph_op(graph, OP_LOG_SOFTMAX, "log_p", (OpAttr){0}, 1, &x, NULL);
+    x = graph_op(graph, OP_NLL_SUM, "loss", (OpAttr){0}, 2, (TensorId[]){x, labels},
+                 NULL);
+    graph_differentiate(graph, x, OPTIMIZER_SGD);
+    graph_seal(graph);
+    return graph;
+}
+
+/* Machines with GPUs of a few speeds, and little or much memory. */
+static Cluster *random_cluster_of(GRand *rand, uint32_t n_machines, double memory_kib)
+{
+    g_autoptr(GString) text = g_string_new("name: random\ndevice_types:\n");
+    for (uint32_t t = 0; t < 3; t++)
+        g_string_append_printf(text,
+                               "  - {name: t%u, rate: %u MFLOP/s, memory: %.0f KiB, "
+                               "source: drawn}\n",
+                               t, draw(rand, 20, 400), memory_kib);
+    g_string_append(text, "machines:\n");
+    for (uint32_t m = 0; m < n_machines; m++)
+        g_string_append_printf(
+            text,
+            "  - {name: m%u, type: t%u, gpus: %u, inner: {latency: 5 us, bandwidth: %u "
+            "MB/s}, source: drawn}\n",
+            m, draw(rand, 0, 2), draw(rand, 1, 2), draw(rand, 50, 500));
+    g_string_append(text, "collectives:\n");
+    static const char *const kind[] = {"all_reduce",
+                                       "all_gather",
+                                       "grouped_all_gather",
+                                       "reduce_scatter",
+                                       "grouped_reduce_scatter",
+                                       "all_to_all"};
+    const uint32_t speed = draw(rand, 5, 300), latency = draw(rand, 1, 400);
+    for (uint32_t k = 0; k < G_N_ELEMENTS(kind); k++)
+        g_string_append_printf(text, "  %s: {latency: %u us, bandwidth: %u MB/s}\n",
+                               kind[k], k == 0 ? latency : 12, speed);
+    g_string_append(text, "  source: drawn\n");
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster = cluster_parse("random", text->str, text->len, &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+/* The graph and the cluster are taken over. */
+static Case case_of(Graph *graph, Cluster *cluster)
+{
+    Case c = {.graph = graph, .cluster = cluster};
+    g_autoptr(GError) error = NULL;
+    c.view = cluster_view(c.cluster, GRANULARITY_GPU);
+    c.batch = batch_forms_new(c.graph, &error);
+    assert_no_error(error);
+    c.space = synth_tag_space(c.view, false, &error);
+    assert_no_error(error);
+    g_autofree double *ratio = g_new(double, c.view->n_devices);
+    for (uint32_t j = 0; j < c.view->n_devices; j++)
+        ratio[j] = 1.0 / c.view->n_devices;
+    c.quick =
+        sim_quick_new(c.graph, c.view, ratio, c.space->n_groups, c.space->group, &error);
+    assert_no_error(error);
+    c.group = g_new0(uint16_t, graph_n_ops(c.graph));
+    c.time_s = g_new0(double, graph_n_ops(c.graph));
+    for (OpId id = 0; id < graph_n_ops(c.graph); id++)
+        c.time_s[id] = 1e-12 + sim_quick_place_s(c.quick, c.space->single[0], id, 0);
+    c.work = (TagWork){c.graph, c.batch, 1, c.group, c.time_s};
+    return c;
+}
+
+/* Ops in groups at random, and some of the actions, data parallelism first. */
+static Case case_new(GRand *rand, uint32_t n_groups, uint32_t n_machines,
+                     uint32_t n_actions)
+{
+    Graph *graph = random_graph(rand, draw(rand, 2, 4));
+    Case c = case_of(
+        graph, random_cluster_of(rand, n_machines, draw(rand, 0, 1) ? 16384 : 1 << 20));
+    for (uint32_t s = 1; s < c.space->n_actions; s++) {
+        const uint32_t other = draw(rand, 1, c.space->n_actions - 1);
+        const TagAction kept = c.space->action[s];
+        c.space->action[s] = c.space->action[other];
+        c.space->action[other] = kept;
+    }
+    c.space->n_actions = MIN(c.space->n_actions, n_actions);
+    for (OpId id = 0; id < graph_n_ops(c.graph); id++)
+        c.group[id] = (uint16_t)(id < n_groups ? id : draw(rand, 0, n_groups - 1));
+    c.work.n_groups = n_groups;
+    return c;
+}
+
+/* The best time over all strategies; infinite if none fits. */
+static double brute_force(const Case *c, TagObjective objective)
+{
+    g_autoptr(TagEvaluator) evaluator =
+        tag_evaluator_new(c->space, &c->work, c->quick, objective);
+    g_autofree uint16_t *action = g_new0(uint16_t, c->work.n_groups);
+    double best = INFINITY;
+    for (;;) {
+        const TagScore score = tag_evaluate(evaluator, action, best);
+        if (score.lacks <= 0 && score.time_s < best)
+            best = score.time_s;
+        uint32_t i = 0;
+        while (i < c->work.n_groups && ++action[i] == c->space->n_actions)
+            action[i++] = 0;
+        if (i == c->work.n_groups)
+            return best;
+    }
+}
+
+static TagResult run_search(const Case *c, TagMethod method, TagObjective objective,
+                            uint32_t evaluations, uint64_t seed)
+{
+    const TagSearch search = {.method = method,
+                              .objective = objective,
+                              .evaluations = evaluations,
+                              .leave = true,
+                              .seed = seed};
+    TagResult result = {0};
+    synth_tag_search(c->space, &c->work, c->quick, &search, NULL, 0, &result);
+    return result;
+}
+
+static void test_exact(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(19);
+    uint32_t fit = 0;
+    for (uint32_t k = 0; k < 200; k++) {
+        const uint32_t n_groups = draw(rand, 2, 4);
+        g_auto(Case) c =
+            case_new(rand, n_groups, draw(rand, 2, 3), n_groups == 4 ? 4 : 6);
+        const TagObjective objective = k % 2 ? TAG_BY_FLOW : TAG_BY_STAGE;
+        const double best = brute_force(&c, objective);
+        g_auto(TagResult) result = run_search(&c, TAG_EXACT, objective, 0, 1);
+        assert_int_equal(result.fits, isfinite(best));
+        if (!result.fits)
+            continue;
+        fit++;
+        assert_true(result.optimal);
+        assert_close(result.time_s, best, 1e-12);
+    }
+    assert_true(fit > 100);
+}
+
+/* The bound of everything, and of partial strategies, against random ones. */
+static void test_bound(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(20);
+    uint32_t n = 0;
+    while (n < 10000) {
+        g_auto(Case) c = case_new(rand, 8, 3, 21);
+        g_autoptr(TagBound) flow = tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+        g_autoptr(TagBound) stage =
+            tag_bound_new(c.space, &c.work, c.quick, TAG_BY_STAGE);
+        g_autoptr(TagEvaluator) evaluator =
+            tag_evaluator_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+        for (uint32_t k = 0; k < 200; k++, n++) {
+            uint16_t action[8], partial[8];
+            for (uint32_t i = 0; i < 8; i++) {
+                action[i] = (uint16_t)draw(rand, 0, c.space->n_actions - 1);
+                partial[i] = draw(rand, 0, 2) ? TAG_UNDECIDED : action[i];
+            }
+            const SimQuickTimes times = tag_times(evaluator, action);
+            assert_at_most(tag_bound(flow, partial),
+                           tag_bound(flow, action) * (1 + 1e-9));
+            assert_at_most(tag_bound(stage, partial),
+                           tag_bound(stage, action) * (1 + 1e-9));
+            assert_at_most(tag_bound(flow, action), times.flow_s);
+            assert_at_most(tag_bound(stage, action), times.stage_s);
+        }
+    }
+}
+
+/* The longest path where each op takes as long as on the slowest of its replicas. */
+static double longest_of_slowest(const Case *c, const uint16_t *action)
+{
+    g_autoptr(TagPlacement) placement = synth_tag_placement_new(c->graph);
+    g_autofree double *until = g_new0(double, graph_n_ops(c->graph));
+    double longest = 0;
+    synth_tag_place(c->space, &c->work, action, placement);
+    for (OpId id = 0; id < graph_n_ops(c->graph); id++) {
+        const Op *op = graph_get_op(c->graph, id);
+        const uint16_t group = placement->group[id];
+        double most = 0, start = 0;
+        for (uint32_t r = 0; r < c->space->group[group].n_replicas; r++)
+            most = fmax(most, sim_quick_place_s(c->quick, group, id, r));
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const OpId by = graph_tensor(c->graph, op->in[i])->producer;
+            start = fmax(start, by == GRAPH_NONE ? 0 : until[by]);
+        }
+        until[id] = start + most;
+        longest = fmax(longest, until[id]);
+    }
+    return longest;
+}
+
+/* Layers on a slow and a fast device, and on that and another slow one: each sample passes one slow
+ * device, while the slowest replicas of both layers are slow. Means over the replicas bound the
+ * time, longest times do not. */
+static void test_subsets_that_differ(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: three\ndevice_types:\n"
+        "  - {name: slow, rate: 20 MFLOP/s, memory: 1 GiB, source: made up}\n"
+        "  - {name: fast, rate: 20 GFLOP/s, memory: 1 GiB, source: made up}\n"
+        "machines:\n"
+        "  - {name: a, type: slow, gpus: 1, inner: {latency: 0 us, bandwidth: 9 TB/s}, "
+        "source: made up}\n"
+        "  - {name: b, type: fast, gpus: 1, inner: {latency: 0 us, bandwidth: 9 TB/s}, "
+        "source: made up}\n"
+        "  - {name: c, type: slow, gpus: 1, inner: {latency: 0 us, bandwidth: 9 TB/s}, "
+        "source: made up}\n"
+        "collectives:\n"
+        "  all_reduce: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  all_gather: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  grouped_all_gather: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  reduce_scatter: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  grouped_reduce_scatter: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  all_to_all: {latency: 0 us, bandwidth: 9 TB/s}\n"
+        "  source: made up\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(21);
+    Cluster *cluster = cluster_parse("three", text, strlen(text), &error);
+    assert_no_error(error);
+    g_auto(Case) c = case_of(random_graph(rand, 2), cluster);
+    uint16_t action[2] = {0};
+    for (OpId id = 0; id < graph_n_ops(c.graph); id++)
+        c.group[id] = graph_get_op(c.graph, id)->layer > 0;
+    c.work.n_groups = 2;
+    for (uint32_t s = 0; s < c.space->n_actions; s++)
+        for (uint32_t i = 0; i < 2; i++)
+            if (c.space->action[s].option == TAG_AR &&
+                c.space->action[s].subset == (i ? 6 : 3))
+                action[i] = (uint16_t)s;
+    g_autoptr(TagBound) bound = tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+    g_autoptr(TagEvaluator) evaluator =
+        tag_evaluator_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+    const double time_s = tag_times(evaluator, action).flow_s;
+    assert_at_most(tag_bound(bound, action), time_s);
+    assert_true(longest_of_slowest(&c, action) > 1.05 * time_s);
+}
+
+/* 40 cases of 8 groups and 21 actions: how far 400 evaluations end above the best that is known. */
+static void test_best(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(22);
+    double regret = 0, tree = 0;
+    for (uint32_t k = 0; k < 40; k++) {
+        g_auto(Case) c = case_new(rand, 8, 3, 21);
+        g_auto(TagResult) best = run_search(&c, TAG_BEST, TAG_BY_FLOW, 400, 1);
+        g_auto(TagResult) mcts = run_search(&c, TAG_MCTS, TAG_BY_FLOW, 400, 1);
+        double known = fmin(best.time_s, mcts.time_s);
+        for (uint64_t seed = 2; seed < 4; seed++) {
+            g_auto(TagResult) longer = run_search(&c, TAG_BEST, TAG_BY_FLOW, 4000, seed);
+            if (longer.fits)
+                known = fmin(known, longer.time_s);
+        }
+        assert_true(best.fits || !mcts.fits);
+        if (best.fits && mcts.fits)
+            assert_at_most(best.time_s, mcts.time_s * (1 + 1e-9));
+        regret += best.fits ? best.time_s / known - 1 : 0;
+        tree += mcts.fits ? mcts.time_s / known - 1 : 0;
+    }
+    print_message("mean regret: best %.2f %%, mcts %.2f %%\n", 100 * regret / 40,
+                  100 * tree / 40);
+    assert_at_most(regret / 40, 0.02);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_subsets_that_differ),
+        cmocka_unit_test(test_best),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
