@@ -1,12 +1,14 @@
-/* Every command that README.md and the help texts show, run in the order of reading, in one folder:
- * each must succeed. Commands that need measurements of others (DIR, ...) are left out, and those
- * that run ranks where the build has none. */
+/* Every command that README.md, CONTRIBUTING.md, docs/ and the help texts show, run in the order of reading, a folder for each
+ * text: each must succeed. Commands that need measurements or models of others (DIR, ...) are left out; those that run ranks must say
+ * why they cannot where the build has none, and what needs their results is left out there. */
 #include "exec/exec.h"
 #include "tests/support/program.h"
 
-static const char *const LEFT_OUT[] = {"--measured", "all_reduce.json"};
-static const char *const NEEDS_RANKS[] = {
-    "kilter exec", "kilter profile", "kilter calibrate", "kilter validate", "mine.yaml"};
+static const char *const LEFT_OUT[] = {"--measured", "all_reduce.json", "all_reduce.log",
+                                       "config.json", "topo.xml"};
+static const char *const RUNS_RANKS[] = {"kilter exec", "kilter profile"};
+static const char *const NEEDS_RANKS[] = {"kilter calibrate", "kilter validate",
+                                          "mine.yaml"};
 
 static bool has_any(const char *line, const char *const *words, guint n)
 {
@@ -38,14 +40,44 @@ static void add_commands(GPtrArray *commands, const char *text, const char *pref
     }
 }
 
-static void add_readme(GPtrArray *commands)
+/* A fenced block whose first line ends in a file's name is that file: "```yaml lab.yaml". */
+static void write_blocks(const Sandbox *box, const char *text)
 {
-    g_autofree char *path = g_build_filename(KILTER_HOME, "README.md", NULL);
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    guint before = commands->len;
-    add_commands(commands, text, "    build/kilter ");
-    assert_true(commands->len > before + 10);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        const char *name = strrchr(lines[i], ' ');
+        if (!g_str_has_prefix(lines[i], "```") || !name)
+            continue;
+        g_autoptr(GString) block = g_string_new(NULL);
+        while (lines[i + 1] && strcmp(lines[++i], "```") != 0)
+            g_string_append_printf(block, "%s\n", lines[i]);
+        sandbox_write(box, name + 1, block->str);
+    }
+}
+
+static char *text_of(const char *file)
+{
+    g_autofree char *path = g_build_filename(KILTER_HOME, file, NULL);
+    char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        TEST_FAIL_AT(__FILE__, __LINE__, "no %s", path);
+    return text;
+}
+
+static void add_text(const Sandbox *box, GPtrArray *commands, const char *file)
+{
+    g_autofree char *text = text_of(file);
+    write_blocks(box, text);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        char *command = command_of(lines[i], "    build/kilter ");
+        if (!command)
+            command = command_of(lines[i], "    kilter ");
+        if (!command && g_str_has_prefix(lines[i], "    sqlite3 "))
+            command = g_strdup(g_strstrip(lines[i]));
+        if (command)
+            g_ptr_array_add(commands, command);
+    }
 }
 
 /* The examples of every command that `kilter --help` lists. */
@@ -68,8 +100,8 @@ static void add_help(const Sandbox *box, GPtrArray *commands)
     assert_true(n > 10);
 }
 
-/* Runs a line of the shell in which `kilter` is the program. */
-static void run_command(const Sandbox *box, const char *command)
+/* Runs a line of the shell in which `kilter` is the program. Its output; *good: it succeeded. */
+static char *run_shell(const Sandbox *box, const char *command, bool *good)
 {
     g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
     g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
@@ -81,13 +113,45 @@ static void run_command(const Sandbox *box, const char *command)
     g_autoptr(GSubprocess) process =
         g_subprocess_launcher_spawn(launcher, &error, "sh", "-c", command, NULL);
     assert_no_error(error);
-    g_autofree char *out = NULL;
+    char *out = NULL;
     assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, &out, NULL, NULL));
-    bool good =
+    *good =
         g_subprocess_get_if_exited(process) && g_subprocess_get_exit_status(process) == 0;
+    return out;
+}
+
+static void run_command(const Sandbox *box, const char *command)
+{
+    bool good;
+    g_autofree char *out = run_shell(box, command, &good);
     print_message("%s: %s\n", good ? "runs" : "fails", command);
     if (!good)
         TEST_FAIL_AT(__FILE__, __LINE__, "%s\n%s", command, out);
+}
+
+/* In a build without ranks: says that, and how to get them. */
+static void refuse_command(const Sandbox *box, const char *command)
+{
+    bool good;
+    g_autofree char *out = run_shell(box, command, &good);
+    if (good || !strstr(out, "no mpi backend") || !strstr(out, "./run setup"))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s\n%s", command, out);
+}
+
+static void run_all(const Sandbox *box, const GPtrArray *commands)
+{
+    g_autofree char *sqlite = g_find_program_in_path("sqlite3");
+    const bool ranks = exec_mpi_built();
+    for (guint i = 0; i < commands->len; i++) {
+        const char *command = commands->pdata[i];
+        if (has_any(command, LEFT_OUT, G_N_ELEMENTS(LEFT_OUT)) ||
+            (g_str_has_prefix(command, "sqlite3") && !sqlite))
+            continue;
+        if (!ranks && has_any(command, RUNS_RANKS, G_N_ELEMENTS(RUNS_RANKS)))
+            refuse_command(box, command);
+        else if (ranks || !has_any(command, NEEDS_RANKS, G_N_ELEMENTS(NEEDS_RANKS)))
+            run_command(box, command);
+    }
 }
 
 /* README's commands are given in the project's folder: what they read there. */
@@ -102,25 +166,124 @@ static void bring(const Sandbox *box, const char *file)
     sandbox_write(box, file, text);
 }
 
-static void test_every_command(void **state)
+static void test_readme(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     bring(box, "experiments/hap-fig13.yaml");
+    sandbox_write(box, "tasks.json",
+                  "{\"n_devices\": 1, \"link_bytes_per_us\": [], \"path\": [[]], "
+                  "\"transfer_overhead_us\": 0, \"group\": [], \"buffer\": [[1024, 0]], "
+                  "\"task\": [[\"C\", 0, 5, [], [], [0]]]}");
     g_autoptr(GPtrArray) commands = g_ptr_array_new_with_free_func(g_free);
-    add_readme(commands);
+    add_text(box, commands, "README.md");
+    assert_true(commands->len > 10);
     add_help(box, commands);
-    bool ranks = exec_mpi_built();
-    for (guint i = 0; i < commands->len; i++) {
-        const char *command = commands->pdata[i];
-        if (!has_any(command, LEFT_OUT, G_N_ELEMENTS(LEFT_OUT)) &&
-            (ranks || !has_any(command, NEEDS_RANKS, G_N_ELEMENTS(NEEDS_RANKS))))
-            run_command(box, command);
+    run_all(box, commands);
+}
+
+/* The other texts, each in a folder of its own. Free with g_strfreev. */
+static char **other_texts(void)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    g_autoptr(GDir) dir = g_dir_open(KILTER_HOME "/docs", 0, NULL);
+    const char *name;
+    g_strv_builder_add(list, "CONTRIBUTING.md");
+    while (dir && (name = g_dir_read_name(dir)))
+        if (g_str_has_suffix(name, ".md")) {
+            g_autofree char *file = g_build_filename("docs", name, NULL);
+            g_strv_builder_add(list, file);
+        }
+    return g_strv_builder_end(list);
+}
+
+static void test_docs(void **state)
+{
+    (void)state;
+    g_auto(GStrv) texts = other_texts();
+    assert_true(g_strv_length(texts) > 5);
+    for (char **file = texts; *file; file++) {
+        /* Profiling a machine takes its time. */
+        if (strcmp(*file, "docs/calibration.md") == 0 && !g_getenv("KILTER_ALL"))
+            continue;
+        g_autoptr(Sandbox) box = sandbox_new();
+        g_autoptr(GPtrArray) commands = g_ptr_array_new_with_free_func(g_free);
+        add_text(box, commands, *file);
+        print_message("%s: %u commands\n", *file, commands->len);
+        run_all(box, commands);
+    }
+}
+
+/* Whether a test's name, as ctest's -R sees it, holds the word. */
+static bool is_test(const char *word)
+{
+    g_autofree char *list = text_of("tests/CMakeLists.txt");
+    g_autofree char *pattern = g_strdup_printf("kilter_test[a-z_]*\\([a-z_0-9]*%s", word);
+    return g_regex_match_simple(pattern, list, 0, 0);
+}
+
+/* `./run WORD` is in its help, and `-R WORD` finds a test. */
+static void check_front_door(const char *file, const char *help)
+{
+    g_autofree char *text = text_of(file);
+    g_autoptr(GRegex) door =
+        g_regex_new("\\./run ([a-z][a-z-]*)(?: -R ([a-z_]+))?", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_regex_match(door, text, 0, &match);
+    for (; g_match_info_matches(match); g_match_info_next(match, NULL)) {
+        g_autofree char *word = g_match_info_fetch(match, 1);
+        g_autofree char *test = g_match_info_fetch(match, 2);
+        g_autofree char *line = g_strdup_printf("\n  %s ", word);
+        if (!strstr(help, line))
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s: ./run has no %s", file, word);
+        if (test && *test && !is_test(test))
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s: -R %s finds no test", file, test);
+    }
+}
+
+static void test_front_door(void **state)
+{
+    (void)state;
+    bool good;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *help = run_shell(box, KILTER_HOME "/run help", &good);
+    assert_true(good);
+    g_auto(GStrv) texts = other_texts();
+    check_front_door("README.md", help);
+    check_front_door("run", help);
+    for (char **file = texts; *file; file++)
+        check_front_door(*file, help);
+}
+
+/* Every relative link leads to a file. */
+static void test_links(void **state)
+{
+    (void)state;
+    g_auto(GStrv) texts = other_texts();
+    g_autoptr(GRegex) link = g_regex_new("\\]\\(([^):#]+)[)#]", 0, 0, NULL);
+    for (char **file = texts; *file; file++) {
+        g_autofree char *text = text_of(*file);
+        g_autofree char *folder = g_path_get_dirname(*file);
+        g_autoptr(GMatchInfo) match = NULL;
+        g_regex_match(link, text, 0, &match);
+        for (; g_match_info_matches(match); g_match_info_next(match, NULL)) {
+            g_autofree char *to = g_match_info_fetch(match, 1);
+            g_autofree char *path = g_build_filename(KILTER_HOME, folder, to, NULL);
+            if (!g_file_test(path, G_FILE_TEST_EXISTS))
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s: no %s", *file, to);
+        }
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_command)};
-    return cmocka_run_group_tests_name("documentation", tests, NULL, NULL);
+    const struct CMUnitTest quick[] = {cmocka_unit_test(test_docs),
+                                       cmocka_unit_test(test_front_door),
+                                       cmocka_unit_test(test_links)};
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(test_readme), cmocka_unit_test(test_docs),
+        cmocka_unit_test(test_front_door), cmocka_unit_test(test_links)};
+    return g_getenv("KILTER_ALL")
+               ? cmocka_run_group_tests_name("documentation", all, NULL, NULL)
+               : cmocka_run_group_tests_name("documentation", quick, NULL, NULL);
 }

@@ -1,0 +1,166 @@
+/* CONTRIBUTING.md's walks lead where they say: the files that they name exist, and an op or an algorithm of a collective is
+ * named in few of them. */
+#include "tests/conformance/tree.h"
+#include "tests/test.h"
+
+static char *read_file(const char *relative)
+{
+    g_autofree char *path = g_build_filename(KILTER_HOME, relative, NULL);
+    char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
+/* --- places that an id is named in --- */
+
+/* Words of a source, each to its count of files. */
+typedef struct {
+    GHashTable *files;  /* word: how many files hold it */
+    GHashTable *latest; /* word: the last file that was counted for it, plus 1 */
+} Places;
+
+static void count_word(Places *places, const char *word, uint32_t file)
+{
+    if (GPOINTER_TO_UINT(g_hash_table_lookup(places->latest, word)) == file + 1)
+        return;
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(places->files, word));
+    g_hash_table_insert(places->latest, g_strdup(word), GUINT_TO_POINTER(file + 1));
+    g_hash_table_insert(places->files, g_strdup(word), GUINT_TO_POINTER(n + 1));
+}
+
+static void count_file(Places *places, const char *path, uint32_t file)
+{
+    g_autofree char *text = read_file(path);
+    g_auto(GStrv) word = g_strsplit_set(text, " \t\n()[]{}<>,;:.?!&|*+-/=%~^\"'#\\", -1);
+    for (char **w = word; *w; w++)
+        if (**w)
+            count_word(places, *w, file);
+}
+
+/* All sources of the modules but models, which use ops as a user does. */
+static Places count_all(void)
+{
+    static const char *const suffixes[] = {".c", ".h", ".cu", NULL};
+    Places places = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                     g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    for (guint m = 0; m < G_N_ELEMENTS(MODULES); m++)
+        tree_list(KILTER_HOME, MODULES[m], suffixes, paths);
+    for (guint i = 0; i < paths->len; i++)
+        if (!g_str_has_prefix(paths->pdata[i], "data/models/"))
+            count_file(&places, paths->pdata[i], i);
+    return places;
+}
+
+static void places_clear(Places *places)
+{
+    g_hash_table_unref(places->files);
+    g_hash_table_unref(places->latest);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Places, places_clear)
+
+static guint places_of(const Places *places, const char *prefix, const char *name)
+{
+    g_autofree char *word = g_strconcat(prefix, name, NULL);
+    return GPOINTER_TO_UINT(g_hash_table_lookup(places->files, word));
+}
+
+static int compare(gconstpointer a, gconstpointer b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* An op is its row, its gradient and at most two kernels. Losses and views are known to the graph too. */
+static void test_op(void **state)
+{
+    (void)state;
+    enum { MOST = 8, USUAL = 4 };
+    g_auto(Places) places = count_all();
+    g_autofree char *table = read_file("data/graph/op.h");
+    g_autoptr(GRegex) row =
+        g_regex_new("X\\(([A-Z_0-9]+), +([a-z_0-9]+), +\"", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(int));
+    for (g_regex_match(row, table, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL)) {
+        g_autofree char *id = g_match_info_fetch(match, 1);
+        g_autofree char *kernel = g_match_info_fetch(match, 2);
+        const bool own = strcmp(kernel, "contract") != 0;
+        /* 1: the row itself. */
+        const int n = (int)(1 + places_of(&places, "OP_", id) +
+                            (own ? places_of(&places, "kernel_", kernel) : 0) +
+                            (own ? places_of(&places, "cuda_", kernel) : 0));
+        if (n > MOST)
+            TEST_FAIL_AT(__FILE__, __LINE__, "op %s is named in %d files", id, n);
+        g_array_append_val(counts, n);
+    }
+    assert_true(counts->len > 60);
+    g_array_sort(counts, compare);
+    assert_true(g_array_index(counts, int, counts->len / 2) <= USUAL);
+}
+
+/* An algorithm is its row, its lowering, and where a default chooses it. */
+static void test_algorithm(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"RING",     "TREE",   "DOUBLE_TREE", "HALVING",
+                                        "PAIRWISE", "DIRECT", "HIERARCHICAL"};
+    g_auto(Places) places = count_all();
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const guint n = 1 + places_of(&places, "ALGORITHM_", names[i]);
+        if (n > 4)
+            TEST_FAIL_AT(__FILE__, __LINE__, "algorithm %s is named in %u files",
+                         names[i], n);
+    }
+}
+
+/* --- files that the text names --- */
+
+static void test_files(void **state)
+{
+    (void)state;
+    g_autofree char *text = read_file("CONTRIBUTING.md");
+    g_autoptr(GRegex) named =
+        g_regex_new("`((?:data|sim|synth|balance|exec|experiments|tests|plots|docs)/"
+                    "[A-Za-z0-9_./-]+)`",
+                    0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    uint32_t n = 0;
+    for (g_regex_match(named, text, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL)) {
+        g_autofree char *name = g_match_info_fetch(match, 1);
+        g_autofree char *path = g_build_filename(KILTER_HOME, name, NULL);
+        if (strstr(name, "NAME") || strstr(name, "PAPER"))
+            continue;
+        if (!g_file_test(path, G_FILE_TEST_EXISTS))
+            TEST_FAIL_AT(__FILE__, __LINE__, "CONTRIBUTING.md: no %s", name);
+        n++;
+    }
+    assert_true(n > 20);
+}
+
+/* Each of the walks is there. */
+static void test_walks(void **state)
+{
+    (void)state;
+    static const char *const walks[] = {
+        "**An op.**",       "**A model.**",
+        "**A planner.**",   "**An algorithm of a collective.**",
+        "**An importer.**", "**An exporter.**",
+        "**A figure.**",    "**A command.**"};
+    g_autofree char *text = read_file("CONTRIBUTING.md");
+    for (guint i = 0; i < G_N_ELEMENTS(walks); i++)
+        if (!strstr(text, walks[i]))
+            TEST_FAIL_AT(__FILE__, __LINE__, "CONTRIBUTING.md: no %s", walks[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_op),
+        cmocka_unit_test(test_algorithm),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_walks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
