@@ -222,6 +222,7 @@ bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory 
 bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                          GError **error)
 {
+    /* Of the memory: rounding adds up to a unit of each cut, a few percent where units are few. */
     static const double part[] = {1, 0.98, 0.95, 0.9};
     if (a->pinned)
         return true;

@@ -123,6 +123,25 @@ static bool bound_box(const Certifier *c, Box *box, GError **error)
     return true;
 }
 
+/* The same with memory charged for, which is cheaper than limiting it. */
+static bool bound_charged(const Certifier *c, Box *box, GError **error)
+{
+    static const double tolerance = 5e-3; /* finer ones take long and gain little */
+    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = c->upper_s,
+                       .memory_s = c->memory_s,
+                       .tolerance = tolerance,
+                       .effort = c->planning->options->effort,
+                       .deadline_us = c->planning->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
+    return true;
+}
+
 static double middle_of(const Box *box, uint32_t k)
 {
     return (fmax(0, box->lo[k]) + box->hi[k]) / 2;
@@ -198,6 +217,7 @@ static bool is_narrow(const Certifier *c, const Box *box, double part)
 static bool ration(Certifier *c, Box *box, bool look, GError **error)
 {
     static const double narrow = 0.06; /* a smaller box has hardly a better bound */
+    /* What a narrow box leaves open is a matter of labels, not of ratios: it gets more of them. */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
         return true;
@@ -265,7 +285,6 @@ static double least_bound(const Certifier *c)
 /* Halves boxes until the gap is small enough, or says why it is not. */
 static bool close_gap(Certifier *c, GError **error)
 {
-    enum { MAX_BOXES = 400 };
     static const double point = 0.01; /* what is left then is no matter of ratios */
     for (uint32_t n = 1;; n += 2) {
         uint32_t least = least_box(c);
@@ -276,8 +295,8 @@ static bool close_gap(Certifier *c, GError **error)
                                : c->planning->options->segments ? CERTIFICATE_SEGMENTS
                                : c->memory_s && is_narrow(c, box, point)
                                    ? CERTIFICATE_MEMORY
-                               : n + 2 > MAX_BOXES ? CERTIFICATE_BOXES
-                                                   : CERTIFICATE_NONE;
+                               : n + 2 > c->planning->options->boxes ? CERTIFICATE_BOXES
+                                                                     : CERTIFICATE_NONE;
         if (c->plan->certificate != CERTIFICATE_NONE)
             return true;
         bool look = (n & (n + 1)) == 0; /* ever more rarely: 1, 3, 7, 15, ... boxes */
@@ -351,19 +370,19 @@ static bool add_all(Certifier *c, bool memory, GError **error)
 }
 
 /* The plans that the bound is below, in words. Caller frees. */
-static char *bound_over(const Planning *planning)
+static char *bound_over(const Planning *planning, bool fits)
 {
     static const char *const exchange[] = {
         [EXCHANGES_BOTH] = "",
         [EXCHANGES_PADDED] = ", by padded collectives",
         [EXCHANGES_GROUPED] = ", by grouped collectives",
     };
-    return g_strdup_printf("programs of one microbatch on all %u devices%s%s, at any "
-                           "ratios, before rounding; "
-                           "fewer devices or a pipeline may be faster",
-                           planning->cluster->n_devices,
-                           planning->pins ? " that keep the pins" : "",
-                           exchange[planning->options->collectives]);
+    return g_strdup_printf(
+        "programs of one microbatch on all %u devices%s%s%s, at any "
+        "ratios, before rounding; "
+        "fewer devices or a pipeline may be faster",
+        planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
+        fits ? ", within the memory" : "", exchange[planning->options->collectives]);
 }
 
 static void set_bound(Certifier *c)
@@ -371,7 +390,16 @@ static void set_bound(Certifier *c)
     Plan *plan = c->plan;
     plan->lower_bound_s = least_bound(c);
     g_free(plan->bound_over);
-    plan->bound_over = plan->lower_bound_s > 0 ? bound_over(c->planning) : NULL;
+    plan->bound_over =
+        plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
+}
+
+/* Where memory decided, the box of all ratios once more, with the charge that is best at the plan's
+ * ratios. */
+static bool charge_all(Certifier *c, GError **error)
+{
+    Box *all = &g_array_index(c->boxes, Box, 0);
+    return find_multipliers(c, error) && (!c->memory_s || bound_charged(c, all, error));
 }
 
 bool plan_bound(Plan *plan, const Planning *planning, GError **error)
@@ -380,7 +408,8 @@ bool plan_bound(Plan *plan, const Planning *planning, GError **error)
     plan->certificate = CERTIFICATE_NONE; /* none was asked for */
     if (!c)
         return true;
-    bool done = add_all(c, false, error);
+    bool done = add_all(c, false, error) &&
+                (!planning->done->tight || !plan->feasible || charge_all(c, error));
     if (done)
         set_bound(c);
     certifier_free(c);

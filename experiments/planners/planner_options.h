@@ -39,6 +39,8 @@
     X(COUNT(0, 1000000000), effort, "effort", "600000",                                    \
       "partial programs that a round of hap's search for less memory makes, where the "    \
       "fastest program does not fit: under a second; more with a budget; 0: any")     \
+    X(COUNT(1, 1000000), boxes, "boxes", "400",                                            \
+      "of ratios that a certificate looks at, at most (certify)")                          \
     X(PARSED(read_pins), pins, "pin", "",                                                  \
       "of hap: the form of a tensor, as TENSOR=FORM; adds up; pins=FILE: of its lines")    \
     X(PARSED(segments_parse), segments, "segments", "none",                                \

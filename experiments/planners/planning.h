@@ -12,6 +12,7 @@ typedef struct {
     SimReport *report;
     /* least time before rounding of a plan that fits, of all that were met; 0: none was */
     double seen_s;
+    bool tight; /* the fastest program does not fit: plans were searched for less memory */
 } PlanningDone;
 
 struct Planning {

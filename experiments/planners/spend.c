@@ -20,7 +20,7 @@ static double *even_charge(const ClusterView *view, double charge)
  * memory already decides. */
 static bool spare(Alternation *a, double charge, GError **error)
 {
-    static const double all = 1e6; /* times more: nothing else counts */
+    static const double all = 1e6; /* a factor, at which a byte outweighs every second */
     g_autofree double *memory_s = even_charge(a->view, all * charge);
     for (uint32_t i = 0; i < 3; i++) {
         g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
@@ -38,9 +38,13 @@ static bool spare(Alternation *a, double charge, GError **error)
  * among these are those that save it in some. */
 static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
 {
+    /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one another, so
+     * a dozen are rounded; a certificate that was asked for affords more labels. */
     enum { ROUNDS = 3, PROGRAMS = 12, LABELS = 800, LABELS_TO_CERTIFY = 3000 };
-    static const double guess = 4;
-    double tolerance = 0.008; /* finer in every round */
+    static const double guess =
+        4; /* times the fastest program: enough for any that fits */
+    double tolerance =
+        0.008; /* below 1 %, which is what is asked for; finer every round */
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
     g_autofree double *memory_s = g_new(double, SYNTH_POINTS *n);
@@ -99,6 +103,7 @@ static bool ration_both(Alternation *a, const double *proportional, const double
 static bool save_memory(Alternation *a, const double *start, double time_s,
                         GError **error)
 {
+    /* From a 32nd, four times more each: to thirty times what all memory should cost. */
     enum { RAISES = 6, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;
@@ -132,6 +137,7 @@ bool spend_memory(Alternation *a, const double *proportional, const double *even
                   double time_s, GError **error)
 {
     double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
+    a->planning->done->tight = true;
     if (!ration_both(a, proportional, even, error))
         return false;
     const bool better = alternation_fits(a) && a->best->iteration_time_s < before_s;

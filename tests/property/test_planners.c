@@ -244,9 +244,13 @@ static void test_tight_memory_ends(void **state)
 {
     (void)state;
     bool fits;
-    double time_s = time_of("hap", "vit:layers=96,batch=4", "hap-8", &fits, NULL);
+    double bound_s;
+    double time_s = time_of("hap", "vit:layers=96,batch=4", "hap-8", &fits, &bound_s);
     assert_true(fits);
     assert_at_most(time_s, 1.8);
+    /* The bound knows the memory: without it the gap was 18 %. */
+    assert_at_most(bound_s, time_s);
+    assert_at_most(time_s, bound_s * 1.12);
 }
 
 /* --- rounding --- */

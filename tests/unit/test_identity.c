@@ -273,6 +273,7 @@ static const struct {
     {"certify", "0.5", "hap"},
     {"budget_s", "9", "hap"},
     {"effort", "3", "hap"},
+    {"boxes", "9", "hap"},
     {"duplex", "on", "hap"},
     {"backward", "serial", "hidup"},
     {"noise", "0.1", "hidup"},
