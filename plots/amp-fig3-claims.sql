@@ -1,8 +1,8 @@
 -- AMP, Fig. 3: our side of the claims in data/paper/amp.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 point AS (
-    SELECT planner, coalesce(json_extract(config, '$.options.balance'), 'layers') AS balance,
-           CAST(substr(model, instr(model, 'upsample=') + 9) AS INTEGER) AS u, iteration_time_s AS s, max(rowid)
+    SELECT planner, coalesce(json_extract(options, '$.balance'), 'layers') AS balance,
+           CAST(substr(model, instr(model, 'upsample=') + 9) AS INTEGER) AS u, iteration_time_s AS s, max(ordinal)
     FROM result WHERE experiment = 'amp-fig3' AND status = 'ok' GROUP BY planner, balance, u),
 pair AS (
     SELECT u, even.balance AS balance, even.s / amp.s AS gain

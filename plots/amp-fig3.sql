@@ -4,8 +4,8 @@
 WITH
 curve (seat, balance, name) AS (VALUES (2, 'layers', 'over equal numbers of layers'), (3, 'parameters', 'over equal parameters')),
 point AS (
-    SELECT planner, coalesce(json_extract(config, '$.options.balance'), 'layers') AS balance,
-           CAST(substr(model, instr(model, 'upsample=') + 9) AS INTEGER) AS u, iteration_time_s AS s, max(rowid)
+    SELECT planner, coalesce(json_extract(options, '$.balance'), 'layers') AS balance,
+           CAST(substr(model, instr(model, 'upsample=') + 9) AS INTEGER) AS u, iteration_time_s AS s, max(ordinal)
     FROM result WHERE experiment = 'amp-fig3' AND status = 'ok' GROUP BY planner, balance, u),
 pair AS (
     SELECT u, even.balance AS balance, even.s / amp.s AS gain, amp.s AS s

@@ -3,7 +3,7 @@
 WITH
 paper (gpus, s) AS (VALUES (4, 58.0), (16, 325.6), (64, 890.3), (256, 1627.4)),
 point AS (
-    SELECT gpus, iteration_time_s, search_time_s, max(rowid)
+    SELECT gpus, iteration_time_s, search_time_s, max(ordinal)
     FROM result WHERE experiment = 'amp-tab2' AND status = 'ok' GROUP BY gpus)
 SELECT 2, 'AMP, as published', gpus, 0, s FROM paper
 UNION ALL

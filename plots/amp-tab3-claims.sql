@@ -1,9 +1,9 @@
 -- AMP, Table 3: our side of the claims in data/paper/amp.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 strategy AS (
-    SELECT planner, json_extract(config, '$.options.rank') AS rank, json_extract(config, '$.options.balance') AS balance,
-           iteration_time_s AS s, max(rowid)
-    FROM result WHERE experiment = 'amp-tab3' AND status = 'ok' GROUP BY config),
+    SELECT planner, json_extract(options, '$.rank') AS rank, json_extract(options, '$.balance') AS balance,
+           iteration_time_s AS s, max(ordinal)
+    FROM result WHERE experiment = 'amp-tab3' AND status = 'ok' GROUP BY hash),
 method AS (SELECT planner, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy WHERE rank IS NOT NULL GROUP BY planner),
 amp AS (SELECT * FROM method WHERE planner = 'amp')
 SELECT 'megatron' AS claim, m.best / amp.best AS ours, printf('best strategies: %.3f s and %.3f s', m.best, amp.best) AS note,

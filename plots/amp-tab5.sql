@@ -9,10 +9,10 @@ strategy AS (
              WHEN planner = 'megatron' AND balance = 'parameters' THEN 1
              WHEN planner = 'megatron' THEN 2
              WHEN planner = 'amp' THEN 3
-           END AS seat, iteration_time_s AS s, max(rowid)
-    FROM (SELECT *, json_extract(config, '$.options.rank') AS rank, json_extract(config, '$.options.balance') AS balance
+           END AS seat, iteration_time_s AS s, max(ordinal)
+    FROM (SELECT *, json_extract(options, '$.rank') AS rank, json_extract(options, '$.balance') AS balance
           FROM result WHERE experiment = 'amp-tab5' AND status = 'ok')
-    GROUP BY config),
+    GROUP BY hash),
 method AS (SELECT seat, min(s) AS best, avg(s) AS mean, count(*) AS n FROM strategy WHERE seat IS NOT NULL GROUP BY seat),
 unit AS (SELECT method.best AS ours, paper.best AS theirs FROM method JOIN paper USING (seat) WHERE seat = 3)
 SELECT seat, name, method.best / ours, method.mean / ours, paper.best / theirs, paper.mean / theirs, n

@@ -1,7 +1,7 @@
 -- HAP, Fig. 13: our side of the claims in data/paper/hap.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 bar AS (
-    SELECT *, max(rowid)
+    SELECT *, max(ordinal)
     FROM result
     WHERE cluster IN ('hap-8', 'hap-16', 'hap-32', 'hap-64') AND fidelity = 'stage' AND granularity = 'machine'
     GROUP BY model, gpus, planner),

@@ -1,11 +1,11 @@
--- HAP, Fig. 13: one row a bar, in the columns of hap-bars.gp. The latest row counts where a bar has several.
+-- HAP, Fig. 13: one row a bar, in the columns of hap-bars.gp.
 WITH
 panel (panel, model, title) AS (
     VALUES (0, 'vgg19', 'VGG19'), (1, 'vit', 'ViT'), (2, 'bert-base', 'BERT-Base'), (3, 'bert-moe', 'BERT-MoE')),
 seat (seat, planner, name) AS ( -- place in the legend and colour; a planner without results takes no room
     VALUES (0, 'hap', 'HAP'), (1, 'dp-ev', 'DP-EV'), (2, 'dp-cp', 'DP-CP'), (3, 'deepspeed', 'DeepSpeed'), (4, 'tag', 'TAG')),
 bar AS (
-    SELECT *, max(result.rowid)
+    SELECT *, max(result.ordinal)
     FROM result JOIN panel USING (model) JOIN seat USING (planner)
     WHERE cluster IN ('hap-8', 'hap-16', 'hap-32', 'hap-64') AND fidelity = 'stage' AND granularity = 'machine'
     GROUP BY model, gpus, planner)

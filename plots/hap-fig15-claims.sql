@@ -4,10 +4,10 @@ piece (seat, planner, ratios, collectives) AS (
     VALUES (0, 'dp-ev', 'own', 'both'), (1, 'hap', 'even', 'padded'), (2, 'hap', 'own', 'padded'), (3, 'hap', 'own', 'both')),
 point AS (
     SELECT model, seat, coalesce(1 / iteration_time_s, 0) AS throughput
-    FROM result JOIN piece ON piece.planner = result.planner AND piece.ratios = json_extract(config, '$.options.ratios')
-                          AND piece.collectives = json_extract(config, '$.options.collectives')
+    FROM result JOIN piece ON piece.planner = result.planner AND piece.ratios = json_extract(options, '$.ratios')
+                          AND piece.collectives = json_extract(options, '$.collectives')
     WHERE experiment = 'hap-fig15'
-    GROUP BY model, seat HAVING max(result.rowid)),
+    GROUP BY model, seat HAVING max(result.ordinal)),
 gain AS ( -- of each piece, as a part of the throughput of all together
     SELECT q.model AS model, (q.throughput - dp.throughput) / c.throughput AS q, (b.throughput - q.throughput) / c.throughput AS b,
            (c.throughput - b.throughput) / c.throughput AS c

@@ -9,10 +9,10 @@ piece (seat, planner, ratios, collectives, name) AS (
 point AS (
     SELECT bar, title, seat, name, status, coalesce(1 / iteration_time_s, 0) AS throughput
     FROM result JOIN model USING (model)
-         JOIN piece ON piece.planner = result.planner AND piece.ratios = json_extract(config, '$.options.ratios')
-                   AND piece.collectives = json_extract(config, '$.options.collectives')
+         JOIN piece ON piece.planner = result.planner AND piece.ratios = json_extract(options, '$.ratios')
+                   AND piece.collectives = json_extract(options, '$.collectives')
     WHERE experiment = 'hap-fig15'
-    GROUP BY bar, seat HAVING max(result.rowid)),
+    GROUP BY bar, seat HAVING max(result.ordinal)),
 reached AS (
     SELECT *, max(throughput) OVER (PARTITION BY bar ORDER BY seat) AS top,
            coalesce(max(throughput) OVER (PARTITION BY bar ORDER BY seat ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS base,

@@ -2,7 +2,7 @@
 WITH
 point AS (
     SELECT model, cluster, gpus / iteration_time_s AS throughput, communication_s, iteration_time_s AS s
-    FROM result WHERE experiment = 'hap-fig16' AND status = 'ok' GROUP BY model, cluster HAVING max(rowid)),
+    FROM result WHERE experiment = 'hap-fig16' AND status = 'ok' GROUP BY model, cluster HAVING max(ordinal)),
 versus AS (
     SELECT whole.model AS model, whole.throughput / (fast.throughput + slow.throughput) AS part, whole.communication_s AS comm_s,
            fast.communication_s AS fast_comm_s, slow.communication_s AS slow_comm_s, whole.s AS s, fast.s AS fast_s, slow.s AS slow_s

@@ -9,7 +9,7 @@ point AS (
     SELECT place, title, seat, name, gpus / iteration_time_s AS throughput
     FROM result JOIN model USING (model) JOIN piece USING (cluster)
     WHERE experiment = 'hap-fig16' AND status = 'ok'
-    GROUP BY place, seat HAVING max(result.rowid)),
+    GROUP BY place, seat HAVING max(result.ordinal)),
 stacked AS (
     SELECT *, CASE seat WHEN 1 THEN (SELECT throughput FROM point AS v WHERE v.place = point.place AND v.seat = 0) ELSE 0 END AS base,
            (SELECT sum(throughput) FROM point AS s WHERE s.place = point.place AND s.seat < 2 HAVING count(*) = 2) AS whole

@@ -4,7 +4,7 @@ run AS (
     SELECT planner, iteration_time_s AS s, communication_s AS comm_s, computation_s AS comp_s,
            CAST(substr(model, instr(model, 'global_batch=') + 13) AS INTEGER) / 16 AS experts,
            CAST(substr(model, instr(model, 'experts=') + 8) AS INTEGER) AS made
-    FROM result WHERE experiment = 'hap-fig17' AND status = 'ok' GROUP BY planner, model HAVING max(rowid)),
+    FROM result WHERE experiment = 'hap-fig17' AND status = 'ok' GROUP BY planner, model HAVING max(ordinal)),
 versus AS (
     SELECT hap.experts AS experts, hap.s AS s, hap.comm_s AS comm_s, hap.comp_s AS comp_s, padded.s AS padded_s,
            padded.comm_s AS padded_comm_s, padded.comp_s AS padded_comp_s, padded.s / hap.s AS faster,

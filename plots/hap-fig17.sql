@@ -7,7 +7,7 @@ run AS (
            CAST(substr(model, instr(model, 'experts=') + 8) AS INTEGER) AS made
     FROM result JOIN curve USING (planner)
     WHERE experiment = 'hap-fig17' AND status = 'ok'
-    GROUP BY seat, model HAVING max(result.rowid))
+    GROUP BY seat, model HAVING max(result.ordinal))
 SELECT seat, name, experts, NULL, s
 FROM run
 WHERE made = CASE seat WHEN 2 THEN (experts + 3) / 4 * 4 ELSE experts END

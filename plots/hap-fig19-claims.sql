@@ -1,9 +1,9 @@
 -- HAP, Fig. 19: our side of the claims in data/paper/hap.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 point AS (
-    SELECT json_extract(config, '$.options.search') AS search,
+    SELECT json_extract(options, '$.search') AS search,
            CAST(substr(model, instr(model, 'layers=') + 7) AS INTEGER) AS layers, search_time_s AS s, iteration_time_s AS t,
-           max(rowid)
+           max(ordinal)
     FROM result WHERE experiment = 'hap-fig19' AND status = 'ok' GROUP BY search, layers),
 pair AS (
     SELECT layers, r.s AS s, e.s AS exact_s, r.t AS t, e.t AS exact_t

@@ -6,8 +6,8 @@ curve (seat, search, name) AS (
 artifact (layers, s) AS (
     VALUES (4, 0.119), (8, 0.420), (12, 0.920), (16, 1.559), (20, 2.514), (24, 3.722)),
 point AS (
-    SELECT *, CAST(substr(model, instr(model, 'layers=') + 7) AS INTEGER) AS layers, max(result.rowid)
-    FROM result JOIN curve ON curve.search = json_extract(config, '$.options.search')
+    SELECT *, CAST(substr(model, instr(model, 'layers=') + 7) AS INTEGER) AS layers, max(result.ordinal)
+    FROM result JOIN curve ON curve.search = json_extract(options, '$.search')
     WHERE experiment = 'hap-fig19' AND status = 'ok'
     GROUP BY seat, layers)
 SELECT seat, name, layers, iteration_time_s, search_time_s FROM point

@@ -1,10 +1,10 @@
 -- HAP, Fig. 2: our side of the claims in data/paper/hap.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 point AS (
-    SELECT planner, json_extract(config, '$.options.ratios') AS choice,
+    SELECT planner, json_extract(options, '$.ratios') AS choice,
            CAST(substr(model, instr(model, 'global_batch=') + 13) AS INTEGER) AS batch, iteration_time_s AS s,
            computation_s / communication_s AS x
-    FROM result WHERE experiment = 'hap-fig2' AND status = 'ok' GROUP BY planner, choice, model HAVING max(rowid)),
+    FROM result WHERE experiment = 'hap-fig2' AND status = 'ok' GROUP BY planner, choice, model HAVING max(ordinal)),
 pair AS (
     SELECT even.batch AS batch, even.x AS x, even.s AS even_s, cp.s AS cp_s, best.s AS best_s, hap.s AS hap_s
     FROM point AS even JOIN point AS cp USING (batch) JOIN point AS best USING (batch) JOIN point AS hap USING (batch)

@@ -6,9 +6,9 @@ curve (seat, planner, ratios, name) AS (
            (2, 'deepspeed', 'proportional', 'CP: proportional to speed'), (3, 'hap', 'own', 'best ratios and program')),
 point AS (
     SELECT *, CAST(substr(model, instr(model, 'global_batch=') + 13) AS INTEGER) AS batch
-    FROM result JOIN curve ON curve.planner = result.planner AND curve.ratios = json_extract(config, '$.options.ratios')
+    FROM result JOIN curve ON curve.planner = result.planner AND curve.ratios = json_extract(options, '$.ratios')
     WHERE experiment = 'hap-fig2' AND status = 'ok'
-    GROUP BY seat, model HAVING max(result.rowid))
+    GROUP BY seat, model HAVING max(result.ordinal))
 SELECT point.seat, point.name, even.computation_s / even.communication_s, point.batch,
        point.iteration_time_s / even.iteration_time_s, point.iteration_time_s
 FROM point JOIN point AS even ON even.seat = 1 AND even.batch = point.batch

@@ -1,7 +1,7 @@
 -- HAP, Fig. 4: our side of the claims in data/paper/hap.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 point AS (
-    SELECT json_extract(config, '$.exchange.collective') AS kind, json_extract(config, '$.exchange.share') AS share,
+    SELECT json_extract(subject, '$.exchange.collective') AS kind, json_extract(subject, '$.exchange.share') AS share,
            iteration_time_s AS s
     FROM result WHERE experiment = 'hap-fig4'),
 pair AS (

@@ -2,7 +2,7 @@
 WITH
 bar AS (
     SELECT CAST(substr(cluster, 11) AS INTEGER) AS gbps, json_extract(detail, '$.gates.whole') AS whole,
-           json_extract(detail, '$.gates.cut') AS cut, max(rowid)
+           json_extract(detail, '$.gates.cut') AS cut, max(ordinal)
     FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster IN ('hidup-2x4-10', 'hidup-2x4-30', 'hidup-2x4-100') AND model = 'bert-sgmoe' AND planner = 'hidup' AND status = 'ok' GROUP BY cluster),
 told AS (SELECT group_concat(printf('%d of %d layers divide the gate at %d Gb/s', cut, cut + whole, gbps), ', ') AS note FROM bar)
 SELECT 'experts-high', whole = 0, note, 'a gate is computed on every GPU at the highest bandwidth'

@@ -1,7 +1,7 @@
 -- HiDup, Fig. 14: our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 point AS (
-    SELECT *, CAST(substr(config, instr(config, ',layers=') + 8) AS INTEGER) AS layers, max(rowid)
+    SELECT *, CAST(substr(spec, instr(spec, ',layers=') + 8) AS INTEGER) AS layers, max(ordinal)
     FROM result WHERE planner = 'hidup' AND fidelity = 'stage' AND granularity = 'gpu' AND model LIKE 'bert-sgmoe%' AND search_time_s > 0 AND
           cluster IN ('hidup-1x4', 'hidup-1x8', 'hidup-2x8', 'hidup-4x8')
     GROUP BY cluster, layers),

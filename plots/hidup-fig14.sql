@@ -4,7 +4,7 @@ WITH
 artifact (layers, s) AS (
     VALUES (2, 0.6172), (4, 1.1447), (6, 1.6262), (8, 2.1069), (12, 3.2374), (16, 4.3354), (24, 6.6555)),
 point AS (
-    SELECT *, CAST(substr(config, instr(config, ',layers=') + 8) AS INTEGER) AS layers, max(rowid)
+    SELECT *, CAST(substr(spec, instr(spec, ',layers=') + 8) AS INTEGER) AS layers, max(ordinal)
     FROM result
     WHERE planner = 'hidup' AND fidelity = 'stage' AND granularity = 'gpu' AND model LIKE 'bert-sgmoe%' AND search_time_s > 0 AND cluster IN ('hidup-1x4', 'hidup-4x8')
     GROUP BY cluster, layers)

@@ -1,7 +1,7 @@
 -- HiDup, our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 bar AS (
-    SELECT *, max(rowid) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x8', 'hidup-2x8', 'hidup-4x8', 'hidup-8x8') AND
+    SELECT *, max(ordinal) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x8', 'hidup-2x8', 'hidup-4x8', 'hidup-8x8') AND
         model IN ('bert-sgmoe', 'bert-switch', 'vit-sgmoe', 'vit-switch') GROUP BY model, cluster, planner),
 hidup AS (SELECT * FROM bar WHERE planner = 'hidup' AND status = 'ok'),
 rival AS (

@@ -1,7 +1,7 @@
 -- HiDup, our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
 bar AS (
-    SELECT *, CAST(substr(config, instr(config, ':batch=') + 7) AS INTEGER) AS batch, max(rowid) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model LIKE 'bert-sgmoe%' GROUP BY batch, planner),
+    SELECT *, CAST(substr(spec, instr(spec, ':batch=') + 7) AS INTEGER) AS batch, max(ordinal) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model LIKE 'bert-sgmoe%' GROUP BY batch, planner),
 hidup AS (SELECT * FROM bar WHERE planner = 'hidup' AND status = 'ok'),
 rival AS (
     SELECT batch, planner AS rival, min(iteration_time_s) AS rival_s, communication_s AS rival_comm_s

@@ -1,9 +1,9 @@
--- HiDup, Fig. 9a: one row a bar, in the columns of hap-bars.gp. The latest row counts where a bar has several.
+-- HiDup, Fig. 9a: one row a bar, in the columns of hap-bars.gp.
 WITH
 seat (seat, planner, name) AS (
     VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 bar AS (
-    SELECT *, CAST(substr(config, instr(config, ':batch=') + 7) AS INTEGER) AS batch, max(result.rowid)
+    SELECT *, CAST(substr(spec, instr(spec, ':batch=') + 7) AS INTEGER) AS batch, max(result.ordinal)
     FROM result JOIN seat USING (planner)
     WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model LIKE 'bert-sgmoe%'
     GROUP BY batch, planner)

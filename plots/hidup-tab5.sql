@@ -2,8 +2,8 @@
 -- estimates, averaged over draws.
 WITH
 bar AS (
-    SELECT coalesce(CAST(json_extract(config, '$.options.noise') AS REAL), 0) AS noise,
-           coalesce(CAST(json_extract(config, '$.options.communication') AS REAL), 0) AS communication, seed, status, iteration_time_s, max(rowid)
+    SELECT coalesce(CAST(json_extract(options, '$.noise') AS REAL), 0) AS noise,
+           coalesce(CAST(json_extract(options, '$.communication') AS REAL), 0) AS communication, seed, status, iteration_time_s, max(ordinal)
     FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model = 'bert-sgmoe' AND planner = 'hidup'
     GROUP BY noise, communication, seed),
 right AS (SELECT min(iteration_time_s) AS right_s FROM bar WHERE noise = 0 AND communication = 0),

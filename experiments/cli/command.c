@@ -1,6 +1,7 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
 #include "experiments/cli/describe.h"
+#include "experiments/revision.h" /* KILTER_REVISION, made when the program is built */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,11 @@ void command_options_clear(CommandOptions *options)
     g_clear_pointer(&options->set, g_strfreev);
     g_clear_pointer(&options->pin, g_strfreev);
     g_clear_pointer(&options->pins, g_strfreev);
+}
+
+const char *command_revision(void)
+{
+    return KILTER_REVISION;
 }
 
 char *command_line(int argc, char **argv)

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "experiments/calibration/calibrated.h"
+#include "experiments/cli/command.h"
 #include "experiments/json_values.h"
 #include "experiments/sweep/configuration.h"
+#include "experiments/sweep/result.h"
 
 /* --- prediction --- */
 
@@ -204,18 +206,15 @@ static char *program_hash(const ExecReport *report)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, canonical, -1);
 }
 
-static char *configuration(const ExecReport *report)
+static json_t *method_json(const ExecReport *report)
 {
     const Plan *plan = report->plan;
-    g_autofree char *program = program_hash(report);
-    return json_canonical(json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:I, s:s}", "model",
-        plan->model, "cluster", plan->cluster, "granularity",
-        granularity_name(plan->granularity), "planner", plan->planner, "program", program,
-        "fidelity", "exec", "backend", report->backend, "dtype", report->dtype, "host",
-        g_get_host_name(), "repeats", (int)report->measured->repeats, "warm_up",
-        (int)report->warm_up, "slowdown", slowdown_json(report), "seed",
-        (json_int_t)report->seed, "version", KILTER_VERSION));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "planner",
+                     plan->planner, "fidelity", "exec", "granularity",
+                     granularity_name(plan->granularity), "backend", report->backend,
+                     "dtype", report->dtype, "host", g_get_host_name(), "repeats",
+                     (int)report->measured->repeats, "warm_up", (int)report->warm_up,
+                     "slowdown", slowdown_json(report));
 }
 
 bool exec_report_store(const ExecReport *report, const char *file, const char *command,
@@ -223,37 +222,38 @@ bool exec_report_store(const ExecReport *report, const char *file, const char *c
 {
     const Plan *plan = report->plan;
     const ExecMeasurement *m = report->measured;
-    g_autofree char *config = configuration(report);
-    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
-    g_autofree char *detail = json_canonical(exec_report_json(report));
-    g_autofree char *ratios = json_canonical(json_ratios(plan));
-    StoreResult row = {.hash = hash,
-                       .experiment = "exec",
-                       .config = config,
-                       .model = plan->model,
-                       .cluster = plan->cluster,
-                       .planner = plan->planner,
-                       .fidelity = "exec",
-                       .granularity = granularity_name(plan->granularity),
-                       .gpus = plan->n_devices,
-                       .seed = report->seed,
-                       .status = "ok",
-                       .iteration_time_s = m->iteration.median_s,
-                       .fractional_time_s = NAN,
-                       .lower_bound_s = NAN,
-                       .gap = NAN,
-                       .stages = m->n_stages,
-                       .ratios = ratios,
-                       .peak_memory_bytes = m->bytes,
-                       .search_time_s = plan->search_time_s,
-                       .balance_time_s = plan->balance_time_s,
-                       .detail = detail};
-    total(m, &row.communication_s, &row.computation_s);
+    g_autofree char *program = program_hash(report);
+    g_auto(StoreQuestion)
+        question = {.subject = question_part(json_pack("{s:s, s:s}", "model", plan->model,
+                                                       "program", program)),
+                    .cluster = question_part(json_pack("{s:s}", "name", plan->cluster)),
+                    .method = question_method(method_json(report)),
+                    .seed = report->seed};
+    g_autofree char *hash = store_question_hash(&question);
+    const StoreAsked asked = {.experiment = "exec",
+                              .hash = hash,
+                              .model = plan->model,
+                              .cluster = plan->cluster,
+                              .entry = plan->planner};
+    g_auto(Result) result = {.row = result_blank(&asked, &question)};
+    StoreResult *row = &result.row;
+    result_take_plan(&result, plan);
+    result_take_detail(&result, exec_report_json(report));
+    row->planner = plan->planner;
+    row->fidelity = "exec";
+    row->granularity = granularity_name(plan->granularity);
+    row->gpus = plan->n_devices;
+    row->status = "ok";
+    row->iteration_time_s = m->iteration.median_s;
+    row->stages = m->n_stages;
+    row->peak_memory_bytes = m->bytes;
+    row->search_time_s = plan->search_time_s;
+    row->balance_time_s = plan->balance_time_s;
+    total(m, &row->communication_s, &row->computation_s);
     g_autoptr(Store) store = store_open(file, error);
     bool has = false;
-    if (!store || !store_begin_run(store, command, error) ||
-        !store_has(store, row.experiment, hash, &has, error) ||
-        !store_put(store, &row, error))
+    if (!store || !store_begin_run(store, command, command_revision(), error) ||
+        !store_find(store, &asked, 1, &has, error) || !store_put(store, row, error))
         return false;
     *kept = !has;
     return true;

@@ -5,6 +5,7 @@
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 #include "experiments/figures/timeline_figure.h"
+#include "experiments/sweep/experiment.h"
 
 typedef struct {
     char *database, *folder, *trace;
@@ -28,7 +29,22 @@ static bool draw_timeline(const Own *own, GError **error)
     return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
 }
 
-static bool draw(const char *name, const Own *own, GError **error)
+/* What the experiment of that name asks now; all of the store if there is no such experiment. */
+static bool select_asked(const char *name, Store *store, const CommandOptions *options,
+                         GError **error)
+{
+    g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
+    g_autofree char *path = path_find(relative);
+    if (!path)
+        return true;
+    const ExperimentChange change = {
+        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    g_autoptr(Experiment) experiment = experiment_load(path, &change, error);
+    return experiment && experiment_select(experiment, store, error);
+}
+
+static bool draw(const char *name, const Own *own, const CommandOptions *options,
+                 GError **error)
 {
     if (strcmp(name, "timeline") == 0)
         return draw_timeline(own, error);
@@ -40,7 +56,8 @@ static bool draw(const char *name, const Own *own, GError **error)
     /* Before the store: an unknown figure is the likelier mistake. */
     g_autofree char *sql = figure_query(name, ".sql", error);
     g_autoptr(Store) store = sql ? store_open_read(database, error) : NULL;
-    return store && figure_draw(name, store, own->folder ? own->folder : "out", error);
+    return store && select_asked(name, store, options, error) &&
+           figure_draw(name, store, own->folder ? own->folder : "out", error);
 }
 
 bool cmd_figure(int argc, char **argv, GError **error)
@@ -72,7 +89,7 @@ bool cmd_figure(int argc, char **argv, GError **error)
     json_t *files = json_array();
     bool good = true;
     for (char **name = names; good && *name; name++) {
-        good = draw(*name, &own, error);
+        good = draw(*name, &own, &options, error);
         json_array_append_new(files, json_sprintf("%s/%s.png", folder, *name));
         json_array_append_new(files, json_sprintf("%s/%s.svg", folder, *name));
         if (good && !options.json && !options.quiet)

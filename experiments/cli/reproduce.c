@@ -108,6 +108,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             .database = own->database,
             .folder = own->folder ? own->folder : "out",
             .command = line,
+            .revision = command_revision(),
             .sweep = {.threads = (uint32_t)own->threads,
                       .watch = terminal_watch,
                       .data = terminal},

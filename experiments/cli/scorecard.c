@@ -172,8 +172,9 @@ static Store *begin_store(const ScorecardRun *run, GError **error)
         return NULL;
     }
     g_autoptr(Store) store = store_open(run->database, error);
-    return store && store_begin_run(store, run->line, error) ? g_steal_pointer(&store)
-                                                             : NULL;
+    return store && store_begin_run(store, run->line, command_revision(), error)
+               ? g_steal_pointer(&store)
+               : NULL;
 }
 
 bool scorecard_run(const ScorecardRun *run, const CommandOptions *options, GError **error)

@@ -35,7 +35,7 @@ static bool sweep(const Experiment *experiment, const char *database, const char
                   const Own *own, const CommandOptions *options, GError **error)
 {
     g_autoptr(Store) store = store_open(database, error);
-    if (!store || !store_begin_run(store, line, error))
+    if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
     Terminal *terminal = terminal_begin(options->quiet);
     SweepOptions sweep_options = {

@@ -30,41 +30,6 @@ char **reproduce_names(const char *what, GError **error)
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* --- rows that the experiment does not describe --- */
-
-typedef struct {
-    GHashTable *hashes;
-    uint32_t strangers;
-} Census;
-
-static void count_row(uint32_t n_columns, char **value, char **column, void *data)
-{
-    (void)n_columns;
-    (void)column;
-    Census *census = data;
-    census->strangers += !g_hash_table_contains(census->hashes, value[0]);
-}
-
-static bool check_rows(const Experiment *experiment, Store *store, const char *database,
-                       GError **error)
-{
-    g_autoptr(GHashTable) hashes = g_hash_table_new(g_str_hash, g_str_equal);
-    for (uint32_t i = 0; i < experiment_count(experiment); i++)
-        g_hash_table_add(hashes, experiment_at(experiment, i)->hash);
-    Census census = {.hashes = hashes};
-    g_autofree char *sql = g_strdup_printf(
-        "SELECT hash FROM result WHERE experiment = '%s'", experiment_name(experiment));
-    if (!store_query(store, sql, count_row, &census, error))
-        return false;
-    if (census.strangers == 0)
-        return true;
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT,
-        "%s: holds %u results of %s under other settings or another version; give "
-        "another database (--db) or folder (-o), or remove it",
-        database, census.strangers, experiment_name(experiment));
-}
-
 /* --- the whole --- */
 
 static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,
@@ -72,9 +37,9 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
 {
     const char *name = experiment_name(experiment);
     g_autoptr(Store) store = store_open(reproduction->database, error);
-    if (!store || !check_rows(experiment, store, reproduction->database, error) ||
-        !store_begin_run(store, options->command, error) ||
+    if (!store || !store_begin_run(store, options->command, options->revision, error) ||
         !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||
+        !experiment_select(experiment, store, error) ||
         !figure_draw(name, store, options->folder, error))
         return false;
     reproduction->claims = claims_judge(name, store, error);

@@ -13,7 +13,7 @@ char **reproduce_names(const char *what, GError **error);
 typedef struct {
     const char *database; /* NULL: folder/NAME.db */
     const char *folder;
-    const char *command; /* the command line, for the store */
+    const char *command, *revision; /* the command line and the commit, for the store */
     SweepOptions sweep;
 } ReproduceOptions;
 
@@ -24,9 +24,7 @@ typedef struct {
     SweepProgress progress; /* also set on failure */
 } Reproduction;
 
-/* KILTER_ERROR_INPUT also if the database holds rows of this experiment that its file does not
- * describe any more (other options, an edited cluster, another version): a figure must not mix
- * them. */
+/* Figure and claims are of what the experiment asks now, whatever else the database holds. */
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error);
 void reproduction_clear(Reproduction *reproduction);

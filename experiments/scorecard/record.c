@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "experiments/json_values.h"
+#include "experiments/sweep/result.h"
 
 static json_t *trial_json(const Trial *t)
 {
@@ -30,20 +31,25 @@ static json_t *costs_json(const Score *score)
     return costs;
 }
 
-static char *config_of(const TrialSet *set, const Trial *trial, const Score *score)
+static json_t *detail_json(const Trial *t)
 {
-    return json_canonical(json_pack("{s:s, s:o, s:o, s:s, s:s}", "data_set", set->name,
-                                    "trial", trial_json(trial), "costs",
-                                    costs_json(score), "fidelity", trial_fidelity(trial),
-                                    "version", KILTER_VERSION));
+    return json_pack("{s:s, s:s, s:o, s:o, s:b}", "split",
+                     t->calibration ? "calibration" : "test", "contest", t->contest,
+                     "measured_s", json_number(t->measured_s), "measured_bytes",
+                     json_number(t->measured_bytes), "failed", (int)t->failed);
 }
 
-static char *detail_of(const Trial *t)
+/* The trial with what was measured; on what the costs make it; how. */
+static void ask(const TrialSet *set, const Trial *t, const Score *score,
+                StoreQuestion *question)
 {
-    return json_canonical(json_pack(
-        "{s:s, s:s, s:o, s:o, s:b}", "split", t->calibration ? "calibration" : "test",
-        "contest", t->contest, "measured_s", json_number(t->measured_s), "measured_bytes",
-        json_number(t->measured_bytes), "failed", (int)t->failed));
+    question->subject = question_part(
+        json_pack("{s:s, s:s, s:o, s:o}", "model", t->model, "data_set", set->name,
+                  "trial", trial_json(t), "measured", detail_json(t)));
+    question->cluster = question_part(json_pack("{s:o}", "costs", costs_json(score)));
+    question->method =
+        question_method(json_pack("{s:s, s:s}", "fidelity", trial_fidelity(t), "planner",
+                                  *t->planner ? t->planner : "amp"));
 }
 
 static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Store *store,
@@ -51,36 +57,32 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
 {
     const Trial *t = &g_array_index(set->trial, Trial, i);
     const bool fits = score->detail[i].peak_bytes <= t->memory_bytes;
-    g_autofree char *config = config_of(set, t, score), *detail = detail_of(t);
-    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
     g_autofree char *experiment = g_strdup_printf("scorecard:%s", set->name);
     g_autofree char *cluster =
         g_strdup_printf("%u x %u %s", t->machines, t->gpus, t->device);
-    const StoreResult row = {
-        .hash = hash,
-        .experiment = experiment,
-        .config = config,
-        .model = t->model,
-        .cluster = cluster,
-        .planner = *t->planner ? t->planner : "amp",
-        .fidelity = trial_fidelity(t),
-        .granularity = granularity_name(GRANULARITY_GPU),
-        .gpus = t->machines * t->gpus,
-        .status = fits ? "ok" : "oom",
-        .message = fits ? NULL : "more memory than the devices have",
-        .iteration_time_s = score->predicted_s[i],
-        .fractional_time_s = NAN,
-        .lower_bound_s = NAN,
-        .gap = NAN,
-        .stages = t->pp * t->chunks,
-        .peak_memory_bytes = (uint64_t)score->detail[i].peak_bytes,
-        .communication_s = NAN,
-        .computation_s = NAN,
-        .search_time_s = NAN,
-        .balance_time_s = NAN,
-        .detail = detail,
-    };
-    return store_put(store, &row, error);
+    g_auto(StoreQuestion) question = {0};
+    ask(set, t, score, &question);
+    g_autofree char *hash = store_question_hash(&question);
+    const char *planner = *t->planner ? t->planner : "amp";
+    const StoreAsked asked = {.experiment = experiment,
+                              .hash = hash,
+                              .model = t->model,
+                              .cluster = cluster,
+                              .entry = planner,
+                              .ordinal = i};
+    g_auto(Result) result = {.row = result_blank(&asked, &question)};
+    StoreResult *row = &result.row;
+    result_take_detail(&result, detail_json(t));
+    row->planner = planner;
+    row->fidelity = trial_fidelity(t);
+    row->granularity = granularity_name(GRANULARITY_GPU);
+    row->gpus = t->machines * t->gpus;
+    row->status = fits ? "ok" : "oom";
+    row->message = fits ? NULL : "more memory than the devices have";
+    row->iteration_time_s = score->predicted_s[i];
+    row->stages = t->pp * t->chunks;
+    row->peak_memory_bytes = (uint64_t)score->detail[i].peak_bytes;
+    return store_put(store, row, error);
 }
 
 bool score_record(const TrialSet *set, const Score *score, Store *store, GError **error)

@@ -7,48 +7,6 @@
 #include "experiments/json_values.h"
 #include "experiments/planners/complete.h"
 
-/* --- identity --- */
-
-static json_t *options_json(const PlannerOptions *options, GError **error)
-{
-    g_auto(GStrv) list = planner_options_list(options, error);
-    json_t *object = list ? json_object() : NULL;
-    for (char **pair = list; pair && pair[0]; pair += 2)
-        json_object_set_new(object, pair[0], json_string(pair[1]));
-    return object;
-}
-
-/* Adds to the question what every answer depends on, and seals it. Takes the object. */
-static bool seal(Configuration *c, json_t *object, GError **error)
-{
-    g_autofree char *cluster = cluster_canonical(c->cluster);
-    g_autofree char *tuning = tuning_canonical(c->cluster, error);
-    if (!tuning) {
-        json_decref(object);
-        return false;
-    }
-    json_object_set_new(object, "cluster", json_loads(cluster, 0, NULL));
-    json_object_set_new(object, "tuning", json_loads(tuning, 0, NULL));
-    json_object_set_new(object, "granularity",
-                        json_string(granularity_name(c->granularity)));
-    json_object_set_new(object, "seed", json_integer((json_int_t)c->options.seed));
-    json_object_set_new(object, "version", json_string(KILTER_VERSION));
-    c->json = json_canonical(object);
-    c->hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, c->json, -1);
-    return true;
-}
-
-static bool seal_planned(Configuration *c, GError **error)
-{
-    json_t *options = options_json(&c->options, error);
-    return options &&
-           seal(c,
-                json_pack("{s:s, s:s, s:s, s:o}", "model", c->canonical_model, "planner",
-                          c->planner->name, "fidelity",
-                          c->fidelity ? c->fidelity : "planned", "options", options),
-                error);
-}
-
 Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Cluster *cluster, Granularity granularity,
                                  const Planner *planner, const char *fidelity,
@@ -72,7 +30,20 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     c->planner = planner;
     c->fidelity = known;
     c->options = *options;
-    return seal_planned(c, error) ? g_steal_pointer(&c) : NULL;
+    return g_steal_pointer(&c);
+}
+
+StoreAsked configuration_asked(const Configuration *c, const char *experiment)
+{
+    return (StoreAsked){.experiment = experiment,
+                        .hash = c->hash,
+                        .model = c->model,
+                        .cluster = c->cluster_name,
+                        .entry = c->entry     ? c->entry
+                                 : c->planner ? c->planner->name
+                                              : "none",
+                        .axes = c->axes,
+                        .ordinal = c->ordinal};
 }
 
 static bool parse_exchange(const char *kind, const char *bytes, const char *share,
@@ -108,10 +79,7 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
     c->granularity = granularity;
     c->exchange = exchange;
     c->fidelity = "analytic";
-    json_t *object =
-        json_pack("{s:{s:s, s:o, s:o}}", "exchange", "collective", kind, "bytes",
-                  json_number(exchange.bytes), "share", json_number(exchange.share));
-    return seal(c, object, error) ? g_steal_pointer(&c) : NULL;
+    return g_steal_pointer(&c);
 }
 
 double configuration_exchange_s(const Configuration *c)
@@ -137,7 +105,9 @@ void configuration_free(Configuration *c)
     g_free(c->model);
     g_free(c->canonical_model);
     g_free(c->cluster_name);
-    g_free(c->json);
+    g_free(c->entry);
+    g_free(c->axes);
+    store_question_clear(&c->question);
     g_free(c->hash);
     g_free(c);
 }

@@ -1,9 +1,7 @@
 /* A configuration: everything that one result depends on, checked before any work is done.
  *
- * Its canonical JSON (sorted keys; the model with every parameter, the cluster with every number, its
- * topology and its rules of tuning with the default ones, every option, of files their contents) is
- * what a result row stores, and the SHA-256 of that text is the row's identity: equal configurations
- * are evaluated once, and a file that was edited makes another configuration. */
+ * What it asks is a StoreQuestion, whose SHA-256 is the identity of its result (experiments/sweep/result.h):
+ * equal configurations are evaluated once, and a file that was edited makes another configuration. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
@@ -31,9 +29,12 @@ typedef struct {
     PlannerOptions options;
     /* opened by the check, for one plan; NULL: each plan opens it again */
     Planning *planning;
-    ClusterView *view; /* the planning's */
-    char *json;
-    char *hash; /* hex */
+    ClusterView *view;  /* the planning's */
+    char *entry, *axes; /* the planner as asked for; further axes, JSON, or NULL */
+    uint32_t ordinal;   /* in its experiment's grid, from 1 */
+    /* Set by result_identify(), the parts its own. */
+    StoreQuestion question;
+    char *hash; /* hex; NULL before */
 } Configuration;
 
 /* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
@@ -49,6 +50,9 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          const char *share, const char *cluster_name,
                                          const Cluster *cluster, Granularity granularity,
                                          GError **error);
+/* As an experiment asks it; borrowed. */
+StoreAsked configuration_asked(const Configuration *configuration,
+                               const char *experiment);
 /* Its time by the cost model (sim_collective_s). */
 double configuration_exchange_s(const Configuration *configuration);
 void configuration_free(Configuration *configuration);

@@ -4,6 +4,8 @@
 #include <cyaml/cyaml.h>
 #include <string.h>
 
+#include "experiments/sweep/result.h"
+
 /* --- the file --- */
 
 typedef struct {
@@ -62,6 +64,7 @@ static const cyaml_schema_value_t file_schema = {
 struct Experiment {
     char *name, *description;
     GPtrArray *clusters;       /* Cluster */
+    GPtrArray *parts;          /* StorePart of each cluster */
     GPtrArray *configurations; /* Configuration */
 };
 
@@ -73,6 +76,7 @@ void experiment_free(Experiment *experiment)
     g_free(experiment->description);
     g_ptr_array_unref(experiment->configurations);
     g_ptr_array_unref(experiment->clusters);
+    g_ptr_array_unref(experiment->parts);
     g_free(experiment);
 }
 
@@ -244,6 +248,14 @@ static bool resolve_planners(const Source *source, Axes *axes, GError **error)
     return true;
 }
 
+static bool add_part(Experiment *experiment, const Cluster *cluster, GError **error)
+{
+    StorePart *part = question_cluster(cluster, error);
+    if (part)
+        g_ptr_array_add(experiment->parts, part);
+    return part != NULL;
+}
+
 static bool resolve_clusters(const Source *source, GError **error)
 {
     const Grid *grid = &source->file->grid;
@@ -253,8 +265,17 @@ static bool resolve_clusters(const Source *source, GError **error)
         if (!cluster)
             return fail_entry(source, "grid.cluster", i, cause, error);
         g_ptr_array_add(source->experiment->clusters, cluster);
+        if (!add_part(source->experiment, cluster, error))
+            return false;
     }
     return true;
+}
+
+/* Takes it over. */
+static void add_configuration(Experiment *experiment, Configuration *configuration)
+{
+    configuration->ordinal = experiment->configurations->len + 1;
+    g_ptr_array_add(experiment->configurations, configuration);
 }
 
 /* All configurations of one model on one cluster. */
@@ -281,9 +302,12 @@ static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
         if (!configuration)
             return fail_entry(source, "grid.model", model, cause, error);
         configuration_close(configuration);
+        configuration->entry = g_strdup(grid->planner[rest]);
+        if (!result_identify(configuration, source->experiment->parts->pdata[cluster],
+                             &cause))
+            return fail_entry(source, "grid.planner", rest, cause, error);
         if (g_hash_table_add(seen, configuration->hash))
-            g_ptr_array_add(source->experiment->configurations,
-                            g_steal_pointer(&configuration));
+            add_configuration(source->experiment, g_steal_pointer(&configuration));
     }
     return true;
 }
@@ -303,7 +327,10 @@ static bool add_exchange(const Source *source, const Cluster *cluster, uint32_t 
         if (!configuration)
             return fail_entry(source, "exchange.kind", i / e->n_share / e->n_bytes, cause,
                               error);
-        g_ptr_array_add(source->experiment->configurations, configuration);
+        add_configuration(source->experiment, configuration);
+        if (!result_identify(configuration, source->experiment->parts->pdata[index],
+                             error))
+            return false;
     }
     return true;
 }
@@ -329,7 +356,8 @@ static bool fill_exchanges(const Source *source, GError **error)
         if (!cluster)
             return fail_entry(source, "exchange.cluster", i, cause, error);
         g_ptr_array_add(source->experiment->clusters, cluster);
-        if (!add_exchange(source, cluster, i, granularity, error))
+        if (!add_part(source->experiment, cluster, error) ||
+            !add_exchange(source, cluster, i, granularity, error))
             return false;
     }
     return true;
@@ -379,6 +407,7 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
 {
     g_autoptr(Experiment) experiment = g_new0(Experiment, 1);
     experiment->clusters = g_ptr_array_new_with_free_func((GDestroyNotify)cluster_free);
+    experiment->parts = g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
     g_autofree char *path = find_file(name, error);
@@ -391,4 +420,18 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
                      .change = change ? change : &none,
                      .experiment = experiment};
     return fill(&source, error) ? g_steal_pointer(&experiment) : NULL;
+}
+
+StoreAsked *experiment_asked(const Experiment *experiment)
+{
+    StoreAsked *asked = g_new(StoreAsked, experiment_count(experiment));
+    for (uint32_t i = 0; i < experiment_count(experiment); i++)
+        asked[i] = configuration_asked(experiment_at(experiment, i), experiment->name);
+    return asked;
+}
+
+bool experiment_select(const Experiment *experiment, Store *store, GError **error)
+{
+    g_autofree StoreAsked *asked = experiment_asked(experiment);
+    return store_select(store, asked, experiment_count(experiment), error);
 }

@@ -51,4 +51,9 @@ const char *experiment_description(const Experiment *experiment); /* "" if it ha
 uint32_t experiment_count(const Experiment *experiment);
 const Configuration *experiment_at(const Experiment *experiment, uint32_t index);
 
+/* All of them as questions to a store, in that order. The caller frees the array, whose texts are the experiment's. */
+StoreAsked *experiment_asked(const Experiment *experiment);
+/* Queries of the store see the results of these configurations and no others (store_select). */
+bool experiment_select(const Experiment *experiment, Store *store, GError **error);
+
 #endif

@@ -21,7 +21,7 @@ static Store *open_store(const Sandbox *box, const char *name)
     g_autofree char *file = g_build_filename(box->folder, name, NULL);
     Store *store = store_open(file, &error);
     assert_no_error(error);
-    assert_true(store_begin_run(store, "test", &error));
+    assert_true(store_begin_run(store, "test", "", &error));
     return store;
 }
 

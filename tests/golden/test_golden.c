@@ -6,6 +6,7 @@
  * file is written instead (`./run golden`). */
 #include <sqlite3.h>
 
+#include "data/store/database.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/sweep.h"
@@ -162,10 +163,13 @@ static void replace_wall_clock(const char *database)
 {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
+    assert_true(store_add_functions(db));
     assert_int_equal(sqlite3_exec(db,
-                                  "UPDATE result SET search_time_s = "
+                                  "UPDATE answer SET search_time_s = "
                                   "peak_memory_bytes / 1e10, balance_time_s = 0 "
-                                  "WHERE search_time_s IS NOT NULL",
+                                  "WHERE search_time_s IS NOT NULL; "
+                                  "UPDATE answer SET seal = "
+                                  "kilter_seal(" STORE_ANSWER_COLUMNS ")",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
@@ -177,7 +181,7 @@ static void evaluate(const Experiment *experiment, const char *database)
     GError *error = NULL;
     g_autoptr(Store) store = store_open(database, &error);
     assert_no_error(error);
-    assert_true(store_begin_run(store, "test", &error));
+    assert_true(store_begin_run(store, "test", "", &error));
     SweepProgress progress;
     sweep_run(experiment, store, &(SweepOptions){0}, &progress, &error);
     assert_no_error(error);
@@ -193,6 +197,7 @@ static void add_experiment(GString *lines, const char *name, const Sandbox *box)
     replace_wall_clock(database);
     g_autoptr(Store) store = store_open_read(database, &error);
     assert_no_error(error);
+    assert_true(experiment_select(experiment, store, &error));
     add_rows(lines, experiment, store);
     add_figure(lines, name, store);
     add_claims(lines, name, store);

@@ -149,7 +149,7 @@ static void test_record(void **state)
     g_autofree char *file = g_build_filename(folder, "s.db", NULL);
     g_autoptr(Store) store = store_open(file, &error);
     assert_no_error(error);
-    store_begin_run(store, "kilter reproduce scorecard:set", &error);
+    store_begin_run(store, "kilter reproduce scorecard:set", "", &error);
     assert_no_error(error);
     for (uint32_t i = 0; i < 2; i++) {
         score_record(&set, &score, store, &error);
@@ -160,8 +160,8 @@ static void test_record(void **state)
     assert_int_equal(
         query(store, "SELECT count(*) FROM result JOIN run ON run.id = run WHERE command "
                      "LIKE '%scorecard:set' AND json_extract(detail, '$.measured_s') = 1 "
-                     "AND json_extract(config, '$.trial.pp') = stages AND "
-                     "json_extract(config, '$.costs.computation') = 2.4e12 AND "
+                     "AND json_extract(config, '$.subject.trial.pp') = stages AND "
+                     "json_extract(config, '$.cluster.costs.computation') = 2.4e12 AND "
                      "iteration_time_s > 0 AND peak_memory_bytes > 0"),
         set.trial->len - 1);
     g_clear_pointer(&store, store_close);

@@ -1,6 +1,7 @@
 /* Experiments: the grid, the identity of configurations, the claims. */
 #include "experiments/figures/claims.h"
 #include "experiments/sweep/experiment.h"
+#include "experiments/sweep/result.h"
 #include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 
@@ -187,6 +188,9 @@ static char *hash_of(const char *model, const char *cluster_name, const char *pl
         configuration_new(model, cluster_name, cluster, GRANULARITY_MACHINE,
                           planner_find(planner, NULL), fidelity, &options, &error);
     assert_no_error(error);
+    g_autoptr(StorePart) part = question_cluster(cluster, &error);
+    assert_no_error(error);
+    assert_true(result_identify(configuration, part, &error));
     return g_strdup(configuration->hash);
 }
 
@@ -240,22 +244,25 @@ static void test_identity(void **state)
 static void put(Store *store, const char *cluster, uint32_t gpus, const char *planner,
                 const char *status, double time_s)
 {
-    g_autofree char *config =
-        g_strdup_printf("{\"cluster\":\"%s\",\"planner\":\"%s\"}", cluster, planner);
-    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, config, -1);
-    StoreResult row = {.hash = hash,
-                       .experiment = "hap-fig13",
-                       .config = config,
-                       .model = "vgg19",
-                       .cluster = cluster,
-                       .planner = planner,
-                       .fidelity = "stage",
-                       .granularity = "machine",
-                       .gpus = gpus,
-                       .status = status,
-                       .iteration_time_s = time_s,
-                       .communication_s = time_s / 2,
-                       .computation_s = time_s / 2};
+    g_auto(StoreQuestion) question = {.subject = store_part_new("{\"model\":\"vgg19\"}")};
+    g_autofree char *on = g_strdup_printf("{\"cluster\":\"%s\"}", cluster);
+    g_autofree char *by = g_strdup_printf("{\"planner\":\"%s\"}", planner);
+    question.cluster = store_part_new(on);
+    question.method = store_part_new(by);
+    g_autofree char *hash = store_question_hash(&question);
+    const StoreAsked asked = {.experiment = "hap-fig13",
+                              .hash = hash,
+                              .model = "vgg19",
+                              .cluster = cluster,
+                              .entry = planner};
+    StoreResult row = result_blank(&asked, &question);
+    row.planner = planner;
+    row.fidelity = "stage";
+    row.granularity = "machine";
+    row.gpus = gpus;
+    row.status = status;
+    row.iteration_time_s = time_s;
+    row.communication_s = row.computation_s = time_s / 2;
     GError *error = NULL;
     store_put(store, &row, &error);
     assert_no_error(error);
@@ -277,7 +284,7 @@ static void judge(double dp_cp_s, double ours, bool holds)
     GError *error = NULL;
     g_autoptr(Store) store = store_open(path, &error);
     assert_no_error(error);
-    assert_true(store_begin_run(store, "test", &error));
+    assert_true(store_begin_run(store, "test", "", &error));
     put(store, "hap-32", 32, "hap", "ok", 1.0);
     put(store, "hap-32", 32, "dp-ev", "ok", 9.0);
     put(store, "hap-32", 32, "dp-cp", "ok", dp_cp_s);

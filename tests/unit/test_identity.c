@@ -2,6 +2,7 @@
  * a cluster's file, every option, every axis of an experiment, every file that is read. The keys are
  * taken from the readers themselves, so that one that is added without a row here fails. */
 #include "data/cluster/cluster_yaml.h"
+#include "experiments/sweep/result.h"
 #include "experiments/sweep/sweep.h"
 #include "tests/support/program.h"
 
@@ -19,6 +20,9 @@ static char *hash_on(const Cluster *cluster, const char *planner, const char *op
     g_autoptr(Configuration) c = configuration_new(MODEL, "it", cluster, granularity,
                                                    method, "flow", &options, &error);
     assert_no_error(error);
+    g_autoptr(StorePart) part = question_cluster(cluster, &error);
+    assert_no_error(error);
+    assert_true(result_identify(c, part, &error));
     return g_strdup(c->hash);
 }
 
@@ -68,17 +72,18 @@ static const char BUILT[] =
     "    smallest: 5 kB\n"
     "    largest: 2 GB\n" LINE("all_gather", "61") LINE("grouped_all_gather", "62")
         LINE("reduce_scatter", "63") LINE("grouped_reduce_scatter", "64")
-            LINE("all_to_all", "65") LINE("send", "66") "  source: a fit\n"
-                                     "topology:\n"
-                                     "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
-                                     "  source: a drawing\n"
-                                     "tuning:\n"
-                                     "  rules:\n"
-                                     "    - {collective: all_gather, most_ranks: 8, "
-                                     "most_bytes: 7 MiB, power_of_two: true, "
-                                     "algorithm: halving}\n"
-                                     "  piece: 512 KiB\n"
-                                     "  source: a talk\n";
+            LINE("all_to_all", "65")
+                LINE("send", "66") "  source: a fit\n"
+                                   "topology:\n"
+                                   "  builder: tree:leaf=2,bandwidth=9Gb/s\n"
+                                   "  source: a drawing\n"
+                                   "tuning:\n"
+                                   "  rules:\n"
+                                   "    - {collective: all_gather, most_ranks: 8, "
+                                   "most_bytes: 7 MiB, power_of_two: true, "
+                                   "algorithm: halving}\n"
+                                   "  piece: 512 KiB\n"
+                                   "  source: a talk\n";
 
 static char *linked(void)
 {

@@ -1,0 +1,204 @@
+/* Opening and closing stores: what is not one is refused before SQLite may touch it. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/base/error.h"
+#include "data/store/database.h"
+
+enum {
+    BUSY_MS = 60 * 1000,  /* how long to wait for other writers */
+    RETRY_US = 10 * 1000, /* between attempts that SQLite itself does not repeat */
+};
+
+static bool is_empty(const Store *store)
+{
+    g_autofree char *tables =
+        store_one_value(store, "SELECT count(*) FROM sqlite_schema");
+    g_autofree char *application = store_one_value(store, "PRAGMA application_id");
+    g_autofree char *version = store_one_value(store, "PRAGMA user_version");
+    return g_strcmp0(tables, "0") == 0 && g_strcmp0(application, "0") == 0 &&
+           g_strcmp0(version, "0") == 0;
+}
+
+/* Identity once more, now that journals are played back, and all that is in the file. */
+static bool check_database(const Store *store, GError **error)
+{
+    g_autofree char *application = store_one_value(store, "PRAGMA application_id");
+    g_autofree char *version = store_one_value(store, "PRAGMA user_version");
+    if (!application || !version)
+        return store_failed(store, KILTER_ERROR_INPUT, "read the store", error);
+    return store_check_identity(store->file, g_ascii_strtoll(application, NULL, 10),
+                                g_ascii_strtoll(version, NULL, 10), error) &&
+           store_check_rows(store, error);
+}
+
+/* SQLite does not wait when readers keep it from changing the journal mode, so this does. */
+static bool use_wal(const Store *store)
+{
+    for (int waited = 0; waited < BUSY_MS * 1000; waited += RETRY_US) {
+        g_autofree char *mode = store_one_value(store, "PRAGMA journal_mode = WAL");
+        if (mode)
+            return true;
+        if ((sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
+            return false;
+        g_usleep(RETRY_US);
+    }
+    return false;
+}
+
+static bool make_or_check(const Store *store, GError **error)
+{
+    if (!is_empty(store))
+        return check_database(store, error);
+    return store_create_schema(store) ||
+           store_failed(store, KILTER_ERROR_INPUT, "create the store", error);
+}
+
+/* Makes the schema in an empty file or checks what is there, in one transaction, so that of several
+ * openers one makes it and a kill leaves all of it or nothing. */
+static bool prepare_for_writing(Store *store, GError **error)
+{
+    if (!store_execute(store, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
+                              "BEGIN IMMEDIATE"))
+        return store_failed(store, KILTER_ERROR_INPUT, "write the store", error);
+    if (!make_or_check(store, error)) {
+        store_roll_back(store);
+        return false;
+    }
+    if (!store_execute(store, "COMMIT") || !use_wal(store))
+        return store_failed(store, KILTER_ERROR_INPUT, "write the store", error);
+    return true;
+}
+
+/* SQLite gives some names a meaning (":memory:", ""); an absolute path has none. */
+static bool open_database(Store *store, int flags, GError **error)
+{
+    g_autofree char *path = g_canonicalize_filename(store->file, NULL);
+    if (flags & SQLITE_OPEN_URI) {
+        char *escaped = g_uri_escape_string(path, "/", TRUE);
+        g_free(path);
+        path = g_strconcat("file:", escaped, "?immutable=1", NULL);
+        g_free(escaped);
+    }
+    if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
+        !store_add_functions(store->db))
+        return store_failed(store, KILTER_ERROR_INPUT, "open the store", error);
+    sqlite3_busy_timeout(store->db, BUSY_MS);
+    /* Until the file is known to be a sound store, closing must not write to it. */
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return true;
+}
+
+static bool prepare(const Store *store, const char *sql, sqlite3_stmt **statement,
+                    GError **error)
+{
+    return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                              NULL) == SQLITE_OK ||
+           store_failed(store, KILTER_ERROR_INPUT, "use the store", error);
+}
+
+static bool prepare_statements(Store *store, GError **error)
+{
+    static const char find[] = "SELECT id FROM answer WHERE hash = ?";
+    static const char is_asked[] =
+        "SELECT 1 FROM main.asked WHERE experiment = ? AND answer = ?";
+    static const char ask[] =
+        "INSERT INTO main.asked (" STORE_ASKED_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, "
+        "?5, ?6, ?7, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7)) ON CONFLICT DO NOTHING";
+    static const char add_run[] =
+        "INSERT INTO run (" STORE_RUN_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, ?5, "
+        "kilter_seal(?1, ?2, ?3, ?4, ?5))";
+    static const char add_part[] =
+        "INSERT INTO part (hash, text) VALUES (?1, ?2) ON CONFLICT (hash) DO UPDATE SET "
+        "hash = hash RETURNING id";
+    static const char put[] =
+        "INSERT INTO answer (" STORE_ANSWER_COLUMNS ", seal) VALUES (?1, ?2, ?3, ?4, ?5, "
+        "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "
+        "?22, ?23, ?24, ?25, kilter_seal(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25))";
+    return prepare(store, find, &store->find, error) &&
+           prepare(store, is_asked, &store->is_asked, error) &&
+           (!store->writable || (prepare(store, ask, &store->ask, error) &&
+                                 prepare(store, add_run, &store->add_run, error) &&
+                                 prepare(store, add_part, &store->add_part, error) &&
+                                 prepare(store, put, &store->put, error)));
+}
+
+static Store *store_new(const char *file)
+{
+    Store *store = g_new0(Store, 1);
+    store->file = g_strdup(file);
+    store->part = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return store;
+}
+
+/* Which file it is, so that a store that was removed or replaced meanwhile is noticed. */
+static void remember_file(Store *store)
+{
+    struct stat status;
+    if (stat(store->file, &status) == 0) {
+        store->device = status.st_dev;
+        store->inode = status.st_ino;
+    }
+}
+
+Store *store_open(const char *file, GError **error)
+{
+    if (!store_check_file(file, true, error))
+        return NULL;
+    const bool fresh = !g_file_test(file, G_FILE_TEST_EXISTS);
+    g_autoptr(Store) store = store_new(file);
+    store->writable = true;
+    if (!open_database(store, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, error) ||
+        !prepare_for_writing(store, error) || !prepare_statements(store, error)) {
+        struct stat status;
+        if (fresh && stat(file, &status) == 0 && status.st_size == 0)
+            remove(file); /* made just now, and no store: the disk is full, say */
+        return NULL;
+    }
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    remember_file(store);
+    return g_steal_pointer(&store);
+}
+
+Store *store_open_read(const char *file, GError **error)
+{
+    if (!store_check_file(file, false, error))
+        return NULL;
+    g_autoptr(Store) store = store_new(file);
+    if (!open_database(store, SQLITE_OPEN_READONLY, error))
+        return NULL;
+    /* Reading a WAL store takes shared memory beside it. Where that cannot be made nobody writes
+     * either, and without a journal the file alone is all there is. */
+    g_autofree char *version = store_one_value(store, "PRAGMA user_version");
+    int code = sqlite3_errcode(store->db) & 0xff;
+    if (!version && (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) &&
+        !store_has_journal(file)) {
+        sqlite3_close(store->db);
+        store->db = NULL;
+        if (!open_database(store, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, error))
+            return NULL;
+    }
+    if (!check_database(store, error) || !prepare_statements(store, error))
+        return NULL;
+    return g_steal_pointer(&store);
+}
+
+void store_close(Store *store)
+{
+    if (!store)
+        return;
+    sqlite3_stmt *const statement[] = {store->find, store->is_asked, store->ask,
+                                       store->put,  store->add_run,  store->add_part};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(statement); i++)
+        sqlite3_finalize(statement[i]);
+    sqlite3_close(store->db);
+    g_hash_table_unref(store->part);
+    g_free(store->command);
+    g_free(store->revision);
+    g_free(store->started);
+    g_free(store->file);
+    g_free(store);
+}

@@ -1,0 +1,25 @@
+-- Views of the result store (data/store/store.h). store_select makes the same ones for a single experiment, where the
+-- table `asked` holds what the experiment asks now.
+
+-- One row per experiment and answer.
+CREATE VIEW result AS
+SELECT asked.experiment, asked.ordinal, lower(hex(answer.hash)) AS hash,
+       asked.model, asked.cluster, asked.entry, asked.axes,
+       answer.planner, answer.fidelity, answer.granularity, answer.gpus, answer.seed,
+       answer.status, answer.message, answer.iteration_time_s, answer.fractional_time_s, answer.lower_bound_s, answer.gap,
+       answer.optimal, answer.stages, json_extract(answer.plan, '$.ratios') AS ratios, answer.plan,
+       answer.peak_memory_bytes, answer.communication_s, answer.computation_s, answer.search_time_s, answer.balance_time_s,
+       answer.detail, answer.run,
+       -- the question, whole: its SHA-256 is that of the three parts' SHA-256 and the seed
+       '{"cluster":' || machines.text || ',"method":' || method.text || ',"seed":' || answer.seed ||
+       ',"subject":' || subject.text || '}' AS config,
+       json_extract(method.text, '$.options') AS options,
+       subject.text AS subject, json_extract(subject.text, '$.model') AS spec
+FROM asked CROSS JOIN answer ON answer.id = asked.answer
+     LEFT JOIN part AS subject ON subject.id = answer.subject
+     LEFT JOIN part AS machines ON machines.id = answer.cluster
+     LEFT JOIN part AS method ON method.id = answer.method;
+
+-- The fastest plan of each model on each cluster of an experiment.
+CREATE VIEW best AS
+SELECT *, min(iteration_time_s) AS best_time_s FROM result WHERE status = 'ok' GROUP BY experiment, model, cluster;

@@ -1,0 +1,328 @@
+#include "experiments/sweep/result.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "experiments/json_values.h"
+
+/* --- questions --- */
+
+StorePart *question_part(json_t *object)
+{
+    g_autofree char *text = json_canonical(object);
+    return store_part_new(text);
+}
+
+StorePart *question_method(json_t *object)
+{
+    json_object_set_new(object, "version", json_string(KILTER_VERSION));
+    return question_part(object);
+}
+
+StorePart *question_cluster(const Cluster *cluster, GError **error)
+{
+    g_autofree char *content = cluster_canonical(cluster);
+    g_autofree char *tuning = tuning_canonical(cluster, error);
+    if (!tuning)
+        return NULL;
+    g_autofree char *text =
+        g_strdup_printf("{\"cluster\":%s,\"tuning\":%s}", content, tuning);
+    return store_part_new(text);
+}
+
+static json_t *options_json(const PlannerOptions *options, GError **error)
+{
+    g_auto(GStrv) list = planner_options_list(options, error);
+    json_t *object = list ? json_object() : NULL;
+    for (char **pair = list; pair && pair[0]; pair += 2)
+        json_object_set_new(object, pair[0], json_string(pair[1]));
+    return object;
+}
+
+static json_t *subject_json(const Configuration *c)
+{
+    if (c->planner)
+        return json_pack("{s:s}", "model", c->canonical_model);
+    return json_pack("{s:{s:s, s:o, s:o}}", "exchange", "collective",
+                     collective_name(c->exchange.kind), "bytes",
+                     json_number(c->exchange.bytes), "share",
+                     json_number(c->exchange.share));
+}
+
+static json_t *method_json(const Configuration *c, json_t *options)
+{
+    json_t *method =
+        json_pack("{s:s, s:s, s:s}", "planner", c->planner ? c->planner->name : "none",
+                  "fidelity", c->fidelity ? c->fidelity : "planned", "granularity",
+                  granularity_name(c->granularity));
+    if (options)
+        json_object_set_new(method, "options", options);
+    return method;
+}
+
+bool result_identify(Configuration *c, StorePart *cluster, GError **error)
+{
+    g_assert(!c->hash);
+    json_t *options = c->planner ? options_json(&c->options, error) : NULL;
+    if (c->planner && !options)
+        return false;
+    c->question = (StoreQuestion){.subject = question_part(subject_json(c)),
+                                  .cluster = store_part_ref(cluster),
+                                  .method = question_method(method_json(c, options)),
+                                  .seed = c->options.seed};
+    c->hash = store_question_hash(&c->question);
+    return true;
+}
+
+/* --- what the plan is --- */
+
+static json_t *integers(const uint32_t *value, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(value[i]));
+    return list;
+}
+
+/* Whether some devices get more than others. */
+static bool is_uneven(const uint32_t *count, uint32_t n)
+{
+    bool uneven = false;
+    for (uint32_t i = 1; i < n; i++)
+        uneven |= count[i] != count[0];
+    return uneven;
+}
+
+static uint32_t devices_of(const Plan *plan, const Split *split)
+{
+    const Program *program = plan->program;
+    if (program->n_groups == 0)
+        return plan->n_devices;
+    const DeviceGroup *group = &program->group[split->group];
+    return group->n_replicas * group->n_devices;
+}
+
+/* [units, count, ...] of every dimension that was not cut evenly. */
+static json_t *counts_json(const Plan *plan)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i];
+        const uint32_t n = devices_of(plan, split);
+        if (!is_uneven(split->count, n))
+            continue;
+        json_t *cut = integers(split->count, n);
+        json_array_insert_new(cut, 0, json_integer(split->units));
+        json_array_append_new(list, cut);
+    }
+    return list;
+}
+
+/* {"dp": replicas, "tmp": devices of each, "devices": [...]} of every stage of a pipeline. */
+static json_t *stages_json(const Program *program)
+{
+    json_t *list = json_array();
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        json_array_append_new(
+            list,
+            json_pack("{s:i, s:i, s:o}", "dp", (int)group->n_replicas, "tmp",
+                      (int)group->n_devices, "devices",
+                      integers(group->device, group->n_replicas * group->n_devices)));
+    }
+    return list;
+}
+
+void result_take_plan(Result *result, const Plan *plan)
+{
+    const Program *program = plan->program;
+    json_t *object =
+        json_pack("{s:o, s:o}", "ratios", json_ratios(plan), "counts", counts_json(plan));
+    if (program->n_groups > 0)
+        json_object_set_new(object, "stages", stages_json(program));
+    if (program->n_microbatches > 1)
+        json_object_set_new(object, "microbatches",
+                            json_integer(program->n_microbatches));
+    if (plan->bucket_bytes > 0)
+        json_object_set_new(object, "bucket_bytes",
+                            json_integer((json_int_t)plan->bucket_bytes));
+    g_free(result->plan);
+    result->row.plan = result->plan = json_canonical(object);
+}
+
+/* --- what is reported of it --- */
+
+/* How many parameters rest whole and how many cut. */
+static json_t *parameters_json(const Evaluation *evaluation)
+{
+    const Program *program = evaluation->plan->program;
+    json_int_t n[2] = {0};
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind == INSTR_LOAD &&
+            graph_tensor(evaluation->graph, instr->tensor)->role == ROLE_PARAMETER)
+            n[form_is_gather(instr->to)]++;
+    }
+    return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
+}
+
+/* How many gates of MoE layers are computed on parts of the tokens, and how many on all of them on
+ * every device. */
+static json_t *gates_json(const Evaluation *evaluation)
+{
+    const Program *program = evaluation->plan->program;
+    json_int_t n[2] = {0};
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr->kind != INSTR_COMPUTE ||
+            (instr->microbatch != 0 && instr->microbatch != PROGRAM_WHOLE))
+            continue;
+        const Op *op = graph_get_op(evaluation->graph, instr->op);
+        if (op->kind == OP_GATE_TOP1 || op->kind == OP_GATE_TOP2)
+            n[form_is_gather(instr->form[0])]++;
+    }
+    return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
+}
+
+static json_t *device_json(const SimReport *report, uint32_t j)
+{
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:I}", "busy_s", json_number(report->busy_s[j]),
+        "communication_s", json_number(report->comm_busy_s[j]), "hidden_s",
+        json_number(report->hidden_s[j]), "idle_s", json_number(report->idle_s[j]),
+        "memory_bytes", (json_int_t)report->memory_bytes[j]);
+}
+
+/* Runs of devices that report the same: {"n": devices, busy and idle seconds, peak bytes} each. */
+static json_t *devices_json(const SimReport *report)
+{
+    json_t *list = json_array(), *last = NULL;
+    json_int_t n = 0;
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        json_t *device = device_json(report, j);
+        json_object_set_new(device, "n", json_integer(last ? n : 1));
+        if (last && json_equal(last, device)) {
+            json_object_set_new(last, "n", json_integer(++n));
+            json_decref(device);
+            continue;
+        }
+        json_object_set_new(device, "n", json_integer(n = 1));
+        json_array_append_new(list, device);
+        last = device;
+    }
+    return list;
+}
+
+/* Devices; parameters; gates; if it does not fit, what the iteration would take. */
+static json_t *report_json(const Evaluation *evaluation)
+{
+    const SimReport *report = evaluation->report;
+    json_t *detail =
+        json_pack("{s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
+                  parameters_json(evaluation), "gates", gates_json(evaluation));
+    if (!report->feasible) {
+        json_object_set_new(detail, "missing_bytes",
+                            json_integer((json_int_t)report->missing_bytes));
+        json_object_set_new(detail, "time_if_it_fit_s",
+                            json_number(report->iteration_time_s));
+    }
+    return detail;
+}
+
+void result_take_detail(Result *result, json_t *detail)
+{
+    g_free(result->detail);
+    result->row.detail = result->detail = json_canonical(detail);
+}
+
+/* --- rows --- */
+
+StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question)
+{
+    return (StoreResult){
+        .asked = *asked,
+        .question = *question,
+        .status = "oom",
+        .iteration_time_s = NAN,
+        .fractional_time_s = NAN,
+        .lower_bound_s = NAN,
+        .gap = NAN,
+        .communication_s = NAN,
+        .computation_s = NAN,
+        .search_time_s = NAN,
+        .balance_time_s = NAN,
+    };
+}
+
+void result_clear(Result *result)
+{
+    g_clear_pointer(&result->message, g_free);
+    g_clear_pointer(&result->plan, g_free);
+    g_clear_pointer(&result->detail, g_free);
+}
+
+static double positive_or_nan(double value)
+{
+    return value > 0.0 && isfinite(value) ? value : NAN;
+}
+
+static void take_evaluation(Result *result, const Evaluation *evaluation)
+{
+    const Plan *plan = evaluation->plan;
+    const SimReport *report = evaluation->report;
+    StoreResult *row = &result->row;
+    result_take_plan(result, plan);
+    result_take_detail(result, report_json(evaluation));
+    row->stages = report->n_stages;
+    row->search_time_s = plan->search_time_s;
+    row->balance_time_s = plan->balance_time_s;
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        row->peak_memory_bytes = MAX(row->peak_memory_bytes, report->memory_bytes[j]);
+    row->lower_bound_s = positive_or_nan(plan->lower_bound_s);
+    if (!report->feasible) {
+        row->message = result->message = evaluation_misfit(evaluation);
+        return;
+    }
+    row->status = "ok";
+    row->iteration_time_s = report->iteration_time_s;
+    row->fractional_time_s = plan->fractional_time_s;
+    row->communication_s = report->comm_s;
+    row->computation_s = report->comp_s;
+    double gap = plan_gap(plan);
+    row->gap = isfinite(gap) ? gap : NAN;
+    row->optimal = plan->optimal;
+}
+
+static void take_exchange(Result *result, const Configuration *c)
+{
+    StoreResult *row = &result->row;
+    row->status = "ok";
+    row->iteration_time_s = row->communication_s = configuration_exchange_s(c);
+    row->computation_s = 0;
+    row->search_time_s = row->balance_time_s = 0;
+}
+
+bool result_evaluate(const Configuration *c, const char *experiment, Result *result,
+                     GError **error)
+{
+    const StoreAsked asked = configuration_asked(c, experiment);
+    g_auto(Evaluation) evaluation = {0};
+    GError *cause = NULL;
+    *result = (Result){.row = result_blank(&asked, &c->question)};
+    result->row.planner = c->planner ? c->planner->name : "none";
+    result->row.fidelity = c->fidelity;
+    result->row.granularity = granularity_name(c->granularity);
+    result->row.gpus = cluster_gpus(c->cluster);
+    if (!c->planner) {
+        take_exchange(result, c);
+    } else if (configuration_evaluate(c, &evaluation, &cause)) {
+        take_evaluation(result, &evaluation);
+    } else if (g_error_matches(cause, KILTER_ERROR, KILTER_ERROR_INFEASIBLE)) {
+        result->row.message = result->message = g_strdup(cause->message);
+        g_clear_error(&cause);
+    } else {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    return true;
+}

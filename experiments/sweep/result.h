@@ -1,0 +1,55 @@
+/* Results: the identity of what was asked, and the row that the answer becomes. No other file decides whether two
+ * questions are the same, or fills a row of the store (data/store/store.h).
+ *
+ * A question has three parts, each canonical JSON with a SHA-256 of its own, and a seed:
+ *
+ *     subject   {"model": with every parameter}, {"exchange": ...}, {"program": ...} or {"trial": ...}
+ *     cluster   the file's content without sources, and the tuning table that holds on it with the default rules
+ *     method    planner, fidelity, granularity, every option (of files their contents), version */
+#ifndef KILTER_EXPERIMENTS_SWEEP_RESULT_H
+#define KILTER_EXPERIMENTS_SWEEP_RESULT_H
+
+#include <jansson.h>
+
+#include "experiments/sweep/configuration.h"
+
+/* --- questions --- */
+
+/* KILTER_ERROR_INPUT: the default tuning cannot be read. */
+StorePart *question_cluster(const Cluster *cluster, GError **error);
+/* A part of any other content. Takes the object. */
+StorePart *question_part(json_t *object);
+/* The same with the version. Takes the object. */
+StorePart *question_method(json_t *object);
+
+/* Sets the configuration's question and hash, all that its result depends on: reads the files that its options name.
+ * `cluster`: the part of its cluster, which many configurations share. KILTER_ERROR_INPUT for a file that cannot be
+ * read. */
+bool result_identify(Configuration *configuration, StorePart *cluster, GError **error);
+
+/* --- rows --- */
+
+/* A row and the strings that it borrows. */
+typedef struct {
+    StoreResult row;
+    char *message, *plan, *detail;
+} Result;
+
+void result_clear(Result *result);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, result_clear)
+
+/* A row of which nothing is known yet: status "oom", no times. */
+StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question);
+
+/* Fills in what the plan is, {"ratios": [segment][device], "counts": [...], "stages": [...], ...}: the stages of a
+ * pipeline with their devices and degrees, and how unevenly cut dimensions were cut. */
+void result_take_plan(Result *result, const Plan *plan);
+/* Takes the object. */
+void result_take_detail(Result *result, json_t *detail);
+
+/* Plans and simulates. A plan that does not fit is a row, "oom". False, with a failure of any other kind, and nothing to
+ * clear. */
+bool result_evaluate(const Configuration *configuration, const char *experiment,
+                     Result *result, GError **error);
+
+#endif
