@@ -1,4 +1,4 @@
-/* What all of the store's SQL stands on: checksums of rows, and checks of a whole database. */
+/* The ground of the store's SQL: checksums of rows, and checks of a whole database. */
 #include "data/store/database.h"
 
 #include <string.h>

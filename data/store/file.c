@@ -1,4 +1,4 @@
-/* What a file is, told from its bytes alone (SQLite file format, Sec. 1.3). */
+/* The kind of a file, told from its bytes alone (SQLite file format, Sec. 1.3). */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
