@@ -199,11 +199,11 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
 Validation *validate_store(const char *file, GError **error)
 {
     static const char sql[] =
-        "SELECT planner, substr(config ->> '$.program', 1, 8), model || ' ' || (config "
-        "->> '$.slowdown'),"
+        "SELECT planner, substr(subject ->> '$.program', 1, 8), model || ' ' || (config "
+        "->> '$.method.slowdown'),"
         " iteration_time_s, detail ->> '$.predicted_time_s', detail ->> '$.unmeasured'"
         " FROM result WHERE fidelity = 'exec' AND status = 'ok' AND"
-        " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> '$.slowdown',"
+        " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> '$.method.slowdown',"
         " planner, ratios, hash";
     g_autoptr(Store) store = store_open_read(file, error);
     g_autoptr(Validation) v = validation_new();
