@@ -153,3 +153,16 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
     }
     return true;
 }
+
+bool exec_is_small(const Graph *graph, GError **error)
+{
+    const double most = 0x1p27;
+    double elements = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        elements += (double)tensor_elements(graph_tensor(graph, t));
+    return elements <= most ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s cannot be shrunk, and has %.3g elements in all tensors: "
+                       "expected at most %.3g to run it in float64",
+                       graph_name(graph), elements, most);
+}

@@ -279,13 +279,16 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     g_autofree char *spec =
         exec_shrink(plan->model, plan->n_devices, plan->program->n_microbatches, random);
     g_autofree char *canonical = NULL;
-    g_autoptr(Graph) built = model_build(spec, plan->n_devices, &canonical, error);
-    if (!built || !exec_same_structure(graph, built, error) ||
+    g_autoptr(Graph) built =
+        model_build_from(spec, plan->content, plan->n_devices, &canonical, error);
+    if (!built || !exec_is_small(built, error) ||
+        !exec_same_structure(graph, built, error) ||
         (program_cuts_batch(plan->program) &&
          !program_check(plan->program, built, error)))
         return NULL;
     Plan *copy = plan_new();
     copy->model = g_steal_pointer(&canonical);
+    copy->content = g_strdup(plan->content);
     copy->cluster = g_strdup(plan->cluster);
     copy->granularity = plan->granularity;
     copy->planner = g_strdup(plan->planner);

@@ -25,6 +25,7 @@ struct Graph {
     GArray *op_class; /* OpClass * of each op */
     TensorId loss;
     Precision precision;
+    Optimizer optimizer;
     bool timed;
     bool sealed;
 };

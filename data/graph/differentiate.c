@@ -56,6 +56,7 @@ static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
 void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer)
 {
     graph->loss = loss;
+    graph->optimizer = optimizer;
     g_autofree char *seed_name =
         g_strdup_printf("%s.grad", graph_tensor(graph, loss)->name);
     TensorId seed = graph_input(graph, seed_name, DTYPE_F32, 0, NULL);

@@ -114,7 +114,9 @@ void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim)
 {
     g_assert(id < graph->tensors->len);
     g_assert(!graph->sealed && dim < graph_tensor(graph, id)->rank);
-    g_array_index(graph->tensors, Tensor, id).units[dim] = 1;
+    Tensor *tensor = &g_array_index(graph->tensors, Tensor, id);
+    tensor->units[dim] = 1;
+    tensor->whole |= (uint8_t)(1u << dim);
 }
 
 void graph_layer(Graph *graph, const char *name)
@@ -140,6 +142,9 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
     Op op = {.name = g_string_chunk_insert(graph->names, spec->name),
              .kind = spec->kind,
              .attr = spec->attr,
+             .extents = spec->extents
+                            ? g_string_chunk_insert_const(graph->names, spec->extents)
+                            : NULL,
              .pass = spec->pass,
              .of = spec->of == GRAPH_NONE ? id : spec->of,
              .n_in = spec->n_in};
@@ -196,6 +201,11 @@ void graph_set_seconds(Graph *graph, OpId id, double seconds)
     g_assert(seconds >= 0 && id < graph->ops->len);
     g_assert(graph->timed && !graph->sealed);
     g_array_index(graph->ops, Op, id).seconds = seconds;
+}
+
+Optimizer graph_optimizer(const Graph *graph)
+{
+    return graph->optimizer;
 }
 
 bool graph_is_timed(const Graph *graph)

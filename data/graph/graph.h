@@ -102,6 +102,7 @@ typedef struct {
     uint32_t dim[TENSOR_MAX_RANK];
     /* equal pieces the dim can be cut in; 1: whole. Set by graph_seal */
     uint32_t units[TENSOR_MAX_RANK];
+    uint8_t whole; /* bit d: graph_keep_whole of dim d */
     OpId producer; /* GRAPH_NONE for inputs, parameters, optimizer states */
     TensorId of;   /* see Role; GRAPH_NONE otherwise */
 } Tensor;
@@ -110,6 +111,7 @@ typedef struct {
     const char *name; /* owned by the graph */
     OpKind kind;
     OpAttr attr;
+    const char *extents; /* as it was given; owned by the graph, may be NULL */
     Pass pass;
     OpId
         of; /* backward: the forward op it differentiates (an accumulating add: the consumer whose
@@ -185,6 +187,7 @@ uint32_t graph_batch(const Graph *graph);
 /* Whether it is a parameter, or one as several ops read it (OP_TIED). */
 bool graph_is_weight(const Graph *graph, TensorId id);
 
+Optimizer graph_optimizer(const Graph *graph);
 bool graph_is_timed(const Graph *graph);
 TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss

@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/graph/file.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
 
@@ -152,9 +153,9 @@ static const char *resolve_seq(const Architecture *a, ModelParams *params)
     return architecture_check(a, seq ? (uint32_t)seq->value : 0);
 }
 
-static Graph *build_config(const char *spec, const char *path, Architecture *a,
-                           const char *list, uint32_t gpus, char **canonical,
-                           GError **error)
+static Graph *build_architecture(const char *spec, const char *path, Architecture *a,
+                                 const char *list, uint32_t gpus, char **canonical,
+                                 GError **error)
 {
     const ModelEntry *entry = a->patch ? &MODEL_OF_IMAGES : &MODEL_OF_TEXT;
     ModelParams params = model_params_new(entry);
@@ -192,18 +193,49 @@ static char *file_of(const char *path)
                : g_strdup(path);
 }
 
-static Graph *build_file(const char *spec, const char *path, const char *list,
-                         uint32_t gpus, char **canonical, GError **error)
+static Graph *build_config(const char *spec, const char *path, json_t *root,
+                           const char *list, uint32_t gpus, char **canonical,
+                           GError **error)
 {
-    g_autofree char *file = file_of(path);
-    json_t *root = load(file, error);
-    Architecture *a = root ? config_read(file, root, error) : NULL;
-    json_decref(root);
+    Architecture *a = config_read(path, root, error);
     if (!a)
         return NULL;
-    Graph *graph = build_config(spec, file, a, list, gpus, canonical, error);
+    Graph *graph = build_architecture(spec, path, a, list, gpus, canonical, error);
     architecture_clear(a);
     g_free(a);
+    return graph;
+}
+
+/* A graph is what it is: its batch is in the file. */
+static Graph *build_graph(const char *spec, const char *path, const json_t *root,
+                          const char *list, char **canonical, GError **error)
+{
+    if (*list) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "model '%s': a graph's file takes no parameters, got '%s'", spec,
+                    list);
+        return NULL;
+    }
+    Graph *graph = graph_from_json(path, root, error);
+    if (graph && canonical)
+        *canonical = g_strdup(path);
+    return graph;
+}
+
+/* `content`: of the file, or NULL to read it. */
+static Graph *build_file(const char *spec, const char *path, const char *list,
+                         const char *content, uint32_t gpus, char **canonical,
+                         GError **error)
+{
+    g_autofree char *file = file_of(path);
+    json_t *root =
+        content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL) : load(file, error);
+    Graph *graph = NULL;
+    if (root && graph_json_is_one(root))
+        graph = build_graph(spec, file, root, list, canonical, error);
+    else if (root)
+        graph = build_config(spec, file, root, list, gpus, canonical, error);
+    json_decref(root);
     return graph;
 }
 
@@ -228,13 +260,20 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
 {
+    return model_build_from(spec, NULL, gpus, canonical, error);
+}
+
+Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
+                        char **canonical, GError **error)
+{
     g_autofree char *name = NULL;
     const char *list;
     const ModelEntry *entry = split_spec(spec, &name, &list);
     if (entry)
         return build_entry(spec, entry, list, gpus, canonical, error);
-    if (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json"))
-        return build_file(spec, name, list, gpus, canonical, error);
+    if (content || g_file_test(name, G_FILE_TEST_EXISTS) ||
+        g_str_has_suffix(name, ".json"))
+        return build_file(spec, name, list, content, gpus, canonical, error);
     fail_unknown(name, error);
     return NULL;
 }
@@ -247,8 +286,40 @@ bool model_is_one(const char *spec)
         return true;
     g_autofree char *file = file_of(name);
     json_t *root = g_file_test(file, G_FILE_TEST_EXISTS) ? load(file, NULL) : NULL;
-    const bool is_one = root && (json_object_get(root, "model_type") ||
-                                 json_object_get(root, "architectures"));
+    const bool is_one =
+        root && (json_object_get(root, "model_type") ||
+                 json_object_get(root, "architectures") || graph_json_is_one(root));
     json_decref(root);
     return is_one;
+}
+
+bool model_content(const char *spec, char **content, GError **error)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    *content = NULL;
+    if (split_spec(spec, &name, &list))
+        return true;
+    g_autofree char *file = file_of(name);
+    json_t *root = load(file, error);
+    if (!root)
+        return false;
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    *content = g_strdup(text);
+    free(text);
+    json_decref(root);
+    return true;
+}
+
+char *model_write(const char *spec, uint32_t gpus, GError **error)
+{
+    g_autoptr(Graph) graph = model_build(spec, gpus, NULL, error);
+    if (!graph)
+        return NULL;
+    json_t *root = graph_to_json(graph);
+    char *dump = json_dumps(root, JSON_INDENT(1));
+    char *text = g_strconcat(dump, "\n", NULL);
+    free(dump);
+    json_decref(root);
+    return text;
 }

@@ -1,6 +1,6 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
  * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging Face,
- * or a folder that has one.
+ * a folder that has one, or a graph (data/graph/file.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
@@ -28,5 +28,16 @@ bool model_is_one(const char *spec);
  * KILTER_ERROR_INPUT on an unknown model or key or a value that does not fit (heads not dividing
  * hidden, ...). */
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error);
+
+/* The same where the spec names a file whose content is known, as JSON: a plan carries it, so that it
+ * can be read where the file is not. */
+Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
+                        char **canonical, GError **error);
+
+/* *content gets what the file of a spec says, in one form; NULL for built-in models. Caller frees. */
+bool model_content(const char *spec, char **content, GError **error);
+
+/* The graph of a spec as the text of a file (data/graph/file.h). Caller frees. */
+char *model_write(const char *spec, uint32_t gpus, GError **error);
 
 #endif

@@ -208,6 +208,8 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
         root, "kilter",
         json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION));
     json_object_set_new(root, "model", text_json(plan->model));
+    if (plan->content)
+        json_object_set_new(root, "model_content", json_loads(plan->content, 0, NULL));
     json_object_set_new(root, "cluster", text_json(plan->cluster));
     if (plan->cluster_text)
         json_object_set_new(root, "cluster_content",

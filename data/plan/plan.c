@@ -14,6 +14,7 @@ void plan_free(Plan *plan)
     if (!plan)
         return;
     g_free(plan->model);
+    g_free(plan->content);
     g_free(plan->cluster);
     g_free(plan->cluster_text);
     g_free(plan->planner);

@@ -34,6 +34,7 @@ static bool read_keys(const Reader *r)
 {
     static const char *const known[] = {"kilter",
                                         "model",
+                                        "model_content",
                                         "cluster",
                                         "cluster_content",
                                         "granularity",
@@ -77,8 +78,18 @@ static Graph *read_model(const Reader *r)
     Plan *plan = r->plan;
     if (!reader_text(r, "model", &plan->model))
         return NULL;
+    const json_t *content = json_object_get(r->root, "model_content");
+    if (content && !json_is_object(content)) {
+        reader_expected(r, "model_content", READER_WHOLE, "what the model's file says",
+                        content);
+        return NULL;
+    }
+    char *text = content ? json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    plan->content = g_strdup(text);
+    free(text);
     g_autofree char *canonical = NULL;
-    g_autoptr(Graph) graph = model_build(plan->model, 1, &canonical, r->error);
+    g_autoptr(Graph) graph =
+        model_build_from(plan->model, plan->content, 1, &canonical, r->error);
     if (!graph) {
         g_prefix_error(r->error, "%s: model: ", r->file);
         return NULL;

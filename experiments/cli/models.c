@@ -41,8 +41,20 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
     return true;
 }
 
+static bool write_model(const char *spec, const char *file, GError **error)
+{
+    g_autofree char *text =
+        output_check(file, error) ? model_write(spec, 1, error) : NULL;
+    return text && output_write(file, text, -1, error);
+}
+
 bool cmd_models(int argc, char **argv, GError **error)
 {
+    g_autofree char *output = NULL;
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+         "Write MODEL's graph there, as a file that names a model itself", "FILE"},
+        G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "models",
         .arguments = "[MODEL]",
@@ -63,10 +75,16 @@ bool cmd_models(int argc, char **argv, GError **error)
             "activations and gradients, float32 for optimizer\nstates and a master copy, "
             "16 bytes per parameter with Adam; 18 with float32 gradients as in "
             "Megatron-LM).",
-        .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json",
+        .example = "kilter models Llama-3.1-8B/config.json:seq=8192,batch=1 --json\n"
+                   "  kilter models vit:layers=2 -o vit.json",
+        .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (output && argc < 2)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "--output: expected a MODEL");
+    if (output && !write_model(argv[1], output, error))
         return false;
     if (argc > 1)
         return show_model(argv[1], &options, error);

@@ -237,6 +237,7 @@ static Plan *blank_plan(const Planning *planning, const char *cluster)
 {
     Plan *plan = plan_new();
     plan->model = g_strdup(planning->model);
+    model_content(planning->model, &plan->content, NULL); /* it was read before */
     plan->cluster = g_strdup(cluster);
     plan->cluster_text = cluster_json_text(planning->cluster->cluster);
     plan->granularity = planning->cluster->granularity;

@@ -23,6 +23,38 @@ static const char *const WHOLE[] = {
     "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"norm_topk_prob\": true}",
     "{\"architectures\": [\"ViTModel\"], \"num_hidden_layers\": 1, \"image_size\": 32, "
     "\"id2label\": {\"0\": \"a\", \"1\": \"b\"}, \"hidden_act\": \"gelu\"}",
+    "{\"format\": {\"name\": \"kilter-graph\", \"version\": 1}, \"name\": \"g\", "
+    "\"precision\": \"single\", \"optimizer\": \"adam\", \"nodes\": [{\"layer\": \"a\"}, "
+    "{\"input\": \"x\", \"dtype\": \"f32\", \"shape\": [4, 6, 3, 3]}, "
+    "{\"input\": \"l\", \"dtype\": \"i64\", \"shape\": [4]}, "
+    "{\"parameter\": \"k\", \"shape\": [5, 6, 2, 2], \"whole\": [1]}, "
+    "{\"op\": \"c\", \"kind\": \"conv2d\", \"in\": [\"x\", \"k\"], \"extents\": "
+    "\"P=2,Q=2\", \"stride\": 1}, "
+    "{\"op\": \"p\", \"kind\": \"max_pool2d\", \"in\": [\"c\"], \"extents\": "
+    "\"P=1,Q=1\", \"stride\": 1, \"window\": 2}, "
+    "{\"op\": \"m\", \"kind\": \"merge\", \"in\": [\"p\"], \"extents\": \"n=1\"}, "
+    "{\"op\": \"f\", \"kind\": \"merge\", \"in\": [\"m\"], \"extents\": \"n=5\"}, "
+    "{\"op\": \"s\", \"kind\": \"log_softmax\", \"in\": [\"f\"]}, "
+    "{\"op\": \"loss\", \"kind\": \"nll_sum\", \"in\": [\"s\", \"l\"]}], "
+    "\"seconds\": {\"c\": 0.5, \"c.dw\": 1}}",
+    "{\"format\": {\"name\": \"kilter-graph\", \"version\": 1}, \"name\": \"h\", "
+    "\"precision\": \"mixed\", \"optimizer\": \"sgd\", \"nodes\": ["
+    "{\"input\": \"i\", \"dtype\": \"i64\", \"shape\": [4, 2]}, "
+    "{\"parameter\": \"t\", \"shape\": [6, 4]}, {\"parameter\": \"q\", \"shape\": [1, 2, "
+    "2, "
+    "4]}, {\"parameter\": \"kv\", \"shape\": [1, 4, 4]}, "
+    "{\"op\": \"e\", \"kind\": \"embedding\", \"in\": [\"i\", \"t\"]}, "
+    "{\"op\": \"a\", \"kind\": \"q_proj\", \"in\": [\"e\", \"q\"]}, "
+    "{\"op\": \"r\", \"kind\": \"rotary\", \"in\": [\"a\"], \"first\": 0, \"span\": 2}, "
+    "{\"op\": \"b\", \"kind\": \"kv_proj\", \"in\": [\"e\", \"kv\"]}, "
+    "{\"op\": \"y\", \"kind\": \"fused_attention\", \"in\": [\"r\", \"b\"], \"extents\": "
+    "\"V=2\", \"causal\": true}, "
+    "{\"op\": \"g\", \"kind\": \"merge\", \"in\": [\"y\"], \"extents\": \"n=4\"}, "
+    "{\"op\": \"o\", \"kind\": \"merge\", \"in\": [\"g\"], \"extents\": \"n=4\"}, "
+    "{\"op\": \"u\", \"kind\": \"label_logit\", \"in\": [\"o\", \"i\"]}, "
+    "{\"op\": \"v\", \"kind\": \"sum_exp\", \"in\": [\"o\", \"u\"]}, "
+    "{\"op\": \"z\", \"kind\": \"log_sum_exp\", \"in\": [\"v\", \"u\"]}, "
+    "{\"op\": \"loss\", \"kind\": \"cross_entropy\", \"in\": [\"o\", \"i\", \"z\"]}]}",
     "{\"model_type\": \"opt\", \"num_hidden_layers\": 1, \"word_embed_proj_dim\": 8, "
     "\"do_layer_norm_before\": false, \"dropout\": 0.1}",
 };
@@ -47,6 +79,19 @@ static const char *const PIECE[] = {"0",
                                     "\"\\u0000\"",
                                     "\"gelu\"",
                                     "false",
+                                    "\"conv2d\"",
+                                    "\"merge\"",
+                                    "\"x\"",
+                                    "\"k\"",
+                                    "\"sum_exp\"",
+                                    "\"add\"",
+                                    "\"tied\"",
+                                    "\"c.1\"",
+                                    "\"y.1\"",
+                                    "\"n=2\"",
+                                    "\"split\"",
+                                    "\"gelu\"",
+                                    "\"c.dw\"",
                                     "\"falcon\"",
                                     "\"bert\"",
                                     "\"gpt_oss\"",

@@ -1,0 +1,130 @@
+#include "data/graph/file.h"
+
+#include "data/graph/build.h"
+#include "data/graph/file_parts.h"
+
+#include <string.h>
+
+const char *const GRAPH_DTYPE_NAMES[DTYPES] = {
+    [DTYPE_F16] = "f16", [DTYPE_F32] = "f32", [DTYPE_F64] = "f64", [DTYPE_I64] = "i64"};
+
+const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
+    {"stride", offsetof(OpAttr, stride), ATTR_SIZE},
+    {"padding", offsetof(OpAttr, padding), ATTR_SIZE},
+    {"padding_columns", offsetof(OpAttr, padding_columns), ATTR_SIZE},
+    {"window", offsetof(OpAttr, window), ATTR_SIZE},
+    {"seed", offsetof(OpAttr, seed), ATTR_SIZE},
+    {"rate", offsetof(OpAttr, rate), ATTR_NUMBER},
+    {"causal", offsetof(OpAttr, causal), ATTR_FLAG},
+    {"span", offsetof(OpAttr, span), ATTR_SIZE},
+    {"alibi", offsetof(OpAttr, alibi), ATTR_FLAG},
+    {"first", offsetof(OpAttr, first), ATTR_SIZE},
+    {"top", offsetof(OpAttr, top), ATTR_SIZE},
+    {"sigmoid", offsetof(OpAttr, sigmoid), ATTR_FLAG},
+    {"normalised", offsetof(OpAttr, normalised), ATTR_FLAG},
+    {"scale", offsetof(OpAttr, scale), ATTR_NUMBER},
+};
+
+static void write_attr(json_t *node, const OpAttr *attr)
+{
+    for (uint32_t i = 0; i < GRAPH_ATTRS; i++) {
+        const void *at = (const char *)attr + GRAPH_ATTR[i].at;
+        if (GRAPH_ATTR[i].type == ATTR_SIZE && *(const uint32_t *)at)
+            json_object_set_new(node, GRAPH_ATTR[i].key,
+                                json_integer(*(const uint32_t *)at));
+        else if (GRAPH_ATTR[i].type == ATTR_FLAG && *(const bool *)at)
+            json_object_set_new(node, GRAPH_ATTR[i].key, json_true());
+        else if (GRAPH_ATTR[i].type == ATTR_NUMBER && *(const double *)at > 0)
+            json_object_set_new(node, GRAPH_ATTR[i].key, json_real(*(const double *)at));
+    }
+}
+
+/* --- writing --- */
+
+static json_t *shape_json(const Tensor *tensor)
+{
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        json_array_append_new(shape, json_integer(tensor->dim[d]));
+    return shape;
+}
+
+static json_t *tensor_json(const Tensor *tensor)
+{
+    if (tensor->role == ROLE_INPUT)
+        return json_pack("{s:s, s:s, s:o}", "input", tensor->name, "dtype",
+                         GRAPH_DTYPE_NAMES[tensor->dtype], "shape", shape_json(tensor));
+    json_t *node =
+        json_pack("{s:s, s:o}", "parameter", tensor->name, "shape", shape_json(tensor));
+    json_t *whole = json_array();
+    for (uint32_t d = 0; d < tensor->rank; d++)
+        if (tensor->whole >> d & 1u)
+            json_array_append_new(whole, json_integer(d));
+    if (json_array_size(whole) > 0)
+        json_object_set(node, "whole", whole);
+    json_decref(whole);
+    return node;
+}
+
+static json_t *op_json(const Graph *graph, const Op *op)
+{
+    json_t *in = json_array();
+    for (uint32_t i = 0; i < op->n_in; i++)
+        json_array_append_new(in, json_string(graph_tensor(graph, op->in[i])->name));
+    json_t *node = json_pack("{s:s, s:s, s:o}", "op", op->name, "kind",
+                             op_kind_name(op->kind), "in", in);
+    if (op->extents)
+        json_object_set_new(node, "extents", json_string(op->extents));
+    write_attr(node, &op->attr);
+    return node;
+}
+
+/* Layers, inputs, parameters and ops up to the loss, in the order they were made. */
+static json_t *nodes_json(const Graph *graph)
+{
+    json_t *nodes = json_array();
+    uint32_t layer = 0;
+    OpId id = 0;
+    for (TensorId t = 0; t <= graph_loss(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        if (tensor->producer == GRAPH_NONE) {
+            json_array_append_new(nodes, tensor_json(tensor));
+            continue;
+        }
+        if (tensor->producer < id)
+            continue; /* a further output */
+        const Op *op = graph_get_op(graph, id++);
+        for (; layer <= op->layer; layer++)
+            json_array_append_new(
+                nodes, json_pack("{s:s}", "layer", graph_layer_name(graph, layer)));
+        json_array_append_new(nodes, op_json(graph, op));
+    }
+    return nodes;
+}
+
+json_t *graph_to_json(const Graph *graph)
+{
+    json_t *root =
+        json_pack("{s:{s:s, s:i}, s:s, s:s, s:s, s:o}", "format", "name", GRAPH_FORMAT,
+                  "version", GRAPH_VERSION, "name", graph_name(graph), "precision",
+                  precision_name(graph_precision(graph)), "optimizer",
+                  graph_optimizer(graph) == OPTIMIZER_SGD ? "sgd" : "adam", "nodes",
+                  nodes_json(graph));
+    if (!graph_is_timed(graph))
+        return root;
+    json_t *seconds = json_object();
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        if (op->seconds > 0)
+            json_object_set_new(seconds, op->name, json_real(op->seconds));
+    }
+    json_object_set_new(root, "seconds", seconds);
+    return root;
+}
+
+bool graph_json_is_one(const json_t *root)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(root, "format"), "name"));
+    return name && strcmp(name, GRAPH_FORMAT) == 0;
+}

@@ -1,0 +1,24 @@
+/* What the writer and the reader of graph files share (private to data). */
+#ifndef KILTER_DATA_GRAPH_FILE_PARTS_H
+#define KILTER_DATA_GRAPH_FILE_PARTS_H
+
+#include "data/graph/graph.h"
+
+#include <stddef.h>
+
+#define GRAPH_FORMAT "kilter-graph"
+enum { GRAPH_VERSION = 1 };
+
+extern const char *const GRAPH_DTYPE_NAMES[DTYPES];
+
+/* Constants of an op, by key: where they lie in OpAttr. */
+typedef enum { ATTR_SIZE, ATTR_FLAG, ATTR_NUMBER } AttrType;
+typedef struct {
+    const char *key;
+    size_t at;
+    AttrType type;
+} GraphAttr;
+enum { GRAPH_ATTRS = 14 };
+extern const GraphAttr GRAPH_ATTR[GRAPH_ATTRS];
+
+#endif
