@@ -4,6 +4,7 @@
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/yaml_lines.h"
+#include "data/base/yaml_short.h"
 
 #include <cyaml/cyaml.h>
 #include <string.h>
@@ -158,6 +159,50 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
     return yaml_fail(yaml, error, place, "%s", message);
 }
 
+/* Keys that are wrong, where there are several. */
+typedef struct {
+    const Yaml *yaml;
+    uint32_t n;
+    GString *messages;
+    char *meant; /* what the last unknown key should be called, as a path */
+} Faults;
+
+static void add_fault(const char *key, bool missing, const char *known, void *data)
+{
+    Faults *faults = data;
+    g_autoptr(GError) error = NULL;
+    const char *name = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
+    if (missing && g_strcmp0(faults->meant, key) == 0)
+        return; /* it is there, under a name with a slip */
+    if (missing) {
+        yaml_fail(faults->yaml, &error, key, "missing; expected this key");
+    } else {
+        g_auto(GStrv) names = g_strsplit(known, ", ", -1);
+        g_autofree char *hint = names_hint(name, (const char *const *)names);
+        const char *quote = strchr(hint, '\'');
+        g_free(faults->meant);
+        faults->meant = quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
+                                                (int)strcspn(quote + 1, "'"), quote + 1)
+                              : NULL;
+        yaml_fail(faults->yaml, &error, key, "unknown key; expected one of %s%s", known,
+                  hint);
+    }
+    g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",
+                           error->message);
+}
+
+/* All keys that are wrong, where libcyaml stopped at the first one. */
+static bool fail_keys(const Yaml *yaml, const char *text, size_t length, GError **error)
+{
+    g_autoptr(GString) messages = g_string_new(NULL);
+    Faults faults = {yaml, 0, messages, NULL};
+    yaml_key_faults(text, length, yaml->schema, add_fault, &faults);
+    g_free(faults.meant);
+    if (faults.n > 1)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s", messages->str);
+    return faults.n > 1;
+}
+
 /* --- reading --- */
 
 static cyaml_config_t configuration(Log *log)
@@ -178,12 +223,13 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
         return false;
     Log log = {.trail = g_ptr_array_new_with_free_func(g_free)};
     cyaml_config_t config = configuration(&log);
-    cyaml_err_t code = cyaml_load_data((const uint8_t *)text, length, &config,
-                                       yaml->schema, &yaml->data, NULL);
+    g_autofree char *whole = length ? yaml_expand(text, &length, yaml->schema) : NULL;
+    cyaml_err_t code = cyaml_load_data((const uint8_t *)(whole ? whole : text), length,
+                                       &config, yaml->schema, &yaml->data, NULL);
     bool done = code == CYAML_OK && yaml->data;
-    if (code != CYAML_OK)
+    if (code != CYAML_OK && !fail_keys(yaml, whole ? whole : text, length, error))
         fail_loading(yaml, code, &log, error);
-    else if (!done)
+    else if (code == CYAML_OK && !done)
         yaml_fail(yaml, error, "", "expected a mapping, got nothing");
     g_free(log.message);
     g_ptr_array_unref(log.trail);

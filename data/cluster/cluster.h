@@ -72,7 +72,7 @@ typedef struct {
 } OpCost;
 
 /* Device types with fitted ops, or a rate of half precision, in one cluster. */
-enum { CLUSTER_MAX_FITTED = 3 };
+enum { CLUSTER_MAX_FITTED = 16 };
 
 enum { CLUSTER_MAX_STRETCH = 1000 };
 

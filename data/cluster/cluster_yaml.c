@@ -14,8 +14,10 @@ enum {
                         COLLECTIVE)
 
 static const cyaml_schema_field_t LINK[] = {
-    TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
-    TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("link", LinkText, link, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("count", LinkText, count, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("latency", LinkText, latency, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
@@ -57,19 +59,22 @@ static const cyaml_schema_field_t TYPE[] = {
     OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
                          &OP_COST_SCHEMA, 1, OP_KINDS),
-    TEXT("source", TypeText, source, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("source", TypeText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t GROUP[] = {
-    TEXT("name", GroupText, name, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("name", GroupText, name, NAME_MAX_BYTES),
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
-    TEXT("type", GroupText, type, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("type", GroupText, type, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
     TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
     OPTIONAL_TEXT("stretch", GroupText, stretch, NAME_MAX_BYTES),
     CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
                             inner, LINK),
-    TEXT("source", GroupText, source, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("nics", GroupText, nics, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("source", GroupText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
@@ -82,7 +87,7 @@ static const cyaml_schema_field_t KINDS[] = {
     KIND(ALL_TO_ALL, "all_to_all"),
     CYAML_FIELD_MAPPING_PTR("send", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             CollectivesText, send, LINK),
-    TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("source", CollectivesText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
@@ -105,7 +110,7 @@ static const cyaml_schema_field_t TOPOLOGY[] = {
                          node, &NODE_ENTRY, 1, GPUS_MAX),
     CYAML_FIELD_SEQUENCE("links", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TopologyText,
                          cable, &CABLE_ENTRY, 1, CABLES_MAX),
-    TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
@@ -115,10 +120,11 @@ static const cyaml_schema_value_t GROUP_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
 
 static const cyaml_schema_field_t CLUSTER[] = {
-    TEXT("name", ClusterText, name, TEXT_MAX_BYTES), /* may be that of a network's builder */
+    TEXT("name", ClusterText, name,
+         TEXT_MAX_BYTES), /* may be that of a network's builder */
     OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
-    CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER, ClusterText, type,
-                         &TYPE_ENTRY, 1, TYPES_MAX),
+    CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                         ClusterText, type, &TYPE_ENTRY, 1, TYPES_MAX),
     CYAML_FIELD_SEQUENCE("machines", CYAML_FLAG_POINTER, ClusterText, group, &GROUP_ENTRY,
                          1, GROUPS_MAX),
     CYAML_FIELD_MAPPING_PTR("collectives", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,

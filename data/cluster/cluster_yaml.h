@@ -9,8 +9,9 @@
 
 enum { GPUS_MAX = 65536 }; /* in the cluster */
 
+/* Numbers, or the name of a link of data/links.yaml with how many of them; a text is the name alone. */
 typedef struct {
-    char *latency, *bandwidth;
+    char *link, *count, *latency, *bandwidth;
 } LinkText;
 
 typedef struct {
@@ -36,7 +37,7 @@ typedef struct {
 } CollectiveText;
 
 typedef struct {
-    char *name, *count, *type, *gpus, *stretch, *source;
+    char *name, *count, *type, *device, *gpus, *nic, *nics, *stretch, *source;
     LinkText *inner;
 } GroupText;
 

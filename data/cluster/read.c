@@ -1,4 +1,9 @@
-/* Cluster files. All of one in one example:
+/* Cluster files. The shortest one, in words of data sheets (docs/clusters.md):
+ *
+ *     name: mine
+ *     machines: [{device: a100-80g, gpus: 4, count: 2, inner: nvlink3, nic: eth-100}]
+ *
+ * All in one example:
  *
  *     name: pair
  *     description: two kinds of machines            # optional
@@ -53,20 +58,34 @@
 #include <string.h>
 
 #include "data/base/error.h"
-#include "data/cluster/cluster_yaml.h"
+#include "data/cluster/cluster_reader.h"
 #include "data/cluster/network_spec.h"
 
-typedef struct {
-    const Yaml *yaml;
-    const ClusterText *text;
-    Cluster *cluster;
-} Reader;
+/* No measured interference is anywhere near. */
+static const double LARGEST_SLOWDOWN = 100;
 
-static bool read_link(const Reader *reader, const char *key, const LinkText *text,
-                      LinkCost *link, GError **error)
+/* A factor from 1 to `largest`; nothing where there is no text. */
+bool reader_note(ClusterReader *reader, bool good, GError **failure)
+{
+    if (!good)
+        g_string_append_printf(reader->failures, "%s%s",
+                               reader->failures->len ? "; " : "", (*failure)->message);
+    g_clear_error(failure);
+    return good;
+}
+
+static bool fail_missing(const ClusterReader *reader, const char *key, GError **error)
+{
+    return yaml_fail(reader->yaml, error, key, "missing; expected this key");
+}
+
+bool reader_link(const ClusterReader *reader, const char *key, const LinkText *text,
+                 LinkCost *link, GError **error)
 {
     g_autofree char *latency = yaml_key(key, "latency"),
                     *bandwidth = yaml_key(key, "bandwidth");
+    if (!text->latency || !text->bandwidth)
+        return fail_missing(reader, text->latency ? bandwidth : latency, error);
     return yaml_quantity(reader->yaml, latency, text->latency,
                          (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &link->latency_s,
                          error) &&
@@ -75,8 +94,7 @@ static bool read_link(const Reader *reader, const char *key, const LinkText *tex
                          &link->bandwidth, error);
 }
 
-/* Index of the type of that name among the first `n`; n if there is none. */
-static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
+uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name)
 {
     uint32_t i = 0;
     while (i < n && strcmp(cluster->type[i].name, name) != 0)
@@ -84,12 +102,8 @@ static uint32_t find_type(const Cluster *cluster, uint32_t n, const char *name)
     return i;
 }
 
-/* No measured interference is anywhere near. */
-static const double LARGEST_SLOWDOWN = 100;
-
-/* A factor from 1 to `largest`; nothing where there is no text. */
-static bool read_factor(const Reader *reader, const char *parent, const char *name,
-                        const char *text, double largest, double *factor, GError **error)
+bool reader_factor(const ClusterReader *reader, const char *parent, const char *name,
+                   const char *text, double largest, double *factor, GError **error)
 {
     g_autofree char *key = yaml_key(parent, name);
     char *end;
@@ -102,8 +116,8 @@ static bool read_factor(const Reader *reader, const char *parent, const char *na
                      largest, text);
 }
 
-static bool read_rates(const Reader *reader, const char *type_key, const TypeText *text,
-                       double *rates, GError **error)
+static bool read_rates(const ClusterReader *reader, const char *type_key,
+                       const TypeText *text, double *rates, GError **error)
 {
     g_autofree char *half = yaml_key(type_key, "half_rate");
     if (text->half_rate && text->rates && text->rates->of[NUMBERS_F16])
@@ -124,8 +138,8 @@ static bool read_rates(const Reader *reader, const char *type_key, const TypeTex
     return true;
 }
 
-static bool read_ops(const Reader *reader, const char *type_key, const TypeText *text,
-                     DeviceType *type, GError **error)
+static bool read_ops(const ClusterReader *reader, const char *type_key,
+                     const TypeText *text, DeviceType *type, GError **error)
 {
     g_autofree char *key = yaml_key(type_key, "ops");
     if (text->op_count == 0)
@@ -135,7 +149,7 @@ static bool read_ops(const Reader *reader, const char *type_key, const TypeText 
                          type->op, error);
 }
 
-static bool read_type(const Reader *reader, uint32_t i, GError **error)
+static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
 {
     const TypeText *text = &reader->text->type[i];
     DeviceType *type = &reader->cluster->type[i];
@@ -143,15 +157,18 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
     g_autofree char *name = yaml_key(key, "name"), *rate = yaml_key(key, "rate");
     g_autofree char *memory = yaml_key(key, "memory");
     type->name = g_strdup(text->name);
-    type->source = g_strdup(text->source);
-    if (find_type(reader->cluster, i, text->name) < i)
+    type->source = g_strdup(text->source ? text->source : "");
+    if (reader_find_type(reader->cluster, i, text->name) < i)
         return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
                          text->name);
     double bytes = 0;
-    if (!yaml_quantity(reader->yaml, rate, text->rate,
-                       (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &type->rate,
-                       error) ||
-        !yaml_quantity(reader->yaml, memory, text->memory,
+    GError *failure = NULL;
+    reader_note(reader,
+                yaml_quantity(reader->yaml, rate, text->rate,
+                              (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &type->rate,
+                              &failure),
+                &failure);
+    if (!yaml_quantity(reader->yaml, memory, text->memory,
                        (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST}, &bytes, error))
         return false;
     type->memory_bytes = (uint64_t)bytes;
@@ -171,110 +188,31 @@ static bool read_type(const Reader *reader, uint32_t i, GError **error)
         return yaml_fail(reader->yaml, error, key,
                          "expected at most %d device types with ops or rates of formats",
                          CLUSTER_MAX_FITTED);
-    return read_factor(reader, key, "slowdown", text->slowdown, LARGEST_SLOWDOWN,
-                       &type->slowdown, error) &&
+    return reader_factor(reader, key, "slowdown", text->slowdown, LARGEST_SLOWDOWN,
+                         &type->slowdown, error) &&
            launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
            read_rates(reader, key, text, type->rates, error) &&
            read_ops(reader, key, text, type, error);
 }
 
-static bool read_types(const Reader *reader, GError **error)
+/* All that is wrong is noted. */
+static bool read_types(ClusterReader *reader)
 {
     Cluster *cluster = reader->cluster;
+    bool good = true;
     cluster->type = g_new0(DeviceType, reader->text->type_count);
     cluster->n_types = reader->text->type_count;
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        if (!read_type(reader, i, error))
-            return false;
-    return true;
-}
-
-static bool fail_type(const Reader *reader, const char *key, const char *name,
-                      GError **error)
-{
-    g_autoptr(GString) known = g_string_new(NULL);
-    for (uint32_t i = 0; i < reader->cluster->n_types; i++)
-        g_string_append_printf(known, "%s%s", i ? ", " : "",
-                               reader->cluster->type[i].name);
-    return yaml_fail(reader->yaml, error, key,
-                     "expected one of device_types (%s), got '%s'", known->str, name);
-}
-
-/* The group's machine and how many of it; `used`: GPUs of the groups before. */
-static bool read_group(const Reader *reader, const char *key, const GroupText *text,
-                       uint32_t used, Machine *machine, uint32_t *count, GError **error)
-{
-    g_autofree char *count_key = yaml_key(key, "count"),
-                    *gpus_key = yaml_key(key, "gpus");
-    g_autofree char *type_key = yaml_key(key, "type"),
-                    *inner_key = yaml_key(key, "inner");
-    *machine = (Machine){.inner = {0, INFINITY}}; /* a lone GPU crosses no link */
-    machine->type = find_type(reader->cluster, reader->cluster->n_types, text->type);
-    if (machine->type == reader->cluster->n_types)
-        return fail_type(reader, type_key, text->type, error);
-    if (!yaml_uint(reader->yaml, count_key, text->count ? text->count : "1", 1, GPUS_MAX,
-                   count, error) ||
-        !yaml_uint(reader->yaml, gpus_key, text->gpus, 1, GPUS_MAX, &machine->gpus,
-                   error))
-        return false;
-    if (!read_factor(reader, key, "stretch", text->stretch, CLUSTER_MAX_STRETCH,
-                     &machine->stretch, error))
-        return false;
-    if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
-        return yaml_fail(reader->yaml, error, gpus_key,
-                         "expected at most %d GPUs in the cluster", GPUS_MAX);
-    if (text->inner)
-        return read_link(reader, inner_key, text->inner, &machine->inner, error);
-    if (machine->gpus > 1)
-        return yaml_fail(reader->yaml, error, inner_key,
-                         "missing; expected the link between the machine's %u GPUs",
-                         machine->gpus);
-    return true;
-}
-
-/* Appends `count` machines of that kind under new names. */
-static bool add_machines(const Reader *reader, const char *key, const GroupText *text,
-                         Machine machine, uint32_t count, GHashTable *seen, GArray *list,
-                         GError **error)
-{
-    g_autofree char *name_key = yaml_key(key, "name");
-    for (uint32_t n = 0; n < count; n++) {
-        machine.name =
-            count > 1 ? g_strdup_printf("%s-%u", text->name, n) : g_strdup(text->name);
-        machine.source = g_strdup(text->source);
-        g_array_append_val(list, machine);
-        if (!g_hash_table_add(seen, machine.name))
-            return yaml_fail(reader->yaml, error, name_key,
-                             "expected a new name, got '%s' again", machine.name);
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        GError *failure = NULL;
+        good &= reader_note(reader, read_type(reader, i, &failure), &failure);
     }
-    return true;
-}
-
-static bool read_machines(const Reader *reader, GError **error)
-{
-    Cluster *cluster = reader->cluster;
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(Machine));
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    bool good = true;
-    uint32_t used = 0;
-    for (uint32_t i = 0; good && i < reader->text->group_count; i++) {
-        const GroupText *text = &reader->text->group[i];
-        g_autofree char *key = g_strdup_printf("machines[%u]", i);
-        Machine machine;
-        uint32_t count;
-        good = read_group(reader, key, text, used, &machine, &count, error) &&
-               add_machines(reader, key, text, machine, count, seen, list, error);
-        if (good)
-            used += count * machine.gpus;
-    }
-    cluster->n_machines = list->len;
-    cluster->machine = (Machine *)g_array_free(list, FALSE);
     return good;
 }
 
 /* Pieces rise by size. */
-static bool read_pieces(const Reader *reader, const char *key, const CollectiveText *text,
-                        CollectivePieces *pieces, GError **error)
+static bool read_pieces(const ClusterReader *reader, const char *key,
+                        const CollectiveText *text, CollectivePieces *pieces,
+                        GError **error)
 {
     g_autofree char *smallest = yaml_key(key, "smallest"),
                     *largest = yaml_key(key, "largest");
@@ -283,7 +221,7 @@ static bool read_pieces(const Reader *reader, const char *key, const CollectiveT
     for (; pieces->n < text->piece_count; pieces->n++) {
         const PieceText *from = &text->piece[pieces->n];
         CollectivePiece *piece = &pieces->piece[pieces->n];
-        const LinkText line = {from->latency, from->bandwidth};
+        const LinkText line = {.latency = from->latency, .bandwidth = from->bandwidth};
         g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
         g_autofree char *up_to = yaml_key(entry, "up_to");
         if (!yaml_quantity(reader->yaml, up_to, from->up_to,
@@ -291,7 +229,7 @@ static bool read_pieces(const Reader *reader, const char *key, const CollectiveT
                                        fmax(nextafter(before, INFINITY), SMALLEST),
                                        LARGEST},
                            &piece->up_to, error) ||
-            !read_link(reader, entry, &line, &piece->line, error))
+            !reader_link(reader, entry, &line, &piece->line, error))
             return false;
         before = piece->up_to;
     }
@@ -305,32 +243,75 @@ static bool read_pieces(const Reader *reader, const char *key, const CollectiveT
                 &pieces->largest, error));
 }
 
-static bool read_collectives(const Reader *reader, GError **error)
+/* One node that all ports are cabled to, where they are not equal. */
+static void join_ports(ClusterReader *reader)
+{
+    Cluster *cluster = reader->cluster;
+    const Port *port = (const Port *)(const void *)reader->port->data;
+    bool equal = true;
+    for (uint32_t i = 1; i < cluster->n_machines; i++)
+        equal = equal && port[i].bandwidth == port[0].bandwidth;
+    if (equal || reader->text->topology)
+        return;
+    NetworkSpec *spec = cluster->network = g_new0(NetworkSpec, 1);
+    spec->kind = NETWORK_LINKS;
+    spec->node = g_new0(char *, 1);
+    spec->node[spec->n_nodes++] = g_strdup("switch");
+    spec->explicit_link = g_new0(NetworkLink, cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        spec->explicit_link[spec->n_links++] =
+            (NetworkLink){g_strdup(cluster->machine[i].name),
+                          g_strdup("switch"),
+                          {port[i].hop_s / 2, port[i].bandwidth}};
+    spec->source = g_strdup("ports of the machines' NICs, at an ideal switch");
+}
+
+/* By the NICs of the machines. */
+static bool derive(ClusterReader *reader, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    const Port *port = (const Port *)(const void *)reader->port->data;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        if (!(port[i].bandwidth > 0))
+            return yaml_fail(reader->yaml, error, "collectives",
+                             "missing; expected this key, for %u machines, or the nic of "
+                             "each machine, as in nic: ib-ndr",
+                             cluster->n_machines);
+    derive_collectives(cluster, port);
+    join_ports(reader);
+    cluster->collective_source = g_strdup(
+        "NICs of data/links.yaml, with the shares and latencies of data/sustained.yaml");
+    return true;
+}
+
+/* A machine alone communicates over its inner link, whatever a section says that stayed when others were taken
+ * out. */
+static bool read_collectives(ClusterReader *reader)
 {
     Cluster *cluster = reader->cluster;
     const CollectivesText *text = reader->text->collectives;
-    bool several = cluster->n_machines > 1;
-    if (several && !text)
-        return yaml_fail(reader->yaml, error, "collectives",
-                         "missing; expected this key, for %u machines",
-                         cluster->n_machines);
-    if (!several && text)
-        return yaml_fail(
-            reader->yaml, error, "collectives",
-            "not expected: a single machine communicates over its inner link");
-    cluster->collective_source = g_strdup(text ? text->source : "");
+    GError *failure = NULL;
+    bool good = true;
+    if (cluster->n_machines > 1 && !text)
+        return reader_note(reader, derive(reader, &failure), &failure);
+    cluster->collective_source = g_strdup(text && text->source ? text->source : "");
     for (uint32_t kind = 0; text && kind < COLLECTIVES_PRICED; kind++) {
         g_autofree char *key = yaml_key("collectives", collective_name(kind));
-        if (!read_link(reader, key, &text->kind[kind].line, &cluster->collective[kind],
-                       error) ||
-            !read_pieces(reader, key, &text->kind[kind], &cluster->pieces[kind], error))
-            return false;
+        good &= reader_note(reader,
+                            reader_link(reader, key, &text->kind[kind].line,
+                                        &cluster->collective[kind], &failure) &&
+                                read_pieces(reader, key, &text->kind[kind],
+                                            &cluster->pieces[kind], &failure),
+                            &failure);
     }
-    return !text || !text->send ||
-           read_link(reader, "collectives.send", text->send, &cluster->transfer, error);
+    return good & reader_note(reader,
+                              !text || !text->send ||
+                                  reader_link(reader, "collectives.send", text->send,
+                                              &cluster->transfer, &failure),
+                              &failure);
 }
 
-static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
+static bool read_cables(const ClusterReader *reader, NetworkSpec *spec, GError **error)
 {
     const TopologyText *text = reader->text->topology;
     spec->kind = NETWORK_LINKS;
@@ -341,9 +322,9 @@ static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
     for (; spec->n_links < text->cable_count; spec->n_links++) {
         const CableText *cable = &text->cable[spec->n_links];
         NetworkLink *link = &spec->explicit_link[spec->n_links];
-        const LinkText cost = {cable->latency, cable->bandwidth};
+        const LinkText cost = {.latency = cable->latency, .bandwidth = cable->bandwidth};
         g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
-        if (!read_link(reader, key, &cost, &link->cost, error))
+        if (!reader_link(reader, key, &cost, &link->cost, error))
             return false;
         link->from = g_strdup(cable->from);
         link->to = g_strdup(cable->to);
@@ -352,7 +333,7 @@ static bool read_cables(const Reader *reader, NetworkSpec *spec, GError **error)
 }
 
 /* Builds the network once, so that one that cannot be built is an error of the file. */
-static bool read_topology(const Reader *reader, GError **error)
+static bool read_topology(const ClusterReader *reader, GError **error)
 {
     const TopologyText *text = reader->text->topology;
     Cluster *cluster = reader->cluster;
@@ -375,7 +356,7 @@ static bool read_topology(const Reader *reader, GError **error)
         if (!read_cables(reader, cluster->network, error))
             return false;
     }
-    cluster->network->source = g_strdup(text->source);
+    cluster->network->source = g_strdup(text->source ? text->source : "");
     for (uint32_t i = 0; i < 2; i++) {
         g_autoptr(ClusterView) view =
             cluster_view(cluster, i ? GRANULARITY_GPU : GRANULARITY_MACHINE);
@@ -386,22 +367,36 @@ static bool read_topology(const Reader *reader, GError **error)
     return true;
 }
 
+/* Whatever is wrong in types, machines and collectives is said at once; the rest builds on them. */
+static bool read_parts(ClusterReader *reader, GError **error)
+{
+    const bool types = read_types(reader);
+    if (!(reader_machines(reader) & types) || !read_collectives(reader) ||
+        reader->failures->len > 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
+    return read_topology(reader, error);
+}
+
 static Cluster *read_yaml(const Yaml *yaml, GError **error)
 {
     g_autoptr(Cluster) cluster = g_new0(Cluster, 1);
-    Reader reader = {yaml, yaml_data(yaml), cluster};
+    ClusterReader reader = {.yaml = yaml,
+                            .text = yaml_data(yaml),
+                            .cluster = cluster,
+                            .failures = g_string_new(NULL),
+                            .port = g_array_new(FALSE, FALSE, sizeof(Port))};
     cluster->name = g_strdup(reader.text->name);
     cluster->description =
         g_strdup(reader.text->description ? reader.text->description : "");
-    if (!read_types(&reader, error) || !read_machines(&reader, error) ||
-        !read_collectives(&reader, error) || !read_topology(&reader, error))
-        return NULL;
-    if (reader.text->tuning) {
+    bool good = read_parts(&reader, error);
+    if (good && reader.text->tuning) {
         cluster->tuning = tuning_read(yaml, "tuning", reader.text->tuning, error);
-        if (!cluster->tuning)
-            return NULL;
+        good = cluster->tuning != NULL;
     }
-    return g_steal_pointer(&cluster);
+    sheets_free(reader.sheets);
+    g_string_free(reader.failures, TRUE);
+    g_array_unref(reader.port);
+    return good ? g_steal_pointer(&cluster) : NULL;
 }
 
 Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error)

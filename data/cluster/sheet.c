@@ -159,3 +159,46 @@ LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
     return (LinkCost){link->base_s + rounds * link->hop_s,
                       links * link->bandwidth * link->share};
 }
+
+/* The device and format whose peak the rate is, within a thousandth; NULL: none. */
+static const DeviceSheet *peak_of(const Sheets *sheets, double rate, SheetFormat *format)
+{
+    const double within = 1e-3;
+    for (uint32_t i = 0; i < sheets->n_devices; i++)
+        for (uint32_t f = 0; f < SHEET_FORMATS; f++) {
+            *format = (SheetFormat)f;
+            const double peak = sheets->device[i].peak[f];
+            if (peak > 0 && fabs(rate / peak - 1) < within)
+                return &sheets->device[i];
+        }
+    return NULL;
+}
+
+static void warn_of(GPtrArray *list, const Sheets *sheets, const DeviceType *type,
+                    const char *what, double rate)
+{
+    SheetFormat format;
+    const DeviceSheet *sheet = peak_of(sheets, rate, &format);
+    if (sheet)
+        g_ptr_array_add(
+            list,
+            g_strdup_printf("device type %s: %s of %.4g TFLOP/s is the peak of %s in %s; "
+                            "training reaches about %.2g of it (data/sustained.yaml)",
+                            type->name, what, rate / 1e12, sheet->name,
+                            sheet_format_name(format), sheet->share[format]));
+}
+
+GPtrArray *sheets_warnings(const Sheets *sheets, const Cluster *cluster)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    for (uint32_t i = 0; i < cluster->n_types; i++) {
+        const DeviceType *type = &cluster->type[i];
+        warn_of(list, sheets, type, "rate", type->rate);
+        for (Numbers n = 0; n < NUMBERS; n++) {
+            g_autofree char *what = g_strconcat("rates.", numbers_name(n), NULL);
+            if (type->rates[n] > 0)
+                warn_of(list, sheets, type, what, type->rates[n]);
+        }
+    }
+    return list;
+}

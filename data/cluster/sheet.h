@@ -102,4 +102,8 @@ DeviceType device_sheet_type(const DeviceSheet *sheet);
  * port once (a ring). */
 LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n);
 
+/* What a cluster's numbers give reason to ask: rates that are a data sheet's peak, which no training reaches. Texts; free
+ * with g_ptr_array_unref. */
+GPtrArray *sheets_warnings(const Sheets *sheets, const Cluster *cluster);
+
 #endif

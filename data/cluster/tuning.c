@@ -108,8 +108,8 @@ const cyaml_schema_field_t TUNING_SCHEMA[] = {
                          RULES_MAX),
     CYAML_FIELD_STRING_PTR("piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
                            piece, 1, NAME_MAX_BYTES),
-    CYAML_FIELD_STRING_PTR("source", CYAML_FLAG_POINTER, TuningText, source, 1,
-                           TEXT_MAX_BYTES),
+    CYAML_FIELD_STRING_PTR("source", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
+                           source, 1, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t SCHEMA = {
@@ -160,7 +160,7 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
     key = key ? key : "";
     g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
     tuning->rule = g_new0(TuningRule, text->rule_count);
-    tuning->source = g_strdup(text->source);
+    tuning->source = g_strdup(text->source ? text->source : "");
     for (; tuning->n < text->rule_count; tuning->n++) {
         g_autofree char *rule = g_strdup_printf("%s%srules[%u]", key, dot, tuning->n);
         if (!read_rule(yaml, rule, &text->rule[tuning->n], &tuning->rule[tuning->n],

@@ -81,7 +81,7 @@ static void check_cluster(const Cluster *cluster)
     check(cluster->n_types > 0 && cluster->n_machines > 0, "at least one of each");
     for (uint32_t i = 0; i < cluster->n_types; i++) {
         const DeviceType *type = &cluster->type[i];
-        check(*type->name && *type->source, "type's texts");
+        check(*type->name && type->source, "type's texts");
         check(isfinite(type->rate) && type->rate > 0 && type->memory_bytes > 0,
               "type's numbers");
         check(isfinite(type->rates[NUMBERS_F16]) && type->rates[NUMBERS_F16] >= 0, "half rate");
@@ -98,7 +98,7 @@ static void check_cluster(const Cluster *cluster)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
-        check(*machine->name && *machine->source, "machine's texts");
+        check(*machine->name && machine->source, "machine's texts");
         check(g_hash_table_add(seen, machine->name), "machine names differ");
         check(machine->type < cluster->n_types, "type of a machine");
         check(machine->gpus > 0, "GPUs of a machine");

@@ -67,6 +67,9 @@ static const char *const OTHERS[] = {
     "hidup-1x4",       "hidup-2x4-10",    "hidup-2x4-30", "hidup-2x4-100", "hidup-8x8",
     "amp-homogeneous", "amp-het-model",   "tag-testbed",  "tag-sfb",       "tag-2v100",
     "tag-cloud",       "amp-het-cluster", "hidup-1x8",    "hidup-2x8",     "hidup-4x8",
+    /* of today, in the words of data sheets: test_short_cluster.c */
+    "dgx-a100",        "dgx-h100",        "dgx-b200",     "aws-p4d",       "aws-p5",
+    "azure-nd-a100-v4", "azure-nd-h100-v5", "mi300x-8",   "rtx-4090-8",
 };
 enum { N_FILES = G_N_ELEMENTS(BUNDLED) + G_N_ELEMENTS(OTHERS) };
 

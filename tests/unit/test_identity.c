@@ -95,7 +95,15 @@ static char *linked(void)
                     "    - {from: hub, to: spare, latency: 5 us, bandwidth: 10 Gb/s}\n");
 }
 
-typedef enum { OTHER, SAME, LINKED } Expected; /* LINKED: other, in the second example */
+/* In the words of data sheets. */
+static const char SHORT[] =
+    "name: brief\n"
+    "machines:\n"
+    "  - {device: a100-80g, gpus: 4, count: 2, inner: {link: nvlink3, count: 4},\n"
+    "     nic: eth-100, nics: 2}\n";
+
+/* LINKED, BRIEF: other, in the second and in the third example. */
+typedef enum { OTHER, SAME, LINKED, BRIEF, EXPECTATIONS } Expected;
 
 /* A key, as a path in the schema, and how its value is changed. */
 static const struct {
@@ -128,6 +136,11 @@ static const struct {
     {"machines[].name", "name: fast", "name: quick", OTHER},
     {"machines[].count", "count: 2", "count: 3", OTHER},
     {"machines[].type", "v100", "h100", OTHER},
+    {"machines[].device", "a100-80g", "h100-sxm", BRIEF},
+    {"machines[].inner.link", "nvlink3", "nvlink4", BRIEF},
+    {"machines[].inner.count", "count: 4}", "count: 5}", BRIEF},
+    {"machines[].nic", "eth-100", "eth-200", BRIEF},
+    {"machines[].nics", "nics: 2", "nics: 3", BRIEF},
     {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
     {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},
     {"machines[].inner.latency", "45 us", "46 us", OTHER},
@@ -207,6 +220,27 @@ static void test_every_key_has_a_row(void **state)
         }
 }
 
+/* The last word of every key stands in docs/clusters.md, after a dot or a quote. */
+static void test_every_key_is_documented(void **state)
+{
+    (void)state;
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *text = NULL;
+    add_keys(&CLUSTER_SCHEMA, "", keys);
+    assert_true(g_file_get_contents(KILTER_HOME "/docs/clusters.md", &text, NULL, NULL));
+    for (uint32_t i = 0; i < keys->len; i++) {
+        g_autofree char *key = g_strdup(keys->pdata[i]);
+        if (g_str_has_suffix(key, "[]"))
+            key[strlen(key) - 2] = '\0';
+        const char *last = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
+        g_autofree char *pattern = g_strdup_printf("[.`{, ]%s[`,}\\]:]", last);
+        if (!g_regex_match_simple(pattern, text, 0, 0)) {
+            print_error("key %s of a cluster is not in docs/clusters.md\n", key);
+            fail();
+        }
+    }
+}
+
 static Cluster *parse(const char *text)
 {
     GError *error = NULL;
@@ -219,24 +253,28 @@ static void test_every_key_counts(void **state)
 {
     (void)state;
     g_autofree char *links = linked();
-    g_autoptr(Cluster) first = parse(BUILT);
-    g_autoptr(Cluster) second = parse(links);
-    g_autofree char *built = hash_on(first, "dp-ev", NULL);
-    g_autofree char *joined = hash_on(second, "dp-ev", NULL);
-    assert_string_not_equal(built, joined);
+    const char *const base[EXPECTATIONS] = {
+        [OTHER] = BUILT, [SAME] = BUILT, [LINKED] = links, [BRIEF] = SHORT};
+    char *hash_of[EXPECTATIONS];
+    for (uint32_t i = 0; i < EXPECTATIONS; i++) {
+        g_autoptr(Cluster) cluster = parse(base[i]);
+        hash_of[i] = hash_on(cluster, "dp-ev", NULL);
+    }
+    assert_string_not_equal(hash_of[OTHER], hash_of[LINKED]);
     for (uint32_t i = 0; i < G_N_ELEMENTS(CHANGE); i++) {
-        const bool is_linked = CHANGE[i].expected == LINKED;
-        g_autofree char *text =
-            replaced(is_linked ? links : BUILT, CHANGE[i].from, CHANGE[i].to);
+        const Expected expected = CHANGE[i].expected;
+        g_autofree char *text = replaced(base[expected], CHANGE[i].from, CHANGE[i].to);
         g_autoptr(Cluster) cluster = parse(text);
         g_autofree char *hash = hash_on(cluster, "dp-ev", NULL);
-        const bool same = strcmp(hash, is_linked ? joined : built) == 0;
-        if (same != (CHANGE[i].expected == SAME)) {
+        const bool same = strcmp(hash, hash_of[expected]) == 0;
+        if (same != (expected == SAME)) {
             print_error("key %s: %s hash\n", CHANGE[i].key,
                         same ? "the same" : "another");
             fail();
         }
     }
+    for (uint32_t i = 0; i < EXPECTATIONS; i++)
+        g_free(hash_of[i]);
 }
 
 /* read(write(x)) == x, topology and tuning included; both texts are files. */
@@ -511,6 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_key_has_a_row),
+        cmocka_unit_test(test_every_key_is_documented),
         cmocka_unit_test(test_every_key_counts),
         cmocka_unit_test(test_written_whole),
         cmocka_unit_test(test_every_option_counts),

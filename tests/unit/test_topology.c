@@ -304,7 +304,7 @@ static const Bad BAD[] = {
     {"topology: {builder: 'tree:leaf=1,leaf=2', source: s}\n", "leaf: given twice"},
     {"topology: {builder: 'dragonfly:leaf=1,group=1,global=1', source: s}\n", NULL},
     {"topology: {links: [], source: s}\n", "topology.links: expected at least one entry"},
-    {"topology: {builder: 'star:'}\n", "topology.source: missing"},
+    {"topology: {builder: 'star:'}\n", NULL}, /* a source may be left out */
 };
 
 static void test_bad_sections(void **state)
@@ -314,7 +314,7 @@ static void test_bad_sections(void **state)
         g_autoptr(GError) error = NULL;
         g_autoptr(Topology) topology =
             read_topology(BAD[i].section, GRANULARITY_GPU, &error);
-        if (!BAD[i].message) { /* two groups of one router: just enough links */
+        if (!BAD[i].message) { /* good: two groups of one router have just enough links */
             assert_no_error(error);
             continue;
         }

@@ -1,0 +1,23 @@
+/* Short forms in YAML (private to data). */
+#ifndef KILTER_DATA_BASE_YAML_SHORT_H
+#define KILTER_DATA_BASE_YAML_SHORT_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+struct cyaml_schema_value;
+
+/* Where the schema has a mapping whose first key is `link`, a text may stand in its place: `inner: nvlink3` becomes
+ * `inner: {link: nvlink3}`, in the same line. Returns the text so written, or a copy where nothing is short or the text is no
+ * YAML; *length becomes that of the result. Caller frees. */
+char *yaml_expand(const char *text, gsize *length,
+                  const struct cyaml_schema_value *schema);
+
+/* Calls `fault` for each key of a mapping that the schema does not have (`missing` false) or that it has and the text lacks,
+ * mapping by mapping. `known`: the keys of that mapping. */
+typedef void (*YamlFault)(const char *key, bool missing, const char *known, void *data);
+void yaml_key_faults(const char *text, gsize length,
+                     const struct cyaml_schema_value *schema, YamlFault fault,
+                     void *data);
+
+#endif

@@ -1,0 +1,240 @@
+/* Machines of a cluster file, in words of data sheets where it has no numbers. */
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/cluster/cluster_reader.h"
+
+/* --- data sheets --- */
+
+static const Sheets *sheets_of(ClusterReader *reader, GError **error)
+{
+    if (!reader->sheets)
+        reader->sheets = sheets_load(error);
+    return reader->sheets;
+}
+
+/* Index of the type that the device's sheet makes; n_types after a failure at `key`. */
+static bool type_of_device(ClusterReader *reader, const char *key, const char *name,
+                           uint32_t *type, const DeviceSheet **sheet, GError **error)
+{
+    Cluster *cluster = reader->cluster;
+    g_autoptr(GError) failure = NULL;
+    const Sheets *sheets = sheets_of(reader, error);
+    if (!sheets)
+        return false;
+    *sheet = sheets_device(sheets, name, &failure);
+    if (!*sheet)
+        return yaml_fail(reader->yaml, error, key, "%s", failure->message);
+    *type = reader_find_type(cluster, cluster->n_types, (*sheet)->name);
+    if (*type == cluster->n_types) {
+        cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
+        cluster->type[cluster->n_types++] = device_sheet_type(*sheet);
+    }
+    return true;
+}
+
+static bool find_link(ClusterReader *reader, const char *key, const char *name,
+                      const LinkSheet **link, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    const Sheets *sheets = sheets_of(reader, error);
+    if (!sheets)
+        return false;
+    *link = sheets_link(sheets, name, &failure);
+    return *link || yaml_fail(reader->yaml, error, key, "%s", failure->message);
+}
+
+/* Links of that name that the device has; 1 where its sheet lists none. */
+static uint32_t links_of(const DeviceSheet *sheet, const char *name)
+{
+    for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
+        if (strcmp(sheet->link[i].name, name) == 0)
+            return sheet->link[i].count;
+    return 1;
+}
+
+/* `inner: nvlink3` is all links of that kind that the device has; without the key it is the fastest kind. */
+static bool named_inner(ClusterReader *reader, const char *key, const LinkText *text,
+                        const DeviceSheet *sheet, Machine *machine, GError **error)
+{
+    const LinkSheet *link;
+    g_autofree char *link_key = text ? yaml_key(key, "link") : g_strdup(key);
+    g_autofree char *count_key = yaml_key(key, "count");
+    if (text && (text->latency || text->bandwidth))
+        return yaml_fail(reader->yaml, error, key,
+                         "expected either a link's name or latency and bandwidth");
+    const char *name = text ? text->link : sheet->link[0].name;
+    if (!find_link(reader, link_key, name, &link, error))
+        return false;
+    uint32_t count = links_of(sheet, link->name);
+    if (text && text->count &&
+        !yaml_uint(reader->yaml, count_key, text->count, 1, 1000, &count, error))
+        return false;
+    machine->inner = link_sheet_line(link, count, machine->gpus);
+    return true;
+}
+
+static bool read_inner(ClusterReader *reader, const char *key, const GroupText *text,
+                       const DeviceSheet *sheet, Machine *machine, GError **error)
+{
+    g_autofree char *inner = yaml_key(key, "inner");
+    if (text->inner && !text->inner->link)
+        return reader_link(reader, inner, text->inner, &machine->inner, error);
+    if (machine->gpus == 1)
+        return true;
+    if (text->inner || sheet)
+        return named_inner(reader, inner, text->inner, sheet, machine, error);
+    return yaml_fail(reader->yaml, error, inner,
+                     "missing; expected the link between the machine's %u GPUs",
+                     machine->gpus);
+}
+
+static bool read_port(ClusterReader *reader, const char *key, const GroupText *text,
+                      Port *port, GError **error)
+{
+    g_autofree char *nic = yaml_key(key, "nic"), *nics = yaml_key(key, "nics");
+    const LinkSheet *link;
+    uint32_t count = 1;
+    *port = (Port){0};
+    if (!text->nic)
+        return !text->nics || yaml_fail(reader->yaml, error, nics,
+                                        "expected nic as well, what each of them is");
+    if (!find_link(reader, nic, text->nic, &link, error) ||
+        (text->nics &&
+         !yaml_uint(reader->yaml, nics, text->nics, 1, 1000, &count, error)))
+        return false;
+    *port = (Port){count * link->bandwidth * link->share, link->base_s, link->hop_s};
+    return true;
+}
+
+/* --- machines --- */
+
+static bool fail_type(const ClusterReader *reader, const char *key, const char *name,
+                      GError **error)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (uint32_t i = 0; i < reader->cluster->n_types; i++)
+        g_string_append_printf(known, "%s%s", i ? ", " : "",
+                               reader->cluster->type[i].name);
+    return yaml_fail(reader->yaml, error, key,
+                     "expected one of device_types (%s), got '%s'", known->str, name);
+}
+
+static bool read_type_of(ClusterReader *reader, const char *key, const GroupText *text,
+                         Machine *machine, const DeviceSheet **sheet, GError **error)
+{
+    g_autofree char *type = yaml_key(key, "type"), *device = yaml_key(key, "device");
+    const Cluster *cluster = reader->cluster;
+    *sheet = NULL;
+    if (text->device && text->type)
+        return yaml_fail(reader->yaml, error, device,
+                         "expected either device, of data/devices, or type, of "
+                         "device_types");
+    if (text->device)
+        return type_of_device(reader, device, text->device, &machine->type, sheet, error);
+    if (!text->type)
+        return yaml_fail(reader->yaml, error, type,
+                         "missing; expected this key, or device, a name of data/devices");
+    machine->type = reader_find_type(cluster, cluster->n_types, text->type);
+    return machine->type < cluster->n_types || fail_type(reader, type, text->type, error);
+}
+
+/* The group's machine and how many of it; `used`: GPUs of the groups before. All that is wrong is noted. */
+static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
+                       uint32_t used, Machine *machine, uint32_t *count, Port *port)
+{
+    GError *failure = NULL;
+    const DeviceSheet *sheet = NULL;
+    g_autofree char *count_key = yaml_key(key, "count"), *gpus = yaml_key(key, "gpus");
+    *machine = (Machine){.inner = {0, INFINITY}, /* a lone GPU crosses no link */
+                         .gpus = 1};
+    *count = 1;
+    bool good = reader_note(
+        reader, read_type_of(reader, key, text, machine, &sheet, &failure), &failure);
+    good &= reader_note(reader,
+                        !text->count || yaml_uint(reader->yaml, count_key, text->count, 1,
+                                                  GPUS_MAX, count, &failure),
+                        &failure);
+    good &= reader_note(
+        reader,
+        yaml_uint(reader->yaml, gpus, text->gpus, 1, GPUS_MAX, &machine->gpus, &failure),
+        &failure);
+    good &= reader_note(reader,
+                        reader_factor(reader, key, "stretch", text->stretch,
+                                      CLUSTER_MAX_STRETCH, &machine->stretch, &failure),
+                        &failure);
+    good &= reader_note(reader, read_port(reader, key, text, port, &failure), &failure);
+    if (!good)
+        return false;
+    if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
+        return reader_note(reader,
+                           yaml_fail(reader->yaml, &failure, gpus,
+                                     "expected at most %d GPUs in the cluster", GPUS_MAX),
+                           &failure);
+    return reader_note(reader, read_inner(reader, key, text, sheet, machine, &failure),
+                       &failure);
+}
+
+/* What the group is called: as the file says, or as its device, numbered where that was taken. Caller frees. */
+static char *group_name(const ClusterReader *reader, const GroupText *text,
+                        const Machine *machine, GHashTable *seen)
+{
+    if (text->name)
+        return g_strdup(text->name);
+    const char *type = reader->cluster->type[machine->type].name;
+    char *name = g_strdup(type);
+    for (uint32_t i = 2;; i++) {
+        g_autofree char *first = g_strconcat(name, "-0", NULL);
+        if (!g_hash_table_contains(seen, name) && !g_hash_table_contains(seen, first))
+            return name;
+        g_free(name);
+        name = g_strdup_printf("%s.%u", type, i);
+    }
+}
+
+/* Appends `count` machines of that kind under new names. */
+static bool add_machines(ClusterReader *reader, const char *key, const GroupText *text,
+                         Machine machine, uint32_t count, GHashTable *seen, GArray *list)
+{
+    g_autofree char *name_key = yaml_key(key, "name");
+    g_autofree char *name = group_name(reader, text, &machine, seen);
+    for (uint32_t n = 0; n < count; n++) {
+        GError *failure = NULL;
+        machine.name = count > 1 ? g_strdup_printf("%s-%u", name, n) : g_strdup(name);
+        machine.source = g_strdup(text->source ? text->source : "");
+        g_array_append_val(list, machine);
+        if (!g_hash_table_add(seen, machine.name))
+            return reader_note(reader,
+                               yaml_fail(reader->yaml, &failure, name_key,
+                                         "expected a new name, got '%s' again",
+                                         machine.name),
+                               &failure);
+    }
+    return true;
+}
+
+bool reader_machines(ClusterReader *reader)
+{
+    Cluster *cluster = reader->cluster;
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Machine));
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    bool all = true;
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < reader->text->group_count; i++) {
+        const GroupText *text = &reader->text->group[i];
+        g_autofree char *key = g_strdup_printf("machines[%u]", i);
+        Machine machine;
+        uint32_t count;
+        Port port;
+        const bool good = read_group(reader, key, text, used, &machine, &count, &port) &&
+                          add_machines(reader, key, text, machine, count, seen, list);
+        all &= good;
+        used += good ? count * machine.gpus : 0;
+        for (uint32_t n = 0; good && n < count; n++)
+            g_array_append_val(reader->port, port);
+    }
+    cluster->n_machines = list->len;
+    cluster->machine = (Machine *)g_array_free(list, FALSE);
+    return all;
+}

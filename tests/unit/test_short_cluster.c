@@ -1,0 +1,225 @@
+/* Clusters in the words of data sheets: what is left out follows from devices and links by name, and whatever is wrong
+ * in a file is said at once. */
+#include "data/data.h"
+#include "tests/test.h"
+
+static Cluster *parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster = cluster_parse("my.yaml", text, strlen(text), &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+static void refuse(const char *text, const char *const *parts)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("my.yaml", text, strlen(text), &error);
+    assert_null(cluster);
+    for (; *parts; parts++)
+        assert_error(error, KILTER_ERROR_INPUT, *parts);
+}
+
+/* Two machines of 4 A100 with 12 NVLinks each and a port of 100 Gb/s. */
+static void test_one_line(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    assert_no_error(error);
+    g_autoptr(Cluster) cluster = parse("name: mine\nmachines: [{device: a100-80g, gpus: "
+                                       "4, count: 2, inner: nvlink3, nic: "
+                                       "eth-100}]\n");
+    const DeviceSheet *sheet = sheets_device(sheets, "A100", NULL);
+    const LinkSheet *nvlink = sheets_link(sheets, "nvlink3", NULL);
+    const LinkSheet *nic = sheets_link(sheets, "eth-100", NULL);
+    assert_int_equal(cluster->n_machines, 2);
+    assert_string_equal(cluster->machine[1].name, "a100-80g-1");
+    assert_close(cluster->machine[0].inner.bandwidth,
+                 12 * nvlink->bandwidth * nvlink->share, 1e-12);
+    assert_close(cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth,
+                 nic->bandwidth * nic->share, 1e-12);
+    assert_close(cluster->collective[COLLECTIVE_ALL_REDUCE].latency_s,
+                 nic->base_s + 2 * nic->hop_s, 1e-12);
+    assert_close(device_type_rate(&cluster->type[0], NUMBERS_BF16),
+                 sheet->peak[SHEET_BF16] * sheet->share[SHEET_BF16], 1e-12);
+    assert_true(device_type_rate(&cluster->type[0], NUMBERS_BF16) <
+                sheet->peak[SHEET_BF16]);
+    assert_int_equal(cluster->type[0].memory_bytes, 80ull << 30);
+    assert_null(cluster->network);
+    /* The file that it writes says the same in numbers. */
+    g_autofree char *want = cluster_canonical(cluster), *text = cluster_write(cluster);
+    g_autoptr(Cluster) again = parse(text);
+    g_autofree char *got = cluster_canonical(again);
+    assert_string_equal(got, want);
+}
+
+/* Six kinds, all with rates of half precision, with ports of their own. */
+static void test_many_types(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = parse(
+        "name: mix\n"
+        "machines:\n"
+        "  - {device: a100-80g, gpus: 4, nic: eth-100}\n"
+        "  - {device: a100-80g, gpus: 8, nic: eth-100}\n"
+        "  - {device: h100, gpus: 8, nic: ib-ndr, nics: 8}\n"
+        "  - {device: v100, gpus: 2, nic: eth-10}\n"
+        "  - {device: t4, gpus: 1, nic: eth-10}\n"
+        "  - {device: rtx-4090, gpus: 8, nic: eth-10}\n"
+        "  - {device: mi300x, gpus: 8, inner: {link: xgmi3, count: 3}, nic: eth-400}\n");
+    assert_int_equal(cluster->n_types, 6);
+    assert_string_equal(cluster->machine[1].name, "a100-80g.2");
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    assert_int_equal(view->n_devices, 39);
+    assert_int_equal(view->n_fitted, 6);
+    /* The slowest port decides for all; where ports differ, flows have each its own. */
+    assert_close(cluster->collective[COLLECTIVE_ALL_GATHER].bandwidth, 1.25e9 * 0.85,
+                 1e-9);
+    assert_non_null(cluster->network);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Topology) topology = topology_of_view(view, &error);
+    assert_no_error(error);
+}
+
+/* One machine is a cluster; the word for a link may stand where its numbers can, and words of several bytes before it
+ * do not move it. */
+static void test_one_machine(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) fastest =
+        parse("name: a\nmachines: [{device: mi300x, gpus: 8}]\n");
+    g_autoptr(Cluster) named = parse("name: \"\xc3\xa9t\xc3\xa9\"\nmachines: [{device: "
+                                     "mi300x, gpus: 8, inner: xgmi3}]\n");
+    assert_close(fastest->machine[0].inner.bandwidth, named->machine[0].inner.bandwidth,
+                 1e-15);
+    g_autoptr(Cluster) pcie =
+        parse("name: a\nmachines: [{device: mi300x, gpus: 8, inner: pcie5}]\n");
+    assert_true(pcie->machine[0].inner.bandwidth <
+                fastest->machine[0].inner.bandwidth / 3);
+}
+
+static void test_all_errors_at_once(void **state)
+{
+    (void)state;
+    static const char *const NUMBERS_OF[] = {
+        "my.yaml:3: device_types[0].rate: expected a rate",
+        "my.yaml:3: device_types[0].memory: expected an amount of bytes",
+        "my.yaml:5: machines[0].device: unknown device 'mi300'; expected one of a100-40g",
+        "my.yaml:6: machines[1].gpus: expected a whole number",
+        "my.yaml:6: machines[1].nic: unknown link 'eth-11'; expected one of nvlink1",
+        NULL};
+    refuse("name: one\n"
+           "device_types:\n"
+           "  - {name: x, rate: 10, memory: 3}\n"
+           "machines:\n"
+           "  - {device: mi300, gpus: 8}\n"
+           "  - {type: x, gpus: -1, nic: eth-11}\n",
+           NUMBERS_OF);
+    static const char *const KEYS[] = {
+        "my.yaml:3: machines[0].gpsu: unknown key; expected one of name, count",
+        "my.yaml:4: machines[1].gpus: missing; expected this key",
+        "my.yaml:5: topolgy: unknown key; expected one of name, description", NULL};
+    refuse("name: one\n"
+           "machines:\n"
+           "  - {device: mi300x, gpsu: 8}\n"
+           "  - {device: mi300x}\n"
+           "topolgy: 3\n",
+           KEYS);
+    static const char *const NIC[] = {
+        "collectives: missing; expected this key, for 2 machines, or "
+        "the nic of each machine",
+        NULL};
+    refuse("name: one\nmachines: [{device: t4, gpus: 1, count: 2}]\n", NIC);
+    static const char *const BOTH[] = {"expected either device", NULL};
+    refuse("name: one\nmachines: [{device: t4, type: t4, gpus: 1}]\n", BOTH);
+    static const char *const NICS[] = {"machines[0].nics: expected nic as well", NULL};
+    refuse("name: one\nmachines: [{device: t4, gpus: 1, nics: 2}]\n", NICS);
+}
+
+/* Every device and link that is bundled makes a cluster. */
+static void test_bundled_sheets(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&error);
+    assert_no_error(error);
+    assert_true(sheets->n_devices >= 20);
+    for (uint32_t i = 0; i < sheets->n_devices; i++) {
+        const DeviceSheet *sheet = &sheets->device[i];
+        g_autofree char *text = g_strdup_printf(
+            "name: a\nmachines: [{device: %s, gpus: 8, count: 2, nic: ib-ndr}]\n",
+            sheet->name);
+        g_autoptr(Cluster) cluster = parse(text);
+        assert_true(sheet->power_w > 0 && sheet->bandwidth > 0 && *sheet->source);
+        for (uint32_t format = 0; format < SHEET_FORMATS; format++)
+            assert_true(sheet->share[format] > 0 && sheet->share[format] <= 1);
+        for (char **pci = sheet->pci; *pci; pci++)
+            assert_ptr_equal(sheets_find_pci(sheets, *pci), sheet);
+        for (char **name = sheet->product; *name; name++)
+            assert_ptr_equal(sheets_find_product(sheets, *name), sheet);
+    }
+}
+
+/* What the bundled clusters of today are. Ports: Gb/s of a machine, before the share that collectives get. */
+static void test_clusters_of_today(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *device;
+        uint32_t machines;
+        double port, share;
+    } CLUSTERS[] = {{"dgx-a100", "a100-80g", 1, 0, 0},
+                    {"dgx-h100", "h100-sxm", 1, 0, 0},
+                    {"dgx-b200", "b200", 1, 0, 0},
+                    {"aws-p4d", "a100-40g", 2, 400, 0.85},
+                    {"aws-p5", "h100-sxm", 2, 3200, 0.85},
+                    {"azure-nd-a100-v4", "a100-40g", 2, 1600, 0.9},
+                    {"azure-nd-h100-v5", "h100-sxm", 2, 3200, 0.9},
+                    {"mi300x-8", "mi300x", 1, 0, 0},
+                    {"rtx-4090-8", "rtx-4090", 1, 0, 0}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CLUSTERS); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster = cluster_load(CLUSTERS[i].name, &error);
+        assert_no_error(error);
+        assert_string_equal(cluster->name, CLUSTERS[i].name);
+        assert_string_equal(cluster->type[0].name, CLUSTERS[i].device);
+        assert_int_equal(cluster->n_machines, CLUSTERS[i].machines);
+        assert_int_equal(cluster_gpus(cluster), 8 * CLUSTERS[i].machines);
+        assert_true(strlen(cluster->machine[0].source) > 20);
+        if (CLUSTERS[i].machines > 1)
+            assert_close(cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth,
+                         CLUSTERS[i].port * 1e9 / 8 * CLUSTERS[i].share, 1e-12);
+    }
+}
+
+/* Rates that are a data sheet's peak: a question, not an error. */
+static void test_peaks_are_asked_about(void **state)
+{
+    (void)state;
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    g_autoptr(Cluster) peak = parse("name: a\ndevice_types: [{name: h, rate: 67 TFLOP/s, "
+                                    "rates: {bf16: 989.4 TFLOP/s}, "
+                                    "memory: 80 GiB}]\nmachines: [{type: h, gpus: 1}]\n");
+    g_autoptr(GPtrArray) warnings = sheets_warnings(sheets, peak);
+    assert_int_equal(warnings->len, 2);
+    assert_non_null(strstr(warnings->pdata[0], "is the peak of"));
+    g_autoptr(Cluster) sound = parse("name: a\nmachines: [{device: h100, gpus: 1}]\n");
+    g_autoptr(GPtrArray) none = sheets_warnings(sheets, sound);
+    assert_int_equal(none->len, 0);
+}
+
+int main(void)
+{
+    g_unsetenv("KILTER_PATH");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_line),
+        cmocka_unit_test(test_many_types),
+        cmocka_unit_test(test_one_machine),
+        cmocka_unit_test(test_all_errors_at_once),
+        cmocka_unit_test(test_bundled_sheets),
+        cmocka_unit_test(test_clusters_of_today),
+        cmocka_unit_test(test_peaks_are_asked_about),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
