@@ -25,20 +25,23 @@ typedef struct {
 
 /* The outcome of the proof that was asked for: how it ended, and what is printed beside the
  * bound. */
-#define CERTIFICATE_TABLE(X)                                                     \
-    X(NONE, "none", "")                                                          \
-    X(REACHED, "reached", "within the gap asked for")                            \
-    X(BOXES, "boxes",                                                            \
-      "not within the gap asked for: stopped at the most boxes of ratios")       \
-    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")      \
-    X(ROUNDING, "rounding",                                                      \
-      "not within the gap asked for: rounding the shards costs more than that")  \
-    X(MEMORY, "memory",                                                          \
-      "not within the gap asked for: too many programs need about that memory")  \
-    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")    \
-    X(SEGMENTS, "segments",                                                      \
-      "not within the gap asked for: segments of their own ratios have one box") \
-    X(KINDS, "kinds", "nothing is proved for so many kinds of devices")
+#define CERTIFICATE_TABLE(X)                                                            \
+    X(NONE, "none", "")                                                                 \
+    X(REACHED, "reached", "within the gap asked for")                                   \
+    X(BOXES, "boxes",                                                                   \
+      "not within the gap asked for: stopped at the most boxes of ratios")              \
+    X(BUDGET, "budget", "not within the gap asked for: the budget ran out")             \
+    X(ROUNDING, "rounding",                                                             \
+      "not within the gap asked for: rounding the shards costs more than that")         \
+    X(MEMORY, "memory",                                                                 \
+      "not within the gap asked for: too many programs need about that memory")         \
+    X(BUCKETS, "buckets", "nothing is proved of plans with gradient buckets")           \
+    X(SEGMENTS, "segments",                                                             \
+      "not within the gap asked for: segments of their own ratios have one box")        \
+    X(KINDS, "kinds", "nothing is proved for so many kinds of devices")                 \
+    X(PLANNER, "planner",                                                               \
+      "not within the gap asked for: other programs or ratios are faster, see planner " \
+      "hap")
 typedef enum {
 #define X(id, name, text) CERTIFICATE_##id,
     CERTIFICATE_TABLE(X)

@@ -416,8 +416,35 @@ bool plan_bound(Plan *plan, const Planning *planning, GError **error)
     return done;
 }
 
+/* The least time that the search can reach, for planners that make one plan only: how far they can be
+ * from the best is known as soon as that is. */
+static bool see_best(const Planning *planning, GError **error)
+{
+    if (planner_can(planning->planner, PLANNER_SEARCHES))
+        return true;
+    PlannerOptions options = *planning->options;
+    options.ratios = RATIOS_OWN;
+    options.search = SEARCH_EXACT;
+    Planning other = *planning;
+    other.options = &options;
+    g_autoptr(Plan) plan = plan_new();
+    return plan_make_hap(&other, plan, error);
+}
+
+/* Why a plan is not within the gap though the bound is as good as it was to be. */
+static Certificate why_slower(const Plan *plan, const Planning *planning)
+{
+    return planner_can(planning->planner, PLANNER_SEARCHES) ||
+                   plan->fractional_time_s <=
+                       plan->lower_bound_s * (1 + planning->options->certify)
+               ? CERTIFICATE_ROUNDING
+               : CERTIFICATE_PLANNER;
+}
+
 bool plan_certify(Plan *plan, const Planning *planning, GError **error)
 {
+    if (!see_best(planning, error))
+        return false;
     Certifier *c = certifier_new(plan, planning);
     if (!c)
         return true;
@@ -426,7 +453,7 @@ bool plan_certify(Plan *plan, const Planning *planning, GError **error)
         set_bound(c);
     if (done && plan->certificate == CERTIFICATE_REACHED &&
         plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
-        plan->certificate = CERTIFICATE_ROUNDING;
+        plan->certificate = why_slower(plan, planning);
     certifier_free(c);
     return done;
 }

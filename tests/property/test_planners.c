@@ -253,6 +253,30 @@ static void test_tight_memory_ends(void **state)
     assert_at_most(time_s, bound_s * 1.12);
 }
 
+/* A planner with one plan is told that others are faster; before, that there were too few boxes. */
+static void test_certificate_of_one_plan(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.certify = 0.02;
+    g_autoptr(Plan) plan =
+        planner_plan(planner_find("dp-ev", NULL), "vgg19:width=16,fc=1024", "hap-8", view,
+                     &options, NULL, &error);
+    assert_no_error(error);
+    assert_int_equal(plan->certificate, CERTIFICATE_PLANNER);
+    g_autoptr(Plan) best =
+        planner_plan(planner_find("hap", NULL), "vgg19:width=16,fc=1024", "hap-8", view,
+                     &options, NULL, &error);
+    assert_no_error(error);
+    assert_at_most(plan->lower_bound_s, best->fractional_time_s * (1 + 1e-9));
+    assert_at_most(best->fractional_time_s, plan->lower_bound_s * 1.05);
+}
+
 /* --- rounding --- */
 
 /* One slow, three middling and one fast device, on a network that makes sharding experts worth it. */
@@ -329,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tight_memory_ends),
         cmocka_unit_test(test_shards_are_rounded_by_time),
+        cmocka_unit_test(test_certificate_of_one_plan),
         cmocka_unit_test(test_hap_is_never_slower_at_the_same_ratios),
         cmocka_unit_test(test_hap_is_never_slower),
         cmocka_unit_test(test_memory_pressure),
