@@ -90,6 +90,11 @@ bool store_find(Store *store, const StoreAsked *asked, uint32_t n, bool *has,
  * written: the disk is full, or the file was removed. */
 bool store_put(Store *store, const StoreResult *result, GError **error);
 
+/* Adds the answers of another store, and who asked for them: all of them or, on failure, none. Equal answers are passed over.
+ * *added: how many are new. KILTER_ERROR_INPUT for a file that is no sound store of this version, KILTER_ERROR_FAILED where
+ * the two have different answers to one question (wall-clock times apart). */
+bool store_merge(Store *store, const char *file, uint32_t *added, GError **error);
+
 /* From now on the views `result` and `best` show store_query the answers to these questions and no others, in the order
  * of their ordinals: an experiment sees what it asks now, whatever else the store holds. */
 bool store_select(Store *store, const StoreAsked *asked, uint32_t n, GError **error);

@@ -30,6 +30,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(calibrate, "fit a cluster's costs to measurements")          \
     X(validate, "compare predicted with measured times of plans")  \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
+    X(merge, "add the results of the parts of a sweep to a store") \
     X(figure, "draw a figure from stored results")                 \
     X(reproduce, "sweep, figure and table of claims of a published experiment")
 

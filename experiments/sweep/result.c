@@ -1,3 +1,4 @@
+/* The identity of a question, and the row of its answer. */
 #include "experiments/sweep/result.h"
 
 #include <math.h>

@@ -73,31 +73,50 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
 static void take(Sweep *sweep, Outcome *outcome)
 {
     GError *error = g_steal_pointer(&outcome->error);
-    if (!error && store_put(sweep->store, &outcome->result.row, &error)) {
+    const bool evaluated = !error;
+    if (evaluated && store_put(sweep->store, &outcome->result.row, &error)) {
         sweep->progress->done++;
         sweep->progress->oom += strcmp(outcome->result.row.status, "oom") == 0;
     } else {
         sweep->progress->failed++;
+        sweep->stopped |= evaluated; /* what cannot be written is not worth computing */
         keep_first(sweep, outcome->configuration, error);
     }
     outcome_free(outcome);
 }
 
+/* Whether the configuration is of the shard that is evaluated here. */
+static bool is_mine(const SweepOptions *options, const StoreAsked *asked)
+{
+    enum { DIGITS = 8 }; /* of the hash: far more values than there are shards */
+    g_autofree char *digits = g_strndup(asked->hash, DIGITS);
+    return options->shards == 0 ||
+           g_ascii_strtoull(digits, NULL, 16) % options->shards == options->shard;
+}
+
 /* Configurations that the store lacks, in grid order. */
 static GPtrArray *missing(const Experiment *experiment, Store *store,
-                          SweepProgress *progress, GError **error)
+                          const SweepOptions *options, SweepProgress *progress,
+                          GError **error)
 {
-    const uint32_t n = experiment_count(experiment);
+    const uint32_t all = experiment_count(experiment);
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     g_autofree StoreAsked *asked = experiment_asked(experiment);
-    g_autofree bool *has = g_new0(bool, n);
+    g_autofree uint32_t *index = g_new(uint32_t, all);
+    g_autofree bool *has = g_new0(bool, all);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all; i++)
+        if (is_mine(options, &asked[i])) {
+            index[n] = i;
+            asked[n++] = asked[i];
+        }
     if (!store_find(store, asked, n, has, error))
         return NULL;
     for (uint32_t i = 0; i < n; i++)
         if (!has[i])
-            g_ptr_array_add(list, (gpointer)experiment_at(experiment, i));
+            g_ptr_array_add(list, (gpointer)experiment_at(experiment, index[i]));
     progress->total = n;
-    progress->present = progress->total - list->len;
+    progress->present = n - list->len;
     return g_steal_pointer(&list);
 }
 
@@ -142,7 +161,7 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
                SweepProgress *progress, GError **error)
 {
     *progress = (SweepProgress){0};
-    g_autoptr(GPtrArray) list = missing(experiment, store, progress, error);
+    g_autoptr(GPtrArray) list = missing(experiment, store, options, progress, error);
     if (!list)
         return false;
     uint32_t threads = options->threads ? options->threads : g_get_num_processors();

@@ -21,6 +21,9 @@ typedef struct {
 
 typedef struct {
     uint32_t threads; /* 0: one per core */
+    /* Of `shards` shards (0: not cut) the one to evaluate, from 0: configurations are dealt by their hash, so that every
+     * machine knows its own. The other ones do not count in the progress. */
+    uint32_t shard, shards;
     /* Called from the calling thread after every result and several times a second; returns false
      * to stop: no further configuration is started, those in flight are finished and written. May
      * be NULL. */

@@ -171,6 +171,34 @@ static void test_done_is_done(void **state)
     assert_string_equal(before, after);
 }
 
+/* Shards on machines of their own, merged in any order and twice, are the sweep. */
+static void test_shards_merge(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "kill.yaml", experiment);
+    g_auto(Ran) whole = program_run_good(box, "sweep kill.yaml --db whole.db -j 1 -q");
+    g_auto(Ran) last = program_run_good(box, "sweep kill.yaml --shard 2/3 --db 2.db -q");
+    g_auto(Ran) first = program_run_good(box, "sweep kill.yaml --shard 0/3 --db 0.db -q");
+    g_auto(Ran) second =
+        program_run_good(box, "sweep kill.yaml --shard 1/3 --db 1.db -q");
+    g_auto(Ran) merged = program_run_good(box, "merge all.db 1.db 2.db 0.db");
+    g_autofree char *expected = g_strdup_printf("%d results added", CONFIGURATIONS);
+    assert_non_null(strstr(merged.out, expected));
+    g_auto(Ran) again = program_run_good(box, "merge all.db 0.db 1.db 2.db");
+    assert_non_null(strstr(again.out, " 0 results added"));
+    g_autofree char *want = rows(box, "whole.db");
+    g_autofree char *got = rows(box, "all.db");
+    assert_string_equal(got, want);
+    g_auto(Ran) done = program_run_good(box, "sweep kill.yaml --db all.db --json");
+    assert_non_null(strstr(done.out, "\"evaluated\": 0"));
+    g_auto(Ran) wrong = program_run(box, "sweep kill.yaml --shard 3/3 --db x.db");
+    assert_int_equal(wrong.status, 2);
+    assert_non_null(strstr(wrong.err, "--shard: expected I/N"));
+    g_auto(Ran) itself = program_run(box, "merge all.db all.db");
+    assert_int_equal(itself.status, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_interrupt_finishes_cleanly),
         cmocka_unit_test(test_done_is_done),
+        cmocka_unit_test(test_shards_merge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,85 @@
+/* Merging: the answers of one store become another's, in one transaction. */
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/store/database.h"
+
+/* Values of an answer that do not depend on when and where it was computed. */
+#define SAME(column) "a." column " IS m." column " AND "
+static const char CONFLICT[] =
+    "SELECT lower(hex(a.hash)) || ' (iteration_time_s ' || coalesce(m.iteration_time_s, "
+    "m.status) || ' and ' || "
+    "coalesce(a.iteration_time_s, a.status) || ')' FROM other.answer AS a JOIN "
+    "main.answer AS m USING (hash) WHERE NOT (" SAME("status") SAME("iteration_time_s")
+        SAME("fractional_time_s") SAME("lower_bound_s") SAME("optimal") SAME("stages")
+            SAME("peak_memory_bytes") SAME("communication_s") SAME("computation_s")
+                SAME("plan") "a.detail IS m.detail) LIMIT 1";
+
+/* Ids are a store's own: rows are found again by their hashes and seals. */
+static const char *const COPY[] = {
+    "INSERT INTO main.run (" STORE_RUN_COLUMNS ", seal) SELECT " STORE_RUN_COLUMNS
+    ", seal FROM other.run AS r "
+    "WHERE seal NOT IN (SELECT seal FROM main.run) ORDER BY id",
+    "INSERT INTO main.part (hash, text) SELECT hash, text FROM other.part "
+    "WHERE hash NOT IN (SELECT hash FROM main.part) ORDER BY id",
+    "INSERT INTO main.answer (" STORE_ANSWER_COLUMNS
+    ", seal) SELECT *, kilter_seal(" STORE_ANSWER_COLUMNS ") FROM ("
+    "SELECT a.hash, (SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) "
+    "WHERE p.id = a.subject) AS subject, "
+    "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
+    "a.cluster) AS cluster, "
+    "(SELECT m.id FROM other.part AS p JOIN main.part AS m USING (hash) WHERE p.id = "
+    "a.method) AS method, seed, "
+    "(SELECT min(m.id) FROM other.run AS r JOIN main.run AS m USING (seal) WHERE r.id = "
+    "a.run) AS run, "
+    "planner, fidelity, granularity, gpus, status, message, iteration_time_s, "
+    "fractional_time_s, lower_bound_s, gap, optimal, "
+    "stages, peak_memory_bytes, communication_s, computation_s, search_time_s, "
+    "balance_time_s, plan, detail "
+    "FROM other.answer AS a WHERE hash NOT IN (SELECT hash FROM main.answer) ORDER BY "
+    "a.id)",
+};
+static const char COPY_ASKED[] =
+    "INSERT INTO main.asked (" STORE_ASKED_COLUMNS
+    ", seal) SELECT *, kilter_seal(" STORE_ASKED_COLUMNS ") FROM ("
+    "SELECT experiment, (SELECT m.id FROM other.answer AS a JOIN main.answer AS m USING "
+    "(hash) WHERE a.id = o.answer) AS answer, "
+    "ordinal, model, cluster, entry, axes FROM other.asked AS o) WHERE true ON CONFLICT "
+    "DO NOTHING";
+
+static bool copy(const Store *store, uint32_t *added, GError **error)
+{
+    g_autofree char *conflict = store_one_value(store, CONFLICT);
+    if (conflict)
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "%s: another answer to the same question is there: %s",
+                           store->file, conflict);
+    bool good = true;
+    for (uint32_t i = 0; good && i < G_N_ELEMENTS(COPY); i++)
+        good = store_execute(store, COPY[i]);
+    *added = (uint32_t)sqlite3_changes(store->db); /* by the last one: answers */
+    return (good && store_execute(store, COPY_ASKED)) ||
+           store_failed(store, KILTER_ERROR_FAILED, "merge", error);
+}
+
+bool store_merge(Store *store, const char *file, uint32_t *added, GError **error)
+{
+    g_assert(store->writable);
+    /* Checks all of it, as every opening does. */
+    g_autoptr(Store) other = store_open_read(file, error);
+    if (!other)
+        return false;
+    g_clear_pointer(&other, store_close);
+    g_autofree char *path = g_canonicalize_filename(file, NULL);
+    char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
+    bool good =
+        (store_execute(store, attach) && store_execute(store, "BEGIN IMMEDIATE")) ||
+        store_failed(store, KILTER_ERROR_FAILED, "merge", error);
+    sqlite3_free(attach);
+    good = good && copy(store, added, error) &&
+           (store_execute(store, "COMMIT") ||
+            store_failed(store, KILTER_ERROR_FAILED, "merge", error));
+    store_roll_back(store);
+    store_execute(store, "DETACH other");
+    return good;
+}

@@ -1,0 +1,57 @@
+/* kilter merge: the parts of a sharded sweep become one store. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "experiments/cli/command.h"
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+static bool merge(const char *database, int n, char **part, const CommandOptions *options,
+                  GError **error)
+{
+    g_autoptr(Store) store = store_open(database, error);
+    uint32_t total = 0;
+    for (int i = 0; store && i < n; i++) {
+        uint32_t added = 0;
+        if (is_same_file(database, part[i]))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: expected another store than the one to merge into",
+                               part[i]);
+        if (!store_merge(store, part[i], &added, error)) {
+            g_prefix_error(error, "%s: ", part[i]);
+            return false;
+        }
+        total += added;
+    }
+    if (!store)
+        return false;
+    if (options->json)
+        command_print_json(json_pack("{s:s, s:i, s:i}", "database", database, "parts", n,
+                                     "added", (int)total));
+    else if (!options->quiet)
+        printf("%s: %u results added from %d stores\n", database, total, n);
+    return true;
+}
+
+bool cmd_merge(int argc, char **argv, GError **error)
+{
+    const CommandSyntax syntax = {
+        .name = "merge",
+        .arguments = "RESULTS.db PART.db...",
+        .min_arguments = 2,
+        .max_arguments = 100000,
+        .summary =
+            "Adds the results of other stores, one transaction each. Equal results "
+            "are passed over;\nanother answer to the same question is an error, "
+            "and nothing of that part is added.",
+        .example = "kilter merge out/sweep.db out/sweep.part-*.db",
+    };
+    g_auto(CommandOptions) options = {0};
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           merge(argv[1], argc - 2, argv + 2, &options, error);
+}
