@@ -267,7 +267,7 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
 {
     g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline};
     if (!check_stages(graph, pipeline, error) ||
-        !(b.batch = batch_forms_new(graph, error)))
+        !(b.batch = batch_forms_of_microbatches(graph, error)))
         return NULL;
     b.place = g_new0(Place, inner->n);
     b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));

@@ -32,12 +32,22 @@ static bool find_rule(const Graph *graph, OpId id, const Form *form, Rule *found
     const Op *op = graph_get_op(graph, id);
     Rule rule[OP_MAX_RULES];
     const uint32_t n = op_rules(graph, id, rule);
-    for (int summed = 0; summed <= 1; summed++)
+    /* As they are; else with sums made whole before, on all of the batch or on parts of it. */
+    for (int pass = 0; pass < 3; pass++)
         for (uint32_t r = 0; r < n; r++)
-            if (fits(op, &rule[r], form, summed) && !(summed && rule[r].loop >= 0)) {
+            if (fits(op, &rule[r], form, pass > 0) && (pass != 1 || rule[r].loop < 0)) {
                 *found = rule[r];
                 return true;
             }
+    return false;
+}
+
+/* Whether the op, on parts of the batch, takes a sum over all of it. */
+static bool takes_sum(const Op *op, const Rule *rule, const Form *form)
+{
+    for (uint32_t i = 0; rule->loop >= 0 && i < op->n_in; i++)
+        if (form[op->in[i]] == FORM_REDUCE && rule->form[i] == FORM_IDENTITY)
+            return true;
     return false;
 }
 
@@ -50,6 +60,8 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
                            "the batch cannot be cut: op %s does not run on parts of it",
                            op->name);
     batch->loop[id] = rule.loop;
+    if (batch->reads_sum == GRAPH_NONE && takes_sum(op, &rule, batch->form))
+        batch->reads_sum = id;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (batch->form[op->in[i]] == UNKNOWN)
             batch->form[op->in[i]] = rule.form[i];
@@ -104,6 +116,7 @@ BatchForms *batch_forms_new(const Graph *graph, GError **error)
     g_autoptr(BatchForms) batch = g_new0(BatchForms, 1);
     batch->form = g_new(Form, graph_n_tensors(graph) + 1);
     batch->loop = g_new(int8_t, graph_n_ops(graph) + 1);
+    batch->reads_sum = GRAPH_NONE;
     init_forms(batch, graph);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         if (!run_op(batch, graph, id, error))
@@ -112,6 +125,18 @@ BatchForms *batch_forms_new(const Graph *graph, GError **error)
         if (batch->form[t] == UNKNOWN)
             batch->form[t] = FORM_IDENTITY;
     return check_units(batch, graph, error) ? g_steal_pointer(&batch) : NULL;
+}
+
+BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error)
+{
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    if (batch && batch->reads_sum != GRAPH_NONE) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the batch cannot be cut: op %s does not run on parts of it",
+                    graph_get_op(graph, batch->reads_sum)->name);
+        return NULL;
+    }
+    return g_steal_pointer(&batch);
 }
 
 void batch_forms_free(BatchForms *batch)

@@ -16,10 +16,16 @@ typedef struct {
     Form *form;     /* [tensor]: as its maker leaves it. Gather(d): dim d is the batch */
     /* [op]: the loop that is the batch; -1: the op runs once, not on parts of it */
     int8_t *loop;
+    /* The first op that runs on parts of the batch and reads a sum over all of it, as the
+     * statistics of a batch norm are; GRAPH_NONE. The batch is then cut over replicas, but not in
+     * microbatches. */
+    OpId reads_sum;
 } BatchForms;
 
 /* KILTER_ERROR_INPUT names the op that cannot run on parts of a batch. */
 BatchForms *batch_forms_new(const Graph *graph, GError **error);
+/* The same for a batch that is cut in microbatches: KILTER_ERROR_INPUT, too, if an op reads a sum. */
+BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error);
 void batch_forms_free(BatchForms *batch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 

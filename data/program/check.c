@@ -349,6 +349,11 @@ static bool check_groups(const Program *program, GError **error)
 
 static bool check_cut(const Program *program, const BatchForms *batch, GError **error)
 {
+    if (program->n_microbatches > 1 && batch && batch->reads_sum != GRAPH_NONE)
+        return kilter_fail(
+            error, KILTER_ERROR_FAILED,
+            "op %u reads a sum over the batch: expected 1 microbatch, got %u",
+            batch->reads_sum, program->n_microbatches);
     if (program->n_microbatches >= 1 && program->n_microbatches < PROGRAM_WHOLE &&
         (!batch || batch->units % program->n_microbatches == 0))
         return true;

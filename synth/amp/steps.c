@@ -272,7 +272,7 @@ static AmpSteps *steps_new(uint32_t n_layers)
 AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
                          const ClusterView *view, const Program *program, GError **error)
 {
-    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    g_autoptr(BatchForms) batch = batch_forms_of_microbatches(graph, error);
     if (!batch)
         return NULL;
     const size_t n_instances = (size_t)graph_n_tensors(graph) * FORM_MAX;

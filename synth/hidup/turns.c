@@ -255,7 +255,7 @@ Program *synth_duplex(const Program *program, const Graph *graph, GError **error
                     "only the program of one group and one microbatch can be doubled");
         return NULL;
     }
-    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    g_autoptr(BatchForms) batch = batch_forms_of_microbatches(graph, error);
     if (!batch)
         return NULL;
     if (batch->units % 2) {

@@ -140,11 +140,10 @@ static void run_op(Builder *b, OpId id)
     bool partial = cut && b->program->group[group].n_replicas > 1;
     for (uint32_t i = 0; i < op->n_in; i++)
         bring(b, op->in[i], group);
-    if (!cut) {
+    if (!cut)
         partial = stays_partial(b, id);
-        for (uint32_t i = 0; !partial && i < op->n_in; i++)
-            sum_over_replicas(b, op->in[i]);
-    }
+    for (uint32_t i = 0; (cut || !partial) && i < op->n_in; i++)
+        sum_over_replicas(b, op->in[i]);
     Instr instr = {.kind = INSTR_COMPUTE,
                    .group = group,
                    .microbatch = cut ? 0 : PROGRAM_WHOLE,
