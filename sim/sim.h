@@ -406,7 +406,7 @@ typedef struct {
                       are servers */
     double skew_s; /* ranks come at random within it */
     uint64_t seed;
-} SimLoneOptions;
+} SimCollectiveOptions;
 
 typedef struct {
     char *name; /* "host-0 -> switch-0": one direction */
@@ -421,11 +421,11 @@ typedef struct {
     double latency_s;              /* part of the time in which no byte moves */
     double sent_bytes;             /* by all ranks */
     SimLinkReport *link;           /* that carried any */
-} SimLone;
+} SimCollectiveRun;
 
 /* Over all devices of the view; rank 0 sends to rank 1. KILTER_ERROR_INPUT. */
-SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error);
-void sim_lone_free(SimLone *lone);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLone, sim_lone_free)
+SimCollectiveRun *sim_collective_run(const ClusterView *view, const SimCollectiveOptions *options, GError **error);
+void sim_collective_run_free(SimCollectiveRun *lone);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimCollectiveRun, sim_collective_run_free)
 
 #endif

@@ -37,63 +37,62 @@ static int by_use(const void *a, const void *b)
     return g_strcmp0(x->name, y->name);
 }
 
-static double utilization(const SimLone *lone, const SimLinkReport *link)
+static double utilization(const SimCollectiveRun *run, const SimLinkReport *link)
 {
-    return lone->time_s > 0 ? link->bytes / (link->bandwidth * lone->time_s) : 0;
+    return run->time_s > 0 ? link->bytes / (link->bandwidth * run->time_s) : 0;
 }
 
-static json_t *lone_json(const char *kind, const char *cluster, double bytes,
-                         const SimLone *lone, uint64_t seed)
+static json_t *run_json(const char *kind, const char *cluster, double bytes,
+                        const SimCollectiveRun *run, uint64_t seed)
 {
     json_t *links = json_array(), *ends = json_array();
-    for (uint32_t i = 0; i < lone->n_links; i++) {
-        const SimLinkReport *link = &lone->link[i];
+    for (uint32_t i = 0; i < run->n_links; i++) {
+        const SimLinkReport *link = &run->link[i];
         json_array_append_new(
             links, json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", link->name, "bandwidth",
                              link->bandwidth, "bytes", link->bytes, "busy_s",
-                             link->busy_s, "utilization", utilization(lone, link)));
+                             link->busy_s, "utilization", utilization(run, link)));
     }
-    for (uint32_t r = 0; r < lone->n_ranks; r++)
-        json_array_append_new(ends,
-                              json_pack("{s:f, s:f}", "arrival_s", lone->arrival_s[r],
-                                        "end_s", lone->end_s[r]));
+    for (uint32_t r = 0; r < run->n_ranks; r++)
+        json_array_append_new(ends, json_pack("{s:f, s:f}", "arrival_s",
+                                              run->arrival_s[r], "end_s", run->end_s[r]));
     return json_pack("{s:s, s:s, s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:o, s:o, s:I, s:s}",
-                     "collective", kind, "cluster", cluster, "algorithm", lone->algorithm,
-                     "bytes", bytes, "ranks", (int)lone->n_ranks, "time_s", lone->time_s,
-                     "last_arrival_s", lone->last_arrival_s, "latency_s", lone->latency_s,
-                     "sent_bytes", lone->sent_bytes, "links", links, "rank_times", ends,
+                     "collective", kind, "cluster", cluster, "algorithm", run->algorithm,
+                     "bytes", bytes, "ranks", (int)run->n_ranks, "time_s", run->time_s,
+                     "last_arrival_s", run->last_arrival_s, "latency_s", run->latency_s,
+                     "sent_bytes", run->sent_bytes, "links", links, "rank_times", ends,
                      "seed", (json_int_t)seed, "version", KILTER_VERSION);
 }
 
 static void print_text(const char *kind, const char *cluster, double bytes,
-                       const SimLone *lone, bool verbose)
+                       const SimCollectiveRun *run, bool verbose)
 {
     g_autofree char *size = units_format(bytes, QUANTITY_BYTES);
-    g_autofree char *time = units_format(lone->time_s, QUANTITY_TIME);
-    g_autofree char *latency = units_format(lone->latency_s, QUANTITY_TIME);
+    g_autofree char *time = units_format(run->time_s, QUANTITY_TIME);
+    g_autofree char *latency = units_format(run->latency_s, QUANTITY_TIME);
     g_autofree char *speed =
-        units_format(lone->time_s > 0 ? bytes / lone->time_s : 0, QUANTITY_BANDWIDTH);
-    g_autofree char *sent = units_format(lone->sent_bytes, QUANTITY_BYTES);
-    printf("%s of %s among %u ranks of %s by %s\n", kind, size, lone->n_ranks, cluster,
-           lone->algorithm);
-    printf("  time        %s (%.9g s), %s of the tensor\n", time, lone->time_s, speed);
+        units_format(run->time_s > 0 ? bytes / run->time_s : 0, QUANTITY_BANDWIDTH);
+    g_autofree char *sent = units_format(run->sent_bytes, QUANTITY_BYTES);
+    printf("%s of %s among %u ranks of %s by %s\n", kind, size, run->n_ranks, cluster,
+           run->algorithm);
+    printf("  time        %s (%.9g s), %s of the tensor\n", time, run->time_s, speed);
     printf("  latency     %s of it\n", latency);
-    if (lone->last_arrival_s > 0) {
-        g_autofree char *late = units_format(lone->last_arrival_s, QUANTITY_TIME);
+    if (run->last_arrival_s > 0) {
+        g_autofree char *late = units_format(run->last_arrival_s, QUANTITY_TIME);
         printf("  last rank   comes at %s\n", late);
     }
     printf("  sent        %s by all ranks\n", sent);
-    const uint32_t shown = verbose ? lone->n_links : MIN(lone->n_links, LINKS_SHOWN);
+    const uint32_t shown = verbose ? run->n_links : MIN(run->n_links, LINKS_SHOWN);
     for (uint32_t i = 0; i < shown; i++) {
-        g_autofree char *carried = units_format(lone->link[i].bytes, QUANTITY_BYTES);
+        g_autofree char *carried = units_format(run->link[i].bytes, QUANTITY_BYTES);
         printf("  %s %-28s %9s, %5.1f %% used\n", i ? "          " : "links     ",
-               lone->link[i].name, carried, 100 * utilization(lone, &lone->link[i]));
+               run->link[i].name, carried, 100 * utilization(run, &run->link[i]));
     }
-    if (shown < lone->n_links)
-        printf("              and %u more links\n", lone->n_links - shown);
+    if (shown < run->n_links)
+        printf("              and %u more links\n", run->n_links - shown);
 }
 
-static bool parse_shares(Own *own, SimLoneOptions *what, GError **error)
+static bool parse_shares(Own *own, SimCollectiveOptions *what, GError **error)
 {
     own->share = g_array_new(FALSE, FALSE, sizeof(double));
     g_auto(GStrv) words = g_strsplit(own->shares ? own->shares : "", ",", -1);
@@ -115,7 +114,7 @@ static bool parse_shares(Own *own, SimLoneOptions *what, GError **error)
     return true;
 }
 
-static bool parse_root(const Own *own, SimLoneOptions *what, GError **error)
+static bool parse_root(const Own *own, SimCollectiveOptions *what, GError **error)
 {
     guint64 root;
     if (!own->root)
@@ -131,8 +130,8 @@ static bool parse_root(const Own *own, SimLoneOptions *what, GError **error)
     return true;
 }
 
-static bool parse_sizes(const Own *own, SimLoneOptions *what, Granularity *granularity,
-                        GError **error)
+static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
+                        Granularity *granularity, GError **error)
 {
     *granularity = GRANULARITY_GPU;
     if (!own->bytes)
@@ -153,7 +152,7 @@ static bool parse_sizes(const Own *own, SimLoneOptions *what, Granularity *granu
     return true;
 }
 
-static bool simulate(const char *cluster_name, const SimLoneOptions *what,
+static bool simulate(const char *cluster_name, const SimCollectiveOptions *what,
                      Granularity granularity, const CommandOptions *options,
                      GError **error)
 {
@@ -161,16 +160,16 @@ static bool simulate(const char *cluster_name, const SimLoneOptions *what,
     if (!cluster)
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
-    g_autoptr(SimLone) lone = sim_lone(view, what, error);
-    if (!lone)
+    g_autoptr(SimCollectiveRun) run = sim_collective_run(view, what, error);
+    if (!run)
         return false;
-    if (lone->n_links > 1)
-        qsort(lone->link, lone->n_links, sizeof *lone->link, by_use);
+    if (run->n_links > 1)
+        qsort(run->link, run->n_links, sizeof *run->link, by_use);
     if (options->json)
         command_print_json(
-            lone_json(what->kind, cluster_name, what->bytes, lone, what->seed));
+            run_json(what->kind, cluster_name, what->bytes, run, what->seed));
     else if (!options->quiet)
-        print_text(what->kind, cluster_name, what->bytes, lone, options->verbose);
+        print_text(what->kind, cluster_name, what->bytes, run, options->verbose);
     return true;
 }
 
@@ -220,7 +219,7 @@ bool cmd_collective(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    SimLoneOptions what = {.kind = argv[1], .algorithm = own.algorithm};
+    SimCollectiveOptions what = {.kind = argv[1], .algorithm = own.algorithm};
     Granularity granularity;
     what.seed = options.planner.seed;
     return parse_sizes(&own, &what, &granularity, error) &&

@@ -385,11 +385,6 @@ uint32_t sim_network_stalled(const SimNetwork *network)
     return share_stalled(&network->share);
 }
 
-double sim_network_rate(const SimNetwork *network, SimFlowId flow)
-{
-    return share_rate(&network->share, flow);
-}
-
 double sim_network_link_rate(const SimNetwork *network, uint32_t link)
 {
     return share_link_rate(&network->share, link);

@@ -84,7 +84,6 @@ void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwi
 
 uint32_t sim_network_active(const SimNetwork *network);  /* flows, waiting ones too */
 uint32_t sim_network_stalled(const SimNetwork *network); /* of these, at rate 0 */
-double sim_network_rate(const SimNetwork *network, SimFlowId flow);       /* bytes/s */
 double sim_network_link_rate(const SimNetwork *network, uint32_t link);   /* bytes/s */
 double sim_network_link_bytes(const SimNetwork *network, uint32_t link);  /* payload */
 double sim_network_link_busy_s(const SimNetwork *network, uint32_t link); /* any flow */

@@ -35,42 +35,26 @@ typedef struct {
 
 /* --- what follows from what --- */
 
-typedef void (*EachInstance)(TensorId tensor, Form form, void *data);
-
-static void each_input(const Graph *graph, const Instr *instr, EachInstance each,
-                       void *data)
-{
-    if (instr->kind == INSTR_COLLECTIVE)
-        each(instr->tensor, instr->from, data);
-    if (instr->kind != INSTR_COMPUTE)
-        return;
-    const Op *op = graph_get_op(graph, instr->op);
-    for (uint32_t i = 0; i < op->n_in; i++)
-        each(op->in[i], instr->form[i], data);
-}
-
 typedef struct {
     Turns *turns;
     uint32_t at;
     uint32_t *maker; /* [tensor * FORM_MAX + form]: instruction */
 } Walk;
 
-static void find_ready(TensorId tensor, Form form, void *data)
+static void find_ready(Walk *w, Operand used)
 {
-    Walk *w = data;
     Turns *t = w->turns;
-    const uint32_t maker = w->maker[tensor * FORM_MAX + form];
+    const uint32_t maker = w->maker[used.tensor * FORM_MAX + used.form];
     if (maker == NEVER)
         return;
     t->ready[w->at] = MAX(t->ready[w->at], t->parts[maker] ? maker + 1 : t->ready[maker]);
     t->last[w->at] |= t->last[maker];
 }
 
-static void find_needed(TensorId tensor, Form form, void *data)
+static void find_needed(Walk *w, Operand used)
 {
-    Walk *w = data;
     Turns *t = w->turns;
-    const uint32_t maker = w->maker[tensor * FORM_MAX + form];
+    const uint32_t maker = w->maker[used.tensor * FORM_MAX + used.form];
     if (maker != NEVER && !t->parts[maker])
         t->needed[maker] =
             MIN(t->needed[maker], t->parts[w->at] ? w->at : t->needed[w->at]);
@@ -78,13 +62,19 @@ static void find_needed(TensorId tensor, Form form, void *data)
 
 static void note_made(Walk *w, const Instr *instr)
 {
-    if (instr->kind != INSTR_COMPUTE) {
-        w->maker[instr->tensor * FORM_MAX + instr->to] = w->at;
-        return;
-    }
-    const Op *op = graph_get_op(w->turns->graph, instr->op);
-    for (uint32_t o = 0; o < op->n_out; o++)
-        w->maker[op->out[o] * FORM_MAX + instr->form[op->n_in + o]] = w->at;
+    Operand made[OP_MAX_OUT];
+    const uint32_t n = instr_makes(instr, w->turns->graph, made);
+    for (uint32_t o = 0; o < n; o++)
+        w->maker[made[o].tensor * FORM_MAX + made[o].form] = w->at;
+}
+
+/* Calls `find` for every operand that an instruction reads. */
+static void each_used(Walk *w, const Instr *instr, void (*find)(Walk *w, Operand used))
+{
+    Operand used[OP_MAX_IN];
+    const uint32_t n = instr_uses(instr, w->turns->graph, used);
+    for (uint32_t i = 0; i < n; i++)
+        find(w, used[i]);
 }
 
 static bool is_part(const Turns *t, const Instr *instr)
@@ -107,12 +97,12 @@ static void find_order(Turns *t)
         t->needed[w.at] = NEVER;
         t->last[w.at] = instr->kind == INSTR_COMPUTE &&
                         graph_get_op(t->graph, instr->op)->pass == PASS_UPDATE;
-        each_input(t->graph, instr, find_ready, &w);
+        each_used(&w, instr, find_ready);
         note_made(&w, instr);
     }
     /* Instances are made once, so the makers that the last walk left are those of all uses. */
     for (w.at = n; w.at-- > 0;)
-        each_input(t->graph, &t->program->instr[w.at], find_needed, &w);
+        each_used(&w, &t->program->instr[w.at], find_needed);
     g_free(w.maker);
 }
 

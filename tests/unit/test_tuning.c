@@ -85,13 +85,13 @@ static void test_collectives_follow(void **state)
     g_autoptr(Cluster) cluster = parse(NULL, NULL, &error);
     assert_no_error(error);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    const SimLoneOptions options = {.kind = "all_reduce", .bytes = 1e5};
-    const SimLoneOptions named = {
+    const SimCollectiveOptions options = {.kind = "all_reduce", .bytes = 1e5};
+    const SimCollectiveOptions named = {
         .kind = "all_reduce", .algorithm = "ring", .bytes = 1e5};
-    g_autoptr(SimLone) lone = sim_lone(view, &options, &error);
+    g_autoptr(SimCollectiveRun) run = sim_collective_run(view, &options, &error);
     assert_no_error(error);
-    assert_string_equal(lone->algorithm, "tree");
-    g_autoptr(SimLone) ring = sim_lone(view, &named, &error);
+    assert_string_equal(run->algorithm, "tree");
+    g_autoptr(SimCollectiveRun) ring = sim_collective_run(view, &named, &error);
     assert_no_error(error);
     assert_string_equal(ring->algorithm, "ring");
     (void)state;

@@ -7,26 +7,26 @@
 
 typedef struct {
     SimRun *run;
-    SimLone *lone;
+    SimCollectiveRun *report;
     uint32_t n_done;
-} Lone;
+} Running;
 
 static void rank_arrives(SimEngine *engine, void *context, uint64_t rank)
 {
-    Lone *lone = context;
-    lone->lone->arrival_s[rank] = sim_engine_now(engine);
-    sim_run_arrive(lone->run, (uint32_t)rank);
+    Running *state = context;
+    state->report->arrival_s[rank] = sim_engine_now(engine);
+    sim_run_arrive(state->run, (uint32_t)rank);
 }
 
 static void rank_done(SimEngine *engine, void *context, uint64_t rank)
 {
-    Lone *lone = context;
-    lone->lone->end_s[rank] = sim_engine_now(engine);
-    lone->n_done++;
+    Running *state = context;
+    state->report->end_s[rank] = sim_engine_now(engine);
+    state->n_done++;
 }
 
 /* Each rank comes at a moment of its own, which the seed and its name decide. */
-static void schedule_ranks(SimEngine *engine, Lone *lone, const ClusterView *view,
+static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView *view,
                            double skew_s, uint64_t seed)
 {
     for (uint32_t j = 0; j < view->n_devices; j++) {
@@ -34,7 +34,7 @@ static void schedule_ranks(SimEngine *engine, Lone *lone, const ClusterView *vie
         sim_random_start(&random,
                          sim_random_mix(seed, sim_random_name(view->device[j].name)));
         const double at_s = skew_s * gsl_rng_uniform(&random.rng);
-        sim_engine_schedule(engine, at_s, 0, rank_arrives, lone, j);
+        sim_engine_schedule(engine, at_s, 0, rank_arrives, state, j);
     }
 }
 
@@ -44,7 +44,7 @@ static char *link_name(const Topology *topology, uint32_t link)
                            topology->node[topology->link[link].to].name);
 }
 
-static void report_links(SimLone *report, const SimNetwork *network)
+static void report_links(SimCollectiveRun *report, const SimNetwork *network)
 {
     const Topology *topology = sim_network_topology(network);
     report->link = g_new0(SimLinkReport, topology->n_links);
@@ -60,16 +60,16 @@ static void report_links(SimLone *report, const SimNetwork *network)
     }
 }
 
-static SimLone *lone_new(uint32_t n)
+static SimCollectiveRun *report_new(uint32_t n)
 {
-    SimLone *report = g_new0(SimLone, 1);
+    SimCollectiveRun *report = g_new0(SimCollectiveRun, 1);
     report->n_ranks = n;
     report->arrival_s = g_new0(double, n);
     report->end_s = g_new0(double, n);
     return report;
 }
 
-static void finish(SimLone *report, const SimLowered *lowered)
+static void finish(SimCollectiveRun *report, const SimLowered *lowered)
 {
     double last_s = 0;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
@@ -89,8 +89,8 @@ static bool has_root(Traffic traffic)
 }
 
 /* The shares so that they sum to 1; NULL and an error if they are none. Caller frees. */
-static double *find_shares(const SimLoneOptions *options, Traffic traffic, uint32_t n,
-                           GError **error)
+static double *find_shares(const SimCollectiveOptions *options, Traffic traffic,
+                           uint32_t n, GError **error)
 {
     static const uint32_t HAVE =
         1U << TRAFFIC_ALL_GATHER | 1U << TRAFFIC_GROUPED_ALL_GATHER |
@@ -115,8 +115,8 @@ static double *find_shares(const SimLoneOptions *options, Traffic traffic, uint3
 }
 
 /* The collective that the options ask for, without its devices and shares. */
-static bool describe(const SimLoneOptions *options, uint32_t n, SimCollective *collective,
-                     GError **error)
+static bool describe(const SimCollectiveOptions *options, uint32_t n,
+                     SimCollective *collective, GError **error)
 {
     *collective = (SimCollective){.bytes = options->bytes, .n = n};
     if (!traffic_find(options->kind, &collective->traffic, error) ||
@@ -138,7 +138,8 @@ static bool describe(const SimLoneOptions *options, uint32_t n, SimCollective *c
                        traffic_name(collective->traffic));
 }
 
-SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError **error)
+SimCollectiveRun *sim_collective_run(const ClusterView *view,
+                                     const SimCollectiveOptions *options, GError **error)
 {
     SimCollective collective;
     g_autofree double *share = NULL;
@@ -163,22 +164,22 @@ SimLone *sim_lone(const ClusterView *view, const SimLoneOptions *options, GError
     g_autoptr(SimLowered) lowered = sim_lower(network, &collective, error);
     if (!lowered)
         return NULL;
-    SimLone *report = lone_new(view->n_devices);
-    Lone lone = {.lone = report};
-    g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &lone, 0);
-    lone.run = run;
+    SimCollectiveRun *report = report_new(view->n_devices);
+    Running state = {.report = report};
+    g_autoptr(SimRun) run = sim_run_new(network, lowered, rank_done, NULL, &state, 0);
+    state.run = run;
     if (options->skew_s > 0)
-        schedule_ranks(engine, &lone, view, options->skew_s, options->seed);
+        schedule_ranks(engine, &state, view, options->skew_s, options->seed);
     else
         sim_run_arrive_all(run);
     sim_engine_run(engine);
-    g_assert(lone.n_done == view->n_devices);
+    g_assert(state.n_done == view->n_devices);
     finish(report, lowered);
     report_links(report, network);
     return report;
 }
 
-void sim_lone_free(SimLone *report)
+void sim_collective_run_free(SimCollectiveRun *report)
 {
     if (!report)
         return;
