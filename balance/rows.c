@@ -96,7 +96,6 @@ static void begin_row(BalanceRows *rows, double base)
 /* Adds value * x[column] to the last row. */
 static void add_to_column(BalanceRows *rows, uint32_t column, double value)
 {
-    KILTER_ASSERT(isfinite(value));
     BalanceRow *row = &g_array_index(rows->row, BalanceRow, rows->row->len - 1);
     if (value == 0 || rows->idle[column])
         return;

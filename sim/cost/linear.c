@@ -21,7 +21,6 @@ typedef struct {
 
 static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t split)
 {
-    KILTER_ASSERT(stage < build->linear->n_stages && split < build->linear->n_splits);
     SimLinear *linear = build->linear;
     SimWork *fixed = &linear->stage[stage].fixed;
 

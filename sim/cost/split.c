@@ -103,7 +103,6 @@ uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph
 uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *segment,
                            OpId op, const Rule *rule)
 {
-    KILTER_ASSERT(rule->loop >= 0 && rule->units > 0);
     if (rule->loop < 0)
         return SPLIT_NONE;
     return find(split, n, op_segment(segment, op), rule->units);

@@ -65,7 +65,6 @@ static bool has_inner(const Walk *w, const Instr *instr)
 static uint32_t latest(const Maker *maker, uint32_t turn, const PlacedOperand *used,
                        uint32_t n_used)
 {
-    KILTER_ASSERT(n_used <= OP_MAX_IN && turn < 2);
     uint32_t place = 0;
 
     for (uint32_t k = 0; k < n_used; k++) {

@@ -100,7 +100,6 @@ void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rul
 void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                    const Form *batch, double part, SimWork *work)
 {
-    KILTER_ASSERT(part > 0 || !batch);
     const Op *o = graph_get_op(graph, op);
 
     if (graph_is_timed(graph)) {

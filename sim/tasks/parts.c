@@ -154,7 +154,6 @@ static double part_of_batch(const SimParts *parts, uint32_t group, OpId op,
 static double part_of_loop(const SimParts *parts, uint32_t group, OpId op,
                            const Rule *rule, uint32_t i)
 {
-    KILTER_ASSERT(rule->loop >= 0);
     if (rule->loop < 0 ||
         (has_parts(parts, op) && rule->loop == parts->layout.batch->loop[op]))
         return 1;
