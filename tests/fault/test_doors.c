@@ -16,6 +16,12 @@ static char *inside(const Sandbox *box, const char *name)
     return g_build_filename(box->folder, name, NULL);
 }
 
+static void run_good(const Sandbox *box, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(box, line);
+    (void)ran;
+}
+
 /* --- -o FILE --- */
 
 static void test_links_are_followed(void **state)
@@ -29,9 +35,8 @@ static void test_links_are_followed(void **state)
     sandbox_write(box, "deep/plan.json", "before");
     assert_int_equal(symlink("deep/plan.json", link), 0);
     assert_int_equal(symlink("deep/new.json", dangling), 0);
-    g_auto(Ran) one = program_run_good(box, "plan " SMALL " hap-8 -p dp-ev -o link.json");
-    g_auto(Ran) two =
-        program_run_good(box, "plan " SMALL " hap-8 -p dp-ev -o dangling.json");
+    run_good(box, "plan " SMALL " hap-8 -p dp-ev -o link.json");
+    run_good(box, "plan " SMALL " hap-8 -p dp-ev -o dangling.json");
     assert_true(g_file_test(link, G_FILE_TEST_IS_SYMLINK));
     assert_true(g_file_test(dangling, G_FILE_TEST_IS_SYMLINK));
     g_autofree char *plan = sandbox_read(box, "deep/plan.json");
@@ -77,7 +82,7 @@ static void test_devices_stay(void **state)
         "cpu,linear,,2,1,9,9,1,1e-3,1e-3,1e-3\n");
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         struct stat status;
-        g_auto(Ran) ran = program_run_good(box, lines[i]);
+        run_good(box, lines[i]);
         assert_int_equal(stat(node, &status), 0);
         assert_true(S_ISCHR(status.st_mode));
     }
@@ -140,10 +145,8 @@ static const struct {
 
 static void bring_inputs(const Sandbox *box)
 {
-    g_auto(Ran) trace =
-        program_run_good(box, "simulate " SMALL " hap-8 -p dp-ev -f flow -q -t t.json");
-    g_auto(Ran) sweep = program_run_good(box, "sweep " KILTER_HOME
-                                              "/experiments/hap-fig4.yaml -q --db r.db");
+    run_good(box, "simulate " SMALL " hap-8 -p dp-ev -f flow -q -t t.json");
+    run_good(box, "sweep " KILTER_HOME "/experiments/hap-fig4.yaml -q --db r.db");
     sandbox_write(box, "v.csv", "plan,measured_s,predicted_s\nx,1,2\ny,2,3\n");
     GString *rows = g_string_new(
         "device,kind,shape,ranks,share,flops,bytes,repeats,median_s,low_s,high_s\n");
@@ -170,7 +173,7 @@ static void test_hostile_folders(void **state)
             g_autofree char *quoted = g_shell_quote(folders[f]);
             g_auto(GStrv) part = g_strsplit(drawing[i].line, "%s", 2);
             g_autofree char *line = g_strconcat(part[0], quoted, part[1], NULL);
-            g_auto(Ran) ran = program_run_good(box, line);
+            run_good(box, line);
             assert_nothing_ran(box, line);
             g_autofree char *picture =
                 g_build_filename(box->folder, folders[f], drawing[i].picture, NULL);
@@ -191,7 +194,7 @@ static void test_hostile_traces(void **state)
         "@ARG3 {/Symbol a\"}}, {\"ph\": \"X\", \"cat\": \"|touch PWNED\", \"name\": "
         "\"`touch PWNED`\", \"pid\": 0, \"tid\": 0, \"ts\": 0, \"dur\": 9}]}");
     const char *line = "figure timeline -q -t '|touch PWNED;#.json'";
-    g_auto(Ran) ran = program_run_good(box, line);
+    run_good(box, line);
     assert_nothing_ran(box, line);
 }
 

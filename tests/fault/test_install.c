@@ -34,7 +34,7 @@ static bool has(const Sandbox *box, const char *tool)
 {
     int status;
     g_autofree char *line = g_strconcat("command -v ", tool, NULL);
-    g_autofree char *out = shell(box, line, &status);
+    g_free(shell(box, line, &status));
     if (status != 0)
         print_message("skipped: no %s\n", tool);
     return status == 0;
