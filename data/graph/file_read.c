@@ -261,7 +261,7 @@ static bool read_op(const Reader *r)
                *extents = json_string_value(json_object_get(r->node, "extents"));
     const OpKind kind = kind_name ? op_kind_from_name(kind_name) : OP_KINDS;
     OpAttr attr = {0};
-    uint32_t n_in;
+    uint32_t n_in = 0;
     TensorId in[OP_MAX_IN];
     Shape shape[OP_MAX_IN];
     if (!check_keys(r, r->node, known) || !check_name(r, "op", name) ||
@@ -405,7 +405,7 @@ Graph *graph_from_json(const char *file, const json_t *root, GError **error)
     g_autoptr(Graph) graph = graph_new(name ? name : "graph");
     Reader r = {
         .file = file, .root = root, .graph = graph, .op_names = op_names, .error = error};
-    Optimizer optimizer;
+    Optimizer optimizer = OPTIMIZER_ADAM;
     if (!name) {
         fail(&r, "name", "expected a string");
         return NULL;
