@@ -113,7 +113,6 @@ static void scores_of(const Shape *n, const Query *i, const double *q, const dou
 /* P of one query in place of its S; returns L. `sink`: or -infinity. */
 static double softmax_row(double *row, uint64_t n, double sink)
 {
-    KILTER_ASSERT(n > 0);
     double top = sink, sum;
     for (uint64_t i = 0; i < n; i++)
         top = fmax(top, row[i]);

@@ -112,7 +112,6 @@ void amp_steps_index(const AmpModel *model, AmpSteps *steps)
 static double pass_s(const AmpSteps *steps, const double *time_s, const double *launch_s,
                      uint32_t at)
 {
-    KILTER_ASSERT(time_s && launch_s);
     double computed = 0, launched = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++)
         if (!g_array_index(steps->step, AmpStep, i).is_message) {
