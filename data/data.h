@@ -36,6 +36,7 @@
 #include "data/graph/graph.h"
 #include "data/graph/op.h"
 #include "data/graph/rule.h"
+#include "data/measured/kineto.h"
 #include "data/measured/layer_profile.h"
 #include "data/measured/measurement.h"
 #include "data/models/model.h"

@@ -14,21 +14,63 @@ static bool write_rows(const char *file, const GArray *list, const char *names,
     return output_write(file, text, -1, error);
 }
 
+/* Facts of a trace, beside what all files have. */
+static json_t *facts_json(const char *file, const KinetoFacts *facts)
+{
+    json_t *json = json_pack(
+        "{s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i}", "file", file, "events",
+        (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels, "kernel_us_sum",
+        facts->kernel_us, "nccl_kernels", (json_int_t)facts->nccl_kernels,
+        "collective_metadata_kernels", (json_int_t)facts->collective_kernels,
+        "matmul_ops_with_dims", (json_int_t)facts->matmul_ops, "device", facts->device,
+        "devices_listed", (int)facts->devices_listed, "streams", (int)facts->streams,
+        "world_size", (int)facts->world_size);
+    json_object_set_new(json, "rank",
+                        facts->rank >= 0 ? json_integer(facts->rank) : json_null());
+    return json;
+}
+
+/* Each file by what it begins with; `traces` gets the facts of traces. */
+static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,
+                     GError **error)
+{
+    for (int i = 1; i < argc; i++) {
+        KinetoFacts facts = {0};
+        if (!kineto_is_trace(argv[i])) {
+            if (!measurements_read(argv[i], list, tables, error))
+                return false;
+            continue;
+        }
+        const bool good = kineto_read(argv[i], list, tables, &facts, error);
+        if (good)
+            json_array_append_new(traces, facts_json(argv[i], &facts));
+        kineto_facts_clear(&facts);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
 static bool run(int argc, char **argv, const char *output, const CommandOptions *options,
                 GError **error)
 {
     g_autoptr(GArray) list = measurements_new();
     g_autoptr(GArray) tables = measured_tables_new();
     g_autofree char *names = g_strjoinv(", ", argv + 1);
-    if (!measured_read_all(argc, argv, list, tables, error) ||
-        (output && !write_rows(output, list, names, error)))
+    json_t *traces = json_array();
+    if (!read_all(argc, argv, list, tables, traces, error) ||
+        (output && !write_rows(output, list, names, error))) {
+        json_decref(traces);
         return false;
+    }
     if (options->json)
-        command_print_json(json_pack("{s:o, s:i, s:s*}", "files",
-                                     measured_report_json(tables, NULL), "measurements",
-                                     (int)list->len, "output", output));
+        command_print_json(json_pack("{s:o, s:o, s:i, s:s*}", "files",
+                                     measured_report_json(tables, NULL), "traces",
+                                     json_incref(traces), "measurements", (int)list->len,
+                                     "output", output));
     else if (!options->quiet)
         measured_report_print(tables, NULL);
+    json_decref(traces);
     return true;
 }
 

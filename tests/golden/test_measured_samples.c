@@ -1,5 +1,7 @@
 /* Logs of nccl-tests of others: kilter import reads all of them with the facts of the samples' expected.csv, and
  * kilter calibrate uses them for what they tell. */
+#include "data/data.h"
+#include "tests/support/damage.h"
 #include "tests/support/expected.h"
 #include "tests/support/program_json.h"
 
@@ -39,6 +41,102 @@ static void test_nccl_tests(void **state)
         skip();
     g_tree_foreach(files, check_log, sandbox);
     g_tree_unref(files);
+}
+
+static gboolean check_trace(void *key, void *value, void *data)
+{
+    const GPtrArray *facts = value;
+    g_autofree char *relative = g_strconcat("samples/", (const char *)key, NULL);
+    const char *path = test_shared(relative);
+    assert_non_null(path);
+    g_autofree char *line = g_strdup_printf("import '%s' --json", path);
+    if (expected_fact(facts, "nodes")) {
+        program_refuses(data, line, 2, "execution trace");
+        return FALSE;
+    }
+    json_t *root = program_json(data, line);
+    const json_t *json = json_array_get(json_object_get(root, "traces"), 0);
+    for (guint i = 0; i < facts->len; i++) {
+        const Expected *fact = facts->pdata[i];
+        const json_t *got = json_object_get(json, fact->fact);
+        if (json_is_string(got))
+            assert_string_equal(json_string_value(got), fact->value);
+        else if (strcmp(fact->fact, "trap") != 0)
+            assert_close(json_number_value(got), g_ascii_strtod(fact->value, NULL), 1e-9);
+    }
+    json_decref(root);
+    return FALSE;
+}
+
+static void test_kineto(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    GTree *files = expected_of("kineto");
+    if (!files)
+        skip();
+    g_tree_foreach(files, check_trace, sandbox);
+    g_tree_unref(files);
+}
+
+/* A product of matrices by two kernels, one without shapes, and an all-reduce that waits twice: rows with FLOPs, bytes and
+ * times that can be worked out by hand. */
+static void test_made_trace(void **state)
+{
+    (void)state;
+    static const char TRACE[] =
+        "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA "
+        "H200\"}],"
+        "\"traceEvents\": ["
+        "{\"cat\": \"cpu_op\", \"name\": \"aten::addmm\", \"args\": {\"External id\": 7, "
+        "\"Input type\": [\"float\"], \"Input Dims\": [[5], [2, 3], [3, 5], [], []]}},"
+        "{\"cat\": \"kernel\", \"name\": \"gemm\", \"dur\": 10, \"args\": {\"External "
+        "id\": 7, "
+        "\"stream\": 7}},"
+        "{\"cat\": \"kernel\", \"name\": \"bias\", \"dur\": 2.5, \"args\": {\"External "
+        "id\": 7, "
+        "\"stream\": 8}},"
+        "{\"cat\": \"kernel\", \"name\": \"relu\", \"dur\": 99, \"args\": {\"External "
+        "id\": 9}},"
+        "{\"cat\": \"kernel\", \"name\": \"ncclAllReduce\", \"dur\": 30, \"args\": "
+        "{\"Collective name\": "
+        "\"allreduce\", \"In msg nelems\": 1000, \"Group size\": 4, \"dtype\": "
+        "\"BFloat16\"}},"
+        "{\"cat\": \"kernel\", \"name\": \"ncclAllReduce\", \"dur\": 500, \"args\": "
+        "{\"Collective name\": "
+        "\"allreduce\", \"In msg nelems\": 1000, \"Group size\": 4, \"dtype\": "
+        "\"BFloat16\"}}]}";
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "trace.json", TRACE);
+    json_t *root = program_json(sandbox, "import trace.json -o m.csv --json");
+    const json_t *json = json_array_get(json_object_get(root, "traces"), 0);
+    assert_int_equal(number(json, "kernels"), 5);
+    assert_int_equal(number(json, "streams"), 3);
+    json_decref(root);
+    g_autofree char *text = sandbox_read(sandbox, "m.csv");
+    assert_non_null(strstr(text, "NVIDIA H200,linear,2x3;3x5 float,1,1,60,124,1,1.2"));
+    assert_non_null(
+        strstr(text, "NVIDIA H200,all_reduce,all_reduce 2000 of 4,4,0.25,0,2000,2,"));
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    static const char *const PIECE[] = {"[", "]",  "{",     "}",   "\"",
+                                        ",", "-1", "1e400", "null"};
+    for (uint32_t i = 0; i < 300; i++) { /* damaged: refused in one line, or rows */
+        g_autoptr(GString) damaged = g_string_new(TRACE);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GArray) list = measurements_new(), tables = measured_tables_new();
+        KinetoFacts facts;
+        for (gint32 d = g_rand_int_range(rand, 1, 4); d > 0; d--)
+            damage_text(damaged, rand, PIECE, G_N_ELEMENTS(PIECE));
+        sandbox_write(sandbox, "damaged.json", damaged->str);
+        g_autofree char *path = g_build_filename(sandbox->folder, "damaged.json", NULL);
+        const bool good = kineto_read(path, list, tables, &facts, &error);
+        assert_true(good == !error);
+        assert_true(good || error->code == KILTER_ERROR_INPUT);
+        kineto_facts_clear(&facts);
+    }
+    g_autofree char *half = g_strndup(TRACE, strlen(TRACE) / 2);
+    sandbox_write(sandbox, "half.json", half);
+    program_refuses(sandbox, "import half.json", 2, "cut off after");
 }
 
 /* --- made here --- */
@@ -160,8 +258,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nccl_tests),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_nothing_used),
+#ifdef KILTER_YAJL
+        cmocka_unit_test(test_kineto),     cmocka_unit_test(test_made_trace),
+#endif
+        cmocka_unit_test(test_places),     cmocka_unit_test(test_nothing_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,343 @@
+/* Events of a trace: kernels, ops with shapes, and collectives. */
+#ifdef KILTER_YAJL
+#include <math.h>
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/measured/kineto_reader.h"
+
+static int stop(Reader *reader, const char *message)
+{
+    if (!reader->failure)
+        kilter_fail(&reader->failure, KILTER_ERROR_INPUT, "%s: %s", reader->file,
+                    message);
+    return 0;
+}
+
+/* --- bins --- */
+
+static double bytes_of_type(const char *type)
+{
+    static const struct {
+        const char *part;
+        double bytes;
+    } TYPE[] = {{"BFloat16", 2}, {"Half", 2}, {"Float8", 1}, {"Double", 8}, {"double", 8},
+                {"Long", 8},     {"long", 8}, {"Int8", 1},   {"Byte", 1},   {"Bool", 1}};
+    for (size_t i = 0; i < G_N_ELEMENTS(TYPE); i++)
+        if (strstr(type, TYPE[i].part))
+            return TYPE[i].bytes;
+    return 4;
+}
+
+void kineto_bin_free(void *data)
+{
+    Bin *bin = data;
+    g_free(bin->what.shape);
+    g_array_unref(bin->seconds);
+    g_free(bin);
+}
+
+static Bin *bin_of(Reader *reader, const char *key, const Measurement *what)
+{
+    Bin *bin = g_hash_table_lookup(reader->bin, key);
+    if (bin)
+        return bin;
+    bin = g_new0(Bin, 1);
+    bin->what = *what;
+    bin->what.shape = g_strdup(key);
+    bin->seconds = g_array_new(FALSE, FALSE, sizeof(double));
+    g_hash_table_insert(reader->bin, g_strdup(key), bin);
+    g_ptr_array_add(reader->order, bin);
+    return bin;
+}
+
+static bool is_matmul(const char *name)
+{
+    static const char *const NAMES[] = {"aten::mm", "aten::addmm", "aten::bmm",
+                                        "aten::baddbmm", NULL};
+    return g_strv_contains(NAMES, name);
+}
+
+/* aten::mm [m, k] [k, n]; aten::addmm has the bias before. */
+static void add_matmul(Reader *reader, const Event *event)
+{
+    const uint32_t first = strcmp(event->name, "aten::addmm") == 0;
+    const double *a = event->dim[first], *b = event->dim[first + 1];
+    const bool plain = first || strcmp(event->name, "aten::mm") == 0;
+    if (!plain || event->n_operands < first + 2 || event->n_dims[first] != 2 ||
+        event->n_dims[first + 1] != 2 || a[1] != b[0] || !(a[0] * a[1] * b[1] > 0) ||
+        event->id < 0)
+        return;
+    const double size = bytes_of_type(event->type);
+    g_autofree char *key =
+        g_strdup_printf("%.0fx%.0f;%.0fx%.0f %s", a[0], a[1], b[0], b[1], event->type);
+    g_strdelimit(key, ",\"\r\n", ' ');
+    const Measurement what = {.op = OP_LINEAR,
+                              .collective = COLLECTIVES,
+                              .ranks = 1,
+                              .share = 1,
+                              .flops = 2 * a[0] * a[1] * b[1],
+                              .bytes = size * (a[0] * a[1] + b[0] * b[1] + a[0] * b[1])};
+    g_hash_table_insert(reader->matmul, g_memdup2(&event->id, sizeof event->id),
+                        bin_of(reader, key, &what));
+    reader->kept++;
+}
+
+/* The collective that a kernel says it is; COLLECTIVES: another one. *bytes: of the whole tensor. */
+static Collective collective_of(const Event *event, double *bytes)
+{
+    static const struct {
+        const char *part;
+        Collective kind;
+        int of; /* 0: elements in, 1: out, 2: in of each rank */
+    } KIND[] = {{"allreduce", COLLECTIVE_ALL_REDUCE, 0},
+                {"all_reduce", COLLECTIVE_ALL_REDUCE, 0},
+                {"allgather", COLLECTIVE_ALL_GATHER, 1},
+                {"all_gather", COLLECTIVE_ALL_GATHER, 1},
+                {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, 0},
+                {"all_to_all", COLLECTIVE_ALL_TO_ALL, 2}};
+    for (size_t i = 0; i < G_N_ELEMENTS(KIND); i++)
+        if (strstr(event->collective, KIND[i].part)) {
+            const double n = KIND[i].of == 1   ? event->out
+                             : KIND[i].of == 2 ? event->in * event->group
+                                               : event->in;
+            *bytes = n * bytes_of_type(event->dtype);
+            return KIND[i].kind;
+        }
+    return COLLECTIVES;
+}
+
+static void add_collective(Reader *reader, const Event *event)
+{
+    double bytes = 0;
+    const Collective kind = collective_of(event, &bytes);
+    if (kind == COLLECTIVES || !(bytes > 0) || !(event->group >= 2) ||
+        event->group > 65536 || !(event->us > 0))
+        return;
+    g_autofree char *key =
+        g_strdup_printf("%s %.0f of %.0f", collective_name(kind), bytes, event->group);
+    const Measurement what = {.op = OP_KINDS,
+                              .collective = kind,
+                              .ranks = (uint32_t)event->group,
+                              .share = 1 / event->group,
+                              .bytes = bytes};
+    const double seconds = event->us * 1e-6;
+    g_array_append_val(bin_of(reader, key, &what)->seconds, seconds);
+    reader->kept++;
+}
+
+static void add_kernel(Reader *reader, const Event *event)
+{
+    KinetoFacts *facts = reader->facts;
+    g_autofree char *lower = g_ascii_strdown(event->name, -1);
+    facts->kernels++;
+    facts->kernel_us += event->us;
+    facts->nccl_kernels += strstr(lower, "nccl") != NULL;
+    facts->collective_kernels += *event->collective != '\0';
+    g_hash_table_add(reader->stream, g_memdup2(&event->stream, sizeof event->stream));
+    if (*event->collective) {
+        add_collective(reader, event);
+    } else if (event->id >= 0) {
+        double *sum = g_hash_table_lookup(reader->kernel, &event->id);
+        if (!sum) {
+            sum = g_new0(double, 1);
+            g_hash_table_insert(reader->kernel, g_memdup2(&event->id, sizeof event->id),
+                                sum);
+            reader->kept++;
+        }
+        *sum += event->us;
+    }
+}
+
+static void end_event(Reader *reader)
+{
+    const Event *event = &reader->event;
+    reader->facts->events++;
+    if (g_ascii_strcasecmp(event->category, "kernel") == 0) {
+        add_kernel(reader, event);
+    } else if (event->has_dims && is_matmul(event->name)) {
+        reader->facts->matmul_ops++;
+        add_matmul(reader, event);
+    }
+}
+
+/* --- JSON --- */
+
+static const char *key_at(const Reader *reader, uint32_t depth)
+{
+    return reader->key[depth];
+}
+
+/* Depths: 1 the file, 2 its lists, 3 an event, 4 its args, 5 lists of operands, 6 of their dims. */
+static bool in_event(const Reader *reader)
+{
+    return reader->depth >= 3 && strcmp(key_at(reader, 1), "traceEvents") == 0;
+}
+
+static int begin(Reader *reader, bool array)
+{
+    if (reader->depth + 1 >= MAX_DEPTH)
+        return stop(reader, "nested too deeply");
+    reader->depth++;
+    reader->in_array[reader->depth] = array;
+    *reader->key[reader->depth] = '\0';
+    if (reader->depth == 2 && strcmp(key_at(reader, 1), "traceEvents") == 0)
+        reader->has_events = array;
+    if (reader->depth == 2 && strcmp(key_at(reader, 1), "nodes") == 0)
+        reader->has_nodes = array;
+    if (reader->depth == 3 && in_event(reader))
+        reader->event = (Event){.id = -1};
+    if (reader->depth == 3 && strcmp(key_at(reader, 1), "deviceProperties") == 0)
+        reader->facts->devices_listed++;
+    if (reader->depth >= 5 && in_event(reader) &&
+        strcmp(key_at(reader, 4), "Input Dims") == 0) {
+        reader->event.has_dims = true;
+        if (reader->depth == 6 && reader->event.n_operands < MAX_OPERANDS)
+            reader->event.n_operands++;
+    }
+    return reader->kept < MAX_ROWS || stop(reader, "expected fewer kernels");
+}
+
+static int end(Reader *reader)
+{
+    if (reader->depth == 3 && in_event(reader))
+        end_event(reader);
+    reader->depth--;
+    return 1;
+}
+
+static int begin_map(void *data)
+{
+    return begin(data, false);
+}
+
+static int begin_array(void *data)
+{
+    return begin(data, true);
+}
+
+static int end_any(void *data)
+{
+    return end(data);
+}
+
+static int take_key(void *data, const unsigned char *text, size_t length)
+{
+    Reader *reader = data;
+    char *key = reader->key[reader->depth];
+    const size_t n = MIN(length, sizeof reader->key[0] - 1);
+    memcpy(key, text, n);
+    key[n] = '\0';
+    return 1;
+}
+
+static void copy(char *to, const unsigned char *text, size_t length)
+{
+    const size_t n = MIN(length, NAME_BYTES - 1);
+    memcpy(to, text, n);
+    to[n] = '\0';
+}
+
+static void event_text(Reader *reader, const unsigned char *text, size_t length)
+{
+    Event *event = &reader->event;
+    const char *key = key_at(reader, reader->depth);
+    if (reader->depth == 3 && strcmp(key, "name") == 0)
+        copy(event->name, text, length);
+    else if (reader->depth == 3 && strcmp(key, "cat") == 0)
+        copy(event->category, text, length);
+    else if (reader->depth == 4 && strcmp(key, "Collective name") == 0)
+        copy(event->collective, text, length);
+    else if (reader->depth == 4 && strcmp(key, "dtype") == 0)
+        copy(event->dtype, text, length);
+    else if (reader->depth == 5 && strcmp(key_at(reader, 4), "Input type") == 0 &&
+             event->n_types++ == 0)
+        copy(event->type, text, length);
+}
+
+static int take_text(void *data, const unsigned char *text, size_t length)
+{
+    Reader *reader = data;
+    KinetoFacts *facts = reader->facts;
+    if (in_event(reader))
+        event_text(reader, text, length);
+    else if (reader->depth == 3 && !*facts->device &&
+             strcmp(key_at(reader, 1), "deviceProperties") == 0 &&
+             strcmp(key_at(reader, 3), "name") == 0) {
+        g_free(facts->device);
+        facts->device = g_utf8_make_valid((const char *)text, (gssize)length);
+        g_strdelimit(facts->device, ",#\"\r\n", ' ');
+    }
+    return 1;
+}
+
+static void event_number(Reader *reader, double value)
+{
+    Event *event = &reader->event;
+    const char *key = key_at(reader, reader->depth);
+    const double largest = 9e15; /* a whole number in a double */
+    const double whole = isfinite(value) && fabs(value) < largest ? value : -1;
+    if (reader->depth == 3 && strcmp(key, "dur") == 0)
+        event->us = isfinite(value) && value > 0 && value < 1e12 ? value : 0;
+    else if (reader->depth == 6 && strcmp(key_at(reader, 4), "Input Dims") == 0) {
+        const uint32_t operand = event->n_operands - 1;
+        if (event->n_operands > 0 && event->n_dims[operand] < MAX_DIMS)
+            event->dim[operand][event->n_dims[operand]++] =
+                whole > 0 && whole < 1e9 ? whole : 0;
+    } else if (reader->depth != 4)
+        return;
+    else if (strcmp(key, "External id") == 0)
+        event->id = (int64_t)whole;
+    else if (strcmp(key, "stream") == 0)
+        event->stream = (int64_t)whole;
+    else if (strcmp(key, "In msg nelems") == 0)
+        event->in = fmin(fmax(whole, 0), 1e14);
+    else if (strcmp(key, "Out msg nelems") == 0)
+        event->out = fmin(fmax(whole, 0), 1e14);
+    else if (strcmp(key, "Group size") == 0)
+        event->group = floor(fmax(whole, 0));
+}
+
+static int take_number(void *data, const char *text, size_t length)
+{
+    Reader *reader = data;
+    char number[64];
+    if (length >= sizeof number)
+        return 1;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    const double value = g_ascii_strtod(number, NULL);
+    if (in_event(reader))
+        event_number(reader, value);
+    else if (reader->depth == 2 && strcmp(key_at(reader, 1), "distributedInfo") == 0) {
+        if (strcmp(key_at(reader, 2), "rank") == 0)
+            reader->facts->rank = value >= 0 && value < 1e9 ? (int64_t)value : -1;
+        else if (strcmp(key_at(reader, 2), "world_size") == 0)
+            reader->facts->world_size = value >= 0 && value < 1e9 ? (uint32_t)value : 0;
+    }
+    return 1;
+}
+
+static int pass(void *data)
+{
+    (void)data;
+    return 1;
+}
+
+static int pass_boolean(void *data, int value)
+{
+    (void)data, (void)value;
+    return 1;
+}
+
+const yajl_callbacks KINETO_CALLBACKS = {.yajl_null = pass,
+                                         .yajl_boolean = pass_boolean,
+                                         .yajl_number = take_number,
+                                         .yajl_string = take_text,
+                                         .yajl_start_map = begin_map,
+                                         .yajl_map_key = take_key,
+                                         .yajl_end_map = end_any,
+                                         .yajl_start_array = begin_array,
+                                         .yajl_end_array = end_any};
+
+#endif
