@@ -242,7 +242,6 @@ static void take_step(Interior *ip, double primal, double dual)
 /* Predictor and corrector: the first tells how far to aim. */
 static void iterate(Interior *ip, double present)
 {
-    g_assert(present > 0 || present <= GAP);
     normal_factor(ip);
     Step step = find_step(ip, 0, 0);
     double primal = 1 / fmax(1, step.primal), dual = 1 / fmax(1, step.dual);

@@ -98,7 +98,7 @@ void normal_factor(Interior *ip)
 /* dy of the rows of p at dx = 0: q - D (sum q - 1 + sum y) / S, into e. */
 static void fixed_step(const Interior *ip, uint32_t p, double mu, double second)
 {
-    KILTER_ASSERT(p < ip->n_all && mu >= 0);
+    KILTER_ASSERT(p < ip->n_all);
     uint32_t n = ip->n;
     size_t at = (size_t)p * n;
     double *e = ip->e + at, sum = 0, lack = 1, others = 0;
@@ -141,7 +141,6 @@ void normal_add_ratio_step(const Interior *ip, uint32_t p, double *e)
 
 void normal_solve(Interior *ip, double mu, double second)
 {
-    g_assert(mu >= 0 && second >= 0);
     uint32_t n = ip->n;
     const double *count = ip->rows->count;
     double along = 0, length = 0, *f = ip->f;
