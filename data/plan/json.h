@@ -5,6 +5,7 @@
  *       "model": "vit:layers=8,...", "cluster": "hap-32", "granularity": "machine", "planner": "hap",
  *       "cluster_content": {...},                         the cluster's file, as it was then
  *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
+ *       "strategy": {"pp": 2, "schedule": "1f1b"},        if it has one: what is not at its default
  *       "ratios": [[0.25, 0.75]],                         a row per segment, a number per device
  *       "segments": [["conv1", 0], ["fc1", 1]],           from that op on, ops are of that segment
  *       "splits": [{"segment": 0, "units": 64, "count": [16, 48]}],
@@ -34,6 +35,8 @@
 
 #include "data/plan/plan.h"
 
+#include <jansson.h>
+
 #define PLAN_FORMAT  "plan"
 #define PLAN_VERSION 1
 #define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
@@ -46,6 +49,9 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective);
 void plan_json_seal(json_t *root);
 /* Whether either is still what it was when it was sealed. */
 void plan_json_seals(const json_t *root, bool *shards, bool *all);
+
+/* Keys of the strategy that are not at their defaults; the caller's. */
+json_t *plan_json_strategy(const Strategy *strategy);
 
 /* How many counts a split has. */
 uint32_t plan_split_devices(const Plan *plan, const Split *split);

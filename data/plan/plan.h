@@ -8,6 +8,7 @@
 #define KILTER_DATA_PLAN_PLAN_H
 
 #include "data/program/batch.h"
+#include "data/strategy/strategy.h"
 
 /* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of
  * one segment. Dims with as many units are cut alike; a dim of extent e gives device j count[j] *
@@ -61,7 +62,8 @@ typedef struct {
     Granularity granularity;
     char *planner;
     uint64_t seed;
-    char *version; /* of kilter */
+    char *version;     /* of kilter */
+    Strategy strategy; /* that made it; all at the defaults: a planner without one */
 
     Program *program;
     uint32_t n_devices;

@@ -56,6 +56,7 @@ static bool read_keys(const Reader *r)
                                         "bound_over",
                                         PLAN_SEAL,
                                         "version",
+                                        "strategy",
                                         "bucket_bytes",
                                         "ratios",
                                         "segments",
@@ -118,6 +119,39 @@ static bool read_cluster(const Reader *r)
     return true;
 }
 
+/* A key of the strategy: a number, or the text that --set takes. */
+static bool read_strategy_key(const Reader *r, const char *key, const json_t *value)
+{
+    const Option *option = options_find(&strategy_table, key);
+    g_autofree char *name = g_strdup_printf("strategy.%.40s", key);
+    g_autofree char *text = json_is_integer(value)
+                                ? g_strdup_printf("%" JSON_INTEGER_FORMAT,
+                                                  json_integer_value(value))
+                                : g_strdup(json_string_value(value));
+    g_autoptr(GError) wrong = NULL;
+    if (!option)
+        return reader_fail(r, name, READER_WHOLE, "unknown key");
+    if (!text || json_is_integer(value) != (option->type == OPTION_COUNT))
+        return reader_expected(r, name, READER_WHOLE, "a value of this key", value);
+    return option_set(option, &r->plan->strategy, text, &wrong) ||
+           reader_fail(r, name, READER_WHOLE, "%s", wrong->message);
+}
+
+static bool read_strategy(const Reader *r)
+{
+    const json_t *object = json_object_get(r->root, "strategy");
+    const char *key;
+    json_t *value;
+    if (object && !json_is_object(object))
+        return reader_expected(r, "strategy", READER_WHOLE, "an object", object);
+    json_object_foreach((json_t *)object, key, value)
+    {
+        if (!read_strategy_key(r, key, value))
+            return false;
+    }
+    return true;
+}
+
 static bool read_provenance(const Reader *r)
 {
     Plan *plan = r->plan;
@@ -128,7 +162,7 @@ static bool read_provenance(const Reader *r)
     if (!granularity_parse(granularity, &plan->granularity))
         return reader_fail(r, "granularity", READER_WHOLE,
                            "expected machine or gpu, got '%s'", granularity);
-    return reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
+    return read_strategy(r) && reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
            reader_text(r, "version", &plan->version) &&
            reader_integer(r, "bucket_bytes", UINT64_MAX, &plan->bucket_bytes);
 }

@@ -11,6 +11,7 @@ void command_options_clear(CommandOptions *options)
 {
     g_clear_pointer(&options->seed_text, g_free);
     g_clear_pointer(&options->set, g_strfreev);
+    g_clear_pointer(&options->strategy, g_free);
     g_clear_pointer(&options->pin, g_strfreev);
     g_clear_pointer(&options->pins, g_strfreev);
 }
@@ -48,6 +49,11 @@ static bool finish_options(CommandOptions *options, GError **error)
     if (options->seed_given &&
         !seed_parse(options->seed_text, &options->planner.seed, error)) {
         g_prefix_error(error, "--seed: ");
+        return false;
+    }
+    if (options->strategy && !planner_options_set(&options->planner, "strategy",
+                                                  options->strategy, error)) {
+        g_prefix_error(error, "--strategy: ");
         return false;
     }
     for (char **pair = options->set; pair && *pair; pair++)
@@ -192,6 +198,8 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
     *setting = (CommandSetting){
         .planner = planner_find(how->planner ? how->planner : "hap", error),
         .granularity = GRANULARITY_MACHINE};
+    if (setting->planner && planner_can(setting->planner, PLANNER_GPUS))
+        setting->granularity = GRANULARITY_GPU;
     if (!setting->planner ||
         (how->granularity &&
          !granularity_find(how->granularity, &setting->granularity, error)))

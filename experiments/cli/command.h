@@ -43,7 +43,8 @@ typedef struct {
     gboolean json, quiet, verbose;
     char *seed_text;
     char **set;
-    char **pin, **pins; /* of commands that have COMMAND_PIN_ENTRIES */
+    /* of commands that have COMMAND_PIN_ENTRIES */
+    char **pin, **pins, *strategy;
     bool seed_given;
     PlannerOptions planner; /* with --seed, --set and pins applied */
 } CommandOptions;
@@ -55,7 +56,9 @@ typedef struct {
      "Pin a tensor's form, as in 'decoder.weight=gather(0)'; may be repeated "      \
      "(see README)", "PIN"},                                                        \
     {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,                   \
-     "Read pins from a file, one per line", "FILE"}
+     "Read pins from a file, one per line", "FILE"},                                  \
+    {"strategy", 0, 0, G_OPTION_ARG_FILENAME, &(options)->strategy,                 \
+     "Read a strategy (YAML; its keys are those of kilter planners)", "FILE"}
 /* clang-format on */
 
 void command_options_clear(CommandOptions *options);
@@ -103,7 +106,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
     {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner,                        \
      "How to plan MODEL (default hap; see kilter planners)", "NAME"},               \
     {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity,                  \
-     "What a device is: machine (default) or gpu", "LEVEL"}
+     "What a device is: machine (default; gpu for planners of single GPUs) or gpu", \
+     "LEVEL"}
 #define COMMAND_SLOWDOWN_ENTRY(how)                                                 \
     {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown,                  \
      "Stretch a device's computation by a factor, as kilter exec does; may be "     \

@@ -99,11 +99,12 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
                       GError **error)
 {
     if (own->how.planner || own->how.granularity || own->output || own->certify ||
-        own->budget || own->segments || options->set || options->pin || options->pins)
+        own->budget || own->segments || options->set || options->pin || options->pins ||
+        options->strategy)
         return kilter_fail(
             error, KILTER_ERROR_INPUT,
             "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
-            "--pin and --pins are for MODEL CLUSTER; %s is a plan already",
+            "--pin, --pins and --strategy are for MODEL CLUSTER; %s is a plan already",
             file);
     if (!g_file_test(file, G_FILE_TEST_EXISTS))
         return kilter_fail(

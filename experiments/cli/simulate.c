@@ -129,7 +129,8 @@ static bool check_options(const char *file, const Own *own, const CommandOptions
                           GError **error)
 {
     bool plans =
-        own->how.planner || own->how.granularity || options->pin || options->pins;
+        own->how.planner || own->how.granularity || options->pin || options->pins ||
+        options->strategy;
     for (char **pair = options->set; pair && *pair; pair++) {
         g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
         plans = plans || !options_find(&sim_option_table, key);

@@ -7,12 +7,17 @@
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 
+/* Keys of the strategy that they can be asked for. */
+static const char *const ASKED[] = {"pp",       "dp",          "tp",             "micro_batch",
+                                    "schedule", "recompute",   "virtual_stages", NULL};
+
 typedef struct {
     const Planning *planning;
     AmpOptions search;
     uint32_t n_most; /* candidates, if all fitted */
     Plan *plan;
     Program *best; /* NULL: none yet */
+    Strategy best_strategy;
     double best_s;
     bool fits;    /* whether `best` does */
     bool is_last; /* whether `best` was tried last: it is in the plan */
@@ -21,15 +26,18 @@ typedef struct {
 static AmpOptions search_options(const PlannerOptions *options)
 {
     const AmpPlanOptions *amp = &options->amp;
+    const Strategy *asked = &options->strategy;
     return (AmpOptions){.faithful = amp->cost == AMP_COST_FAITHFUL,
-                        .schedule = (SynthSchedule)amp->schedule,
-                        .chunks = amp->chunks,
+                        .schedule = (Schedule)asked->schedule,
+                        .chunks =
+                            asked->virtual_stages ? asked->virtual_stages : amp->chunks,
+                        .recompute = asked->recompute,
                         .seed = options->seed,
                         .draws = amp->rank,
-                        .pp = amp->pp,
-                        .dp = amp->dp,
-                        .tmp = amp->tmp,
-                        .mbs = amp->mbs,
+                        .pp = asked->pp,
+                        .dp = asked->dp,
+                        .tmp = amp->tmp ? amp->tmp : asked->tp,
+                        .mbs = amp->mbs ? amp->mbs : asked->micro_batch,
                         .most_tmp = amp->most_tmp};
 }
 
@@ -48,11 +56,51 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 }
 
 /* Equal shares: every device of a replica, and every replica, has as much. */
-static bool put_program(const Trials *t, const Program *program, GError **error)
+static bool put_program(const Trials *t, const Program *program,
+                        const Strategy *strategy, GError **error)
 {
     g_autofree double *even = ratios_even(t->planning->view);
     plan_set(t->plan, t->planning->graph, t->planning->view, program_copy(program), even);
+    t->plan->strategy = *strategy;
     return plan_complete(t->plan, t->planning, error);
+}
+
+/* `n` numbers with spaces between them, interned. */
+static const char *list_of(const uint32_t *number, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text, "%s%u", i ? " " : "", number[i]);
+    return n ? g_intern_string(text->str) : NULL;
+}
+
+/* A candidate as the strategy that makes it by planner manual. */
+static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
+{
+    const uint32_t of_stage = s->dp * s->tmp;
+    Strategy strategy;
+    g_autoptr(GString) ranks = g_string_new("");
+    bool in_order = true;
+    strategy_init(&strategy);
+    strategy.pp = s->pp;
+    strategy.dp = s->dp;
+    strategy.tp = s->tmp;
+    strategy.micro_batch = s->mbs;
+    strategy.schedule = t->search.schedule;
+    strategy.virtual_stages = s->chunks;
+    strategy.recompute = t->search.recompute;
+    strategy.cuts = list_of(s->first + 1, s->pp * s->chunks - 1);
+    for (uint32_t i = 0; i < s->pp * of_stage; i++) {
+        in_order &= s->device[i] == i;
+        g_string_append_printf(ranks, "%s%u",
+                               i == 0               ? ""
+                               : i % of_stage == 0 ? "; "
+                                                    : " ",
+                               s->device[i]);
+    }
+    if (!in_order)
+        strategy.ranks = g_intern_string(ranks->str);
+    return strategy;
 }
 
 /* Simulates a candidate; it is the best one if it fits and is faster, or if it is the first. */
@@ -60,7 +108,8 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
 {
     g_autoptr(Program) program = synth_amp_program(
         t->planning->graph, t->planning->view, &t->search, &candidate->strategy, error);
-    if (!program || !put_program(t, program, error))
+    const Strategy strategy = strategy_of(t, &candidate->strategy);
+    if (!program || !put_program(t, program, &strategy, error))
         return false;
     const bool better =
         !t->best || (t->plan->feasible && !t->fits) ||
@@ -69,6 +118,7 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     if (better) {
         program_free(t->best);
         t->best = g_steal_pointer(&program);
+        t->best_strategy = strategy;
         t->best_s = t->plan->iteration_time_s;
         t->fits = t->plan->feasible;
     }
@@ -99,13 +149,19 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 
 static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError **error)
 {
+    const char *beside = planner_options_strategy_beside(planning->options, ASKED);
+    if (beside)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s with option '%s': expected planner manual, which takes all "
+                           "of a strategy",
+                           planning->planner->name, beside);
     Trials t = {
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     const gint64 start = g_get_monotonic_time();
     g_autoptr(GArray) candidates = find_candidates(&t, method, error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     const bool done = candidates && run_trials(&t, candidates, error) &&
-                      (t.is_last || put_program(&t, t.best, error));
+                      (t.is_last || put_program(&t, t.best, &t.best_strategy, error));
     program_free(t.best);
     return done;
 }

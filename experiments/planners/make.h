@@ -27,6 +27,9 @@ bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error);
 /* tag.c */
 bool plan_make_tag(const Planning *planning, Plan *plan, GError **error);
 
+/* manual.c */
+bool plan_make_manual(const Planning *planning, Plan *plan, GError **error);
+
 /* hidup.c */
 bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error);
 

@@ -36,6 +36,8 @@ static const Planner planner[] = {
      "AMP Sec. 4.1; Megatron-LM (SC'21)", PIPELINES | PLANNER_TRIED, plan_make_megatron},
     {"amp-random", "degrees, placement and cuts at random, by the seed", "AMP Sec. 4.5",
      PIPELINES, plan_make_amp_random},
+    {"manual", "a strategy of one's own: --strategy FILE, or its keys by --set",
+     "Megatron-LM (SC'21); ZeRO (SC'20)", PIPELINES, plan_make_manual},
     {"fastmoe",
      "expert parallelism for the expert layers, data parallelism for the others",
      "FastMoE (2021); HiDup Sec. 6.1", SPMD, plan_make_fastmoe},

@@ -55,6 +55,7 @@ static const struct {
     bool listed; /* also where they are at their defaults */
 } part[] = {{&planner_table, 0, true},
             {&special_table, 0, false},
+            {&strategy_table, offsetof(PlannerOptions, strategy), false},
             {&amp_table, offsetof(PlannerOptions, amp), false},
             {&tag_table, offsetof(PlannerOptions, tag), false},
             {&sim_option_table, offsetof(PlannerOptions, sim), false}};
@@ -64,6 +65,7 @@ void planner_options_init(PlannerOptions *options)
     *options = (PlannerOptions){.seed = 1};
     options_init(&planner_table, options);
     options_init(&special_table, options);
+    strategy_init(&options->strategy);
     options_init(&amp_table, &options->amp);
     options_init(&tag_table, &options->tag);
     sim_options_init(&options->sim);
@@ -74,7 +76,9 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 {
     if (strcmp(key, "pins") == 0)
         return read_pins_file(value, &options->pins, error);
-    g_autoptr(GString) keys = g_string_new("pins");
+    if (strcmp(key, "strategy") == 0)
+        return strategy_read(value, &options->strategy, error);
+    g_autoptr(GString) keys = g_string_new("pins, strategy");
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const Option *option = options_find(part[i].table, key);
         if (option)
@@ -134,7 +138,27 @@ static bool any_set(const OptionTable *table, const void *own)
 
 bool planner_options_of_pipelines(const PlannerOptions *options)
 {
+    return planner_options_of_amp(options) ||
+           planner_options_strategy_beside(options, planner_techniques) != NULL;
+}
+
+bool planner_options_of_amp(const PlannerOptions *options)
+{
     return any_set(&amp_table, &options->amp);
+}
+
+const char *const planner_techniques[] = {"microbatches", "recompute", NULL};
+
+const char *planner_options_strategy_beside(const PlannerOptions *options,
+                                            const char *const *known)
+{
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (!option_is_default(option, &options->strategy) &&
+            !g_strv_contains(known, option->key))
+            return option->key;
+    }
+    return NULL;
 }
 
 bool planner_options_of_simulation(const PlannerOptions *options)
@@ -152,7 +176,11 @@ char *planner_options_help(void)
     GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
     options_help(&planner_table, text);
     options_help(&special_table, text);
-    g_string_append(text, "\n\nOf the planners of pipelines:");
+    g_string_append(text, "\n\nOf the strategy (--strategy FILE has the same keys); all planners "
+                          "take microbatches and recompute,\nmanual takes all, the planners of "
+                          "pipelines the degrees, micro_batch and schedule:");
+    options_help(&strategy_table, text);
+    g_string_append(text, "\n\nOf the planners of pipelines that search:");
     options_help(&amp_table, text);
     g_string_append(text, "\n\nOf the planners of op groups:");
     options_help(&tag_table, text);

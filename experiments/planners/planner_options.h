@@ -48,13 +48,9 @@
 
 /* Of the planners of pipelines (amp, amp-sa, megatron, amp-random); likewise. */
 #define AMP_OPTION_TABLE(X)                                                                \
-    X(COUNT(0, 1000000), pp, "pp", "0", "pipeline stages; 0: any number")                  \
-    X(COUNT(0, 1000000), dp, "dp", "0", "replicas; 0: any number")                         \
-    X(COUNT(0, 1000000), tmp, "tmp", "0", "devices that share each layer; 0: any number")  \
+    X(COUNT(0, 1000000), tmp, "tmp", "0", "AMP's name of tp")                              \
     X(COUNT(0, 1000000), most_tmp, "most_tmp", "0", "the most that tmp may be; 0: any")    \
-    X(COUNT(0, 1000000), mbs, "mbs", "0", "samples of a micro-batch; 0: any number")       \
-    X(CHOICE, schedule, "schedule", "1f1b",                                                \
-      "gpipe|1f1b|interleaved: of the micro-batches")                                      \
+    X(COUNT(0, 1000000), mbs, "mbs", "0", "AMP's name of micro_batch; 0: any number")      \
     X(COUNT(0, 1000000), chunks, "chunks", "2", "stages of each device when interleaved")  \
     X(CHOICE, cost, "cost", "detailed",                                                    \
       "detailed|faithful: how AMP's cost model is read")                                   \
@@ -108,6 +104,7 @@ typedef struct {
     PLANNER_OPTION_TABLE(OPTION_MEMBER)
     SPECIAL_OPTION_TABLE(OPTION_MEMBER) /* pins: as synth_pins_text() makes them; NULL: none */
     uint64_t seed;
+    Strategy strategy; /* what is asked for of it; the planners fill in the rest */
     AmpPlanOptions amp;
     TagPlanOptions tag;
     SimOptions sim; /* of the simulation of the plan; plans do not depend on it */
@@ -123,8 +120,18 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
 char **planner_options_list(const PlannerOptions *options, GError **error);
 
 /* Whether an option of the planners of pipelines, or of op groups, is not at its default. */
-bool planner_options_of_pipelines(const PlannerOptions *options);
 bool planner_options_of_op_groups(const PlannerOptions *options);
+/* Whether an option of the planners of pipelines is not at its default, or one of AMP's search. */
+bool planner_options_of_pipelines(const PlannerOptions *options);
+bool planner_options_of_amp(const PlannerOptions *options);
+
+/* The first key of the strategy that is not at its default and not among `known`, which ends with
+ * NULL; NULL if there is none. */
+const char *planner_options_strategy_beside(const PlannerOptions *options,
+                                            const char *const *known);
+
+/* What every planner's program can be given: keys of the strategy, ends with NULL. */
+extern const char *const planner_techniques[];
 
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */

@@ -124,7 +124,8 @@ typedef struct {
         schedule; /* says how many micro-batches a stage keeps until their backward */
     /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
     uint32_t chunks;
-    bool recompute; /* programs run a stage's forward again before its backward */
+    /* as a strategy's: what programs compute again. Its cost is that of all layers', or none */
+    const char *recompute;
     uint64_t seed;  /* of annealing and random strategies */
     uint32_t draws; /* of random strategies that fit; 0: one */
     /* Degrees and micro-batch size that a strategy must have, the most that tmp may be; 0: any. */

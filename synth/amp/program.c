@@ -18,9 +18,10 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
         .device =
             g_memdup2(strategy->device, (size_t)strategy->pp * strategy->dp *
                                             strategy->tmp * sizeof *strategy->device),
-        .recompute = g_new0(Recompute, graph_n_layers(graph)),
     };
-    for (uint32_t i = 0; options->recompute && i < graph_n_layers(graph); i++)
-        layout.recompute[i] = RECOMPUTE_FULL;
-    return synth_strategy_program(graph, view, &layout, error);
+    const Strategy techniques = {.recompute = options->recompute};
+    return strategy_layer_modes(&techniques, graph, layout.n_stages, layout.first,
+                                &layout.recompute, error)
+               ? synth_strategy_program(graph, view, &layout, error)
+               : NULL;
 }
