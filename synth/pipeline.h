@@ -56,4 +56,11 @@ typedef struct {
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
 
+/* A program of one group for n_devices, whose batch is not cut, with its batch in microbatches and
+ * layers computed again (NULL: none). Gradients are added up and communicated once, after the last
+ * microbatch; parameters are gathered once, before the first. One microbatch leaves it an SPMD
+ * program. KILTER_ERROR_INPUT as above. */
+Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,
+                     uint32_t n_microbatches, const Recompute *recompute, GError **error);
+
 #endif

@@ -124,10 +124,10 @@ static bool read_strategy_key(const Reader *r, const char *key, const json_t *va
 {
     const Option *option = options_find(&strategy_table, key);
     g_autofree char *name = g_strdup_printf("strategy.%.40s", key);
-    g_autofree char *text = json_is_integer(value)
-                                ? g_strdup_printf("%" JSON_INTEGER_FORMAT,
-                                                  json_integer_value(value))
-                                : g_strdup(json_string_value(value));
+    g_autofree char *text =
+        json_is_integer(value)
+            ? g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value))
+            : g_strdup(json_string_value(value));
     g_autoptr(GError) wrong = NULL;
     if (!option)
         return reader_fail(r, name, READER_WHOLE, "unknown key");

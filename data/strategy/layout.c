@@ -241,6 +241,9 @@ bool strategy_layer_modes(const Strategy *s, const Graph *graph, uint32_t n_stag
     const uint32_t n = g_strv_length(item);
     const bool ranges = strchr(s->recompute ? s->recompute : "", '@') != NULL;
     Recompute *mode = *modes = g_new0(Recompute, n_layers);
+    if (strcmp(item[0], "auto") == 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "recompute=auto: expected a planner without pipelines");
     if (!ranges && n != 1 && n != n_stages)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "recompute: expected a word for all or for each of %u stages, "

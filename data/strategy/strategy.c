@@ -97,7 +97,7 @@ static bool is_mode(const char *item, GError **error)
     g_autofree char *mode = g_strndup(item, strcspn(item, "@"));
     const char *at = strchr(item, '@');
     bool good = strcmp(mode, "none") == 0 || strcmp(mode, "selective") == 0 ||
-                strcmp(mode, "full") == 0;
+                strcmp(mode, "full") == 0 || strcmp(item, "auto") == 0;
     if (good && at) {
         g_auto(GStrv) range = g_strsplit(at + 1, "-", 2);
         for (uint32_t i = 0; range[i]; i++)
@@ -105,10 +105,11 @@ static bool is_mode(const char *item, GError **error)
         good &= range[0] != NULL;
     }
     return good ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected none, selective or full, each as it is or with layers "
-                       "as in full@1-14, got '%s'",
-                       item);
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "expected auto, or none, selective or full, each as it is or with layers "
+               "as in full@1-14, got '%s'",
+               item);
 }
 
 bool strategy_recompute(const char *text, const char **kept, GError **error)
@@ -117,6 +118,9 @@ bool strategy_recompute(const char *text, const char **kept, GError **error)
         return false;
     if (g_strcmp0(*kept, "none") == 0)
         *kept = NULL;
+    if (*kept && strstr(*kept, "auto") && strcmp(*kept, "auto") != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "expected auto by itself, got '%s'",
+                           *kept);
     return true;
 }
 

@@ -51,8 +51,8 @@ static bool finish_options(CommandOptions *options, GError **error)
         g_prefix_error(error, "--seed: ");
         return false;
     }
-    if (options->strategy && !planner_options_set(&options->planner, "strategy",
-                                                  options->strategy, error)) {
+    if (options->strategy &&
+        !planner_options_set(&options->planner, "strategy", options->strategy, error)) {
         g_prefix_error(error, "--strategy: ");
         return false;
     }

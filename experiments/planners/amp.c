@@ -8,8 +8,8 @@
 #include "experiments/planners/ratios.h"
 
 /* Keys of the strategy that they can be asked for. */
-static const char *const ASKED[] = {"pp",       "dp",          "tp",             "micro_batch",
-                                    "schedule", "recompute",   "virtual_stages", NULL};
+static const char *const ASKED[] = {
+    "pp", "dp", "tp", "micro_batch", "schedule", "recompute", "virtual_stages", NULL};
 
 typedef struct {
     const Planning *planning;
@@ -56,8 +56,8 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
 }
 
 /* Equal shares: every device of a replica, and every replica, has as much. */
-static bool put_program(const Trials *t, const Program *program,
-                        const Strategy *strategy, GError **error)
+static bool put_program(const Trials *t, const Program *program, const Strategy *strategy,
+                        GError **error)
 {
     g_autofree double *even = ratios_even(t->planning->view);
     plan_set(t->plan, t->planning->graph, t->planning->view, program_copy(program), even);
@@ -93,9 +93,9 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     for (uint32_t i = 0; i < s->pp * of_stage; i++) {
         in_order &= s->device[i] == i;
         g_string_append_printf(ranks, "%s%u",
-                               i == 0               ? ""
+                               i == 0              ? ""
                                : i % of_stage == 0 ? "; "
-                                                    : " ",
+                                                   : " ",
                                s->device[i]);
     }
     if (!in_order)
@@ -151,10 +151,11 @@ static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError 
 {
     const char *beside = planner_options_strategy_beside(planning->options, ASKED);
     if (beside)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s with option '%s': expected planner manual, which takes all "
-                           "of a strategy",
-                           planning->planner->name, beside);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s with option '%s': expected planner manual, which takes all "
+            "of a strategy",
+            planning->planner->name, beside);
     Trials t = {
         .planning = planning, .search = search_options(planning->options), .plan = plan};
     const gint64 start = g_get_monotonic_time();

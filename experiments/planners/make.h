@@ -30,6 +30,11 @@ bool plan_make_tag(const Planning *planning, Plan *plan, GError **error);
 /* manual.c */
 bool plan_make_manual(const Planning *planning, Plan *plan, GError **error);
 
+/* train.c: whether the options ask for microbatches or recomputation of planners that know neither;
+ * and the planner's plan with them. */
+bool plan_is_trained(const Planning *planning);
+bool plan_make_trained(const Planning *planning, Plan *plan, GError **error);
+
 /* hidup.c */
 bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error);
 

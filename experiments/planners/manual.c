@@ -8,10 +8,11 @@ bool plan_make_manual(const Planning *planning, Plan *plan, GError **error)
     const ClusterView *view = planning->view;
     g_auto(StrategyLayout) layout = {0};
     if (planner_options_of_amp(planning->options))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "manual with an option of AMP's search: expected those of the "
-                           "strategy, tp for tmp, micro_batch for mbs, virtual_stages for "
-                           "chunks");
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "manual with an option of AMP's search: expected those of the "
+            "strategy, tp for tmp, micro_batch for mbs, virtual_stages for "
+            "chunks");
     if (!strategy_lay_out(&planning->options->strategy, graph, view->n_devices, &layout,
                           error))
         return false;

@@ -176,9 +176,10 @@ char *planner_options_help(void)
     GString *text = g_string_new("Options (--set KEY=VALUE) and their defaults:");
     options_help(&planner_table, text);
     options_help(&special_table, text);
-    g_string_append(text, "\n\nOf the strategy (--strategy FILE has the same keys); all planners "
-                          "take microbatches and recompute,\nmanual takes all, the planners of "
-                          "pipelines the degrees, micro_batch and schedule:");
+    g_string_append(
+        text, "\n\nOf the strategy (--strategy FILE has the same keys); all planners "
+              "take microbatches and recompute,\nmanual takes all, the planners of "
+              "pipelines the degrees, micro_batch and schedule:");
     options_help(&strategy_table, text);
     g_string_append(text, "\n\nOf the planners of pipelines that search:");
     options_help(&amp_table, text);

@@ -65,6 +65,8 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
 {
     const bool is_pinned =
         options->ratios == RATIOS_EVEN || options->ratios == RATIOS_PROPORTIONAL;
+    const bool is_technique =
+        options->strategy.microbatches > 1 || options->strategy.recompute;
     const struct {
         bool wrong;
         const char *option, *expected;
@@ -77,6 +79,11 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "own, even or proportional, of which replicas on a subset have their part"},
         {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
          "search", "own, best, mcts or exact"},
+        {takes_turns(method, options) && is_technique, "microbatches, recompute",
+         "duplex=off, since two microbatches that take turns have a schedule of their "
+         "own"},
+        {options->certify > 0 && is_technique, "certify",
+         "neither microbatches nor recompute, which the bound does not know"},
         {options->certify > 0 && takes_turns(method, options), "certify",
          "duplex=off, since the bound is on programs of one microbatch"},
         {!planner_can(method, PLANNER_RATIOS) &&
@@ -193,17 +200,20 @@ static bool is_doubled(const Planning *planning)
            !planner_can(planning->planner, PLANNER_TURNS);
 }
 
+bool planning_wants_best_ratios(const Planning *planning)
+{
+    const uint32_t ratios = planning->options->ratios;
+    return ratios == RATIOS_BEST ||
+           (ratios == RATIOS_OWN && planner_can(planning->planner, PLANNER_BALANCES));
+}
+
 /* Ratios that were the best ones for one microbatch are found again for two. */
 static bool double_and_balance(const Planning *planning, Plan *plan, GError **error)
 {
-    const uint32_t ratios = planning->options->ratios;
-    const bool best =
-        ratios == RATIOS_BEST ||
-        (ratios == RATIOS_OWN && planner_can(planning->planner, PLANNER_BALANCES));
     plan->optimal = false;
-    return plan_double(plan, planning, error) &&
-           (!best || (plan_complete(plan, planning, error) &&
-                      plan_balance(plan, planning, error)));
+    return plan_double(plan, planning, error) && (!planning_wants_best_ratios(planning) ||
+                                                  (plan_complete(plan, planning, error) &&
+                                                   plan_balance(plan, planning, error)));
 }
 
 /* A single box is cheap enough for every plan of the search; more of them, and other planners'
@@ -212,7 +222,8 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
 {
     const gint64 start = g_get_monotonic_time();
     if (planning->options->certify == 0 &&
-        (!planner_can(planning->planner, PLANNER_BOUNDS) || is_doubled(planning)))
+        (!planner_can(planning->planner, PLANNER_BOUNDS) || is_doubled(planning) ||
+         plan_is_trained(planning)))
         return true;
     const bool done = planning->options->certify > 0 ? plan_certify(plan, planning, error)
                                                      : plan_bound(plan, planning, error);
@@ -223,13 +234,14 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
 static bool make_plan(const Planning *planning, Plan *plan, GError **error)
 {
     const Planner *method = planning->planner;
-    const bool doubled = is_doubled(planning);
-    if (!method->make(planning, plan, error) ||
+    const bool doubled = is_doubled(planning), trained = plan_is_trained(planning);
+    if (!(trained ? plan_make_trained(planning, plan, error)
+                  : method->make(planning, plan, error)) ||
         (doubled && !double_and_balance(planning, plan, error)) ||
         !plan_finish(plan, planning, error) || !bound(planning, plan, error))
         return false;
     const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES);
-    return may_fit || doubled || plan_disprove(plan, planning, error);
+    return may_fit || doubled || trained || plan_disprove(plan, planning, error);
 }
 
 /* A plan of nothing yet: what it is of. */

@@ -38,4 +38,7 @@ static inline bool planning_is_late(const Planning *planning)
     return planning->deadline_us > 0 && g_get_monotonic_time() >= planning->deadline_us;
 }
 
+/* Whether a program's ratios are to be the best ones for it. */
+bool planning_wants_best_ratios(const Planning *planning);
+
 #endif

@@ -50,7 +50,7 @@ static void test_refusals(void **state)
     refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     refuse("schedule: zigzag\n",
            "expected one of gpipe, 1f1b, interleaved, got 'zigzag'");
-    refuse("recompute: some\n", "expected none, selective or full");
+    refuse("recompute: some\n", "or none, selective or full");
     refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
     refuse("shares: [1, -1]\n", "expected positive numbers, got '-1'");
     refuse("- pp\n", "expected keys of a strategy");
