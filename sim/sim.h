@@ -331,6 +331,20 @@ typedef struct {
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
                          const uint64_t *memory_bytes, GError **error);
 
+/* What an iteration works on. Divided by its time: samples/s, tokens/s; MFU is model_flops over what
+ * the GPUs could do in that time, time_s * peak, and HFU run_flops over the same (Korthikanti et al.
+ * 2022, Sec. 6.3). */
+typedef struct {
+    double samples, tokens; /* tokens: 0 where the model's input is something else */
+    double model_flops;     /* of forward and backward, each op once */
+    double run_flops; /* of all devices: with what is computed again, or by several alike */
+    double peak;      /* FLOP/s of all GPUs in the model's precision: of their data sheets,
+                       * or, where the cluster's file has none, at the rates that it has */
+    uint32_t gpus;
+} SimWorkload;
+
+SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view);
+
 typedef struct {
     const char *name, *description;
 } SimFidelity;

@@ -82,6 +82,7 @@ typedef struct {
     /* the same of ops on numbers of a format; 0: `rate` of F32 and F16, and cannot of the others.
      * In the file `half_rate` is short for that of F16. */
     double rates[NUMBERS];
+    double peaks[NUMBERS]; /* of the data sheet, FLOP/s; 0: not known */
     uint64_t memory_bytes; /* of one device, of which */
     /* the driver, libraries and the allocator take, whatever the plan is; 0: not known */
     uint64_t runtime_bytes;

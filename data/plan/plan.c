@@ -6,7 +6,9 @@
 
 Plan *plan_new(void)
 {
-    return g_new0(Plan, 1);
+    Plan *plan = g_new0(Plan, 1);
+    strategy_init(&plan->strategy);
+    return plan;
 }
 
 void plan_free(Plan *plan)

@@ -20,6 +20,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(plan, "plan a model on a cluster")                           \
     X(advise, "say which machines to use, and what mixing buys")   \
     X(simulate, "simulate an iteration of a plan")                 \
+    X(memory, "say what the memory of each type of devices holds") \
     X(collective, "simulate one collective on a network")          \
     X(sfb, "which ops sufficient factor broadcasting duplicates")  \
     X(theory, "print the sharding theory of a model")              \

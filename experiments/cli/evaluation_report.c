@@ -1,8 +1,10 @@
 /* An evaluation as JSON and as text. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/plan_words.h"
 #include "experiments/json_values.h"
 #include "experiments/planners/explain/shards.h"
 
@@ -51,6 +53,9 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
         json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
     add_rounding(object, evaluation);
+    plan_words_pace_json(evaluation, object);
+    json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
+    json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     return object;
 }
 
@@ -127,25 +132,47 @@ json_t *command_simulation_json(const Evaluation *evaluation, bool path)
     return object;
 }
 
+/* What is printed of a device, but its name. Caller frees. */
+static char *device_text(const Evaluation *evaluation, uint32_t j)
+{
+    const SimReport *report = evaluation->report;
+    const Device *device = &evaluation->view->device[j];
+    g_autofree char *busy = units_format(report->busy_s[j], QUANTITY_TIME);
+    /* A difference of sums: below a part in 1e12 it is rounding. */
+    bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
+    g_autofree char *idle = units_format(idles ? report->idle_s[j] : 0.0, QUANTITY_TIME);
+    g_autofree char *used = units_format((double)report->memory_bytes[j], QUANTITY_BYTES);
+    g_autofree char *has = units_format((double)device->memory_bytes, QUANTITY_BYTES);
+    return g_strdup_printf("%5u %9.4f %9s %9s   %s of %s", device->gpus,
+                           evaluation->plan->ratio[j], busy, idle, used, has);
+}
+
+/* Devices of one type of which all that is printed is equal are one line. */
 static void print_devices(const Evaluation *evaluation)
 {
-    const Plan *plan = evaluation->plan;
-    const SimReport *report = evaluation->report;
-    printf("  %-12s %-10s %5s %9s %9s %9s   %s\n", "device", "type", "gpus", "ratio",
-           "busy", "idle", "memory of a GPU");
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        const Device *device = &evaluation->view->device[j];
-        g_autofree char *busy = units_format(report->busy_s[j], QUANTITY_TIME);
-        /* A difference of sums: below a part in 1e12 it is rounding. */
-        bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
-        g_autofree char *idle =
-            units_format(idles ? report->idle_s[j] : 0.0, QUANTITY_TIME);
-        g_autofree char *used =
-            units_format((double)report->memory_bytes[j], QUANTITY_BYTES);
-        g_autofree char *has = units_format((double)device->memory_bytes, QUANTITY_BYTES);
-        printf("  %-12s %-10s %5u %9.4f %9s %9s   %s of %s\n", device->name,
-               device->type_name, device->gpus, plan->ratio[j], busy, idle, used, has);
+    const uint32_t n = evaluation->report->n_devices;
+    const Device *device = evaluation->view->device;
+    g_autofree char **text = g_new0(char *, n + 1);
+    g_autofree bool *done = g_new0(bool, n);
+    printf("  %-18s %5s %9s %9s %9s   %s\n", "devices", "gpus", "ratio", "busy", "idle",
+           "memory of a GPU");
+    for (uint32_t j = 0; j < n; j++)
+        text[j] = device_text(evaluation, j);
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t alike = 0;
+        for (uint32_t k = j; k < n && !done[j]; k++)
+            if (device[k].type == device[j].type && strcmp(text[k], text[j]) == 0) {
+                done[k] |= k > j;
+                alike++;
+            }
+        g_autofree char *name =
+            alike > 1 ? g_strdup_printf("%u x %s", alike, device[j].type_name)
+                      : g_strdup_printf("%s (%s)", device[j].name, device[j].type_name);
+        if (!done[j])
+            printf("  %-18s %s\n", name, text[j]);
     }
+    for (uint32_t j = 0; j < n; j++)
+        g_free(text[j]);
 }
 
 static void print_stages(const Evaluation *evaluation)
@@ -221,8 +248,11 @@ void command_print_evaluation(const Evaluation *evaluation, bool verbose)
     print_rounding(plan);
     print_bound(plan);
     print_planning(plan);
+    plan_words_print_pace(evaluation);
+    plan_words_print_strategy(evaluation);
     print_shards(evaluation);
     print_devices(evaluation);
+    plan_words_print_memory(evaluation);
     if (verbose)
         print_stages(evaluation);
 }

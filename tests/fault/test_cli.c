@@ -237,7 +237,7 @@ static void test_contradictions(void **state)
         {"--certify -1", "expected a number from 0 to 1"},
         {"--budget -1", "expected a number from 0"},
         {"--planner dp-ev --set pp=2", "one of the planners amp"},
-        {"--planner amp", "expected --granularity gpu"},
+        {"--planner amp --granularity machine", "expected --granularity gpu"},
         {"--planner amp --granularity gpu --certify 0.1", "no pipelines"},
         {"--planner amp --granularity gpu --set duplex=on", "'duplex': expected another"},
         {"--planner amp --granularity gpu --set ratios=best", "'ratios': expected own"},

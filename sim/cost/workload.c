@@ -1,0 +1,57 @@
+/* What an iteration works on: samples, tokens, FLOPs; and what its devices could do at best. */
+#include "sim/sim.h"
+
+/* FLOPs that all devices do for one computation of the program. */
+static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms *batch,
+                          const Instr *instr)
+{
+    const Program *program = plan->program;
+    const DeviceGroup *group = program->n_groups ? &program->group[instr->group] : NULL;
+    const double n_devices = group ? group->n_devices : plan->n_devices;
+    const double n_replicas = group ? group->n_replicas : 1;
+    const bool cut = batch && batch->loop[instr->op] >= 0;
+    Rule rule;
+
+    if (!op_rule_find(graph, instr->op, instr->form, &rule))
+        return 0;
+    return (rule.flops_replicated * n_devices + rule.flops_sharded) *
+           (cut ? 1.0 / program->n_microbatches : n_replicas);
+}
+
+static double program_flops(const Plan *plan, const Graph *graph)
+{
+    g_autoptr(BatchForms) batch =
+        program_cuts_batch(plan->program) ? batch_forms_new(graph, NULL) : NULL;
+    double flops = 0;
+
+    for (uint32_t i = 0; i < plan->program->n; i++) {
+        const Instr *instr = &plan->program->instr[i];
+        if (instr->kind == INSTR_COMPUTE &&
+            graph_get_op(graph, instr->op)->pass != PASS_UPDATE)
+            flops += instr_flops(plan, graph, batch, instr);
+    }
+    return flops;
+}
+
+SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view)
+{
+    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
+    const Numbers numbers = precision_numbers(graph_precision(graph));
+    const Cluster *cluster = view->cluster;
+    SimWorkload work = {.samples = input->rank > 0 ? input->dim[0] : 1};
+
+    if (input->dtype == DTYPE_I64 && input->rank == 2)
+        work.tokens = (double)tensor_elements(input);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->pass != PASS_UPDATE)
+            work.model_flops += graph_op_flops(graph, id);
+    work.run_flops = program_flops(plan, graph);
+    for (uint32_t m = 0; m < cluster->n_machines; m++) {
+        const DeviceType *type = &cluster->type[cluster->machine[m].type];
+        const double peak = type->peaks[numbers] > 0 ? type->peaks[numbers]
+                                                     : device_type_rate(type, numbers);
+        work.gpus += cluster->machine[m].gpus;
+        work.peak += cluster->machine[m].gpus * peak;
+    }
+    return work;
+}
