@@ -192,22 +192,6 @@ static json_t *splits_json(const Plan *plan)
     return array;
 }
 
-json_t *plan_json_strategy(const Strategy *strategy)
-{
-    json_t *object = json_object();
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
-        if (option_is_default(option, strategy))
-            continue;
-        g_autofree char *text = option_get(option, strategy);
-        json_object_set_new(object, option->key,
-                            option->type == OPTION_COUNT
-                                ? json_integer(g_ascii_strtoll(text, NULL, 10))
-                                : json_string(text));
-    }
-    return object;
-}
-
 static json_t *memory_json(const Plan *plan)
 {
     json_t *array = json_array();
@@ -254,7 +238,7 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "seed", integer_json(plan->seed));
     json_object_set_new(root, "version", text_json(plan->version));
     if (!strategy_is_default(&plan->strategy))
-        json_object_set_new(root, "strategy", plan_json_strategy(&plan->strategy));
+        json_object_set_new(root, "strategy", strategy_json(&plan->strategy));
     json_object_set_new(root, "bucket_bytes", integer_json(plan->bucket_bytes));
     json_object_set_new(root, "ratios", ratios_json(plan));
     json_object_set_new(root, "segments", segments_json(plan, graph));

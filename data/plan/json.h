@@ -35,8 +35,6 @@
 
 #include "data/plan/plan.h"
 
-#include <jansson.h>
-
 #define PLAN_FORMAT  "plan"
 #define PLAN_VERSION 1
 #define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
@@ -49,9 +47,6 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective);
 void plan_json_seal(json_t *root);
 /* Whether either is still what it was when it was sealed. */
 void plan_json_seals(const json_t *root, bool *shards, bool *all);
-
-/* Keys of the strategy that are not at their defaults; the caller's. */
-json_t *plan_json_strategy(const Strategy *strategy);
 
 /* How many counts a split has. */
 uint32_t plan_split_devices(const Plan *plan, const Split *split);

@@ -1,6 +1,7 @@
 /* The table of a strategy's keys: their texts, files of them. */
 #include "data/strategy/strategy.h"
 
+#include <jansson.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -275,4 +276,20 @@ char *strategy_write(const Strategy *strategy)
     if (out->len == 0)
         g_string_append(out, "{}\n");
     return g_string_free(out, FALSE);
+}
+
+json_t *strategy_json(const Strategy *strategy)
+{
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (option_is_default(option, strategy))
+            continue;
+        g_autofree char *text = option_get(option, strategy);
+        json_object_set_new(object, option->key,
+                            option->type == OPTION_COUNT
+                                ? json_integer(g_ascii_strtoll(text, NULL, 10))
+                                : json_string(text));
+    }
+    return object;
 }

@@ -85,6 +85,9 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
 /* The keys that are not at their defaults, as a file that strategy_parse reads. Caller frees. */
 char *strategy_write(const Strategy *strategy);
 
+/* The same as an object of JSON; the caller's. */
+struct json_t *strategy_json(const Strategy *strategy);
+
 bool strategy_is_default(const Strategy *strategy);
 
 /* --- laid out over a graph and devices --- */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/plan/json.h"
 #include "experiments/json_values.h"
 
 /* --- throughput --- */
@@ -77,7 +76,7 @@ void plan_words_print_pace(const Evaluation *evaluation)
 json_t *plan_words_strategy_json(const Plan *plan)
 {
     return strategy_is_default(&plan->strategy) ? json_null()
-                                                : plan_json_strategy(&plan->strategy);
+                                                : strategy_json(&plan->strategy);
 }
 
 /* "3 x 6, 7": runs of equal numbers. */
