@@ -78,7 +78,7 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
         return read_pins_file(value, &options->pins, error);
     if (strcmp(key, "strategy") == 0)
         return strategy_read(value, &options->strategy, error);
-    g_autoptr(GString) keys = g_string_new("pins, strategy");
+    g_autoptr(GString) keys = g_string_new("pins");
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const Option *option = options_find(part[i].table, key);
         if (option)
