@@ -195,24 +195,65 @@ static bool rule_columns(const Graph *graph, OpId id, OpId loss, const FormSet *
     return true;
 }
 
+/* Activations [batch, sequence, ...] cut along the sequence. */
+#define SEQUENCE form_gather(1)
+
+static bool has_sequence(const Graph *graph, TensorId tensor)
+{
+    return graph_tensor(graph, tensor)->rank >= 3 &&
+           form_can_hold(graph, tensor, SEQUENCE);
+}
+
+/* The rule that cuts all activations that the op reads and makes along the sequence, and keeps its
+ * parameters whole (Korthikanti et al. 2022, Sec. 4.2.2). */
+static bool rule_along_sequence(const Graph *graph, OpId id, Rule *rule)
+{
+    const Op *op = graph_get_op(graph, id);
+    Rule all[OP_MAX_RULES];
+    for (uint32_t r = op_rules(graph, id, all); r-- > 0;) {
+        bool match = all[r].loop >= 0, any = false;
+        for (uint32_t i = 0; match && i < op->n_in; i++) {
+            const bool reads = is_activation(graph, op->in[i]);
+            any |= reads;
+            match = reads ? all[r].form[i] == SEQUENCE && has_sequence(graph, op->in[i])
+                          : graph_tensor(graph, op->in[i])->role != ROLE_PARAMETER ||
+                                all[r].form[i] == FORM_IDENTITY;
+        }
+        for (uint32_t o = 0; match && o < op->n_out; o++)
+            match = all[r].form[op->n_in + o] == SEQUENCE;
+        if (match && any) {
+            *rule = all[r];
+            return true;
+        }
+    }
+    return false;
+}
+
 /* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops
- * that come after. */
-static void assign_tensor_parallel(const Graph *graph, OpId loss, Form *held,
-                                   Assignment *a)
+ * that come after. With sequence[layer] what is neither is cut along the sequence, and partial sums
+ * are reduce-scattered to it. */
+static void assign_tensor_parallel(const Graph *graph, OpId loss, const bool *sequence,
+                                   Form *held, Assignment *a)
 {
     g_autofree FormSet *absorbed = find_absorbed(graph, loss);
     for (OpId id = 0; id <= loss; id++) {
         const Op *op = graph_get_op(graph, id);
+        const bool divides = sequence && sequence[op->layer];
         Rule all[OP_MAX_RULES], *rule = &a->rule[id];
+        bool along = false;
         if (!rule_following(graph, id, held, rule) &&
-            !rule_columns(graph, id, loss, absorbed, rule)) {
+            !rule_columns(graph, id, loss, absorbed, rule) &&
+            !(along = divides && rule_along_sequence(graph, id, rule))) {
             op_rules(graph, id, all);
             *rule = all[0];
         }
         for (uint32_t o = 0; o < op->n_out; o++) {
             Form form = dual(rule->form[op->n_in + o]);
-            a->gradient[op->out[o]] = form;
-            held[op->out[o]] = (absorbed[op->out[o]] >> form & 1u) ? form : FORM_IDENTITY;
+            const bool sums = divides && rule->form[op->n_in + o] == FORM_REDUCE &&
+                              has_sequence(graph, op->out[o]);
+            a->gradient[op->out[o]] = sums ? SEQUENCE : form;
+            held[op->out[o]] =
+                !along && (absorbed[op->out[o]] >> form & 1u) ? form : FORM_IDENTITY;
         }
     }
 }
@@ -318,12 +359,13 @@ static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Fo
     return true;
 }
 
-static bool assign(const Graph *graph, Baseline baseline, Assignment *a)
+static bool assign(const Graph *graph, Baseline baseline, const bool *sequence,
+                   Assignment *a)
 {
     OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
     g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
     if (baseline == BASELINE_MEGATRON)
-        assign_tensor_parallel(graph, loss, held, a);
+        assign_tensor_parallel(graph, loss, sequence, held, a);
     else if (!assign_data_parallel(graph, loss, baseline != BASELINE_DATA_PARALLEL, held,
                                    a))
         return false;
@@ -343,7 +385,7 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     pricer_init(&pricer, graph, view, ratio, NULL);
     Assignment assignment;
     assignment_init(&assignment, graph);
-    if (!assign(graph, baseline, &assignment))
+    if (!assign(graph, baseline, NULL, &assignment))
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its batch cannot be sharded over %u devices",
                     graph_name(graph), view->n_devices);
@@ -357,4 +399,26 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
         return false;
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return true;
+}
+
+Program *synth_megatron(const Graph *graph, const ClusterView *view, const bool *sequence,
+                        GError **error)
+{
+    g_autofree double *even = g_new(double, view->n_devices);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        even[j] = 1.0 / view->n_devices;
+    Pricer pricer;
+    pricer_init(&pricer, graph, view, even, NULL);
+    Assignment assignment;
+    assignment_init(&assignment, graph);
+    Program *program = NULL;
+    if (assign(graph, BASELINE_MEGATRON, sequence, &assignment))
+        program = synth_emit(&pricer, &assignment, error);
+    else
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "model '%s': its layers cannot be divided over %u devices",
+                    graph_name(graph), view->n_devices);
+    assignment_clear(&assignment);
+    pricer_clear(&pricer);
+    return program;
 }

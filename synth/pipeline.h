@@ -49,6 +49,9 @@ typedef struct {
     SynthSchedule schedule;
     /* [layer], or NULL for none: what is computed again right before the backward of the layer */
     const Recompute *recompute;
+    /* [layer], or NULL for none: whether what is gathered in the forward is gathered again for the
+     * backward, not kept */
+    const bool *sequence;
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

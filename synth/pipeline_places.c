@@ -215,6 +215,17 @@ static uint32_t add_again(Builder *b, uint32_t first, bool single)
     return b->again->len - 1;
 }
 
+/* Whether an instruction of a layer that is kept is made again by itself. */
+static bool is_again_alone(const Builder *b, const bool *read, uint32_t i, Recompute mode)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const bool *sequence = b->pipeline->sequence;
+    if (instr->kind == INSTR_COMPUTE)
+        return mode == RECOMPUTE_SELECTIVE && has_inner_output(b, read, instr->op);
+    return instr->kind == INSTR_COLLECTIVE && sequence && sequence[b->place[i].layer] &&
+           form_is_gather(instr->from) && instr->to == FORM_IDENTITY;
+}
+
 /* Units of a stage's forward. */
 static void find_again_of(Builder *b, const bool *read, uint32_t stage)
 {
@@ -223,11 +234,12 @@ static void find_again_of(Builder *b, const bool *read, uint32_t stage)
     for (uint32_t k = begin[0]; k < begin[1]; k++) {
         const uint32_t i = b->unit[k];
         const Instr *instr = &b->inner->instr[i];
-        const Recompute mode = b->pipeline->recompute[b->place[i].layer];
-        if (mode == RECOMPUTE_NONE || makes_sums(b, instr))
+        const Recompute *modes = b->pipeline->recompute;
+        const Recompute mode = modes ? modes[b->place[i].layer] : RECOMPUTE_NONE;
+        if (makes_sums(b, instr))
             continue;
-        if (mode == RECOMPUTE_SELECTIVE) {
-            if (instr->kind == INSTR_COMPUTE && has_inner_output(b, read, instr->op))
+        if (mode != RECOMPUTE_FULL) {
+            if (is_again_alone(b, read, i, mode))
                 b->place[i].unit = add_again(b, k, true);
             continue;
         }
@@ -247,7 +259,7 @@ static void find_again(Builder *b)
     g_autofree bool *read = g_new0(bool, graph_n_tensors(b->graph));
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
-    if (!b->pipeline->recompute)
+    if (!b->pipeline->recompute && !b->pipeline->sequence)
         return;
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);

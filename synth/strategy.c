@@ -32,13 +32,7 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
 {
     if (layout->tp == 1)
         return whole_program(graph, view, error);
-    g_autofree double *even = g_new(double, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        even[j] = 1.0 / view->n_devices;
-    SynthResult result;
-    return synth_baseline(graph, view, even, BASELINE_MEGATRON, &result, error)
-               ? result.program
-               : NULL;
+    return synth_megatron(graph, view, layout->sequence, error);
 }
 
 Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
@@ -61,7 +55,8 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                     .n_groups = layout->pp,
                                     .group = group,
                                     .schedule = layout->schedule,
-                                    .recompute = layout->recompute};
+                                    .recompute = layout->recompute,
+                                    .sequence = layout->sequence};
     return synth_pipeline(inner, graph, &pipeline, error);
 }
 

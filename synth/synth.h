@@ -54,6 +54,12 @@ typedef enum {
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 
+/* BASELINE_MEGATRON, and where sequence[layer] (NULL: nowhere) what it leaves whole is cut along the
+ * sequence: partial sums are reduce-scattered to it, and gathered before the next columns
+ * (Korthikanti et al. 2022, Sec. 4.2.2). */
+Program *synth_megatron(const Graph *graph, const ClusterView *view, const bool *sequence,
+                        GError **error);
+
 /* --- pins: forms that a user asks for --- */
 
 /* A pin is TENSOR=FORM or TENSOR=MADE->READ, with a tensor's name or a pattern (* any text, ? any
