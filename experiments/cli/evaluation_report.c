@@ -53,8 +53,10 @@ json_t *command_evaluation_json(const Evaluation *evaluation)
         json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
     add_rounding(object, evaluation);
-    plan_words_pace_json(evaluation, object);
-    json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
+    if (evaluation->graph) { /* the library's clients have given it back */
+        plan_words_pace_json(evaluation, object);
+        json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
+    }
     json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     return object;
 }
