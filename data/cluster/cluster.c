@@ -163,7 +163,7 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
     uint32_t fitted = 0;
     while (fitted < view->n_fitted && view->fitted[fitted] != type)
         fitted++;
-    return (Device){
+    Device device = {
         .name = name,
         .type_name = type->name,
         .type = machine->type,
@@ -177,6 +177,10 @@ static Device make_device(const ClusterView *view, const Machine *machine, char 
         .slowdown = type->slowdown,
         .launch_s = type->launch_s,
     };
+    for (Numbers n = 0; n < NUMBERS; n++)
+        device.peaks[n] =
+            gpus * (type->peaks[n] > 0 ? type->peaks[n] : device_type_rate(type, n));
+    return device;
 }
 
 static void view_fitted(ClusterView *view)

@@ -178,6 +178,7 @@ typedef struct {
     uint32_t gpus;         /* GPUs inside; 1 for a plain device */
     uint64_t memory_bytes; /* of ONE of its GPUs, without what the runtime takes: a plan's */
     uint64_t runtime_bytes; /* of the type */
+    double peaks[NUMBERS];  /* FLOP/s of all its GPUs: data sheet, else the type's rate */
     LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
     double slowdown;       /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */

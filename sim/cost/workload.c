@@ -37,7 +37,6 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
 {
     const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
     const Numbers numbers = precision_numbers(graph_precision(graph));
-    const Cluster *cluster = view->cluster;
     SimWorkload work = {.samples = input->rank > 0 ? input->dim[0] : 1};
 
     if (input->dtype == DTYPE_I64 && input->rank == 2)
@@ -46,12 +45,9 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
         if (graph_get_op(graph, id)->pass != PASS_UPDATE)
             work.model_flops += graph_op_flops(graph, id);
     work.run_flops = program_flops(plan, graph);
-    for (uint32_t m = 0; m < cluster->n_machines; m++) {
-        const DeviceType *type = &cluster->type[cluster->machine[m].type];
-        const double peak = type->peaks[numbers] > 0 ? type->peaks[numbers]
-                                                     : device_type_rate(type, numbers);
-        work.gpus += cluster->machine[m].gpus;
-        work.peak += cluster->machine[m].gpus * peak;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        work.gpus += view->device[j].gpus;
+        work.peak += view->device[j].peaks[numbers];
     }
     return work;
 }
