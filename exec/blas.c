@@ -41,7 +41,7 @@ static void permute(const LoopOrder *order, size_t size, char *own, char *packed
 static Matrix as_matrix(const Contraction *c, uint32_t operand, const ExecShard *shard,
                         uint32_t rows, uint32_t columns, size_t size, bool fill)
 {
-    KILTER_ASSERT(operand < 3);
+    KILTER_ASSERT(operand < OP_MAX_OPERANDS);
     const LoopOrder order = contraction_order(c, operand, shard, rows, columns),
                     swapped = contraction_order(c, operand, shard, columns, rows);
     if (loop_order_is_dense(&order))

@@ -108,7 +108,7 @@ static void strides_of(const Contraction *c, uint32_t operand, const ExecShard *
 LoopOrder contraction_order(const Contraction *c, uint32_t operand,
                             const ExecShard *shard, uint32_t rows, uint32_t columns)
 {
-    KILTER_ASSERT(operand < 3);
+    KILTER_ASSERT(operand < OP_MAX_OPERANDS);
     const uint32_t group[] = {GROUP_B, rows, columns};
     uint64_t stride[OP_MAX_LOOPS] = {0};
     LoopOrder order = {.n = 0};

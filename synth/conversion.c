@@ -127,7 +127,6 @@ static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
                  Step *step, PriceEach each, void *data)
 {
-    KILTER_ASSERT(*held && (*held | wanted) >> FORM_MAX == 0);
     wanted &= (FormSet) ~*held;
     if (!wanted)
         return true;

@@ -8,7 +8,6 @@
 
 const char *form_text(Form form, char buffer[FORM_TEXT])
 {
-    KILTER_ASSERT(form < FORM_MAX);
     if (form_is_gather(form))
         snprintf(buffer, FORM_TEXT, "gather(%u)", form_dim(form) % 10);
     else

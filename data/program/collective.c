@@ -26,7 +26,6 @@ Collective collective_from_name(const char *name)
 
 bool collective_converts(Collective kind, Form from, Form to)
 {
-    KILTER_ASSERT(kind < COLLECTIVES && from < FORM_MAX && to < FORM_MAX);
     if (from >= FORM_MAX || to >= FORM_MAX)
         return false;
     switch (kind) {

@@ -5,7 +5,6 @@
 
 const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint32_t *n)
 {
-    KILTER_ASSERT(task >= tasks->task && task < tasks->task + tasks->n_tasks);
     const SimTeam *team =
         sim_task_communicates(task) ? &tasks->teams->team[task->team] : NULL;
 
