@@ -51,7 +51,12 @@ static Plan *make_plan(const Graph *graph, const ClusterView *view)
     for (uint32_t j = 0; j < n; j++)
         device[j] = j;
     const DeviceGroup group = {MACHINES, GPUS, device};
-    const SynthPipeline pipeline = {1, 1, stage, 1, &group, SCHEDULE_GPIPE, false};
+    const SynthPipeline pipeline = {.n_stages = 1,
+                                    .n_microbatches = 1,
+                                    .stage = stage,
+                                    .n_groups = 1,
+                                    .group = &group,
+                                    .schedule = SCHEDULE_GPIPE};
     g_autoptr(Program) inner = inner_program(graph, view);
     Plan *plan = plan_new();
     plan->program = synth_pipeline(inner, graph, &pipeline, &error);

@@ -100,7 +100,12 @@ static void test_other_widths(void **state)
         g_autoptr(Program) inner = inner_program(
             c.graph, c.view, k % 2 ? BASELINE_MEGATRON : BASELINE_DATA_PARALLEL);
         g_autofree uint16_t *stage = stages_of(c.graph, 3);
-        const SynthPipeline pipeline = {3, 2, stage, 3, group, SCHEDULE_1F1B, NULL};
+        const SynthPipeline pipeline = {.n_stages = 3,
+                                        .n_microbatches = 2,
+                                        .stage = stage,
+                                        .n_groups = 3,
+                                        .group = group,
+                                        .schedule = SCHEDULE_1F1B};
         Program *program = synth_pipeline(inner, c.graph, &pipeline, &error);
         assert_no_error(error);
         c.plan = plan_of(c.graph, n, true, program);

@@ -59,7 +59,7 @@ static void test_pages(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    program_run_good(box, "help --write out");
+    g_auto(Ran) wrote = program_run_good(box, "help --write out");
     assert_true(each_command(box, check_command) >= 15);
     g_autofree char *page = sandbox_read(box, "out/man/man1/kilter.1");
     check_words(page, "kilter.1", ".B reproduce");
@@ -76,14 +76,11 @@ static char *bash(const Sandbox *box, const char *line)
         return NULL;
     g_autofree char *folder = g_path_get_dirname(g_getenv("KILTER_BIN"));
     g_autofree char *path = g_strconcat(folder, ":", g_getenv("PATH"), NULL);
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE);
-    g_subprocess_launcher_set_cwd(launcher, box->folder);
-    g_subprocess_launcher_setenv(launcher, "PATH", path, TRUE);
-    g_autoptr(GSubprocess) process =
-        g_subprocess_launcher_spawn(launcher, NULL, shell, "-c", line, NULL);
-    char *out = NULL;
-    assert_true(g_subprocess_communicate_utf8(process, NULL, NULL, &out, NULL, NULL));
+    g_auto(GStrv) environment = g_environ_setenv(g_get_environ(), "PATH", path, TRUE);
+    char *arguments[] = {shell, "-c", (char *)line, NULL}, *out = NULL;
+    assert_true(g_spawn_sync(box->folder, arguments, environment,
+                             G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, NULL,
+                             NULL));
     return g_strchomp(out);
 }
 
@@ -100,7 +97,7 @@ static void test_bash_completes(void **state)
                  {"kilter plan vgg19 hap-8 --planner dp-", "dp-ev dp-cp"},
                  {"kilter simulate --fidelity an", "analytic"}};
     g_autoptr(Sandbox) box = sandbox_new();
-    program_run_good(box, "help --write out");
+    g_auto(Ran) wrote = program_run_good(box, "help --write out");
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *line = g_strdup_printf(
             ". out/bash-completion/completions/kilter; COMP_WORDS=(%s); "

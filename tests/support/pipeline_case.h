@@ -121,8 +121,13 @@ static inline Case case_new(const Setting *s)
     g_autofree Recompute *again = g_new(Recompute, graph_n_layers(c.graph) + 1);
     for (uint32_t i = 0; i < graph_n_layers(c.graph); i++)
         again[i] = s->recompute;
-    const SynthPipeline pipeline = {s->n_stages, s->n_microbatches, stage, s->n_groups,
-                                    group,       s->schedule,       again};
+    const SynthPipeline pipeline = {.n_stages = s->n_stages,
+                                    .n_microbatches = s->n_microbatches,
+                                    .stage = stage,
+                                    .n_groups = s->n_groups,
+                                    .group = group,
+                                    .schedule = s->schedule,
+                                    .recompute = again};
     Program *program = synth_pipeline(inner, c.graph, &pipeline, &error);
     assert_no_error(error);
     program_groups_free(group, s->n_groups);
