@@ -56,8 +56,8 @@ typedef struct {
     char *model;   /* canonical, with every parameter: "vit:layers=8,..." */
     char *content; /* of the file that `model` names, as JSON; NULL for built-in models */
     char *cluster; /* name or file as given */
-    /* the cluster whole, as cluster_json_text() writes it, without stretched machines; NULL: only
-     * its name is known, as of files from before version 0.2 */
+    /* the cluster whole, as cluster_json_text() writes it; NULL: only its name is known, as of plans
+     * that no file was written of */
     char *cluster_text;
     Granularity granularity;
     char *planner;

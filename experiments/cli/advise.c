@@ -60,16 +60,6 @@ static bool hourly(const Own *own, const Cluster *cluster, double *dollars,
     return true;
 }
 
-/* A number of the canonical model's text, 0 if it has none of that name. */
-static double parameter_of(const char *model, const char *name)
-{
-    g_autofree char *key = g_strdup_printf("%s=", name);
-    for (const char *at = strstr(model, key); at; at = strstr(at + 1, key))
-        if (at > model && (at[-1] == ',' || at[-1] == ':'))
-            return g_ascii_strtod(at + strlen(key), NULL);
-    return 0;
-}
-
 typedef struct {
     const PortfolioChoice *choice;
     double iteration_s, samples_per_s, tokens_per_s, dollars_an_hour;
@@ -87,19 +77,20 @@ static double cost_of(const Row *row)
 static bool fill_rows(const Own *own, const Portfolio *portfolio, Row *row,
                       GError **error)
 {
-    const double batch = parameter_of(portfolio->model, "global_batch");
-    const double sequence = parameter_of(portfolio->model, "seq");
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         Row *r = &row[i];
         *r = (Row){.choice = g_ptr_array_index(portfolio->choices, i),
                    .iteration_s = INFINITY};
         if (!hourly(own, r->choice->cluster, &r->dollars_an_hour, error))
             return false;
-        if (r->choice->report)
-            r->iteration_s = r->choice->report->iteration_time_s;
-        r->samples_per_s = batch / r->iteration_s;
-        r->tokens_per_s = batch * sequence / r->iteration_s;
-        const double rate = sequence > 0 ? r->tokens_per_s : r->samples_per_s;
+        if (!r->choice->report)
+            continue;
+        const SimWorkload work =
+            sim_workload(r->choice->plan, r->choice->graph, r->choice->view);
+        r->iteration_s = r->choice->report->iteration_time_s;
+        r->samples_per_s = work.samples / r->iteration_s;
+        r->tokens_per_s = work.tokens / r->iteration_s;
+        const double rate = work.tokens > 0 ? r->tokens_per_s : r->samples_per_s;
         r->dollars_per_million = r->dollars_an_hour / SECONDS_AN_HOUR / rate * 1e6;
     }
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {

@@ -29,6 +29,8 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
     source->plan = planner_plan(setting.planner, model, cluster_name, view,
                                 &options->planner, &source->graph, error);
+    if (source->plan)
+        source->plan->cluster_text = cluster_json_text(setting.cluster);
     return source->plan != NULL;
 }
 

@@ -22,7 +22,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
 static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
 {
-    g_autofree char *text = plan_write(evaluation->plan, evaluation->graph);
+    g_autofree char *text = evaluation_plan_text(evaluation);
     return output_write(file, text, -1, error);
 }
 

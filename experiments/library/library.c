@@ -80,7 +80,7 @@ static json_t *plan_json(const Evaluation *evaluation, GError **error)
 {
     if (!command_check_fits(evaluation, error))
         return NULL;
-    g_autofree char *text = plan_write(evaluation->plan, evaluation->graph);
+    g_autofree char *text = evaluation_plan_text(evaluation);
     return json_loads(text, 0, NULL);
 }
 

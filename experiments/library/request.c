@@ -90,7 +90,11 @@ static bool evaluate_model(const json_t *root, const char *fidelity,
         return false;
     g_autoptr(Configuration) configuration = configuration_new(
         model, name, cluster, granularity, planner, fidelity, &options, error);
-    return configuration && configuration_evaluate(configuration, evaluation, error);
+    if (!configuration || !configuration_evaluate(configuration, evaluation, error))
+        return false;
+    /* The view outlives the cluster here, the plan's text does not need it then. */
+    evaluation->plan->cluster_text = cluster_json_text(cluster);
+    return true;
 }
 
 static bool evaluate_plan(const json_t *root, const char *fidelity,

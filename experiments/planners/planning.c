@@ -251,7 +251,6 @@ static Plan *blank_plan(const Planning *planning, const char *cluster)
     plan->model = g_strdup(planning->model);
     model_content(planning->model, &plan->content, NULL); /* it was read before */
     plan->cluster = g_strdup(cluster);
-    plan->cluster_text = cluster_json_text(planning->cluster->cluster);
     plan->granularity = planning->cluster->granularity;
     plan->planner = g_strdup(planning->planner->name);
     plan->seed = planning->options->seed;

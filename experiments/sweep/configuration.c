@@ -217,6 +217,14 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     return done;
 }
 
+char *evaluation_plan_text(const Evaluation *evaluation)
+{
+    Plan *plan = evaluation->plan;
+    if (!plan->cluster_text)
+        plan->cluster_text = cluster_json_text(evaluation->view->cluster);
+    return plan_write(plan, evaluation->graph);
+}
+
 Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error)
 {
     if (plan->cluster_text) {

@@ -85,6 +85,8 @@ typedef struct {
  * several threads once it is closed. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
+/* The text of the plan's file, with its cluster. Caller frees. */
+char *evaluation_plan_text(const Evaluation *evaluation);
 /* The cluster that a plan carries, or, if it only has the name, the one of that name; messages call
  * the plan `file`. */
 Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
