@@ -1,70 +1,12 @@
 /* Assignments of known strategies: each op and its backward ops are sharded along one loop.
  *
- * Which loop follows from where it occurs. A weight is a parameter with a loop that no other factor
- * of its op has; such a loop makes columns (features, heads, channels, vocabulary). A loop of the
- * weight that all operands have counts experts. A column-parallel op leaves its output cut if every
- * way from it leads, through ops that take it so, to an op that sums over the cut dim: by rows. */
+ * Which loop follows from where it occurs (synth/columns.h). A column-parallel op leaves its output
+ * cut if every way from it leads, through ops that take it so, to an op that sums over the cut dim:
+ * by rows. */
 #include "synth/assignment.h"
+#include "synth/columns.h"
 
 #include <string.h>
-
-static bool is_activation(const Graph *graph, TensorId tensor)
-{
-    return graph_tensor(graph, tensor)->role == ROLE_ACTIVATION;
-}
-
-/* The rule that shards loop `l`, if it can be. */
-static bool rule_over(const Graph *graph, OpId op, int l, Rule *rule)
-{
-    Rule all[OP_MAX_RULES];
-    uint32_t n = op_rules(graph, op, all);
-    for (uint32_t r = 0; r < n; r++)
-        if (all[r].loop >= 0 && all[r].loop == l) {
-            *rule = all[r];
-            return true;
-        }
-    return false;
-}
-
-static bool drives(const OpSpace *space, uint32_t operand, int l)
-{
-    for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
-        if (space->dim_loop[operand][d] == l)
-            return true;
-    return false;
-}
-
-/* How many of the op's factors (inputs that are not added) but `except` have loop `l`. */
-static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < op->n_in; i++)
-        n += i != except && !(space->added >> i & 1u) && drives(space, i, l);
-    return n;
-}
-
-/* The rule over the first dim of a weight that `experts` counts experts, else makes columns. */
-static bool rule_over_weight(const Graph *graph, OpId id, bool experts, Rule *rule)
-{
-    const Op *op = graph_get_op(graph, id);
-    OpSpace space;
-    graph_op_space(graph, id, &space);
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        const Tensor *weight = graph_tensor(graph, op->in[i]);
-        bool is_weight = false;
-        int over = -1;
-        for (uint32_t d = weight->rank; weight->role == ROLE_PARAMETER && d-- > 0;) {
-            int l = space.dim_loop[i][d];
-            bool column = !(space.added >> i & 1u) && !count_factors(op, &space, i, l);
-            is_weight |= column;
-            if (experts ? !column && drives(&space, op->n_in, l) : column)
-                over = space.loop[l].shardable ? l : over;
-        }
-        if (is_weight && rule_over(graph, id, over, rule))
-            return true;
-    }
-    return false;
-}
 
 /* Whether a rule keeps parameters whole and reads activations in the forms `held`; inputs of the
  * graph may come in any form, but the first one cut along its first dim. Sums over the batch (the
@@ -94,7 +36,7 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
                         Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
-    if (experts && rule_over_weight(graph, id, true, rule))
+    if (experts && columns_rule(graph, id, true, 1, rule))
         return true;
     uint32_t activations = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -142,50 +84,14 @@ static Form dual(Form form)
     return form == FORM_REDUCE ? FORM_IDENTITY : form;
 }
 
-/* Forms of input `i` in which the op can take it cut, and its other activations whole, so that the
- * cut ends in partial sums. */
-static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
-                              const FormSet *absorbed)
-{
-    const Op *op = graph_get_op(graph, id);
-    Rule all[OP_MAX_RULES];
-    FormSet forms = 0;
-    for (uint32_t r = op_rules(graph, id, all); r-- > 0;) {
-        bool ends = form_is_gather(all[r].form[i]);
-        for (uint32_t k = 0; k < op->n_in; k++)
-            ends &= k == i || !is_activation(graph, op->in[k]) ||
-                    all[r].form[k] == FORM_IDENTITY;
-        for (uint32_t o = 0; o < op->n_out; o++) {
-            Form out = all[r].form[op->n_in + o];
-            ends &= out == FORM_REDUCE || (absorbed[op->out[o]] >> out & 1u);
-        }
-        if (ends)
-            forms |= (FormSet)(1u << all[r].form[i]);
-    }
-    return forms;
-}
-
-/* Of each activation, the forms in which all that read it absorb it. Caller frees. */
-static FormSet *find_absorbed(const Graph *graph, OpId loss)
-{
-    FormSet *absorbed = g_new(FormSet, graph_n_tensors(graph));
-    memset(absorbed, 0xff, graph_n_tensors(graph) * sizeof *absorbed);
-    for (OpId id = loss + 1; id-- > 0;) {
-        const Op *op = graph_get_op(graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++)
-            absorbed[op->in[i]] &= absorbed_forms(graph, id, i, absorbed);
-    }
-    return absorbed;
-}
-
 /* The rule that cuts an op's weight by columns: where all that read the columns end in partial
  * sums, or in the output layer, whose weight is the largest. */
-static bool rule_columns(const Graph *graph, OpId id, OpId loss, const FormSet *absorbed,
-                         Rule *rule)
+static bool rule_columns(const Graph *graph, OpId id, OpId loss, uint32_t ways,
+                         const FormSet *absorbed, Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
     Rule columns;
-    if (!rule_over_weight(graph, id, false, &columns))
+    if (!columns_rule(graph, id, false, ways, &columns))
         return false;
     const Form cut = columns.form[op->n_in];
     if (cut != FORM_REDUCE && !(absorbed[op->out[0]] >> cut & 1u) &&
@@ -232,17 +138,17 @@ static bool rule_along_sequence(const Graph *graph, OpId id, Rule *rule)
 /* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops
  * that come after. With sequence[layer] what is neither is cut along the sequence, and partial sums
  * are reduce-scattered to it. */
-static void assign_tensor_parallel(const Graph *graph, OpId loss, const bool *sequence,
-                                   Form *held, Assignment *a)
+static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
+                                   const bool *sequence, Form *held, Assignment *a)
 {
-    g_autofree FormSet *absorbed = find_absorbed(graph, loss);
+    g_autofree FormSet *absorbed = columns_absorbed(graph, loss, ways);
     for (OpId id = 0; id <= loss; id++) {
         const Op *op = graph_get_op(graph, id);
         const bool divides = sequence && sequence[op->layer];
         Rule all[OP_MAX_RULES], *rule = &a->rule[id];
         bool along = false;
         if (!rule_following(graph, id, held, rule) &&
-            !rule_columns(graph, id, loss, absorbed, rule) &&
+            !rule_columns(graph, id, loss, ways, absorbed, rule) &&
             !(along = divides && rule_along_sequence(graph, id, rule))) {
             op_rules(graph, id, all);
             *rule = all[0];
@@ -316,15 +222,57 @@ static bool matching_rule(const Graph *graph, const Op *op, const Assignment *a,
     return found;
 }
 
-/* Rules of `id`'s backward ops, sharded as its forward rule is, and where its parameters live. */
-static bool assign_backward(const Graph *graph, OpId id, Baseline baseline, Assignment *a)
+/* Rules of `id`'s backward ops, sharded as its forward rule is. */
+static bool assign_backward(const Graph *graph, OpId id, Assignment *a)
 {
-    const Op *op = graph_get_op(graph, id);
     OpId backward[MAX_BACKWARD];
     uint32_t n = backward_ops(graph, id, backward);
     for (uint32_t k = 0; k < n; k++)
-        if (!matching_rule(graph, op, a, backward[k], &a->rule[backward[k]]))
+        if (!matching_rule(graph, graph_get_op(graph, id), a, backward[k],
+                           &a->rule[backward[k]]))
             return false;
+    return true;
+}
+
+/* Whether op `id` contributes partial sums to the gradient of its input `i`. */
+static bool contributes_sums(const Graph *graph, OpId id, uint32_t i, const Assignment *a)
+{
+    const TensorId contribution = graph_contribution(graph, id, i);
+    const OpId producer = contribution == GRAPH_NONE
+                              ? GRAPH_NONE
+                              : graph_tensor(graph, contribution)->producer;
+    if (producer == GRAPH_NONE || graph_get_op(graph, producer)->of != id)
+        return false;
+    const Op *op = graph_get_op(graph, producer);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (op->out[o] == contribution)
+            return a->rule[producer].form[op->n_in + o] == FORM_REDUCE;
+    return false;
+}
+
+/* Where all that read an activation make partial sums of its gradient, these are added up first, and
+ * communicated once: queries and keys, or attention beside the feed-forward network. */
+static void add_sums_first(const Graph *graph, OpId loss, Assignment *a)
+{
+    g_autofree uint32_t *readers = g_new0(uint32_t, graph_n_tensors(graph));
+    g_autofree uint32_t *sums = g_new0(uint32_t, graph_n_tensors(graph));
+    for (OpId id = 0; id <= loss; id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            readers[op->in[i]]++;
+            sums[op->in[i]] += contributes_sums(graph, id, i, a);
+        }
+    }
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (is_activation(graph, t) && readers[t] > 1 && sums[t] == readers[t])
+            a->gradient[t] = FORM_REDUCE;
+}
+
+/* How contributions to gradients are added, and where the parameters of `id` live. */
+static bool assign_gradients(const Graph *graph, OpId id, Baseline baseline,
+                             Assignment *a)
+{
+    const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_in; i++) {
         OpId accumulation = graph_accumulation(graph, id, i);
         Form forms[OP_MAX_OPERANDS];
@@ -359,18 +307,23 @@ static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Fo
     return true;
 }
 
-static bool assign(const Graph *graph, Baseline baseline, const bool *sequence,
-                   Assignment *a)
+static bool assign(const Graph *graph, Baseline baseline, uint32_t ways,
+                   const bool *sequence, Assignment *a)
 {
     OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
     g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
     if (baseline == BASELINE_MEGATRON)
-        assign_tensor_parallel(graph, loss, sequence, held, a);
+        assign_tensor_parallel(graph, loss, ways, sequence, held, a);
     else if (!assign_data_parallel(graph, loss, baseline != BASELINE_DATA_PARALLEL, held,
                                    a))
         return false;
     for (OpId id = 0; id <= loss; id++)
-        if (!assign_backward(graph, id, baseline, a))
+        if (!assign_backward(graph, id, a))
+            return false;
+    if (baseline == BASELINE_MEGATRON)
+        add_sums_first(graph, loss, a);
+    for (OpId id = 0; id <= loss; id++)
+        if (!assign_gradients(graph, id, baseline, a))
             return false;
     return true;
 }
@@ -385,7 +338,7 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     pricer_init(&pricer, graph, view, ratio, NULL);
     Assignment assignment;
     assignment_init(&assignment, graph);
-    if (!assign(graph, baseline, NULL, &assignment))
+    if (!assign(graph, baseline, view->n_devices, NULL, &assignment))
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its batch cannot be sharded over %u devices",
                     graph_name(graph), view->n_devices);
@@ -401,8 +354,8 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     return true;
 }
 
-Program *synth_megatron(const Graph *graph, const ClusterView *view, const bool *sequence,
-                        GError **error)
+Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
+                        const bool *sequence, GError **error)
 {
     g_autofree double *even = g_new(double, view->n_devices);
     for (uint32_t j = 0; j < view->n_devices; j++)
@@ -412,12 +365,12 @@ Program *synth_megatron(const Graph *graph, const ClusterView *view, const bool 
     Assignment assignment;
     assignment_init(&assignment, graph);
     Program *program = NULL;
-    if (assign(graph, BASELINE_MEGATRON, sequence, &assignment))
+    if (assign(graph, BASELINE_MEGATRON, ways, sequence, &assignment))
         program = synth_emit(&pricer, &assignment, error);
     else
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its layers cannot be divided over %u devices",
-                    graph_name(graph), view->n_devices);
+                    graph_name(graph), ways);
     assignment_clear(&assignment);
     pricer_clear(&pricer);
     return program;

@@ -32,7 +32,7 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
 {
     if (layout->tp == 1)
         return whole_program(graph, view, error);
-    return synth_megatron(graph, view, layout->sequence, error);
+    return synth_megatron(graph, view, layout->tp, layout->sequence, error);
 }
 
 Program *synth_strategy_program(const Graph *graph, const ClusterView *view,

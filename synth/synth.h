@@ -54,11 +54,11 @@ typedef enum {
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
                     Baseline baseline, SynthResult *result, GError **error);
 
-/* BASELINE_MEGATRON, and where sequence[layer] (NULL: nowhere) what it leaves whole is cut along the
+/* BASELINE_MEGATRON over `ways` devices, and where sequence[layer] (NULL: nowhere) what it leaves whole is cut along the
  * sequence: partial sums are reduce-scattered to it, and gathered before the next columns
  * (Korthikanti et al. 2022, Sec. 4.2.2). */
-Program *synth_megatron(const Graph *graph, const ClusterView *view, const bool *sequence,
-                        GError **error);
+Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
+                        const bool *sequence, GError **error);
 
 /* --- pins: forms that a user asks for --- */
 

@@ -14,6 +14,8 @@
     "precision=mixed-fp32-grads"
 #define MOE \
     "bert-moe:layers=4,hidden=8,heads=2,ffn=12,seq=4,vocab=16,global_batch=24,experts=4"
+#define LLAMA \
+    "llama:layers=4,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,global_batch=24"
 #define CLUSTER "star:hosts=8,bandwidth=1Gb/s,latency=5us"
 
 /* The plan of `planner` under "key=value" options, separated by spaces. */
@@ -89,7 +91,7 @@ static void test_random_strategies(void **state)
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     for (uint32_t i = 0; i < COMBINATIONS; i++) {
         g_autofree char *set = random_strategy(rand);
-        prove("manual", pick(rand, 3) ? GPT : MOE, set);
+        prove("manual", (const char *[]){GPT, MOE, LLAMA}[pick(rand, 3)], set);
     }
 }
 

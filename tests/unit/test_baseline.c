@@ -95,6 +95,27 @@ static void test_megatron_cuts_columns_then_rows(void **state)
     assert_int_equal(count(&m, COLLECTIVE_ALL_TO_ALL, NULL), 0);
 }
 
+/* Queries and keys of their own are cut together, by the heads of keys; where these are fewer than the
+ * devices, keys are whole and queries are cut within their groups. */
+static void test_megatron_cuts_grouped_attention(void **state)
+{
+    (void)state;
+    g_auto(Made) m = make("llama:layers=2,kv_heads=8,vocab=640", BASELINE_MEGATRON);
+    assert_form(&m, "layers.1.attention.q.weight", "gather(0)");
+    assert_form(&m, "layers.1.attention.kv.weight", "gather(0)");
+    assert_form(&m, "layers.1.attention.k.rotary", "gather(2)");
+    assert_form(&m, "layers.1.attention.out.weight", "gather(1)");
+    assert_form(&m, "layers.1.attention.out", "reduce");
+    /* The gradients of what both read are added up before they are communicated. */
+    assert_int_equal(count(&m, COLLECTIVE_ALL_REDUCE, "layers.1."), 4);
+    assert_int_equal(count(&m, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
+    g_auto(Made) few = make("llama:layers=2,kv_heads=2,vocab=640", BASELINE_MEGATRON);
+    assert_form(&few, "layers.1.attention.q.weight", "gather(1)");
+    assert_form(&few, "layers.1.attention.kv.weight", "identity");
+    assert_form(&few, "layers.1.attention.out.weight", "gather(2)");
+    assert_int_equal(count(&few, COLLECTIVE_ALL_GATHER, "layers.1."), 0);
+}
+
 /* Logits stay sharded over the vocabulary: two numbers a token are summed over the devices (Sec. 3). */
 static void test_megatron_never_gathers_logits(void **state)
 {
@@ -180,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_megatron_cuts_columns_then_rows),
+        cmocka_unit_test(test_megatron_cuts_grouped_attention),
         cmocka_unit_test(test_megatron_never_gathers_logits),
         cmocka_unit_test(test_the_search_shards_the_head),
         cmocka_unit_test(test_megatron_pairs_convolutions),
