@@ -1,6 +1,7 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
 #include "experiments/cli/describe.h"
+#include "experiments/render.h"
 #include "experiments/revision.h" /* KILTER_REVISION, made when the program is built */
 
 #include <stdio.h>
@@ -152,6 +153,28 @@ void command_print_json(json_t *value)
     free(text);
     json_decref(object);
     json_decref(value);
+}
+
+bool command_is_silent(const CommandOptions *options)
+{
+    return options->quiet && !options->json;
+}
+
+void command_report(const CommandOptions *options, json_t *answer, ...)
+{
+    va_list templates;
+    if (options->json) {
+        command_print_json(answer);
+        return;
+    }
+    json_object_set_new(answer, "verbose", json_boolean(options->verbose));
+    va_start(templates, answer);
+    for (const char *next; !options->quiet && (next = va_arg(templates, const char *));) {
+        g_autofree char *text = render(next, answer);
+        fputs(text, stdout);
+    }
+    va_end(templates);
+    json_decref(answer);
 }
 
 void command_print_error(const GError *error, int status)

@@ -84,6 +84,12 @@ bool command_check_range(const char *option, int value, int least, int most,
 bool command_check_choice(const char *option, const char *value,
                           const char *const *choices, GError **error);
 
+/* Prints what a command answers, and releases it: as JSON, or as the templates say (experiments/render.h; NULL ends
+ * them), in which {?verbose} holds under -v; nothing if it is to be quiet. */
+void command_report(const CommandOptions *options, json_t *answer,
+                    ...) G_GNUC_NULL_TERMINATED;
+/* Nothing is printed: there is no need for an answer. */
+bool command_is_silent(const CommandOptions *options);
 /* Prints one JSON object to stdout and releases the value. Its first member is "format": {"name":
  * "kilter COMMAND", "version"}; a list becomes the member that is called as the command is. */
 void command_print_json(json_t *value);
@@ -142,12 +148,20 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
 void command_setting_clear(CommandSetting *setting);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
 
-/* The keys that every plan and simulation carries, and the human-readable form of the same. */
-json_t *command_evaluation_json(const Evaluation *evaluation);
-void command_print_evaluation(const Evaluation *evaluation, bool verbose);
-/* The same keys and, if it has a timeline, where each device's time goes and (on demand) the
- * critical path. */
-json_t *command_simulation_json(const Evaluation *evaluation, bool path);
+/* Plans and simulates MODEL CLUSTER, or simulates PLAN.json (argc 2), by a fidelity (NULL: the plan's own). */
+bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
+                      const char *fidelity, const CommandOptions *options,
+                      Evaluation *evaluation, GError **error);
+
+/* The keys that every plan and simulation carries (verbose: each stage, too), and how they read. */
+json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose);
+extern const char COMMAND_EVALUATION_TEXT[];
+/* The same keys and, if it has a timeline, the time that was lost and (on demand) links and the critical
+ * path. */
+json_t *command_simulation_json(const Evaluation *evaluation, bool verbose, bool path);
+
+/* What the iteration waits for, by its timeline. Caller frees. */
+char *command_waits_text(const Evaluation *evaluation);
 
 /* Fails, naming device and bytes missing, if the plan does not fit: with KILTER_ERROR_INFEASIBLE
  * where no other one does (a strategy's only plan; a search's, with a proof), else

@@ -26,37 +26,28 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
     return output_write(file, text, -1, error);
 }
 
-/* As kilter simulate --explain says it. Caller frees. */
-static char *waits_text(const Evaluation *evaluation)
-{
-    return sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
-                                evaluation->graph, evaluation->view);
-}
-
 static bool report(const Evaluation *evaluation, const Own *own,
                    const CommandOptions *options, GError **error)
 {
     if (!command_check_fits(evaluation, error) ||
         (own->output && !write_plan(own->output, evaluation, error)))
         return false;
-    json_t *explanation = own->explain
-                              ? explain_plan(evaluation->plan, evaluation->graph,
-                                             evaluation->view, evaluation->report)
-                              : NULL;
-    if (options->json) {
-        json_t *object = command_evaluation_json(evaluation);
-        if (explanation)
-            json_object_set(object, "explanation", explanation);
-        command_print_json(object);
-    } else if (!options->quiet) {
-        command_print_evaluation(evaluation, options->verbose);
-        g_autofree char *words =
-            explanation && evaluation->report->timeline ? waits_text(evaluation) : NULL;
-        g_autofree char *text =
-            explanation ? explain_text(explanation, words) : g_strdup("");
-        printf("%s", text);
+    if (command_is_silent(options))
+        return true;
+    json_t *object = command_evaluation_json(evaluation, options->verbose);
+    g_autofree char *text = g_strdup("");
+    if (own->explain) {
+        json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
+                                           evaluation->view, evaluation->report);
+        g_autofree char *waits =
+            evaluation->report->timeline ? command_waits_text(evaluation) : NULL;
+        g_free(text);
+        text = explain_text(explanation, waits);
+        json_object_set_new(object, "explanation", explanation);
     }
-    json_decref(explanation);
+    command_report(options, object, COMMAND_EVALUATION_TEXT, NULL);
+    if (!options->json)
+        printf("%s", text);
     return true;
 }
 
@@ -79,24 +70,9 @@ static bool take_options(const Own *own, PlannerOptions *options, GError **error
     return true;
 }
 
-static bool make_plan(const char *model, const char *cluster_name, const Own *own,
-                      const CommandOptions *options, GError **error)
-{
-    g_auto(CommandSetting) setting = {0};
-    if (!command_setting(&own->how, cluster_name, &setting, error) ||
-        (own->output && !output_check(own->output, error)))
-        return false;
-    g_autoptr(Configuration) configuration =
-        configuration_new(model, cluster_name, setting.cluster, setting.granularity,
-                          setting.planner, NULL, &options->planner, error);
-    g_auto(Evaluation) evaluation = {0};
-    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
-           report(&evaluation, own, options, error);
-}
-
 /* A plan that exists is shown, not made again. */
-static bool show_plan(const char *file, const Own *own, const CommandOptions *options,
-                      GError **error)
+static bool check_shown(const char *file, const Own *own, const CommandOptions *options,
+                        GError **error)
 {
     if (own->how.planner || own->how.granularity || own->output || own->certify ||
         own->budget || own->segments || options->set || options->pin || options->pins ||
@@ -106,23 +82,11 @@ static bool show_plan(const char *file, const Own *own, const CommandOptions *op
             "--planner, --granularity, --output, --certify, --budget, --segments, --set, "
             "--pin, --pins and --strategy are for MODEL CLUSTER; %s is a plan already",
             file);
-    if (!g_file_test(file, G_FILE_TEST_EXISTS))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "expected MODEL CLUSTER or a plan's file, and there is no file "
-            "'%s'; see kilter plan --help",
-            file);
-    Graph *graph;
-    g_autoptr(Cluster) cluster = NULL;
-    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
-    g_autoptr(Graph) owned = plan ? graph : NULL;
-    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
-        return false;
-    g_auto(Evaluation) evaluation = {0};
-    owned = NULL;
-    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, NULL,
-                              &options->planner.sim, &evaluation, error) &&
-           report(&evaluation, own, options, error);
+    return g_file_test(file, G_FILE_TEST_EXISTS) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected MODEL CLUSTER or a plan's file, and there is no file "
+                       "'%s'; see kilter plan --help",
+                       file);
 }
 
 bool cmd_plan(int argc, char **argv, GError **error)
@@ -163,8 +127,11 @@ bool cmd_plan(int argc, char **argv, GError **error)
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };
+    g_auto(Evaluation) evaluation = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
            take_options(&own, &options.planner, error) &&
-           (argc == 2 ? show_plan(argv[1], &own, &options, error)
-                      : make_plan(argv[1], argv[2], &own, &options, error));
+           (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
+           (!own.output || output_check(own.output, error)) &&
+           command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
+           report(&evaluation, &own, &options, error);
 }

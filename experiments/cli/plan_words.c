@@ -1,9 +1,5 @@
-/* A plan in words, and what comes out of it. */
+/* What commands say of a plan beside its times, as JSON. */
 #include "experiments/cli/plan_words.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "experiments/json_values.h"
 
@@ -53,24 +49,6 @@ void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
                               : json_number(part_of_peak(&pace, pace.work.run_flops)));
 }
 
-void plan_words_print_pace(const Evaluation *evaluation)
-{
-    const Pace pace = pace_of(evaluation);
-    if (!(pace.time_s > 0))
-        return;
-    printf("  throughput   %.4g samples/s", pace.work.samples / pace.time_s);
-    if (pace.work.tokens > 0)
-        printf(", %.4g tokens/s", pace.work.tokens / pace.time_s);
-    if (!graph_is_timed(evaluation->graph)) {
-        g_autofree char *rate = units_format(
-            pace.work.model_flops / pace.work.gpus / pace.time_s, QUANTITY_RATE);
-        printf(", %s a GPU, MFU %.1f %%, HFU %.1f %%", rate,
-               100 * part_of_peak(&pace, pace.work.model_flops),
-               100 * part_of_peak(&pace, pace.work.run_flops));
-    }
-    puts("");
-}
-
 /* --- strategy --- */
 
 json_t *plan_words_strategy_json(const Plan *plan)
@@ -94,15 +72,17 @@ static char *runs_text(const uint32_t *number, uint32_t n)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static void print_layers(const StrategyLayout *layout, const Graph *graph)
+static json_t *layers_json(const StrategyLayout *layout, const Graph *graph)
 {
+    if (layout->n_stages == 1)
+        return json_null();
     g_autofree uint32_t *count = g_new(uint32_t, layout->n_stages);
     for (uint32_t s = 0; s < layout->n_stages; s++)
         count[s] = layout->first[s + 1] - layout->first[s];
     g_autofree char *runs = runs_text(count, layout->n_stages);
-    printf("  layers       %s of a stage (%u from %s to %s)\n", runs,
-           graph_n_layers(graph), graph_layer_name(graph, 0),
-           graph_layer_name(graph, graph_n_layers(graph) - 1));
+    return json_pack("{s:s, s:i, s:s, s:s}", "of_stages", runs, "count",
+                     (int)graph_n_layers(graph), "first", graph_layer_name(graph, 0),
+                     "last", graph_layer_name(graph, graph_n_layers(graph) - 1));
 }
 
 static const char *schedule_name(Schedule schedule)
@@ -111,31 +91,26 @@ static const char *schedule_name(Schedule schedule)
     return name[schedule];
 }
 
-static void print_pipeline(const Evaluation *evaluation)
+json_t *plan_words_layout_json(const Evaluation *evaluation)
 {
     const Graph *graph = evaluation->graph;
     const Strategy *strategy = &evaluation->plan->strategy;
     g_auto(StrategyLayout) layout = {0};
-    if (!strategy_lay_out(strategy, graph, evaluation->plan->n_devices, &layout, NULL))
-        return;
+    if (evaluation->plan->program->n_groups == 0 || strategy_is_default(strategy) ||
+        strategy->microbatches > 1 ||
+        !strategy_lay_out(strategy, graph, evaluation->plan->n_devices, &layout, NULL))
+        return json_null();
     const double samples =
         sim_workload(evaluation->plan, graph, evaluation->view).samples;
-    printf(
-        "  strategy     %u pipeline stage%s, %u replica%s, %u-way tensor parallelism\n",
-        layout.n_stages, layout.n_stages == 1 ? "" : "s", layout.dp,
-        layout.dp == 1 ? "" : "s", layout.tp);
-    if (layout.n_stages > 1)
-        print_layers(&layout, graph);
-    printf("  microbatches %u of %g sample%s a replica", layout.n_microbatches,
-           samples / layout.dp / layout.n_microbatches,
-           samples / layout.dp / layout.n_microbatches == 1 ? "" : "s");
-    if (layout.n_stages > 1)
-        printf(", %s", schedule_name(layout.schedule));
-    puts("");
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:o, s:s?}", "stages",
+                     (int)layout.n_stages, "replicas", (int)layout.dp, "tensor_parallel",
+                     (int)layout.tp, "layers", layers_json(&layout, graph),
+                     "microbatches", (int)layout.n_microbatches, "samples",
+                     json_number(samples / layout.dp / layout.n_microbatches), "schedule",
+                     layout.n_stages > 1 ? schedule_name(layout.schedule) : NULL);
 }
 
-/* Layers that are sharded by expert: who holds them. */
-static void print_experts(const Evaluation *evaluation)
+json_t *plan_words_experts_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
     uint32_t n = 0, whole = 0, experts = 0;
@@ -150,41 +125,21 @@ static void print_experts(const Evaluation *evaluation)
         whole += instr->form[1] != form_gather(0);
         experts = graph_tensor(evaluation->graph, op->in[1])->dim[0];
     }
-    if (n == 0)
-        return;
     const uint32_t sharers =
         program->n_groups ? program->group[0].n_devices : evaluation->plan->n_devices;
-    if (whole == n)
-        printf("  experts      all %u of a layer on every device\n", experts);
-    else
-        printf("  experts      %u of a layer over %u devices%s\n", experts, sharers,
-               whole ? " in some layers, on every device in the others" : "");
-}
-
-void plan_words_print_strategy(const Evaluation *evaluation)
-{
-    const Strategy *strategy = &evaluation->plan->strategy;
-    if (evaluation->plan->program->n_groups > 0 && !strategy_is_default(strategy) &&
-        strategy->microbatches == 1)
-        print_pipeline(evaluation);
-    else if (strategy->microbatches > 1)
-        printf("  microbatches %u\n", strategy->microbatches);
-    if (strategy->recompute)
-        printf("  recompute    %s\n", strategy->recompute);
-    print_experts(evaluation);
+    return n == 0 ? json_null()
+                  : json_pack("{s:i, s:i, s:i, s:i}", "of_a_layer", (int)experts,
+                              "devices", whole == n ? 0 : (int)sharers, "layers", (int)n,
+                              "whole_layers", (int)whole);
 }
 
 /* --- memory --- */
 
-GArray *plan_words_memory(const Evaluation *evaluation, GError **error)
-{
-    return sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
-                            evaluation->report->memory_bytes, error);
-}
-
 json_t *plan_words_memory_json(const Evaluation *evaluation)
 {
-    g_autoptr(GArray) rows = plan_words_memory(evaluation, NULL);
+    g_autoptr(GArray) rows =
+        sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
+                         evaluation->report->memory_bytes, NULL);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && k < rows->len; k++) {
         const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
@@ -206,27 +161,4 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
         json_array_append_new(array, object);
     }
     return array;
-}
-
-void plan_words_print_memory(const Evaluation *evaluation)
-{
-    g_autoptr(GArray) rows = plan_words_memory(evaluation, NULL);
-    printf("  %-22s", "memory of a GPU");
-    for (SimMemoryCategory c = 0; c < SIM_MEMORY_CATEGORIES; c++)
-        printf(" %11s", sim_memory_category(c));
-    printf(" %11s\n", "total");
-    for (uint32_t k = 0; rows && k < rows->len; k++) {
-        const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
-        g_autofree char *name =
-            g_strdup_printf("%s (%s)", evaluation->view->device[row->device].type_name,
-                            evaluation->view->device[row->device].name);
-        g_autofree char *total = units_format((double)row->total_bytes, QUANTITY_BYTES);
-        g_autofree char *has = units_format((double)row->capacity_bytes, QUANTITY_BYTES);
-        printf("  %-22s", name);
-        for (SimMemoryCategory c = 0; c < SIM_MEMORY_CATEGORIES; c++) {
-            g_autofree char *bytes = units_format((double)row->bytes[c], QUANTITY_BYTES);
-            printf(" %11s", bytes);
-        }
-        printf(" %11s of %s\n", total, has);
-    }
 }

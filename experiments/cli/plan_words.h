@@ -1,5 +1,5 @@
-/* What commands print of a plan beside its times: the strategy in words, throughput, memory by
- * category; and the same as JSON. */
+/* What commands say of a plan beside its times, as JSON, and how that reads: throughput, the strategy, memory by
+ * category. */
 #ifndef KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
 #define KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
 
@@ -8,15 +8,41 @@
 /* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu; null where the model
  * has none. */
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object);
-void plan_words_print_pace(const Evaluation *evaluation);
 
 /* The strategy that made the plan, null where it has none. */
 json_t *plan_words_strategy_json(const Plan *plan);
-void plan_words_print_strategy(const Evaluation *evaluation);
-
+/* {stages, replicas, tensor_parallel, layers: {of_stages: "3 x 6, 7", count, first, last}, microbatches, samples of
+ * one, schedule} of a pipeline that a strategy made, else null. */
+json_t *plan_words_layout_json(const Evaluation *evaluation);
+/* {of_a_layer, devices that share them, layers, whole_layers with all experts on every device}; null without experts.
+ * devices is 0 where all layers are whole. */
+json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* A row for each type of devices (SimMemoryRow). */
-GArray *plan_words_memory(const Evaluation *evaluation, GError **error);
 json_t *plan_words_memory_json(const Evaluation *evaluation);
-void plan_words_print_memory(const Evaluation *evaluation);
+
+/* clang-format off */
+#define PLAN_TEXT_PACE                                                                             \
+    "[  throughput   {samples_per_s} samples/s[, {tokens_per_s} tokens/s]"                         \
+    "[, {model_flops_per_s_per_gpu:rate} a GPU, MFU {mfu:%}, HFU {hfu:%}]\n]"
+#define PLAN_TEXT_STRATEGY                                                                         \
+    "[  strategy     {layout.stages} pipeline stage{layout.stages:s}, "                            \
+    "{layout.replicas} replica{layout.replicas:s}, "                                               \
+    "{layout.tensor_parallel}-way tensor parallelism\n"                                            \
+    "[  layers       {layout.layers.of_stages} of a stage ({layout.layers.count} from "            \
+    "{layout.layers.first} to {layout.layers.last})\n]"                                            \
+    "  microbatches {layout.microbatches} of {layout.samples:.6g} sample{layout.samples:s} "       \
+    "a replica[, {layout.schedule}]\n"                                                             \
+    "|  microbatches {strategy.microbatches}\n]"                                                   \
+    "[  recompute    {strategy.recompute}\n]"                                                      \
+    "[{?experts}  experts      [{?experts.devices}{experts.of_a_layer} of a layer over "          \
+    "{experts.devices} devices[{?experts.whole_layers} in some layers, on every device in the "    \
+    "others]|all {experts.of_a_layer} of a layer on every device]\n]"
+#define PLAN_TEXT_MEMORY                                                                           \
+    "  memory of a GPU            weights   gradients   optimizer activations     buffers     "    \
+    "runtime       total\n"                                                                        \
+    "[*memory:  [=-22:{type} ({device})] {weights:11bytes} {gradients:11bytes} "                   \
+    "{optimizer:11bytes} {activations:11bytes} {buffers:11bytes} {runtime:11bytes} "               \
+    "{total:11bytes} of {capacity:bytes}\n]"
+/* clang-format on */
 
 #endif

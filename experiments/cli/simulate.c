@@ -1,5 +1,4 @@
 /* kilter simulate. */
-#include <stdio.h>
 #include <string.h>
 
 #include "experiments/cli/simulate_tasks.h"
@@ -51,49 +50,15 @@ static json_t *samples_json(const SimSamples *samples)
                      samples->low_s, samples->high_s);
 }
 
-static void print_samples(const SimSamples *samples)
-{
-    g_autofree char *mean = units_format(samples->mean_s, QUANTITY_TIME);
-    g_autofree char *median = units_format(samples->median_s, QUANTITY_TIME);
-    g_autofree char *p95 = units_format(samples->p95_s, QUANTITY_TIME);
-    g_autofree char *low = units_format(samples->low_s, QUANTITY_TIME);
-    g_autofree char *high = units_format(samples->high_s, QUANTITY_TIME);
-    printf("%u samples: mean %s (95 %% interval %s to %s), median %s, p95 %s\n",
-           samples->n, mean, low, high, median, p95);
-}
-
-static void print_path(const Evaluation *evaluation)
-{
-    const SimTimeline *timeline = evaluation->report->timeline;
-    uint32_t n;
-    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n);
-    puts("Critical path:");
-    for (uint32_t i = 0; i < n; i++) {
-        const SimSpan *span = &timeline->span[path[i]];
-        g_autofree char *what = sim_span_text(
-            timeline, path[i], evaluation->plan->program, evaluation->graph);
-        g_autofree char *start = units_format(span->start_s, QUANTITY_TIME);
-        g_autofree char *time = units_format(span->end_s - span->start_s, QUANTITY_TIME);
-        if (span->end_s > span->start_s)
-            printf("  at %9s  %9s  %s\n", start, time, what);
-    }
-    g_autofree char *sum = units_format(sim_timeline_end_s(timeline), QUANTITY_TIME);
-    printf("  in all       %9s\n", sum);
-}
-
-static void print_text(const Evaluation *evaluation, const Own *own,
-                       const CommandOptions *options)
-{
-    command_print_evaluation(evaluation, options->verbose);
-    if (!own->explain)
-        return;
-    g_autofree char *words =
-        sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
-                             evaluation->graph, evaluation->view);
-    printf("%s", words);
-    if (options->verbose)
-        print_path(evaluation);
-}
+/* clang-format off */
+static const char TEXT[] =
+    "[{waits}]"
+    "[{?verbose}{?critical_path}Critical path:\n"
+    "[*critical_path:[{?time_s}  at {start_s:9time}  {time_s:9time}  {what}\n]]"
+    "  in all       {end_s:9time}\n]"
+    "[{samples.n} samples: mean {samples.mean_s:time} (95 % interval {samples.interval_s.0:time} to "
+    "{samples.interval_s.1:time}), median {samples.median_s:time}, p95 {samples.p95_s:time}\n]";
+/* clang-format on */
 
 static bool report(const Evaluation *evaluation, const Own *own,
                    const CommandOptions *options, GError **error)
@@ -111,16 +76,16 @@ static bool report(const Evaluation *evaluation, const Own *own,
         !sample(evaluation, own, &sim, &samples, error) ||
         (own->trace && !write_trace(evaluation, own->trace, error)))
         return false;
-    if (options->json) {
-        json_t *object = command_simulation_json(evaluation, own->explain);
-        if (samples)
-            json_object_set_new(object, "samples", samples_json(samples));
-        command_print_json(object);
-    } else if (!options->quiet) {
-        print_text(evaluation, own, options);
-        if (samples)
-            print_samples(samples);
+    if (command_is_silent(options))
+        return true;
+    json_t *object = command_simulation_json(evaluation, options->verbose, own->explain);
+    if (own->explain) {
+        g_autofree char *waits = command_waits_text(evaluation);
+        json_object_set_new(object, "waits", json_string(waits));
     }
+    if (samples)
+        json_object_set_new(object, "samples", samples_json(samples));
+    command_report(options, object, COMMAND_EVALUATION_TEXT, TEXT, NULL);
     return true;
 }
 
@@ -128,9 +93,8 @@ static bool report(const Evaluation *evaluation, const Own *own,
 static bool check_options(const char *file, const Own *own, const CommandOptions *options,
                           GError **error)
 {
-    bool plans =
-        own->how.planner || own->how.granularity || options->pin || options->pins ||
-        options->strategy;
+    bool plans = own->how.planner || own->how.granularity || options->pin ||
+                 options->pins || options->strategy;
     for (char **pair = options->set; pair && *pair; pair++) {
         g_autofree char *key = g_strndup(*pair, strcspn(*pair, "="));
         plans = plans || !options_find(&sim_option_table, key);
@@ -152,43 +116,6 @@ static bool simulate_tasks(const char *file, const Own *own,
                            "for plans; %s is a task graph",
                            file);
     return command_simulate_tasks(file, options, error);
-}
-
-static bool simulate_file(const char *file, const Own *own, const char *fidelity,
-                          const CommandOptions *options, GError **error)
-{
-    if (!check_options(file, own, options, error))
-        return false;
-    if (sim_task_file_is(file))
-        return simulate_tasks(file, own, options, error);
-    Graph *graph;
-    g_autoptr(Cluster) cluster = NULL;
-    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
-    g_autoptr(Graph) owned = plan ? graph : NULL;
-    if (!plan || !command_stretch(cluster, plan->granularity, own->how.slowdown, error))
-        return false;
-    g_auto(Evaluation) evaluation = {0};
-    owned = NULL;
-    SimOptions sim = options->planner.sim;
-    sim.seed = options->planner.seed;
-    return evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity, &sim,
-                              &evaluation, error) &&
-           report(&evaluation, own, options, error);
-}
-
-static bool simulate_model(const char *model, const char *cluster_name, const Own *own,
-                           const char *fidelity, const CommandOptions *options,
-                           GError **error)
-{
-    g_auto(CommandSetting) setting = {0};
-    if (!command_setting(&own->how, cluster_name, &setting, error))
-        return false;
-    g_autoptr(Configuration) configuration =
-        configuration_new(model, cluster_name, setting.cluster, setting.granularity,
-                          setting.planner, fidelity, &options->planner, error);
-    g_auto(Evaluation) evaluation = {0};
-    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
-           report(&evaluation, own, options, error);
 }
 
 /* The first part of --help: the command and the options of the simulation. Caller frees. */
@@ -243,6 +170,12 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
         (own.trace && !output_check(own.trace, error)))
         return false;
-    return argc == 2 ? simulate_file(argv[1], &own, fidelity, &options, error)
-                     : simulate_model(argv[1], argv[2], &own, fidelity, &options, error);
+    if (argc == 2 && !check_options(argv[1], &own, &options, error))
+        return false;
+    if (argc == 2 && sim_task_file_is(argv[1]))
+        return simulate_tasks(argv[1], &own, &options, error);
+    g_auto(Evaluation) evaluation = {0};
+    return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
+                            error) &&
+           report(&evaluation, &own, &options, error);
 }

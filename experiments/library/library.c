@@ -101,7 +101,7 @@ KilterStatus kilter_simulate(const char *request, char **json)
     json_t *body = NULL;
     if (request_evaluate(request, &evaluation, &error) &&
         command_check_fits(&evaluation, &error))
-        body = command_simulation_json(&evaluation, false);
+        body = command_simulation_json(&evaluation, false, false);
     return finish("kilter_simulate", body, error, json);
 }
 

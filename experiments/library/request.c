@@ -92,8 +92,7 @@ static bool evaluate_model(const json_t *root, const char *fidelity,
         model, name, cluster, granularity, planner, fidelity, &options, error);
     if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
-    /* The view outlives the cluster here, the plan's text does not need it then. */
-    evaluation->plan->cluster_text = cluster_json_text(cluster);
+    evaluation->cluster = g_steal_pointer(&cluster);
     return true;
 }
 
@@ -113,8 +112,11 @@ static bool evaluate_plan(const json_t *root, const char *fidelity,
                            "granularity beside it");
     Plan *plan = evaluation_read(file, &graph, &cluster, error);
     options.sim.seed = options.seed;
-    return plan && evaluation_of_plan(plan, graph, cluster, fidelity, &options.sim,
-                                      evaluation, error);
+    if (!plan || !evaluation_of_plan(plan, graph, cluster, fidelity, &options.sim,
+                                     evaluation, error))
+        return false;
+    evaluation->cluster = g_steal_pointer(&cluster);
+    return true;
 }
 
 static bool read_fidelity(const json_t *root, const char *usual, const char **fidelity,

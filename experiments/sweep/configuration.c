@@ -294,6 +294,7 @@ void evaluation_clear(Evaluation *evaluation)
     g_clear_pointer(&evaluation->report, sim_report_free);
     g_clear_pointer(&evaluation->plan, plan_free);
     g_clear_pointer(&evaluation->view, cluster_view_free);
+    g_clear_pointer(&evaluation->cluster, cluster_free);
     g_clear_pointer(&evaluation->graph, graph_free);
 }
 

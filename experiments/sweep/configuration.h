@@ -74,6 +74,7 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 typedef struct {
     Graph *graph;
     ClusterView *view;
+    Cluster *cluster; /* owned; NULL: the view is of a cluster of the caller's */
     Plan *plan;
     SimReport *report;
     /* the plan is the best of those that a search found, not read or a fixed strategy's */
@@ -92,7 +93,7 @@ char *evaluation_plan_text(const Evaluation *evaluation);
 Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
 /* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
 Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
-/* Simulates a plan that exists. Takes plan and graph over, also on failure. */
+/* Simulates a plan that exists. Takes plan and graph over, also on failure; the cluster stays the caller's. */
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error);

@@ -87,38 +87,3 @@ json_t *explain_shards(const Plan *plan, const Graph *graph)
     }
     return list;
 }
-
-/* "4,4,2,2,1,1,1,1", the middle left out of many. */
-static void say_counts(GString *text, const json_t *counts)
-{
-    enum { SHOWN = 16 };
-    const size_t n = json_array_size(counts);
-    for (size_t j = 0; j < MIN(n, SHOWN); j++)
-        g_string_append_printf(text, "%s%" JSON_INTEGER_FORMAT, j ? "," : "",
-                               json_integer_value(json_array_get(counts, j)));
-    if (n > SHOWN)
-        g_string_append_printf(text, ",... on %zu devices", n);
-}
-
-char *explain_shards_text(const json_t *shards)
-{
-    enum { LINES = 5 };
-    GString *text = g_string_new(NULL);
-    size_t i, shown = 0;
-    const json_t *shard;
-    json_array_foreach (shards, i, shard) {
-        const json_int_t n = json_integer_value(json_object_get(shard, "tensors"));
-        if (!json_is_true(json_object_get(shard, "uneven")) || n == 0 || shown == LINES)
-            continue;
-        g_string_append_printf(text, "  %-12s %" JSON_INTEGER_FORMAT " units as ",
-                               shown++ ? "" : "shards",
-                               json_integer_value(json_object_get(shard, "units")));
-        say_counts(text, json_object_get(shard, "counts"));
-        g_string_append_printf(text, ": %s",
-                               json_string_value(json_object_get(shard, "tensor")));
-        if (n > 1)
-            g_string_append_printf(text, " and %" JSON_INTEGER_FORMAT " more", n - 1);
-        g_string_append_c(text, '\n');
-    }
-    return g_string_free(text, FALSE);
-}

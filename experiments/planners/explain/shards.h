@@ -12,7 +12,4 @@
  * programs with groups. */
 json_t *explain_shards(const Plan *plan, const Graph *graph);
 
-/* Those that are uneven, a line each. Caller frees. */
-char *explain_shards_text(const json_t *shards);
-
 #endif

@@ -1,0 +1,48 @@
+/* MODEL CLUSTER or PLAN.json, as commands that evaluate a plan take them. */
+#include "experiments/cli/command.h"
+
+static bool evaluate_model(const CommandPlanning *how, char **argv, const char *fidelity,
+                           const PlannerOptions *options, Evaluation *evaluation,
+                           GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(how, argv[2], &setting, error))
+        return false;
+    g_autoptr(Configuration) configuration =
+        configuration_new(argv[1], argv[2], setting.cluster, setting.granularity,
+                          setting.planner, fidelity, options, error);
+    if (!configuration || !configuration_evaluate(configuration, evaluation, error))
+        return false;
+    evaluation->cluster = g_steal_pointer(&setting.cluster);
+    return true;
+}
+
+static bool evaluate_file(const CommandPlanning *how, const char *file,
+                          const char *fidelity, const PlannerOptions *options,
+                          Evaluation *evaluation, GError **error)
+{
+    Graph *graph = NULL;
+    g_autoptr(Cluster) cluster = NULL;
+    g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
+    SimOptions sim = options->sim;
+    sim.seed = options->seed;
+    if (plan && !command_stretch(cluster, plan->granularity, how->slowdown, error)) {
+        graph_free(graph);
+        return false;
+    }
+    if (!plan || !evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity,
+                                     &sim, evaluation, error))
+        return false;
+    evaluation->cluster = g_steal_pointer(&cluster);
+    return true;
+}
+
+bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
+                      const char *fidelity, const CommandOptions *options,
+                      Evaluation *evaluation, GError **error)
+{
+    return argc == 2 ? evaluate_file(how, argv[1], fidelity, &options->planner,
+                                     evaluation, error)
+                     : evaluate_model(how, argv, fidelity, &options->planner, evaluation,
+                                      error);
+}

@@ -1,0 +1,259 @@
+/* Text from JSON by templates, which are short: they are read again for every row. */
+#include "experiments/render.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "experiments/render_value.h"
+
+/* What a key is looked up in: an element of a list, then what is around it. */
+typedef struct Scope {
+    const struct Scope *outer;
+    const json_t *value;
+    const json_t *facts; /* {"#", "alike"}; NULL outside of rows */
+} Scope;
+
+/* A piece of a template, from `at` to before `end`. */
+typedef struct {
+    const char *at, *end;
+} Piece;
+
+static bool put(GString *out, Piece piece, const Scope *scope);
+
+/* --- members --- */
+
+static const json_t *step(const json_t *value, const char *key)
+{
+    return json_is_array(value)
+               ? json_array_get(value, (size_t)g_ascii_strtoull(key, NULL, 10))
+               : json_object_get(value, key);
+}
+
+static const json_t *find(const Scope *scope, const char *path)
+{
+    g_auto(GStrv) key = g_strsplit(path, ".", -1);
+    const json_t *value = NULL;
+    if (strcmp(path, ".") == 0)
+        return scope->value;
+    for (; scope && !value; scope = scope->outer) {
+        value = json_object_get(scope->facts, key[0]);
+        value = value ? value : json_object_get(scope->value, key[0]);
+    }
+    for (char **next = key + 1; value && key[0] && *next; next++)
+        value = step(value, *next);
+    return value;
+}
+
+/* --- fields --- */
+
+/* A number, or how many elements a list has. */
+static double size_of(const json_t *value)
+{
+    return json_is_array(value) ? (double)json_array_size(value)
+                                : json_number_value(value);
+}
+
+static bool is_met(const char *condition, const Scope *scope)
+{
+    g_autofree char *key = g_strndup(condition + 1, strcspn(condition + 1, "=>"));
+    const char *than = condition + 1 + strlen(key);
+    const json_t *value = find(scope, key);
+    const bool is = *than == '=' ? g_strcmp0(json_string_value(value), than + 1) == 0
+                    : *than == '>'
+                        ? size_of(value) > g_ascii_strtod(than + 1, NULL)
+                        : render_is_there(value) &&
+                              (!json_is_number(value) || json_number_value(value) != 0);
+    return is == (*condition == '?');
+}
+
+static bool put_field(GString *out, Piece piece, const Scope *scope)
+{
+    g_autofree char *text = g_strndup(piece.at, (size_t)(piece.end - piece.at));
+    if (*text == '?' || *text == '!')
+        return is_met(text, scope);
+    char *spec = strchr(text, ':');
+    if (spec)
+        *spec++ = '\0';
+    return render_value(out, find(scope, text), spec ? spec : "");
+}
+
+/* --- groups --- */
+
+/* The bracket that closes the one before `at`. */
+static const char *closing(const char *at, const char *end)
+{
+    for (uint32_t depth = 1; at < end; at++) {
+        at += *at == '\\';
+        depth += *at == '[';
+        depth -= *at == ']';
+        if (depth == 0)
+            return at;
+    }
+    g_assert_not_reached();
+}
+
+/* Cuts off the text before the next `mark` outside of brackets; `end` itself without one. */
+static Piece cut(Piece *rest, char mark)
+{
+    uint32_t depth = 0;
+    const char *at = rest->at;
+    for (; at < rest->end && (*at != mark || depth > 0); at++) {
+        at += *at == '\\';
+        depth += *at == '[';
+        depth -= *at == ']';
+    }
+    const Piece first = {rest->at, MIN(at, rest->end)};
+    rest->at = MIN(at + 1, rest->end + 1);
+    return first;
+}
+
+static void put_first_complete(GString *out, Piece piece, const Scope *scope)
+{
+    while (piece.at <= piece.end) {
+        const Piece choice = cut(&piece, '|');
+        const gsize length = out->len;
+        if (put(out, choice, scope))
+            return;
+        g_string_truncate(out, length);
+    }
+}
+
+static void put_padded(GString *out, Piece piece, const Scope *scope)
+{
+    g_autoptr(GString) text = g_string_new("");
+    char *after;
+    const gint64 width = g_ascii_strtoll(piece.at, &after, 10);
+    g_assert(*after == ':');
+    put(text, (Piece){after + 1, piece.end}, scope);
+    render_pad(out, text->str, (int)ABS(width), width < 0);
+}
+
+/* [*KEY/SEPARATOR<N:A&B&C] */
+typedef struct {
+    const json_t *list;
+    const char *separator; /* "" */
+    size_t most;
+    Piece head, tail, apart;
+    bool folds;
+} Rows;
+
+static json_t *facts_of(size_t index, size_t alike)
+{
+    return json_pack("{s:I, s:I}", "#", (json_int_t)index, "alike", (json_int_t)alike);
+}
+
+static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer)
+{
+    GString *text = g_string_new("");
+    json_t *facts = facts_of(i, 1);
+    const Scope scope = {outer, json_array_get(rows->list, i), facts};
+    put(text, piece, &scope);
+    json_decref(facts);
+    return g_string_free(text, FALSE);
+}
+
+/* How many elements from the i-th on are as it is; 0 if one before it is. */
+static size_t count_alike(const Rows *rows, char *const *key, size_t i, size_t n)
+{
+    size_t alike = 0;
+    for (size_t k = 0; rows->folds && k < n; k++)
+        if (strcmp(key[k], key[i]) == 0) {
+            if (k < i)
+                return 0;
+            alike++;
+        }
+    return rows->folds ? alike : 1;
+}
+
+static void put_rows(GString *out, const Rows *rows, const Scope *outer)
+{
+    const size_t n = json_array_size(rows->list);
+    g_auto(GStrv) key = g_new0(char *, n + 1);
+    size_t shown = 0;
+    for (size_t i = 0; rows->folds && i < n; i++) {
+        g_autofree char *tail = text_of(rows, i, rows->tail, outer);
+        g_autofree char *apart = text_of(rows, i, rows->apart, outer);
+        key[i] = g_strconcat(tail, "\n", apart, NULL);
+    }
+    for (size_t i = 0; i < n && shown < rows->most; i++) {
+        const size_t alike = count_alike(rows, key, i, n);
+        if (alike == 0)
+            continue;
+        json_t *facts = facts_of(shown, alike);
+        const Scope scope = {outer, json_array_get(rows->list, i), facts};
+        const gsize before = out->len;
+        g_string_append(out, shown ? rows->separator : "");
+        const gsize start = out->len;
+        put(out, rows->head, &scope);
+        put(out, rows->tail, &scope);
+        if (out->len > start)
+            shown++;
+        else
+            g_string_truncate(out, before);
+        json_decref(facts);
+    }
+}
+
+static void put_list(GString *out, Piece piece, const Scope *scope)
+{
+    const Piece name = cut(&piece, ':');
+    g_autofree char *key = g_strndup(name.at, (size_t)(name.end - name.at));
+    char *limit = strchr(key, '<'), *separator = strchr(key, '/');
+    if (limit)
+        *limit++ = '\0';
+    if (separator)
+        *separator++ = '\0';
+    Rows rows = {
+        .list = find(scope, key),
+        .separator = separator ? separator : "",
+        .most = limit ? (size_t)g_ascii_strtoull(limit, NULL, 10) : G_MAXSIZE,
+        .head = cut(&piece, '&'),
+    };
+    rows.folds = piece.at <= piece.end;
+    const Piece none = {piece.end, piece.end};
+    rows.tail = rows.folds ? cut(&piece, '&') : none;
+    rows.apart = piece.at <= piece.end ? piece : none;
+    put_rows(out, &rows, scope);
+}
+
+static void put_group(GString *out, Piece piece, const Scope *scope)
+{
+    const Piece inner = {piece.at + 1, piece.end};
+    if (*piece.at == '*')
+        put_list(out, inner, scope);
+    else if (*piece.at == '=')
+        put_padded(out, inner, scope);
+    else
+        put_first_complete(out, piece, scope);
+}
+
+/* Whether every member of the text is there. */
+static bool put(GString *out, Piece piece, const Scope *scope)
+{
+    bool complete = true;
+    for (const char *at = piece.at; at < piece.end; at++) {
+        if (*at == '{') {
+            const char *end = memchr(at, '}', (size_t)(piece.end - at));
+            g_assert(end);
+            complete &= put_field(out, (Piece){at + 1, end}, scope);
+            at = end;
+        } else if (*at == '[') {
+            const char *end = closing(at + 1, piece.end);
+            put_group(out, (Piece){at + 1, end}, scope);
+            at = end;
+        } else {
+            at += *at == '\\';
+            g_string_append_c(out, *at);
+        }
+    }
+    return complete;
+}
+
+char *render(const char *text, const json_t *value)
+{
+    GString *out = g_string_new("");
+    const Scope scope = {NULL, value, NULL};
+    put(out, (Piece){text, text + strlen(text)}, &scope);
+    return g_string_free(out, FALSE);
+}

@@ -1,0 +1,18 @@
+/* One member of a JSON value as text (experiments/render.h says which kinds there are). */
+#ifndef KILTER_EXPERIMENTS_RENDER_VALUE_H
+#define KILTER_EXPERIMENTS_RENDER_VALUE_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Not absent, null, false, "" or an empty list. */
+bool render_is_there(const json_t *value);
+
+/* Appends the value, or "-", and returns whether it is there. */
+bool render_value(GString *out, const json_t *value, const char *spec);
+
+/* Appends the text in at least `width` columns. */
+void render_pad(GString *out, const char *text, int width, bool left);
+
+#endif
