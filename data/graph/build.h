@@ -12,6 +12,7 @@ typedef struct {
 } OpGradient;
 
 struct Graph {
+    gatomicrefcount references;
     char *name;
     GStringChunk *names;
     GHashTable *by_name; /* tensor name -> id + 1 */

@@ -8,6 +8,7 @@
 Graph *graph_new(const char *name)
 {
     Graph *graph = g_new0(Graph, 1);
+    g_atomic_ref_count_init(&graph->references);
     graph->name = g_strdup(name);
     graph->names = g_string_chunk_new(4096);
     graph->by_name = g_hash_table_new(g_str_hash, g_str_equal);
@@ -23,9 +24,16 @@ Graph *graph_new(const char *name)
     return graph;
 }
 
+Graph *graph_ref(Graph *graph)
+{
+    g_assert(graph->sealed);
+    g_atomic_ref_count_inc(&graph->references);
+    return graph;
+}
+
 void graph_free(Graph *graph)
 {
-    if (!graph)
+    if (!graph || !g_atomic_ref_count_dec(&graph->references))
         return;
     g_free(graph->name);
     g_string_chunk_free(graph->names);

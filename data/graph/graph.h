@@ -127,6 +127,9 @@ typedef enum { OPTIMIZER_ADAM, OPTIMIZER_SGD } Optimizer;
 typedef struct Graph Graph;
 
 Graph *graph_new(const char *name);
+/* Once it is sealed nothing changes a graph, and many may share it: another reference, for any thread. */
+Graph *graph_ref(Graph *graph);
+/* Gives a reference back; the last one frees the graph. */
 void graph_free(Graph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
 

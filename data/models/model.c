@@ -80,18 +80,25 @@ static Graph *finish(const char *spec, Graph *graph, TensorId loss,
     return graph;
 }
 
+/* *params: those of the list, and the defaults that follow from the number of GPUs. */
+static bool resolve_entry(const char *spec, const ModelEntry *entry, const char *list,
+                          uint32_t gpus, ModelParams *params, GError **error)
+{
+    *params = model_params_new(entry);
+    if (!model_params_parse(spec, list, params, error) ||
+        !model_params_follow(spec, params, entry->gpu_experts, gpus, error))
+        return false;
+    const char *wrong = entry->check ? entry->check(params) : NULL;
+    return !wrong ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
+}
+
 static Graph *build_entry(const char *spec, const ModelEntry *entry, const char *list,
                           uint32_t gpus, char **canonical, GError **error)
 {
-    ModelParams params = model_params_new(entry);
-    if (!model_params_parse(spec, list, &params, error) ||
-        !model_params_follow(spec, &params, entry->gpu_experts, gpus, error))
+    ModelParams params;
+    if (!resolve_entry(spec, entry, list, gpus, &params, error))
         return NULL;
-    const char *wrong = entry->check ? entry->check(&params) : NULL;
-    if (wrong) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
-        return NULL;
-    }
     Graph *graph = graph_new(entry->info.name);
     graph_set_precision(graph, params.precision);
     graph = finish(spec, graph, entry->build(graph, &params), &params, entry, error);
@@ -153,22 +160,34 @@ static const char *resolve_seq(const Architecture *a, ModelParams *params)
     return architecture_check(a, seq ? (uint32_t)seq->value : 0);
 }
 
+static const ModelEntry *entry_of(const Architecture *a)
+{
+    return a->patch ? &MODEL_OF_IMAGES : &MODEL_OF_TEXT;
+}
+
+/* *params: as in resolve_entry; the architecture's attention follows them. */
+static bool resolve_architecture(const char *spec, Architecture *a, const char *list,
+                                 uint32_t gpus, ModelParams *params, GError **error)
+{
+    *params = model_params_new(entry_of(a));
+    if (!model_params_parse(spec, list, params, error) ||
+        !model_params_follow(spec, params, 0, gpus, error))
+        return false;
+    if (params->attention != ATTENTION_OF_MODEL)
+        a->fused = params->attention == ATTENTION_FUSED;
+    const char *wrong = resolve_seq(a, params);
+    return !wrong ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
+}
+
 static Graph *build_architecture(const char *spec, const char *path, Architecture *a,
                                  const char *list, uint32_t gpus, char **canonical,
                                  GError **error)
 {
-    const ModelEntry *entry = a->patch ? &MODEL_OF_IMAGES : &MODEL_OF_TEXT;
-    ModelParams params = model_params_new(entry);
-    if (!model_params_parse(spec, list, &params, error) ||
-        !model_params_follow(spec, &params, 0, gpus, error))
+    const ModelEntry *entry = entry_of(a);
+    ModelParams params;
+    if (!resolve_architecture(spec, a, list, gpus, &params, error))
         return NULL;
-    if (params.attention != ATTENTION_OF_MODEL)
-        a->fused = params.attention == ATTENTION_FUSED;
-    const char *wrong = resolve_seq(a, &params);
-    if (wrong) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
-        return NULL;
-    }
     if (model_param(&params, "small") > 0)
         architecture_shrink(a, model_size(&params, "small"));
     const ArchitectureSizes sizes = {
@@ -278,6 +297,87 @@ Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
     return NULL;
 }
 
+/* --- specs without graphs --- */
+
+static char *compact(const json_t *root)
+{
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    char *copy = g_strdup(text);
+    free(text);
+    return copy;
+}
+
+/* NULL, with gpus == 0 also if there is nothing wrong. */
+static char *resolve_config(const char *spec, const char *path, json_t *root,
+                            const char *list, uint32_t gpus, GError **error)
+{
+    Architecture *a = config_read(path, root, error);
+    char *canonical = NULL;
+    if (!a)
+        return NULL;
+    ModelParams params = model_params_new(entry_of(a));
+    if (gpus == 0)
+        model_params_parse(spec, list, &params, error);
+    else if (resolve_architecture(spec, a, list, gpus, &params, error))
+        canonical = model_params_spec(path, &params);
+    architecture_clear(a);
+    g_free(a);
+    return canonical;
+}
+
+static char *resolve_file(const char *spec, const char *path, const char *list,
+                          uint32_t gpus, char **content, GError **error)
+{
+    g_autofree char *file = file_of(path);
+    char *canonical = NULL;
+    json_t *root = load(file, error);
+    if (root && graph_json_is_one(root))
+        graph_free(build_graph(spec, file, root, list, &canonical, error));
+    else if (root)
+        canonical = resolve_config(spec, file, root, list, gpus, error);
+    *content = canonical ? compact(root) : NULL;
+    json_decref(root);
+    return canonical;
+}
+
+static char *resolve(const char *spec, uint32_t gpus, char **content, GError **error)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    const ModelEntry *entry = split_spec(spec, &name, &list);
+    *content = NULL;
+    if (!entry &&
+        (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json")))
+        return resolve_file(spec, name, list, gpus, content, error);
+    if (!entry) {
+        fail_unknown(name, error);
+        return NULL;
+    }
+    ModelParams params = model_params_new(entry);
+    if (gpus == 0)
+        model_params_parse(spec, list, &params, error);
+    else if (resolve_entry(spec, entry, list, gpus, &params, error))
+        return model_params_spec(entry->info.name, &params);
+    return NULL;
+}
+
+char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **error)
+{
+    g_assert(gpus > 0);
+    return resolve(spec, gpus, content, error);
+}
+
+bool model_check(const char *spec, GError **error)
+{
+    GError *wrong = NULL;
+    char *content = NULL;
+    g_free(resolve(spec, 0, &content, &wrong));
+    g_free(content);
+    if (wrong)
+        g_propagate_error(error, wrong);
+    return !wrong;
+}
+
 bool model_is_one(const char *spec)
 {
     g_autofree char *name = NULL;
@@ -304,9 +404,7 @@ bool model_content(const char *spec, char **content, GError **error)
     json_t *root = load(file, error);
     if (!root)
         return false;
-    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    *content = g_strdup(text);
-    free(text);
+    *content = compact(root);
     json_decref(root);
     return true;
 }

@@ -34,6 +34,12 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
 Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
                         char **canonical, GError **error);
 
+/* Whether a spec can be read: its name or file, its keys, and each value by itself. */
+bool model_check(const char *spec, GError **error);
+/* The canonical spec alone, without building: all that a spec can be refused for is checked but the sizes of its tensors.
+ * *content: see model_content. NULL on failure; caller frees both. */
+char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **error);
+
 /* *content gets what the file of a spec says, in one form; NULL for built-in models. Caller frees. */
 bool model_content(const char *spec, char **content, GError **error);
 

@@ -52,6 +52,8 @@ static void show(const SweepProgress *p)
     fprintf(stderr, "\r\033[K%u/%u", p->present + finished, p->total);
     if (p->oom)
         fprintf(stderr, ", %u out of memory", p->oom);
+    if (p->impossible)
+        fprintf(stderr, ", %u impossible", p->impossible);
     if (p->failed)
         fprintf(stderr, ", %u failed", p->failed);
     if (rate > 0.0)

@@ -67,6 +67,14 @@ const Planner *planner_find(const char *name,
 Planning *planning_open(const Planner *planner, const char *model,
                         const ClusterView *view, const PlannerOptions *options,
                         GError **error);
+/* The same on a graph that is there, of the canonical spec `model`; the planning takes a reference of its own. */
+Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
+                           const ClusterView *view, const PlannerOptions *options,
+                           GError **error);
+/* What of it can be said without a graph: whether the planner works at this granularity, and can do what the options ask
+ * for. */
+bool planner_check(const Planner *planner, Granularity granularity,
+                   const PlannerOptions *options, GError **error);
 void planning_free(Planning *planning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Planning, planning_free)
 

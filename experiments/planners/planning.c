@@ -136,10 +136,20 @@ static bool read_parts(Planning *planning, GError **error)
     return segments_make(options->segments, graph, planning->segment, error);
 }
 
-Planning *planning_open(const Planner *method, const char *model, const ClusterView *view,
-                        const PlannerOptions *options, GError **error)
+bool planner_check(const Planner *method, Granularity granularity,
+                   const PlannerOptions *options, GError **error)
 {
-    g_autoptr(Planning) planning = g_new0(Planning, 1);
+    if (planner_can(method, PLANNER_GPUS) && granularity != GRANULARITY_GPU)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s plans for single GPUs: expected --granularity gpu",
+                           method->name);
+    return check_options(method, options, error);
+}
+
+static Planning *planning_new(const Planner *method, const ClusterView *view,
+                              const PlannerOptions *options)
+{
+    Planning *planning = g_new0(Planning, 1);
     planning->planner = method;
     planning->cluster = view;
     planning->narrowed = narrow(view, options->collectives);
@@ -147,19 +157,39 @@ Planning *planning_open(const Planner *method, const char *model, const ClusterV
     planning->own = *options;
     planning->options = &planning->own;
     planning->done = g_new0(PlanningDone, 1);
-    if (planner_can(method, PLANNER_GPUS) && view->granularity != GRANULARITY_GPU) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s plans for single GPUs: expected --granularity gpu", method->name);
+    return planning;
+}
+
+/* What takes the graph. */
+static bool check_graph(Planning *planning, GError **error)
+{
+    return cluster_check_precision(planning->cluster->cluster,
+                                   graph_precision(planning->graph), error) &&
+           read_parts(planning, error);
+}
+
+Planning *planning_open_on(const Planner *method, const char *model, Graph *graph,
+                           const ClusterView *view, const PlannerOptions *options,
+                           GError **error)
+{
+    if (!planner_check(method, view->granularity, options, error))
         return NULL;
-    }
+    g_autoptr(Planning) planning = planning_new(method, view, options);
+    planning->model = g_strdup(model);
+    planning->graph = graph_ref(graph);
+    return check_graph(planning, error) ? g_steal_pointer(&planning) : NULL;
+}
+
+Planning *planning_open(const Planner *method, const char *model, const ClusterView *view,
+                        const PlannerOptions *options, GError **error)
+{
+    if (!planner_check(method, view->granularity, options, error))
+        return NULL;
+    g_autoptr(Planning) planning = planning_new(method, view, options);
     planning->graph =
         model_build(model, cluster_gpus(view->cluster), &planning->model, error);
-    if (!planning->graph ||
-        !cluster_check_precision(view->cluster, graph_precision(planning->graph),
-                                 error) ||
-        !check_options(method, options, error) || !read_parts(planning, error))
-        return NULL;
-    return g_steal_pointer(&planning);
+    return planning->graph && check_graph(planning, error) ? g_steal_pointer(&planning)
+                                                           : NULL;
 }
 
 void planning_free(Planning *planning)

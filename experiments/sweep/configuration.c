@@ -33,6 +33,23 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
     return g_steal_pointer(&c);
 }
 
+Configuration *configuration_of_subject(const char *model, Subject *subject,
+                                        const char *cluster_name, const Cluster *cluster,
+                                        Granularity granularity, const Planner *planner,
+                                        const PlannerOptions *options)
+{
+    Configuration *c = g_new0(Configuration, 1);
+    c->model = g_strdup(model);
+    c->canonical_model = g_strdup(subject_model(subject));
+    c->subject = subject;
+    c->cluster_name = g_strdup(cluster_name);
+    c->cluster = cluster;
+    c->granularity = granularity;
+    c->planner = planner;
+    c->options = *options;
+    return c;
+}
+
 StoreAsked configuration_asked(const Configuration *c, const char *experiment)
 {
     return (StoreAsked){.experiment = experiment,
@@ -91,17 +108,12 @@ double configuration_exchange_s(const Configuration *c)
     return sim_collective_s(view, c->exchange.kind, c->exchange.bytes, largest, largest);
 }
 
-void configuration_close(Configuration *c)
-{
-    g_clear_pointer(&c->planning, planning_free);
-    g_clear_pointer(&c->view, cluster_view_free);
-}
-
 void configuration_free(Configuration *c)
 {
     if (!c)
         return;
-    configuration_close(c);
+    planning_free(c->planning);
+    cluster_view_free(c->view);
     g_free(c->model);
     g_free(c->canonical_model);
     g_free(c->cluster_name);
@@ -186,8 +198,14 @@ static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport 
 {
     if (c->planning && !planning_is_used(c->planning))
         return plan_with(c->planning, c, evaluation, planned, error);
-    g_autoptr(Planning) planning = planning_open(c->planner, c->canonical_model,
-                                                 evaluation->view, &c->options, error);
+    g_autoptr(Graph) graph = c->subject ? subject_take(c->subject, error) : NULL;
+    if (c->subject && !graph)
+        return false;
+    g_autoptr(Planning) planning =
+        graph ? planning_open_on(c->planner, c->canonical_model, graph, evaluation->view,
+                                 &c->options, error)
+              : planning_open(c->planner, c->canonical_model, evaluation->view,
+                              &c->options, error);
     return planning && plan_with(planning, c, evaluation, planned, error);
 }
 

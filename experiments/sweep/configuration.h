@@ -6,6 +6,7 @@
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
 #include "experiments/planners/planner.h"
+#include "experiments/sweep/subject.h"
 #include "sim/sim.h"
 
 /* A collective alone: the first device has `share` of the sharded dim, the others share the rest
@@ -27,6 +28,7 @@ typedef struct {
     /* NULL: the one that plans of its kind are made by (plan_fidelity) */
     const char *fidelity;
     PlannerOptions options;
+    Subject *subject; /* borrowed: whose graph its plan is of; NULL: one of its own */
     /* opened by the check, for one plan; NULL: each plan opens it again */
     Planning *planning;
     ClusterView *view;  /* the planning's */
@@ -42,8 +44,12 @@ Configuration *configuration_new(const char *model, const char *cluster_name,
                                  const Cluster *cluster, Granularity granularity,
                                  const Planner *planner, const char *fidelity,
                                  const PlannerOptions *options, GError **error);
-/* Forgets what the check opened: one of many configurations takes little memory until its turn. */
-void configuration_close(Configuration *configuration);
+/* One of many: nothing is built, and nothing checked that takes a graph or the cluster, before its turn. What is wrong then
+ * is the answer. */
+Configuration *configuration_of_subject(const char *model, Subject *subject,
+                                        const char *cluster_name, const Cluster *cluster,
+                                        Granularity granularity, const Planner *planner,
+                                        const PlannerOptions *options);
 /* "all_gather" of "4 MB", the first device with "0.4" of it. The configuration's model is
  * "all_gather:bytes=4000000,share=0.4". */
 Configuration *configuration_of_exchange(const char *kind, const char *bytes,
@@ -83,7 +89,7 @@ typedef struct {
 
 /* Plans and simulates. A plan that does not fit is no error: see report->feasible.
  * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
- * several threads once it is closed. */
+ * several threads of a configuration of a subject. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
 /* The text of the plan's file, with its cluster. Caller frees. */

@@ -65,6 +65,7 @@ struct Experiment {
     char *name, *description;
     GPtrArray *clusters;       /* Cluster */
     GPtrArray *parts;          /* StorePart of each cluster */
+    GHashTable *subjects;      /* "GPUs MODEL" -> Subject */
     GPtrArray *configurations; /* Configuration */
 };
 
@@ -75,6 +76,7 @@ void experiment_free(Experiment *experiment)
     g_free(experiment->name);
     g_free(experiment->description);
     g_ptr_array_unref(experiment->configurations);
+    g_hash_table_unref(experiment->subjects);
     g_ptr_array_unref(experiment->clusters);
     g_ptr_array_unref(experiment->parts);
     g_free(experiment);
@@ -132,6 +134,8 @@ typedef struct {
     uint32_t n_granularity, n_fidelity, n_seed;
     PlannerOptions options;  /* of all */
     PlannerOptions *planned; /* of each planner: those of all, and its own */
+    StorePart **method;      /* [planner][granularity][fidelity]; NULL: not made yet */
+    uint32_t n_method;
 } Axes;
 
 static void axes_clear(Axes *axes)
@@ -141,6 +145,9 @@ static void axes_clear(Axes *axes)
     g_free(axes->fidelity);
     g_free(axes->seed);
     g_free(axes->planned);
+    for (uint32_t i = 0; i < axes->n_method; i++)
+        store_part_unref(axes->method[i]);
+    g_free(axes->method);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Axes, axes_clear)
 
@@ -248,6 +255,17 @@ static bool resolve_planners(const Source *source, Axes *axes, GError **error)
     return true;
 }
 
+static bool check_models(const Source *source, GError **error)
+{
+    const Grid *grid = &source->file->grid;
+    for (uint32_t i = 0; i < grid->n_model; i++) {
+        GError *cause = NULL;
+        if (!model_check(grid->model[i], &cause))
+            return fail_entry(source, "grid.model", i, cause, error);
+    }
+    return true;
+}
+
 static bool add_part(Experiment *experiment, const Cluster *cluster, GError **error)
 {
     StorePart *part = question_cluster(cluster, error);
@@ -278,36 +296,57 @@ static void add_configuration(Experiment *experiment, Configuration *configurati
     g_ptr_array_add(experiment->configurations, configuration);
 }
 
+/* The model for the cluster's number of GPUs. */
+static Subject *subject_of(Experiment *experiment, const char *model,
+                           const Cluster *cluster)
+{
+    const uint32_t gpus = cluster_gpus(cluster);
+    g_autofree char *key = g_strdup_printf("%u %s", gpus, model);
+    Subject *subject = g_hash_table_lookup(experiment->subjects, key);
+    if (!subject) {
+        subject = subject_new(model, gpus);
+        g_hash_table_insert(experiment->subjects, g_steal_pointer(&key), subject);
+    }
+    return subject;
+}
+
+/* Its method is that of all with the same planner, granularity and fidelity: made for the first. */
+static bool identify(const Source *source, Configuration *c, StorePart *cluster,
+                     StorePart **method, uint32_t planner, GError **error)
+{
+    GError *cause = NULL;
+    if (!*method)
+        *method = question_of_method(c, &cause);
+    if (!*method)
+        return fail_entry(source, "grid.planner", planner, cause, error);
+    result_identify_by(c, subject_part(c->subject), cluster, *method);
+    return true;
+}
+
 /* All configurations of one model on one cluster. */
 static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
                      uint32_t cluster, GHashTable *seen, GError **error)
 {
     const Grid *grid = &source->file->grid;
-    uint32_t n_inner = axes->n_granularity * axes->n_fidelity * axes->n_seed;
-    for (uint32_t i = 0; i < grid->n_planner * n_inner; i++) {
-        uint32_t rest = i;
-        const uint64_t seed = axes->seed[rest % axes->n_seed];
-        rest /= axes->n_seed;
-        const char *fidelity = axes->fidelity[rest % axes->n_fidelity];
-        rest /= axes->n_fidelity;
-        Granularity granularity = axes->granularity[rest % axes->n_granularity];
-        rest /= axes->n_granularity;
-        PlannerOptions options = axes->planned[rest];
-        options.seed = seed;
-        GError *cause = NULL;
-        g_autoptr(Configuration) configuration =
-            configuration_new(grid->model[model], grid->cluster[cluster],
-                              source->experiment->clusters->pdata[cluster], granularity,
-                              axes->planner[rest], fidelity, &options, &cause);
-        if (!configuration)
-            return fail_entry(source, "grid.model", model, cause, error);
-        configuration_close(configuration);
-        configuration->entry = g_strdup(grid->planner[rest]);
-        if (!result_identify(configuration, source->experiment->parts->pdata[cluster],
-                             &cause))
-            return fail_entry(source, "grid.planner", rest, cause, error);
-        if (g_hash_table_add(seen, configuration->hash))
-            add_configuration(source->experiment, g_steal_pointer(&configuration));
+    Experiment *experiment = source->experiment;
+    const Cluster *on = experiment->clusters->pdata[cluster];
+    Subject *subject = subject_of(experiment, grid->model[model], on);
+    const uint32_t n_inner = axes->n_granularity * axes->n_fidelity;
+    for (uint32_t i = 0; i < grid->n_planner * n_inner * axes->n_seed; i++) {
+        const uint32_t way = i / axes->n_seed, planner = way / n_inner;
+        PlannerOptions options = axes->planned[planner];
+        options.seed = axes->seed[i % axes->n_seed];
+        g_autoptr(Configuration) c = configuration_of_subject(
+            grid->model[model], subject, grid->cluster[cluster], on,
+            axes->granularity[way / axes->n_fidelity % axes->n_granularity],
+            axes->planner[planner], &options);
+        c->fidelity = axes->fidelity[way % axes->n_fidelity];
+        c->entry = g_strdup(grid->planner[planner]);
+        if (!identify(source, c, experiment->parts->pdata[cluster], &axes->method[way],
+                      planner, error))
+            return false;
+        if (g_hash_table_add(seen, c->hash))
+            add_configuration(experiment, g_steal_pointer(&c));
     }
     return true;
 }
@@ -378,8 +417,11 @@ static bool fill(const Source *source, GError **error)
     if (!check_filled(source, error) || !resolve_options(source, &axes.options, error) ||
         !resolve_granularity(source, &axes, error) ||
         !resolve_fidelity(source, &axes, error) || !resolve_seed(source, &axes, error) ||
-        !resolve_planners(source, &axes, error) || !resolve_clusters(source, error))
+        !resolve_planners(source, &axes, error) || !check_models(source, error) ||
+        !resolve_clusters(source, error))
         return false;
+    axes.n_method = file->grid.n_planner * axes.n_granularity * axes.n_fidelity;
+    axes.method = g_new0(StorePart *, axes.n_method);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t m = 0; m < file->grid.n_model; m++)
         for (uint32_t c = 0; c < file->grid.n_cluster; c++)
@@ -408,6 +450,8 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
     g_autoptr(Experiment) experiment = g_new0(Experiment, 1);
     experiment->clusters = g_ptr_array_new_with_free_func((GDestroyNotify)cluster_free);
     experiment->parts = g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
+    experiment->subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                                 (GDestroyNotify)subject_free);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
     g_autofree char *path = find_file(name, error);

@@ -40,38 +40,62 @@ static json_t *options_json(const PlannerOptions *options, GError **error)
     return object;
 }
 
-static json_t *subject_json(const Configuration *c)
+StorePart *question_model(const char *model, const char *content)
 {
-    if (c->planner)
-        return json_pack("{s:s}", "model", c->canonical_model);
-    return json_pack("{s:{s:s, s:o, s:o}}", "exchange", "collective",
-                     collective_name(c->exchange.kind), "bytes",
-                     json_number(c->exchange.bytes), "share",
-                     json_number(c->exchange.share));
+    json_t *subject = json_pack("{s:s}", "model", model);
+    if (content) {
+        g_autofree char *sum =
+            g_compute_checksum_for_string(G_CHECKSUM_SHA256, content, -1);
+        json_object_set_new(subject, "content", json_string(sum));
+    }
+    return question_part(subject);
 }
 
-static json_t *method_json(const Configuration *c, json_t *options)
+static StorePart *subject_of(const Configuration *c, GError **error)
 {
+    g_autofree char *content = NULL;
+    if (c->planner)
+        return model_content(c->canonical_model, &content, error)
+                   ? question_model(c->canonical_model, content)
+                   : NULL;
+    return question_part(json_pack("{s:{s:s, s:o, s:o}}", "exchange", "collective",
+                                   collective_name(c->exchange.kind), "bytes",
+                                   json_number(c->exchange.bytes), "share",
+                                   json_number(c->exchange.share)));
+}
+
+StorePart *question_of_method(const Configuration *c, GError **error)
+{
+    json_t *options = c->planner ? options_json(&c->options, error) : NULL;
+    if (c->planner && !options)
+        return NULL;
     json_t *method =
         json_pack("{s:s, s:s, s:s}", "planner", c->planner ? c->planner->name : "none",
                   "fidelity", c->fidelity ? c->fidelity : "planned", "granularity",
                   granularity_name(c->granularity));
     if (options)
         json_object_set_new(method, "options", options);
-    return method;
+    return question_method(method);
+}
+
+void result_identify_by(Configuration *c, StorePart *subject, StorePart *cluster,
+                        StorePart *method)
+{
+    g_assert(!c->hash);
+    c->question = (StoreQuestion){.subject = store_part_ref(subject),
+                                  .cluster = store_part_ref(cluster),
+                                  .method = store_part_ref(method),
+                                  .seed = c->options.seed};
+    c->hash = store_question_hash(&c->question);
 }
 
 bool result_identify(Configuration *c, StorePart *cluster, GError **error)
 {
-    g_assert(!c->hash);
-    json_t *options = c->planner ? options_json(&c->options, error) : NULL;
-    if (c->planner && !options)
+    g_autoptr(StorePart) subject = subject_of(c, error);
+    g_autoptr(StorePart) method = subject ? question_of_method(c, error) : NULL;
+    if (!method)
         return false;
-    c->question = (StoreQuestion){.subject = question_part(subject_json(c)),
-                                  .cluster = store_part_ref(cluster),
-                                  .method = question_method(method_json(c, options)),
-                                  .seed = c->options.seed};
-    c->hash = store_question_hash(&c->question);
+    result_identify_by(c, subject, cluster, method);
     return true;
 }
 
@@ -318,7 +342,10 @@ bool result_evaluate(const Configuration *c, const char *experiment, Result *res
         take_exchange(result, c);
     } else if (configuration_evaluate(c, &evaluation, &cause)) {
         take_evaluation(result, &evaluation);
-    } else if (g_error_matches(cause, KILTER_ERROR, KILTER_ERROR_INFEASIBLE)) {
+    } else if (g_error_matches(cause, KILTER_ERROR, KILTER_ERROR_INFEASIBLE) ||
+               g_error_matches(cause, KILTER_ERROR, KILTER_ERROR_INPUT)) {
+        if (cause->code == KILTER_ERROR_INPUT)
+            result->row.status = "impossible";
         result->row.message = result->message = g_strdup(cause->message);
         g_clear_error(&cause);
     } else {

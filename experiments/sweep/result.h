@@ -3,7 +3,8 @@
  *
  * A question has three parts, each canonical JSON with a SHA-256 of its own, and a seed:
  *
- *     subject   {"model": with every parameter}, {"exchange": ...}, {"program": ...} or {"trial": ...}
+ *     subject   {"model": with every parameter} and, if it is in a file, {"content": SHA-256 of what the file says},
+ *               {"exchange": ...}, {"program": ...} or {"trial": ...}
  *     cluster   the file's content without sources, and the tuning table that holds on it with the default rules
  *     method    planner, fidelity, granularity, every option (of files their contents), version */
 #ifndef KILTER_EXPERIMENTS_SWEEP_RESULT_H
@@ -17,6 +18,10 @@
 
 /* KILTER_ERROR_INPUT: the default tuning cannot be read. */
 StorePart *question_cluster(const Cluster *cluster, GError **error);
+/* A model, canonical; `content`: of its file, or NULL. */
+StorePart *question_model(const char *model, const char *content);
+/* How a configuration is answered. KILTER_ERROR_INPUT for a file of an option that cannot be read. */
+StorePart *question_of_method(const Configuration *configuration, GError **error);
 /* A part of any other content. Takes the object. */
 StorePart *question_part(json_t *object);
 /* The same with the version. Takes the object. */
@@ -26,6 +31,9 @@ StorePart *question_method(json_t *object);
  * `cluster`: the part of its cluster, which many configurations share. KILTER_ERROR_INPUT for a file that cannot be
  * read. */
 bool result_identify(Configuration *configuration, StorePart *cluster, GError **error);
+/* The same where all parts are known; takes a reference of each. */
+void result_identify_by(Configuration *configuration, StorePart *subject,
+                        StorePart *cluster, StorePart *method);
 
 /* --- rows --- */
 
@@ -47,8 +55,8 @@ void result_take_plan(Result *result, const Plan *plan);
 /* Takes the object. */
 void result_take_detail(Result *result, json_t *detail);
 
-/* Plans and simulates. A plan that does not fit is a row, "oom". False, with a failure of any other kind, and nothing to
- * clear. */
+/* Plans and simulates. A plan that does not fit is a row, "oom", and what cannot be, "impossible": a planner, a model and
+ * a cluster that do not go together. False, with a failure of any other kind, and nothing to clear. */
 bool result_evaluate(const Configuration *configuration, const char *experiment,
                      Result *result, GError **error);
 

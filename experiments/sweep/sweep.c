@@ -77,6 +77,8 @@ static void take(Sweep *sweep, Outcome *outcome)
     if (evaluated && store_put(sweep->store, &outcome->result.row, &error)) {
         sweep->progress->done++;
         sweep->progress->oom += strcmp(outcome->result.row.status, "oom") == 0;
+        sweep->progress->impossible +=
+            strcmp(outcome->result.row.status, "impossible") == 0;
     } else {
         sweep->progress->failed++;
         sweep->stopped |= evaluated; /* what cannot be written is not worth computing */
@@ -113,8 +115,12 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     if (!store_find(store, asked, n, has, error))
         return NULL;
     for (uint32_t i = 0; i < n; i++)
-        if (!has[i])
-            g_ptr_array_add(list, (gpointer)experiment_at(experiment, index[i]));
+        if (!has[i]) {
+            const Configuration *c = experiment_at(experiment, index[i]);
+            if (c->subject)
+                subject_expect(c->subject);
+            g_ptr_array_add(list, (gpointer)c);
+        }
     progress->total = n;
     progress->present = n - list->len;
     return g_steal_pointer(&list);

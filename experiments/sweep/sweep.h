@@ -2,7 +2,8 @@
  *
  * Worker threads evaluate; the calling thread alone writes the store, each result as it comes, so a
  * killed sweep loses only what was in flight. What a row holds does not depend on the number of
- * threads; the order of rows may. A plan that does not fit is a row with status "oom". A
+ * threads; the order of rows may. A plan that does not fit is a row with status "oom", a
+ * model, a cluster and a planner that do not go together are one with status "impossible". A
  * configuration that fails in any other way gets no row, so that the next sweep tries it again, and
  * fails the sweep once all the others are done. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_SWEEP_H
@@ -14,7 +15,8 @@ typedef struct {
     uint32_t total;   /* configurations of the experiment */
     uint32_t present; /* of them in the store before */
     uint32_t done;    /* evaluated now and written */
-    uint32_t oom;     /* of those done */
+    uint32_t oom;     /* of those done, */
+    uint32_t impossible; /* and of the others */
     uint32_t failed;
     double elapsed_s;
 } SweepProgress;

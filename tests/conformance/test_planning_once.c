@@ -109,12 +109,46 @@ static void test_a_trial_is_the_evaluation(void **state)
     assert_int_equal(evaluations(), 2);
 }
 
+static void sweep(const char *file, const char *database)
+{
+    char *argv[] = {"sweep", (char *)file, "-q", "--db", (char *)database, NULL};
+    g_autoptr(GError) error = NULL;
+    memset(count, 0, sizeof count);
+    cmd_sweep(G_N_ELEMENTS(argv) - 1, argv, &error);
+    assert_no_error(error);
+}
+
+/* A sweep builds each model once for each number of GPUs, and one that is done builds none. */
+static void test_a_sweep_builds_what_it_lacks(void **state)
+{
+    (void)state;
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL);
+    g_autofree char *file = g_build_filename(folder, "x.yaml", NULL);
+    g_autofree char *database = g_build_filename(folder, "r.db", NULL);
+    assert_true(g_file_set_contents(
+        file,
+        "name: x\ngrid:\n  model: ['vit:layers=1,hidden=16,heads=1', synthetic]\n"
+        "  cluster: [hap-8, hap-p100-8, hap-16]\n  planner: [dp-ev, dp-cp]\n"
+        "  fidelity: [analytic]\n  seed: [1, 2]\n",
+        -1, NULL));
+    sweep(file, database);
+    assert_int_equal(count[COUNT_model_build], 2 * 2); /* 8 and 16 GPUs */
+    assert_int_equal(count[COUNT_program_check], 2 * 3 * 2 * 2);
+    sweep(file, database);
+    assert_int_equal(count[COUNT_model_build], 0);
+    assert_int_equal(count[COUNT_program_check], 0);
+    remove(file);
+    remove(database);
+    remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_step_is_taken_once),
         cmocka_unit_test(test_pins_and_segments_are_read_once),
         cmocka_unit_test(test_a_trial_is_the_evaluation),
+        cmocka_unit_test(test_a_sweep_builds_what_it_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

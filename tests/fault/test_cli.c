@@ -97,6 +97,38 @@ static void test_experiment_file(void **state)
     program_refuses(box, "sweep none.yaml --db r.db", 2, "none.yaml");
 }
 
+/* A model, a cluster and a planner that do not go together are rows that say so; a word that is none is an error. */
+static void test_impossible_pairs_are_rows(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  GRID("'vit:layers=1,hidden=63,heads=4', '" SMALL "'", "hap-8",
+                       "dp-ev, amp, 'dp-ev:pin=none.such=identity'"));
+    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db");
+    assert_non_null(strstr(
+        ran.out,
+        "6 configurations, 0 there before, 6 evaluated (0 out of memory, 5 impossible)"));
+    g_auto(Ran) again = program_run_good(box, "sweep x.yaml --db r.db --json");
+    assert_non_null(strstr(again.out, "\"present\": 6"));
+    g_autofree char *path = g_build_filename(box->folder, "r.db", NULL);
+    sqlite3 *db = NULL;
+    sqlite3_stmt *query = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT count(*), count(iteration_time_s), count(DISTINCT "
+                           "message) FROM answer WHERE status = 'impossible'",
+                           -1, &query, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(query), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(query, 0), 5);
+    assert_int_equal(sqlite3_column_int(query, 1), 0);
+    assert_int_equal(sqlite3_column_int(query, 2), 3);
+    sqlite3_finalize(query);
+    sqlite3_close(db);
+}
+
 /* A bundled cluster with one unit that measures something else. */
 static void test_wrong_unit(void **state)
 {
@@ -382,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_unknown_names),
         cmocka_unit_test(test_experiment_file),
+        cmocka_unit_test(test_impossible_pairs_are_rows),
         cmocka_unit_test(test_wrong_unit),
         cmocka_unit_test(test_unwritable_output),
         cmocka_unit_test(test_bad_database),

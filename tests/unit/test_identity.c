@@ -559,6 +559,25 @@ static void test_edited_cluster_is_evaluated(void **state)
     }
 }
 
+/* So is a model's file, though its name is the same. */
+static void test_edited_model_is_evaluated(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: x\ngrid:\n  model: [m.json]\n  cluster: [hap-8]\n"
+                  "  planner: [dp-ev]\n");
+    for (uint32_t layers = 1; layers <= 2; layers++) {
+        g_autofree char *write = g_strdup_printf(
+            "models vit:layers=%u,hidden=64,heads=4,ffn=128 -o m.json", layers);
+        g_auto(Ran) model = program_run_good(box, write);
+        g_auto(Ran) first = program_run_good(box, "sweep x.yaml --db r.db");
+        assert_non_null(strstr(first.out, "0 there before, 1 evaluated"));
+        g_auto(Ran) second = program_run_good(box, "sweep x.yaml --db r.db");
+        assert_non_null(strstr(second.out, "1 there before, 0 evaluated"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_default_tuning_counts),
         cmocka_unit_test(test_every_axis_counts),
         cmocka_unit_test(test_edited_cluster_is_evaluated),
+        cmocka_unit_test(test_edited_model_is_evaluated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,82 @@
+/* Subjects: resolving a spec once, sharing its graph. */
+#include "experiments/sweep/subject.h"
+
+#include "experiments/sweep/result.h"
+
+struct Subject {
+    char *model;   /* canonical, or as asked for */
+    char *message; /* why it cannot be; NULL if it can */
+    uint32_t gpus;
+    StorePart *part;
+    GMutex mutex;      /* of the two below */
+    Graph *graph;      /* NULL while nobody needs it */
+    uint32_t expected; /* graphs that will be taken */
+};
+
+Subject *subject_new(const char *model, uint32_t gpus)
+{
+    Subject *subject = g_new0(Subject, 1);
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *content = NULL;
+    g_mutex_init(&subject->mutex);
+    subject->gpus = gpus;
+    subject->model = model_resolve(model, gpus, &content, &cause);
+    if (!subject->model) {
+        subject->model = g_strdup(model);
+        subject->message = g_strdup(cause->message);
+    }
+    subject->part = question_model(subject->model, content);
+    return subject;
+}
+
+void subject_free(Subject *subject)
+{
+    if (!subject)
+        return;
+    g_free(subject->model);
+    g_free(subject->message);
+    store_part_unref(subject->part);
+    graph_free(subject->graph);
+    g_mutex_clear(&subject->mutex);
+    g_free(subject);
+}
+
+bool subject_check(const Subject *subject, GError **error)
+{
+    return !subject->message ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s", subject->message);
+}
+
+const char *subject_model(const Subject *subject)
+{
+    return subject->model;
+}
+
+StorePart *subject_part(const Subject *subject)
+{
+    return subject->part;
+}
+
+void subject_expect(Subject *subject)
+{
+    g_mutex_lock(&subject->mutex);
+    subject->expected++;
+    g_mutex_unlock(&subject->mutex);
+}
+
+/* Others wait for the one that builds: they want the same graph. */
+Graph *subject_take(Subject *subject, GError **error)
+{
+    Graph *taken = NULL;
+    g_mutex_lock(&subject->mutex);
+    if (!subject->graph && subject_check(subject, error))
+        subject->graph = model_build(subject->model, subject->gpus, NULL, error);
+    if (subject->graph)
+        taken = graph_ref(subject->graph);
+    if (subject->expected > 0)
+        subject->expected--;
+    if (subject->expected == 0)
+        g_clear_pointer(&subject->graph, graph_free);
+    g_mutex_unlock(&subject->mutex);
+    return taken;
+}
