@@ -64,6 +64,23 @@ uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t
 uint32_t balance_groups_layers(const Graph *graph, const double *time_s,
                                uint32_t n_groups, uint16_t *group);
 
+/* A task that waits for another one, and for so long when they are on different processors. */
+typedef struct {
+    uint32_t from, to;
+    double seconds;
+} BalanceArc;
+
+/* The favourite child of each of n tasks, which had best follow it on its processor (Hanen and Munier 1995; m-SCT in
+ * Baechi, SoCC'20, Sec. 3.3): with x_ij in [0, 1], 0 where j is i's,
+ *
+ *     min w   s.t.  s_j >= s_i + p_i + c_ij x_ij,   w >= s_i + p_i,
+ *                   sum_j (1 - x_ij) <= 1 of every i,   sum_i (1 - x_ij) <= 1 of every j
+ *
+ * and of the relaxation those with x_ij < 1/2. favourite: out, [n], UINT32_MAX for none.
+ * KILTER_ERROR_FAILED if the solver failed. */
+bool balance_favourites(uint32_t n, const double *time_s, uint32_t n_arcs,
+                        const BalanceArc *arc, uint32_t *favourite, GError **error);
+
 /* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates
  * by that of the op that reads the parameter. */
 void balance_segments_follow(const Graph *graph, uint16_t *segment);

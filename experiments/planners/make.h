@@ -27,6 +27,13 @@ bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error);
 /* tag.c */
 bool plan_make_tag(const Planning *planning, Plan *plan, GError **error);
 
+/* rivals.c */
+bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error);
+bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error);
+bool plan_make_m_topo(const Planning *planning, Plan *plan, GError **error);
+bool plan_make_m_etf(const Planning *planning, Plan *plan, GError **error);
+bool plan_make_m_sct(const Planning *planning, Plan *plan, GError **error);
+
 /* manual.c */
 bool plan_make_manual(const Planning *planning, Plan *plan, GError **error);
 

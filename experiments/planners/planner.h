@@ -38,6 +38,7 @@ typedef enum {
         1u << 9,               /* its plans can be held against a bound on all programs */
     PLANNER_BOUNDS = 1u << 10, /* they always are, by the bound that is had at once */
     PLANNER_PLACES = 1u << 12, /* takes the options of op groups: groups, evaluations, ... */
+    PLANNER_TREES = 1u << 13,  /* takes search=best, mcts or exact */
     PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
 } PlannerAbility;
 

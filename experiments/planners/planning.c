@@ -38,10 +38,10 @@ static bool check_abilities(const Planner *method, const PlannerOptions *options
          "whose search alone can be told what to believe"},
         {planner_options_of_pipelines(options), PLANNER_STRATEGY,
          "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
-        {planner_options_of_op_groups(options) || options->search == SEARCH_BEST ||
-             options->search == SEARCH_MCTS,
-         PLANNER_PLACES, "search, groups, evaluations, ...",
-         "since the others place no op groups"},
+        {options->search == SEARCH_BEST || options->search == SEARCH_MCTS, PLANNER_TREES,
+         "search", "since the others have one search"},
+        {planner_options_of_op_groups(options), PLANNER_PLACES,
+         "groups, evaluations, ...", "since the others place no op groups"},
         {options->certify > 0, PLANNER_CERTIFIES, "certify",
          "since the bound is on programs of one microbatch for all devices, no "
          "pipelines"},
@@ -79,6 +79,9 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "own, even or proportional, of which replicas on a subset have their part"},
         {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
          "search", "own, best, mcts or exact"},
+        {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
+             options->search != SEARCH_OWN,
+         "search", "own, since it has one search"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
          "own"},

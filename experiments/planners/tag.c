@@ -155,22 +155,47 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
 
 /* --- searches --- */
 
+/* The devices with the average rate. */
+static Device *alike(const ClusterView *view)
+{
+    Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
+    double sum = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        sum += view->device[j].rate;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        device[j].rate = sum / view->n_devices;
+        device[j].fitted = device[0].fitted;
+        device[j].stretch = device[0].stretch;
+    }
+    return device;
+}
+
+static void find_bound(Make *m, SimQuick *quick)
+{
+    g_autofree uint16_t *action = g_new(uint16_t, m->work.n_groups);
+    g_autoptr(TagBound) bound = tag_bound_new(
+        m->space, &m->work, quick,
+        m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW ? TAG_BY_FLOW
+                                                                  : TAG_BY_STAGE);
+    memset(action, 0xff, m->work.n_groups * sizeof *action);
+    m->bound_s = fmin(m->bound_s, tag_bound(bound, action));
+}
+
 /* At given ratios, by one measure after the other, each from what the one before found. */
 static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError **error)
 {
     const PlannerOptions *options = m->planning->options;
     const bool both = options->tag.objective == TAG_OBJECTIVE_BOTH;
-    g_autoptr(SimQuick) quick =
-        sim_quick_new(m->planning->graph, m->planning->view, ratio, m->space->n_groups,
-                      m->space->group, error);
+    g_autofree Device *device = alike(m->planning->view);
+    ClusterView view = *m->planning->view;
+    view.device = m->limits->alike ? device : view.device;
+    g_autoptr(SimQuick) quick = sim_quick_new(m->planning->graph, &view, ratio,
+                                              m->space->n_groups, m->space->group, error);
     if (!quick || (!m->group && !find_groups(m, quick, error)))
         return false;
-    g_autoptr(TagBound) bound = tag_bound_new(
-        m->space, &m->work, quick,
-        options->tag.objective == TAG_OBJECTIVE_FLOW ? TAG_BY_FLOW : TAG_BY_STAGE);
     g_autofree uint16_t *start = g_new(uint16_t, m->work.n_groups);
-    memset(start, 0xff, m->work.n_groups * sizeof *start);
-    m->bound_s = fmin(m->bound_s, tag_bound(bound, start));
+    if (!m->limits->alike)
+        find_bound(m, quick);
     uint32_t n_starts = 0;
     for (TagObjective o = TAG_BY_STAGE; o <= TAG_BY_FLOW; o++) {
         if (!both && (options->tag.objective == TAG_OBJECTIVE_FLOW) != (o == TAG_BY_FLOW))
@@ -272,7 +297,8 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
              best->ratio);
     plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
     /* The bound is on strategies, whose gradients are summed one by one. */
-    plan->lower_bound_s = best->parallel && best->time_s < m.bound_s ? 0 : m.bound_s;
+    plan->lower_bound_s =
+        isinf(m.bound_s) || (best->parallel && best->time_s < m.bound_s) ? 0 : m.bound_s;
     plan->optimal = best->optimal;
     return plan_complete(plan, planning, error);
 }

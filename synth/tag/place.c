@@ -76,7 +76,9 @@ void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t 
         const Op *op = graph_get_op(graph, id);
         const TagAction *a = &space->action[action[work->group[id]]];
         uint16_t *group = &placement->group[id];
-        if (a->option == TAG_MP)
+        if (a->option == TAG_ONE)
+            *group = space->single[a->subset];
+        else if (a->option == TAG_MP)
             *group =
                 next_in_run(space, a->subset, &runs[work->group[id]], work->time_s[id]);
         else

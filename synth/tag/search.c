@@ -244,6 +244,8 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
         tag_search_tree(&t);
     else if (search->method == TAG_EXACT)
         tag_search_exact(&t);
+    else if (search->method == TAG_CHAIN)
+        tag_search_chain(&t);
     else
         search_best(&t);
     const SimQuickTimes times = tag_times(evaluator, result->action);

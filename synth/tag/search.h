@@ -10,6 +10,8 @@
  *             with the reward t_DP / t - 1, above 1 to the fourth root, -1 without memory (its artifact);
  *             all children are made at once. By option finished vertices leave the tree, which otherwise
  *             soon visits nothing else.
+ *     chain   FlexFlow's (MLSys'19, Sec. 6): a Markov chain from data parallelism, one group's action drawn
+ *             anew at a time, taken with probability exp(-(t' - t) / (t_DP / 100))
  *     exact   branch and bound with the bound below: the optimum, if it closes
  *
  * What is evaluated once is remembered; `evaluations` counts different strategies.
@@ -31,7 +33,7 @@
 #include "synth/tag/sfb_graph.h"
 #include "synth/tag/tag.h"
 
-typedef enum { TAG_BEST, TAG_MCTS, TAG_EXACT } TagMethod;
+typedef enum { TAG_BEST, TAG_MCTS, TAG_EXACT, TAG_CHAIN } TagMethod;
 typedef enum { TAG_BY_STAGE, TAG_BY_FLOW } TagObjective;
 
 typedef struct {
@@ -49,7 +51,7 @@ typedef struct {
     bool fits;
     bool optimal;         /* proved (exact) */
     uint32_t evaluations; /* different strategies */
-    uint32_t iterations;  /* of mcts */
+    uint32_t iterations;  /* of mcts and chain */
     uint32_t
         to_beat_dp; /* iterations until one was faster than data parallelism; 0: none */
 } TagResult;

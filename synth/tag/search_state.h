@@ -27,6 +27,7 @@ bool tag_state_is_over(const TagState *t);
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
 
 void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
+void tag_search_chain(TagState *t); /* synth/tag/chain.c */
 void tag_search_exact(TagState *t); /* synth/tag/exact.c */
 
 #endif

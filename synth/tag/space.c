@@ -76,11 +76,33 @@ static void add_actions(TagSpace *space)
 {
     space->action = g_new(TagAction, (gsize)TAG_OPTIONS << space->n_sets);
     for (uint32_t n = space->view->n_devices; n > 0; n--)
-        for (uint32_t option = 0; option < TAG_OPTIONS; option++)
+        for (uint32_t option = 0; option < TAG_ONE; option++)
             for (uint32_t subset = 1; subset < 1u << space->n_sets; subset++)
                 if (subset_devices(space, subset) == n && (n > 1 || option == TAG_AR))
                     space->action[space->n_actions++] =
                         (TagAction){(uint16_t)subset, (TagOption)option};
+}
+
+void synth_tag_all_or_one(TagSpace *space)
+{
+    const uint16_t all = (uint16_t)((1u << space->n_sets) - 1);
+    const uint32_t n_devices = space->view->n_devices;
+    space->action = g_renew(TagAction, space->action, n_devices + 2);
+    space->n_actions = 0;
+    space->action[space->n_actions++] = (TagAction){all, TAG_AR};
+    if (n_devices > 1)
+        space->action[space->n_actions++] = (TagAction){all, TAG_PS};
+    for (uint32_t j = 0; n_devices > 1 && j < n_devices; j++)
+        space->action[space->n_actions++] = (TagAction){(uint16_t)j, TAG_ONE};
+}
+
+void synth_tag_all_reduced(TagSpace *space)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < space->n_actions; s++)
+        if (space->action[s].option == TAG_AR)
+            space->action[n++] = space->action[s];
+    space->n_actions = n;
 }
 
 TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error)

@@ -7,8 +7,9 @@
  *     PS          the same; each gradient is summed by one of them, the server, and sent back
  *     DUPLICATE   every device does all of it, on the whole batch; gradients need no sum
  *     MP          the group's ops are cut in runs of about equal time, one per device
+ *     ONE         all of it on one device of whatever set; HeteroG's (CoNEXT'20), not TAG's
  *
- * Of a single device there is AR only. Device sets are machines, or, of clusters of many, the
+ * Of a set that is a single device there is AR only. Device sets are machines, or, of clusters of many, the
  * machines of a kind together (Sec. 5.2; as in the artifact).
  *
  *     synth_tag_space()     device sets, and what can be done on them
@@ -27,7 +28,8 @@ enum { TAG_MOST_SETS = 8 };
     X(AR, "AR")               \
     X(PS, "PS")               \
     X(DUPLICATE, "duplicate") \
-    X(MP, "MP")
+    X(MP, "MP")               \
+    X(ONE, "one")
 
 typedef enum {
 #define X(id, name) TAG_##id,
@@ -39,7 +41,7 @@ typedef enum {
 const char *tag_option_name(TagOption option);
 
 typedef struct {
-    uint16_t subset; /* bit s: device set s is in it */
+    uint16_t subset; /* bit s: device set s is in it; of ONE: the device */
     TagOption option;
 } TagAction;
 
@@ -62,6 +64,12 @@ typedef struct {
 TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error);
 void synth_tag_space_free(TagSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagSpace, synth_tag_space_free)
+
+/* Leaves other actions: replicas on all devices that all-reduce or have servers, and single devices, which is
+ * what HeteroG's network chooses from (CoNEXT'20, Sec. 3.2). */
+void synth_tag_all_or_one(TagSpace *space);
+/* Leaves replicas that all-reduce, on all subsets, for FlexFlow's dimension of samples. */
+void synth_tag_all_reduced(TagSpace *space);
 
 /* The action of all devices as replicas that all-reduce: data parallelism. */
 uint32_t tag_data_parallel(const TagSpace *space);
@@ -90,6 +98,40 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagPlacement, synth_tag_placement_free)
  * sum, the first one of several. */
 void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t *action,
                      TagPlacement *placement);
+
+/* Baechi's placements on single devices (Jeon et al., SoCC'20, Sec. 3), within the memory:
+ *
+ *     TOPO    in execution order, one device after the other filled with its part of all bytes
+ *     ETF     what can start first where it can start first
+ *     SCT     the same, but a device waits for the favourite child of what it did last, unless
+ *             something urgent is there, whose inputs could be on any device by then */
+typedef enum { TAG_TOPO, TAG_ETF, TAG_SCT } TagListRule;
+
+/* Bytes that go from one op group's forward ops to another's. */
+typedef struct {
+    uint32_t from, to; /* op groups */
+    double *seconds; /* [device * n_devices + device] */
+    double longest_s;
+} TagArc;
+
+/* Op groups as list schedulers see them. Groups are of whole layers, so that they have an order. */
+typedef struct {
+    uint32_t n, n_devices, n_arcs;
+    double *forward_s; /* [group * n_devices + device] */
+    double *mean_s;    /* [group]: of these */
+    uint64_t *bytes; /* [group]: parameters, their gradients and states, activations */
+    TagArc *arc;         /* by `to`, then `from` */
+    uint32_t *first_arc; /* [group + 1]: of those to the group */
+} TagList;
+
+TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *quick);
+void synth_tag_list_free(TagList *list);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagList, synth_tag_list_free)
+
+/* favourite: [group], the child, or UINT32_MAX; NULL but for SCT. device: out, [group]. Where memory is
+ * short everywhere the device that has most left takes it. */
+void synth_tag_list_place(const TagList *list, const ClusterView *view, TagListRule rule,
+                          const uint32_t *favourite, uint32_t *device);
 
 /* The program passes program_check. Its device groups are those that it uses, or, with `all_groups`,
  * those of the space, by number. */

@@ -1,0 +1,115 @@
+/* The systems that TAG is compared with (TPDS 2023, Sec. 5.2), in its own terms: the same op groups, evaluator and
+ * programs, and of each its own space of strategies and its own search. */
+#include "balance/balance.h"
+#include "experiments/planners/complete.h"
+#include "experiments/planners/make.h"
+#include "experiments/planners/ratios.h"
+#include "experiments/planners/tag.h"
+
+/* FlexFlow's dimension of samples, with the devices taken for equal, as TAG says of it. What its other
+ * dimensions do, tensor parallelism, is not in it. */
+bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error)
+{
+    const TagLimits limits = {
+        .method = TAG_CHAIN, .alike = true, .narrow = synth_tag_all_reduced};
+    return plan_make_in_space(planning, &limits, plan, error);
+}
+
+/* HeteroG's space, by the search `best` in place of its network: shares even or by speed, of the whole
+ * plan where its own may differ from op to op. */
+bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error)
+{
+    const TagLimits limits = {
+        .method = TAG_BEST, .shares = true, .narrow = synth_tag_all_or_one};
+    return plan_make_in_space(planning, &limits, plan, error);
+}
+
+/* --- Baechi --- */
+
+/* Each task with its mean time, each arc with its longest. */
+static bool find_favourites(const TagList *list, uint32_t *favourite, GError **error)
+{
+    g_autofree BalanceArc *arc = g_new(BalanceArc, list->n_arcs + 1);
+    for (uint32_t a = 0; a < list->n_arcs; a++)
+        arc[a] = (BalanceArc){list->arc[a].from, list->arc[a].to, list->arc[a].longest_s};
+    return balance_favourites(list->n, list->mean_s, list->n_arcs, arc, favourite, error);
+}
+
+typedef struct {
+    TagSpace *space;
+    BatchForms *batch;
+    SimQuick *quick;
+    uint16_t *group;
+    double *time_s;
+    TagWork work;
+} Layers;
+
+static void layers_clear(Layers *l)
+{
+    sim_quick_free(l->quick);
+    synth_tag_space_free(l->space);
+    batch_forms_free(l->batch);
+    g_free(l->group);
+    g_free(l->time_s);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Layers, layers_clear)
+
+/* Every layer a group, with its backward pass and its update. */
+static bool find_layers(const Planning *planning, const double *ratio, Layers *l,
+                        GError **error)
+{
+    const Graph *graph = planning->graph;
+    const uint32_t n_layers = MIN(graph_n_layers(graph), UINT16_MAX);
+    if (!(l->space = synth_tag_space(planning->view, true, error)) ||
+        !(l->batch = batch_forms_new(graph, error)) ||
+        !(l->quick = sim_quick_new(graph, planning->view, ratio, l->space->n_groups,
+                                   l->space->group, error)))
+        return false;
+    l->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
+    l->time_s = g_new0(double, graph_n_ops(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        l->time_s[id] = sim_quick_place_s(l->quick, l->space->single[0], id, 0);
+    const uint32_t n = balance_groups_layers(graph, l->time_s, n_layers, l->group);
+    l->work = (TagWork){graph, l->batch, n, l->group, l->time_s};
+    return true;
+}
+
+static bool make_by_list(const Planning *planning, TagListRule rule, Plan *plan,
+                         GError **error)
+{
+    const gint64 begin = g_get_monotonic_time();
+    const Graph *graph = planning->graph;
+    g_autofree double *ratio = ratios_even(planning->view);
+    g_auto(Layers) l = {0};
+    if (!find_layers(planning, ratio, &l, error))
+        return false;
+    g_autoptr(TagList) list = synth_tag_list(l.space, &l.work, l.quick);
+    g_autofree uint32_t *favourite = g_new(uint32_t, list->n + 1);
+    g_autofree uint32_t *device = g_new(uint32_t, list->n + 1);
+    if (rule == TAG_SCT && !find_favourites(list, favourite, error))
+        return false;
+    synth_tag_list_place(list, planning->view, rule, rule == TAG_SCT ? favourite : NULL,
+                         device);
+    g_autoptr(TagPlacement) placement = synth_tag_placement_new(graph);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        placement->group[id] = l.space->single[device[l.group[id]]];
+    plan_set(plan, graph, planning->view,
+             synth_tag_program(l.space, &l.work, placement, false), ratio);
+    plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
+    return plan_complete(plan, planning, error);
+}
+
+bool plan_make_m_topo(const Planning *planning, Plan *plan, GError **error)
+{
+    return make_by_list(planning, TAG_TOPO, plan, error);
+}
+
+bool plan_make_m_etf(const Planning *planning, Plan *plan, GError **error)
+{
+    return make_by_list(planning, TAG_ETF, plan, error);
+}
+
+bool plan_make_m_sct(const Planning *planning, Plan *plan, GError **error)
+{
+    return make_by_list(planning, TAG_SCT, plan, error);
+}
