@@ -64,19 +64,35 @@ static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
     }
 }
 
-/* Makes again what instruction `i` uses of it. What a layer starts from was kept. */
+/* Makes again what instruction `i` uses of what `maker` has made. What a layer starts from was kept. */
+static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microbatch)
+{
+    const Place *made = &b->place[maker];
+    if (made->unit == 0 || made->stage != b->place[i].stage)
+        return;
+    const Again *again = &g_array_index(b->again, Again, made->unit);
+    if (again->done != b->pass && (again->single || made->layer == b->place[i].layer))
+        emit_again(b, made->unit, microbatch);
+}
+
+/* What the forward reads of an op that is made again alone was kept where it is read. */
+static bool is_kept(const Builder *b, uint32_t maker, TensorId tensor)
+{
+    return b->inner->instr[maker].kind == INSTR_COMPUTE && b->read[tensor] &&
+           g_array_index(b->again, Again, b->place[maker].unit).single;
+}
+
 static void demand(Builder *b, uint32_t i, uint32_t microbatch)
 {
     Operand use[OP_MAX_IN];
     const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
     for (uint32_t k = 0; k < n; k++) {
-        const Place *made = &b->place[b->maker[i * OP_MAX_IN + k]];
-        if (made->unit == 0 || made->stage != b->place[i].stage)
-            continue;
-        const Again *again = &g_array_index(b->again, Again, made->unit);
-        if (again->done != b->pass && (again->single || made->layer == b->place[i].layer))
-            emit_again(b, made->unit, microbatch);
+        const uint32_t maker = b->maker[i * OP_MAX_IN + k];
+        if (!is_kept(b, maker, use[k].tensor))
+            demand_made(b, i, maker, microbatch);
     }
+    if (b->keeper[i] != UINT32_MAX)
+        demand_made(b, i, b->keeper[i], microbatch);
 }
 
 /* A stage forward or backward on a microbatch. */
@@ -253,6 +269,8 @@ static void builder_clear(Builder *b)
         g_array_unref(b->again);
     g_free(b->place);
     g_free(b->maker);
+    g_free(b->keeper);
+    g_free(b->read);
     g_free(b->first);
     g_free(b->sent);
     g_free(b->unit);

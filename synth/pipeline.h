@@ -12,7 +12,7 @@
  * Recomputation. What a layer that is computed again makes in the forward is made once more before the first of its backward
  * ops that uses some of it, from the instances of other layers that it started from: only these live from the forward to
  * the backward. RECOMPUTE_FULL makes all of the layer's forward again, its collectives too; RECOMPUTE_SELECTIVE single ops,
- * those with an output that only backward ops read (the probabilities of attention). Ops that add to a sum over the batch run once.
+ * those with an output that only backward ops read (the probabilities of attention): what the forward reads of them is kept. Ops that add to a sum over the batch run once.
  *
  * Schedules (Narayanan et al., SC 2021, doi:10.1145/3458817.3476209, Sec. 2.2). With P groups, V stages a group, M
  * microbatches, group p works off its forward steps in order, from its first backward step on alternately with its

@@ -40,12 +40,15 @@ typedef struct {
     BatchForms *batch;
     Place *place;    /* [instr of the inner program] */
     uint32_t *maker; /* [instr * OP_MAX_IN + operand] */
+    /* [instr]: the forward instruction that has kept something for it beside tensors; UINT32_MAX: none */
+    uint32_t *keeper;
     GArray *needs;   /* Need, by maker */
     uint32_t *first; /* [instr]: its needs; n + 1 of them */
     bool *sent;      /* [need], of the late ones */
     uint32_t *unit;  /* instructions by (phase, stage), in order, */
     uint32_t *begin; /* [phase * n_stages + stage] */
     GArray *again;   /* Again; the first one is not used */
+    bool *read;      /* [tensor]: a forward op reads it */
     uint32_t pass;   /* how many stages have begun their backward on a microbatch */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;

@@ -25,6 +25,24 @@ static void find_makers(Builder *b)
     }
 }
 
+/* Backward ops read what their forward has kept, as the masks of dropout. */
+static void find_keepers(Builder *b)
+{
+    const Program *inner = b->inner;
+    g_autofree uint32_t *made = g_new(uint32_t, graph_n_ops(b->graph));
+    b->keeper = g_new(uint32_t, inner->n);
+    for (uint32_t i = 0; i < inner->n; i++) {
+        b->keeper[i] = UINT32_MAX;
+        if (inner->instr[i].kind != INSTR_COMPUTE)
+            continue;
+        TensorId beside;
+        const Op *op = graph_get_op(b->graph, inner->instr[i].op);
+        made[inner->instr[i].op] = i;
+        if (op->pass == PASS_BACKWARD && graph_op_kept_bytes(b->graph, op->of, &beside))
+            b->keeper[i] = made[op->of];
+    }
+}
+
 static bool has_parts(const Builder *b, const Instr *instr)
 {
     return instr->kind == INSTR_COMPUTE ? b->batch->loop[instr->op] >= 0
@@ -175,14 +193,20 @@ static void find_units(Builder *b)
     }
 }
 
-/* Whether the op has an output that only backward ops read. */
-static bool has_inner_output(const Builder *b, const bool *read, OpId id)
+/* Whether the op has an output that only backward ops read, and at least as large as one that the
+ * forward reads: it is for these that single ops are made again. Fused attention has none. */
+static bool has_inner_output(const Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
-    bool any = false;
-    for (uint32_t o = 0; o < op->n_out; o++)
-        any |= !read[op->out[o]] && graph_tensor(b->graph, op->out[o])->role != ROLE_LOSS;
-    return any;
+    uint64_t inner = 0, outer = UINT64_MAX;
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        const Tensor *made = graph_tensor(b->graph, op->out[o]);
+        if (b->read[op->out[o]])
+            outer = MIN(outer, tensor_elements(made));
+        else if (made->role != ROLE_LOSS)
+            inner = MAX(inner, tensor_elements(made));
+    }
+    return inner > 0 && (inner >= outer || outer == UINT64_MAX);
 }
 
 /* Layers of all forward instructions: that of its op, and of a conversion as its stage. */
@@ -216,18 +240,18 @@ static uint32_t add_again(Builder *b, uint32_t first, bool single)
 }
 
 /* Whether an instruction of a layer that is kept is made again by itself. */
-static bool is_again_alone(const Builder *b, const bool *read, uint32_t i, Recompute mode)
+static bool is_again_alone(const Builder *b, uint32_t i, Recompute mode)
 {
     const Instr *instr = &b->inner->instr[i];
     const bool *sequence = b->pipeline->sequence;
     if (instr->kind == INSTR_COMPUTE)
-        return mode == RECOMPUTE_SELECTIVE && has_inner_output(b, read, instr->op);
+        return mode == RECOMPUTE_SELECTIVE && has_inner_output(b, instr->op);
     return instr->kind == INSTR_COLLECTIVE && sequence && sequence[b->place[i].layer] &&
            form_is_gather(instr->from) && instr->to == FORM_IDENTITY;
 }
 
 /* Units of a stage's forward. */
-static void find_again_of(Builder *b, const bool *read, uint32_t stage)
+static void find_again_of(Builder *b, uint32_t stage)
 {
     const uint32_t *begin = &b->begin[FORWARD * b->pipeline->n_stages + stage];
     g_autoptr(GHashTable) of_layer = g_hash_table_new(NULL, NULL);
@@ -239,7 +263,7 @@ static void find_again_of(Builder *b, const bool *read, uint32_t stage)
         if (makes_sums(b, instr))
             continue;
         if (mode != RECOMPUTE_FULL) {
-            if (is_again_alone(b, read, i, mode))
+            if (is_again_alone(b, i, mode))
                 b->place[i].unit = add_again(b, k, true);
             continue;
         }
@@ -256,7 +280,7 @@ static void find_again_of(Builder *b, const bool *read, uint32_t stage)
 
 static void find_again(Builder *b)
 {
-    g_autofree bool *read = g_new0(bool, graph_n_tensors(b->graph));
+    b->read = g_new0(bool, graph_n_tensors(b->graph));
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
     if (!b->pipeline->recompute && !b->pipeline->sequence)
@@ -264,16 +288,17 @@ static void find_again(Builder *b)
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
-            read[op->in[i]] = true;
+            b->read[op->in[i]] = true;
     }
     find_layers(b);
     for (uint32_t s = 0; s < b->pipeline->n_stages; s++)
-        find_again_of(b, read, s);
+        find_again_of(b, s);
 }
 
 void pipeline_find_places(Builder *b)
 {
     find_makers(b);
+    find_keepers(b);
     find_phases(b);
     find_stages(b);
     find_needs(b);

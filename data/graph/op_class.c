@@ -97,7 +97,7 @@ const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
         class->space.loop[l].units = units[l];
     Rule rule[OP_MAX_RULES];
     class->n_rules =
-        space_rules(class->kind, class->n_in, class->n_out, &class->space, rule);
+        space_rules(class->kind, class->n_in, class->n_out, &class->space, 2, rule);
     class->rule = g_memdup2(rule, class->n_rules * sizeof *rule);
     return class;
 }

@@ -29,8 +29,8 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *at
 const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
                               const uint32_t *units);
 
-/* All rules of a space; returns how many. */
+/* All rules of a space, of the loops that can be cut in so many pieces; returns how many. */
 uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
-                     Rule rule[OP_MAX_RULES]);
+                     uint32_t least_units, Rule rule[OP_MAX_RULES]);
 
 #endif

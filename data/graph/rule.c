@@ -30,9 +30,16 @@ uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
 {
     const OpClass *class = graph_op_class(graph, id);
     if (!class->rule)
-        return space_rules(class->kind, class->n_in, class->n_out, &class->space, rule);
+        return space_rules(class->kind, class->n_in, class->n_out, &class->space, 2,
+                           rule);
     memcpy(rule, class->rule, class->n_rules * sizeof *rule);
     return class->n_rules;
+}
+
+uint32_t op_rules_of_one(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
+{
+    const OpClass *class = graph_op_class(graph, id);
+    return space_rules(class->kind, class->n_in, class->n_out, &class->space, 1, rule);
 }
 
 uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)

@@ -42,7 +42,7 @@ static void rule_linear(uint32_t n_in, uint32_t n_out, const OpSpace *space,
 }
 
 uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
-                     Rule rule[OP_MAX_RULES])
+                     uint32_t least_units, Rule rule[OP_MAX_RULES])
 {
     double flops = space_flops(kind, space, -1);
     uint32_t n = 0;
@@ -50,7 +50,7 @@ uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *
     for (uint32_t g = 0; g < space->n_linear; g++)
         rule_linear(n_in, n_out, space, space->linear[g], flops, &rule[n++]);
     for (uint32_t l = 0; l < space->n_loops; l++)
-        if (space->loop[l].shardable && space->loop[l].units > 1)
+        if (space->loop[l].shardable && space->loop[l].units >= least_units)
             rule_shard(kind, n_in, n_out, space, l, flops, &rule[n++]);
     return n;
 }

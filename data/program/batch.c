@@ -27,11 +27,13 @@ static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
 }
 
 /* The rule under which an op runs; false if there is none. */
-static bool find_rule(const Graph *graph, OpId id, const Form *form, Rule *found)
+static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule *found)
 {
     const Op *op = graph_get_op(graph, id);
     Rule rule[OP_MAX_RULES];
-    const uint32_t n = op_rules(graph, id, rule);
+    const Form *form = batch->form;
+    const uint32_t n = batch->units > 1 ? op_rules(graph, id, rule)
+                                        : op_rules_of_one(graph, id, rule);
     /* As they are; else with sums made whole before, on all of the batch or on parts of it. */
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t r = 0; r < n; r++)
@@ -55,7 +57,7 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
 {
     const Op *op = graph_get_op(graph, id);
     Rule rule;
-    if (!find_rule(graph, id, batch->form, &rule))
+    if (!find_rule(graph, id, batch, &rule))
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "the batch cannot be cut: op %s does not run on parts of it",
                            op->name);
@@ -93,12 +95,9 @@ static void init_forms(BatchForms *batch, const Graph *graph)
     batch->units = first ? first->units[0] : 0;
 }
 
-/* All parts are cut from the same pieces. */
+/* The parts are cut from equal pieces everywhere. */
 static bool check_units(const BatchForms *batch, const Graph *graph, GError **error)
 {
-    if (batch->units < 2)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the batch cannot be cut: dim 0 of the first input is whole");
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
         const Tensor *tensor = graph_tensor(graph, t);
         if (form_is_gather(batch->form[t]) &&
@@ -111,7 +110,7 @@ static bool check_units(const BatchForms *batch, const Graph *graph, GError **er
     return true;
 }
 
-BatchForms *batch_forms_new(const Graph *graph, GError **error)
+static BatchForms *find_forms(const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = g_new0(BatchForms, 1);
     batch->form = g_new(Form, graph_n_tensors(graph) + 1);
@@ -127,9 +126,20 @@ BatchForms *batch_forms_new(const Graph *graph, GError **error)
     return check_units(batch, graph, error) ? g_steal_pointer(&batch) : NULL;
 }
 
+BatchForms *batch_forms_new(const Graph *graph, GError **error)
+{
+    g_autoptr(BatchForms) batch = find_forms(graph, error);
+    if (batch && batch->units < 2) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the batch cannot be cut: dim 0 of the first input is whole");
+        return NULL;
+    }
+    return g_steal_pointer(&batch);
+}
+
 BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error)
 {
-    g_autoptr(BatchForms) batch = batch_forms_new(graph, error);
+    g_autoptr(BatchForms) batch = find_forms(graph, error);
     if (batch && batch->reads_sum != GRAPH_NONE) {
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "the batch cannot be cut: op %s does not run on parts of it",

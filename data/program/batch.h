@@ -24,7 +24,8 @@ typedef struct {
 
 /* KILTER_ERROR_INPUT names the op that cannot run on parts of a batch. */
 BatchForms *batch_forms_new(const Graph *graph, GError **error);
-/* The same for a batch that is cut in microbatches: KILTER_ERROR_INPUT, too, if an op reads a sum. */
+/* The same for a batch that is cut in microbatches, or is a single one: then a batch of one piece
+ * will do. KILTER_ERROR_INPUT, too, if an op reads a sum. */
 BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error);
 void batch_forms_free(BatchForms *batch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)

@@ -90,6 +90,21 @@ static Cluster *cluster_of(const Trial *trial, const double *parameter)
     return cluster;
 }
 
+/* "key=value,key=value" of a strategy; "" for none. */
+static bool set_keys(const char *text, Strategy *strategy, GError **error)
+{
+    g_autoptr(Spec) spec = spec_read_pairs(text);
+    for (uint32_t i = 0; i < spec->n; i++) {
+        const Option *option = options_find(&strategy_table, spec->key[i]);
+        if (!option)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "options: no key '%s' of a strategy", spec->key[i]);
+        if (!option_set(option, strategy, spec->value[i], error))
+            return false;
+    }
+    return true;
+}
+
 /* Ranks in Megatron's order: tensor parallelism innermost, then replicas, then stages. */
 static bool strategy_of(const Trial *trial, Strategy *strategy, GError **error)
 {
@@ -102,7 +117,8 @@ static bool strategy_of(const Trial *trial, Strategy *strategy, GError **error)
     strategy->virtual_stages = trial->chunks;
     return strategy_list(trial->cuts, &strategy->cuts, error) &&
            strategy_recompute(trial->recompute ? "full" : "none", &strategy->recompute,
-                              error);
+                              error) &&
+           set_keys(trial->options, strategy, error);
 }
 
 static Program *program_of(const Trial *trial, const Graph *graph,

@@ -13,7 +13,8 @@
  *     chunks, recompute     stages of each device; 1 if activations are computed again
  *     cuts          first layer of the stages after the first one, as '9 15 21'; '' for equally many
  *     planner, options      instead of these five lines: one of kilter planners and its options, as
- *                   'bucket=25MiB,duplex=on'; may be left out
+ *                   'bucket=25MiB,duplex=on'; may be left out. Options without a planner are further
+ *                   keys of the strategy, as 'recompute=selective,sequence_parallel=on'
  *     measured_s, measured_gib      NULL where the trial failed, or was not measured
  *     measured_comm_s, measured_hidden_s    in which a device communicates, and part of it in which it
  *                   computes as well; NULL, or left out: not measured

@@ -1,0 +1,127 @@
+/* Memory against what is published of it: Korthikanti et al. 2022 (arXiv:2205.05198) for four models
+ * of Megatron's, Megatron-LM's own formula for Llama-3.1-8B. Ours are programs and lifetimes; nothing
+ * of it knows the formulas. */
+#include "experiments/planners/planner.h"
+#include "tests/test.h"
+
+/* Bytes of the fullest device; `set`: "key=value" options of `manual`, separated by spaces. */
+static SimMemoryRow memory_of(const char *model, const char *cluster_name, const char *set)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(cluster_name, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
+    for (uint32_t i = 0; pair[i]; i++) {
+        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
+        planner_options_set(&options, word[0], word[1], &error);
+        assert_no_error(error);
+    }
+    Graph *graph = NULL;
+    g_autoptr(Plan) plan = planner_plan(planner_find("manual", NULL), model, cluster_name,
+                                        view, &options, &graph, &error);
+    g_autoptr(Graph) owned = graph;
+    assert_no_error(error);
+    g_autoptr(GArray) rows =
+        sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
+    assert_no_error(error);
+    return g_array_index(rows, SimMemoryRow, 0);
+}
+
+static double state_of(const SimMemoryRow *row)
+{
+    return (double)(row->bytes[SIM_MEMORY_WEIGHTS] + row->bytes[SIM_MEMORY_GRADIENTS] +
+                    row->bytes[SIM_MEMORY_OPTIMIZER]);
+}
+
+/* Weights in bf16, gradients and Adam's states with a copy of the weights in float32: 18 bytes a
+ * parameter (Megatron-LM's theoretical_memory_usage.py). */
+static void test_llama(void **state)
+{
+    (void)state;
+    enum { PARAMETERS = 18 };
+    static const char one[] = "star:hosts=1,bandwidth=1Gb/s,latency=5us";
+    static const char *const set[] = {"recompute=none", "recompute=selective"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++) {
+        const SimMemoryRow row =
+            memory_of("llama:batch=1,seq=4096,precision=mixed-fp32-grads", one, set[i]);
+        assert_true(state_of(&row) == PARAMETERS * 8030261248.0);
+        assert_close((double)row.bytes[SIM_MEMORY_ACTIVATIONS], 19365134336.0, 0.02);
+    }
+}
+
+/* A model of the paper's Table 3: h, a, L, and its degrees and stages of each device. */
+typedef struct {
+    const char *name;
+    double hidden, heads, layers, tp, pp, chunks, micro_batch;
+} Published;
+
+enum { SEQ = 2048, VOCAB = 51200 };
+
+/* How microbatches in flight grow by interleaving (Sec. 4.2.3). */
+static double in_flight(const Published *m)
+{
+    return m->chunks > 1 ? 1 + (m->pp - 1) / (m->pp * m->chunks) : 1;
+}
+
+/* Tables 2 and Sec. 4.3: 18 bytes for each of 12 h^2 + 13 h parameters of a layer and of the
+ * tables; sbh 34/t a layer with sequence parallelism and selective recomputation, 2sbh with full
+ * recomputation; dropout after the embedding for each microbatch in flight, of which the first chunk
+ * of an interleaved schedule has two a stage; the output layer where the first stage is the last. */
+static double published(const Published *m, bool full)
+{
+    const double sbh = SEQ * m->micro_batch * m->hidden, alone = m->pp == 1;
+    const double layers = m->layers * 12 * m->hidden * m->hidden / m->tp / m->pp;
+    const double tables = VOCAB * m->hidden * (1 + alone) / m->tp + SEQ * m->hidden;
+    const double layer = full ? 2 * sbh : 34 * sbh / m->tp;
+    return 18 * (layers + tables) + layer * m->layers * in_flight(m) +
+           sbh * m->pp * (m->chunks > 1 ? 2 : 1) / (full ? 1 : m->tp) +
+           alone * 4 * SEQ * m->micro_batch * (m->hidden + VOCAB) / m->tp;
+}
+
+static void check_published(const Published *m, bool full)
+{
+    /* as many microbatches as are in flight, a round more of them where interleaved */
+    const double batch = m->micro_batch * m->pp * (m->chunks > 1 ? 2 : 1);
+    g_autofree char *model = g_strdup_printf(
+        "gpt2:precision=mixed-fp32-grads,dropout=0.1,vocab=%d,layers=%g,hidden=%g,"
+        "ffn=%g,heads=%g,seq=%d,global_batch=%g",
+        VOCAB, m->layers, m->hidden, 4 * m->hidden, m->heads, SEQ, batch);
+    g_autofree char *cluster = g_strdup_printf(
+        "star:hosts=%g,bandwidth=100Gb/s,latency=5us", m->tp * m->pp);
+    g_autofree char *set = g_strdup_printf(
+        "pp=%g tp=%g micro_batch=%g%s %s", m->pp, m->tp, m->micro_batch,
+        m->chunks > 1 ? " schedule=interleaved virtual_stages=3" : "",
+        full ? "recompute=full" : "recompute=selective sequence_parallel=on");
+    const SimMemoryRow row = memory_of(model, cluster, set);
+    const double got = (double)(row.total_bytes - row.bytes[SIM_MEMORY_RUNTIME]);
+    if (fabs(got / published(m, full) - 1) > 0.05)
+        fail_msg("%s, %s: %.4g GiB, published %.4g", m->name, set, got / (1 << 30),
+                 published(m, full) / (1 << 30));
+}
+
+static void test_korthikanti(void **state)
+{
+    (void)state;
+    static const Published model[] = {
+        {"22B", 6144, 64, 48, 8, 1, 1, 4},
+        {"175B", 12288, 96, 96, 8, 8, 3, 1},
+        {"530B", 20480, 128, 105, 8, 35, 3, 1},
+        {"1T", 25600, 160, 128, 8, 64, 1, 1},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(model); i++) {
+        check_published(&model[i], false);
+        check_published(&model[i], true);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_korthikanti),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
