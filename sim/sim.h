@@ -150,6 +150,15 @@ double sim_work_s(const SimWork *work, const Device *device, double share);
  * overhead. 0 where nothing is proved (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
 
+/* What every program of one microbatch that computes nothing again holds when its forward has ended,
+ * on all devices together: bytes that each GPU of a machine holds, and bytes that they divide. */
+typedef struct {
+    double held_bytes, divided_bytes;
+} SimMemoryFloor;
+SimMemoryFloor sim_memory_floor(const Graph *graph);
+/* false: there is not so much memory, however it is shared out. */
+bool sim_memory_floor_fits(const SimMemoryFloor *floor, const ClusterView *view);
+
 /* --- a program's cost as a function of the shares --- */
 
 typedef struct {

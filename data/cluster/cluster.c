@@ -291,7 +291,14 @@ void cluster_view_free(ClusterView *view)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(view->pieces[kind].piece);
     g_free(view->device);
+    cluster_free(view->owned);
     g_free(view);
+}
+
+void cluster_view_own(ClusterView *view, Cluster *cluster)
+{
+    g_assert(view->cluster == cluster && !view->owned);
+    view->owned = cluster;
 }
 
 static int compare_double(double a, double b)

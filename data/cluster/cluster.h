@@ -190,7 +190,8 @@ typedef struct {
 int device_compare(const Device *a, const Device *b);
 
 typedef struct {
-    const Cluster *cluster; /* must outlive the view */
+    const Cluster *cluster; /* must outlive the view, unless */
+    Cluster *owned;         /* it is the view's, and freed with it; NULL */
     Granularity granularity;
     uint32_t n_devices;
     Device *device;
@@ -206,6 +207,8 @@ typedef struct {
  * communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
+/* Hands its cluster over to the view. */
+void cluster_view_own(ClusterView *view, Cluster *cluster);
 
 /* Seconds in which the host of a device launches an op of that kind; 0 for views (op_kind_is_view). */
 double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind);

@@ -217,6 +217,8 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
     json_object_set_new(root, "granularity",
                         json_string(granularity_name(plan->granularity)));
     json_object_set_new(root, "planner", text_json(plan->planner));
+    if (plan->maker)
+        json_object_set_new(root, "made_by", text_json(plan->maker));
     json_object_set_new(root, "fidelity", json_string(plan_fidelity(plan)));
     json_object_set_new(root, "iteration_time_s", real_json(plan->iteration_time_s));
     json_object_set_new(root, "fractional_time_s", real_json(plan->fractional_time_s));

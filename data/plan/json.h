@@ -4,6 +4,7 @@
  *       "kilter": {"format": "plan", "version": 1},
  *       "model": "vit:layers=8,...", "cluster": "hap-32", "granularity": "machine", "planner": "hap",
  *       "cluster_content": {...},                         the cluster's file, as it was then
+ *       "made_by": "amp",                                 where the planner chose among others' plans
  *       ... costs, provenance; infinities are null; integers above 2^63 - 1 are strings ...
  *       "strategy": {"pp": 2, "schedule": "1f1b"},        if it has one: what is not at its default
  *       "ratios": [[0.25, 0.75]],                         a row per segment, a number per device

@@ -20,6 +20,7 @@ void plan_free(Plan *plan)
     g_free(plan->cluster);
     g_free(plan->cluster_text);
     g_free(plan->planner);
+    g_free(plan->maker);
     g_free(plan->version);
     program_free(plan->program);
     g_free(plan->ratio);

@@ -61,6 +61,7 @@ typedef struct {
     char *cluster_text;
     Granularity granularity;
     char *planner;
+    char *maker; /* the planner whose plan `planner` chose; NULL: it made it itself */
     uint64_t seed;
     char *version;     /* of kilter */
     Strategy strategy; /* that made it; all at the defaults: a planner without one */

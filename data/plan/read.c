@@ -39,6 +39,7 @@ static bool read_keys(const Reader *r)
                                         "cluster_content",
                                         "granularity",
                                         "planner",
+                                        "made_by",
                                         "fidelity",
                                         "optimal",
                                         "iteration_time_s",
@@ -157,7 +158,9 @@ static bool read_provenance(const Reader *r)
     Plan *plan = r->plan;
     g_autofree char *granularity = NULL;
     if (!read_cluster(r) || !reader_text(r, "granularity", &granularity) ||
-        !reader_text(r, "planner", &plan->planner))
+        !reader_text(r, "planner", &plan->planner) ||
+        (json_object_get(r->root, "made_by") &&
+         !reader_text(r, "made_by", &plan->maker)))
         return false;
     if (!granularity_parse(granularity, &plan->granularity))
         return reader_fail(r, "granularity", READER_WHOLE,

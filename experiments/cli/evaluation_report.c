@@ -91,6 +91,8 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
         json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
         json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
+    if (plan->maker)
+        json_object_set_new(object, "made_by", json_string(plan->maker));
     add_rounding(object, evaluation);
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "devices", devices_json(evaluation));
@@ -172,7 +174,7 @@ char *command_waits_text(const Evaluation *evaluation)
 
 /* clang-format off */
 const char COMMAND_EVALUATION_TEXT[] =
-    "{model} on {cluster} with {planner}, {fidelity} fidelity\n"
+    "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
     "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
     "{computation_s:time}, {stages} stages\n"
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "

@@ -27,11 +27,17 @@ static bool plan_model(ExecPlan *source, const char *model, const char *cluster_
     if (!command_setting(&source->how, cluster_name, &setting, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, setting.granularity);
-    source->plan = planner_plan(setting.planner, model, cluster_name, view,
-                                &options->planner, &source->graph, error);
-    if (source->plan)
-        source->plan->cluster_text = cluster_json_text(setting.cluster);
-    return source->plan != NULL;
+    g_autoptr(Planning) planning =
+        planning_open(setting.planner, model, view, &options->planner, error);
+    g_autoptr(SimReport) report = NULL;
+    source->plan =
+        planning ? planning_plan(planning, cluster_name, &report, error) : NULL;
+    if (!source->plan)
+        return false;
+    g_autoptr(ClusterView) chosen = planning_take_view(planning);
+    source->plan->cluster_text = cluster_json_text((chosen ? chosen : view)->cluster);
+    source->graph = planning_take_graph(planning);
+    return true;
 }
 
 bool exec_plan_obtain(ExecPlan *source, int argc, char **argv,

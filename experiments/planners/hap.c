@@ -99,6 +99,7 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
         done = consider_baselines(&a, proportional, error) &&
                (homogeneous || consider_baselines(&a, even, error)) &&
                (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
+                planning_is_lost(planning, misfit_s) ||
                 spend_memory(&a, proportional, even, misfit_s, error)) &&
                alternation_settle(&a, error);
     if (done && !a.best)

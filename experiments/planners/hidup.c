@@ -47,13 +47,14 @@ static bool make_fit(const Make *m, GError **error)
                          (double)m->planning->view->device[0].memory_bytes /
                          m->planning->view->n_devices / 16;
     double fits = 0, misses = 0;
-    for (uint32_t i = 0; i < RAISES && fits == 0; i++) {
+    for (uint32_t i = 0; i < RAISES && fits == 0 && !planning_is_late(m->planning); i++) {
         const double memory_s = misses > 0 ? 4 * misses : first;
         if (!make_at(m, memory_s, error))
             return false;
         *(m->plan->feasible ? &fits : &misses) = memory_s;
     }
-    for (uint32_t i = 0; i < HALVINGS && fits > 0; i++) {
+    for (uint32_t i = 0; i < HALVINGS && fits > 0 && !planning_is_late(m->planning);
+         i++) {
         const double middle = (fits + misses) / 2;
         if (!make_at(m, middle, error))
             return false;
@@ -119,5 +120,7 @@ bool plan_make_hidup(const Planning *planning, Plan *plan, GError **error)
     if (!ratio)
         ratio = ratios_even(planning->view);
     m.ratio = ratio;
-    return make_at(&m, 0, error) && (plan->feasible || make_fit(&m, error));
+    return make_at(&m, 0, error) &&
+           (plan->feasible || planning_is_lost(planning, plan->iteration_time_s) ||
+            make_fit(&m, error));
 }

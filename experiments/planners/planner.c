@@ -69,6 +69,9 @@ static const Planner planner[] = {
      "Baechi Sec. 3", PLANNER_GROUPS, plan_make_m_etf},
     {"m-sct", "the same with favourite children by a linear program",
      "Baechi Sec. 3.3; Hanen and Munier (1995)", PLANNER_GROUPS, plan_make_m_sct},
+    {"auto", "the best plan of all planners on any of the machines",
+     "HAP (EuroSys'24); AMP (NeurIPS'22)", PLANNER_GROUPS | PLANNER_CHOOSES,
+     plan_make_auto},
 };
 
 uint32_t planner_count(void)

@@ -40,6 +40,7 @@ typedef enum {
     PLANNER_PLACES = 1u << 12, /* takes the options of op groups: groups, evaluations, ... */
     PLANNER_TREES = 1u << 13,  /* takes search=best, mcts or exact */
     PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
+    PLANNER_CHOOSES = 1u << 14, /* chooses machines, and what a device is */
 } PlannerAbility;
 
 typedef struct Planner Planner;
@@ -49,7 +50,8 @@ struct Planner {
     const char *source; /* paper and section */
     uint32_t ability;   /* PlannerAbility, or-ed */
     /* Fills program, ratios, search and balance times; planning_plan() rounds, evaluates and
-     * bounds. */
+     * bounds. One that can PLANNER_CHOOSES makes the whole plan, and sets the planning's chosen view and
+     * its report. */
     bool (*make)(const Planning *planning, Plan *plan, GError **error);
 };
 
@@ -91,8 +93,14 @@ Graph *planning_take_graph(Planning *planning);
  * plan_fidelity() and with the default options of the simulation; the caller's. */
 Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
                     GError **error);
+/* The view that the plan is on where the planner chose the machines; NULL: the planning's. The
+ * caller's, with its cluster. */
+ClusterView *planning_take_view(Planning *planning);
+/* Before the plan is made: one that takes as long is of no use, and need not be searched for to the
+ * end. */
+void planning_set_upper(Planning *planning, double seconds);
 
-/* All of it. *graph, if not NULL, gets the graph. */
+/* All of it, for planners that do not choose the machines (KILTER_ERROR_INPUT). *graph, if not NULL, gets the graph. */
 Plan *planner_plan(const Planner *planner, const char *model, const char *cluster_name,
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error);

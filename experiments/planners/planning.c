@@ -1,6 +1,8 @@
 /* A planning: opened and checked once, planned once, evaluated once. */
 #include "experiments/planners/planning.h"
 
+#include <math.h>
+
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
 #include "experiments/planners/segments.h"
@@ -160,14 +162,16 @@ static Planning *planning_new(const Planner *method, const ClusterView *view,
     planning->own = *options;
     planning->options = &planning->own;
     planning->done = g_new0(PlanningDone, 1);
+    planning->upper_s = INFINITY;
     return planning;
 }
 
 /* What takes the graph. */
 static bool check_graph(Planning *planning, GError **error)
 {
-    return cluster_check_precision(planning->cluster->cluster,
-                                   graph_precision(planning->graph), error) &&
+    return (planner_can(planning->planner, PLANNER_CHOOSES) ||
+            cluster_check_precision(planning->cluster->cluster,
+                                    graph_precision(planning->graph), error)) &&
            read_parts(planning, error);
 }
 
@@ -199,6 +203,7 @@ void planning_free(Planning *planning)
 {
     if (!planning)
         return;
+    cluster_view_free(planning->done->chosen);
     sim_report_free(planning->done->report);
     g_free(planning->done);
     synth_space_free(planning->space);
@@ -212,6 +217,17 @@ void planning_free(Planning *planning)
 const char *planning_model(const Planning *planning)
 {
     return planning->model;
+}
+
+ClusterView *planning_take_view(Planning *planning)
+{
+    return g_steal_pointer(&planning->done->chosen);
+}
+
+void planning_set_upper(Planning *planning, double seconds)
+{
+    g_assert(!planning_is_used(planning) && seconds > 0);
+    planning->upper_s = seconds;
 }
 
 bool planning_is_used(const Planning *planning)
@@ -268,12 +284,15 @@ static bool make_plan(const Planning *planning, Plan *plan, GError **error)
 {
     const Planner *method = planning->planner;
     const bool doubled = is_doubled(planning), trained = plan_is_trained(planning);
+    if (planner_can(method, PLANNER_CHOOSES))
+        return method->make(planning, plan, error);
     if (!(trained ? plan_make_trained(planning, plan, error)
                   : method->make(planning, plan, error)) ||
         (doubled && !double_and_balance(planning, plan, error)) ||
         !plan_finish(plan, planning, error) || !bound(planning, plan, error))
         return false;
-    const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES);
+    const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES) ||
+                         planning_is_lost(planning, plan->iteration_time_s);
     return may_fit || doubled || trained || plan_disprove(plan, planning, error);
 }
 
@@ -316,6 +335,13 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error)
 {
+    if (planner_can(method, PLANNER_CHOOSES)) {
+        kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "%s chooses the machines: expected a planner for those that there are",
+            method->name);
+        return NULL;
+    }
     g_autoptr(Planning) planning = planning_open(method, model, view, options, error);
     g_autoptr(SimReport) report = NULL;
     Plan *plan = planning ? planning_plan(planning, cluster_name, &report, error) : NULL;

@@ -12,7 +12,9 @@ typedef struct {
     SimReport *report;
     /* least time before rounding of a plan that fits, of all that were met; 0: none was */
     double seen_s;
-    bool tight; /* the fastest program does not fit: plans were searched for less memory */
+    ClusterView *chosen; /* of the plan, where the planner chose it; NULL */
+    bool
+        tight; /* the fastest program does not fit: plans were searched for less memory */
 } PlanningDone;
 
 struct Planning {
@@ -29,6 +31,7 @@ struct Planning {
     uint16_t *segment;  /* [op] as the options say; NULL: all ops have the same ratios */
     SynthSpace *space;  /* the programs that keep the pins */
     gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
+    double upper_s;     /* plans that take as long are of no use; INFINITY */
     PlanningDone *done;
 };
 
@@ -36,6 +39,12 @@ struct Planning {
 static inline bool planning_is_late(const Planning *planning)
 {
     return planning->deadline_us > 0 && g_get_monotonic_time() >= planning->deadline_us;
+}
+
+/* Whether a plan that takes so long with all memory that it wants is of no use. */
+static inline bool planning_is_lost(const Planning *planning, double seconds)
+{
+    return seconds >= planning->upper_s;
 }
 
 /* Whether a program's ratios are to be the best ones for it. */

@@ -7,6 +7,7 @@
 enum {
     MOST_TYPES =
         6, /* all sets of device types up to here; beyond, sets of the fastest ones */
+    MOST_CHOICES = 64, /* numbers of machines of each kind */
     MOST_DEVICES =
         1024, /* single GPUs that planners of one program for all are tried on */
 };
@@ -38,12 +39,6 @@ void portfolio_free(Portfolio *portfolio)
     g_free(portfolio);
 }
 
-static Cluster *copy(const Cluster *cluster, GError **error)
-{
-    g_autofree char *text = cluster_write(cluster);
-    return cluster_parse(cluster->name, text, strlen(text), error);
-}
-
 static char *describe(const Cluster *cluster)
 {
     g_autoptr(GString) text = g_string_new("");
@@ -58,21 +53,24 @@ static char *describe(const Cluster *cluster)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* The machines that `only` names; NULL: all of them. Takes `only` over. */
-static bool add_choice(Portfolio *portfolio, const Cluster *cluster, char *only,
-                       GError **error)
+/* The machines that are kept, which `only` names; `keep` and `only` NULL: all of them. Takes `only`
+ * over. No choice where the network cannot be built of these machines. */
+static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
+                       char *only)
 {
+    g_autofree char *text = cluster_write(cluster);
+    g_autoptr(Cluster) part = cluster_parse(cluster->name, text, strlen(text), NULL);
+    g_autofree char *owned = only;
+    g_assert(part); /* it was written by the cluster itself */
+    if (keep && !cluster_keep(part, keep, NULL))
+        return;
     PortfolioChoice *choice = g_new0(PortfolioChoice, 1);
     choice->tries = g_array_new(FALSE, TRUE, sizeof(PortfolioTry));
-    choice->only = only;
+    choice->only = g_steal_pointer(&owned);
+    choice->machines = describe(part);
+    choice->gpus = cluster_gpus(part);
+    choice->cluster = g_steal_pointer(&part);
     g_ptr_array_add(portfolio->choices, choice);
-    choice->cluster = copy(cluster, error);
-    if (!choice->cluster ||
-        (only && !cluster_change(choice->cluster, CHANGE_ONLY, only, error)))
-        return false;
-    choice->machines = describe(choice->cluster);
-    choice->gpus = cluster_gpus(choice->cluster);
-    return true;
 }
 
 static char *types_of(const Cluster *cluster, uint32_t set)
@@ -86,19 +84,23 @@ static char *types_of(const Cluster *cluster, uint32_t set)
 }
 
 /* All sets of device types but the empty one and all of them. */
-static bool add_types(Portfolio *portfolio, const Cluster *cluster, GError **error)
+static void add_types(Portfolio *portfolio, const Cluster *cluster)
 {
     const uint32_t n = MIN(cluster->n_types, MOST_TYPES);
     const uint32_t end = (1u << n) - (n == cluster->n_types);
-    for (uint32_t set = 1; set < end; set++)
-        if (!add_choice(portfolio, cluster, types_of(cluster, set), error))
-            return false;
-    return true;
+    g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    for (uint32_t set = 1; set < end; set++) {
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            keep[i] =
+                cluster->machine[i].type < n && set & 1u << cluster->machine[i].type;
+        add_choice(portfolio, cluster, keep, types_of(cluster, set));
+    }
 }
 
 /* The first machine of each type that has several. */
-static bool add_machines(Portfolio *portfolio, const Cluster *cluster, GError **error)
+static void add_machines(Portfolio *portfolio, const Cluster *cluster)
 {
+    g_autofree bool *keep = g_new(bool, cluster->n_machines);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
         uint32_t n = 0, first = 0;
         for (uint32_t i = cluster->n_machines; i-- > 0;)
@@ -106,9 +108,69 @@ static bool add_machines(Portfolio *portfolio, const Cluster *cluster, GError **
                 first = i;
                 n++;
             }
-        if (n > 1 && !add_choice(portfolio, cluster,
-                                 g_strdup(cluster->machine[first].name), error))
-            return false;
+        for (uint32_t i = 0; i < cluster->n_machines; i++)
+            keep[i] = i == first;
+        if (n > 1)
+            add_choice(portfolio, cluster, keep, g_strdup(cluster->machine[first].name));
+    }
+}
+
+/* Machines of a kind: planning sees no difference between them. */
+typedef struct {
+    uint32_t n_kinds;
+    uint32_t *of;    /* [machine] */
+    uint32_t *count; /* [kind] */
+} Kinds;
+
+static Kinds find_kinds(const Cluster *cluster)
+{
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    const uint32_t n = cluster->n_machines;
+    Kinds kinds = {0, g_new0(uint32_t, n), g_new0(uint32_t, n)};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t like = 0;
+        while (device_compare(&view->device[like], &view->device[i]) != 0)
+            like++;
+        kinds.of[i] = like < i ? kinds.of[like] : kinds.n_kinds++;
+        kinds.count[kinds.of[i]]++;
+    }
+    return kinds;
+}
+
+static void add_counts(Portfolio *portfolio, const Cluster *cluster, const Kinds *kinds,
+                       const uint32_t *count)
+{
+    g_autofree bool *keep = g_new0(bool, cluster->n_machines);
+    g_autofree uint32_t *left = g_memdup2(count, kinds->n_kinds * sizeof *count);
+    g_autoptr(GString) names = g_string_new("");
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        keep[i] = left[kinds->of[i]] > 0;
+        left[kinds->of[i]] -= keep[i];
+        if (keep[i])
+            g_string_append_printf(names, "%s%s", names->len ? "," : "",
+                                   cluster->machine[i].name);
+    }
+    add_choice(portfolio, cluster, keep, g_strdup(names->str));
+}
+
+/* Every number of machines of each kind, if these are not too many choices; but none and all. */
+static bool add_some(Portfolio *portfolio, const Cluster *cluster)
+{
+    Kinds kinds = find_kinds(cluster);
+    g_autofree uint32_t *of = kinds.of, *most = kinds.count,
+                        *count = g_new0(uint32_t, kinds.n_kinds);
+    uint64_t n = 1;
+    for (uint32_t k = 0; k < kinds.n_kinds && n <= MOST_CHOICES; k++)
+        n *= most[k] + 1;
+    if (n > MOST_CHOICES)
+        return false;
+    for (uint64_t c = 1; c + 1 < n; c++) {
+        uint64_t rest = c;
+        for (uint32_t k = 0; k < kinds.n_kinds; k++) {
+            count[k] = (uint32_t)(rest % (most[k] + 1));
+            rest /= most[k] + 1;
+        }
+        add_counts(portfolio, cluster, &kinds, count);
     }
     return true;
 }
@@ -142,16 +204,69 @@ static void take(PortfolioChoice *choice, ClusterView *view, Planning *planning,
     choice->report = report;
 }
 
-/* Plans once; the choice keeps the plan if it is the fastest one. */
-static void try(PortfolioChoice *choice, const char *model, const PlannerOptions *options,
-                PortfolioTry *attempt, GError **error)
+typedef struct {
+    Portfolio *portfolio;
+    const PortfolioOptions *how;
+    const PlannerOptions *options;
+    Graph *graph;
+    SimMemoryFloor floor;
+    gint64 deadline_us; /* 0: none */
+    uint32_t done, total;
+    double best_s;
+    GError *first; /* why the first try failed */
+} Run;
+
+/* Whether programs of the planner hold more than there is, whatever they are. Two microbatches that
+ * take turns may hold half of what is kept for the backward. */
+static bool cannot_fit(const Run *run, const Planner *planner, const ClusterView *view)
 {
+    enum { TURNS = 2 };
+    const Strategy *strategy = &run->options->strategy;
+    SimMemoryFloor floor = run->floor;
+    if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
+        strategy->recompute)
+        return false;
+    if (planner_can(planner, PLANNER_TURNS) || run->options->duplex == DUPLEX_ON)
+        floor.divided_bytes /= TURNS;
+    return !sim_memory_floor_fits(&floor, view);
+}
+
+/* What is left of the budget, at most the limit; 0: any time. */
+static double time_left(const Run *run)
+{
+    static const double least_s = 1e-3; /* the budget is spent: what is there at once */
+    double left_s = run->how->limit_s;
+    if (run->deadline_us > 0) {
+        const double budget_s =
+            (double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC;
+        left_s = left_s > 0 ? fmin(left_s, budget_s) : budget_s;
+    }
+    return left_s == 0 ? 0 : fmax(left_s, least_s);
+}
+
+/* Plans once; the choice keeps the plan if it is the fastest one. */
+static void try(const Run *run, PortfolioChoice *choice, PortfolioTry *attempt,
+                GError **error)
+{
+    PlannerOptions options = *run->options;
+    options.budget_s = time_left(run);
     g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
-    g_autoptr(Planning) planning =
-        planning_open(attempt->planner, model, view, options, error);
+    if (cannot_fit(run, attempt->planner, view)) {
+        kilter_fail(
+            error, KILTER_ERROR_INFEASIBLE,
+            "does not fit: what its backward needs is more than all devices have");
+        return;
+    }
+    g_autoptr(Planning) planning = planning_open_on(
+        attempt->planner, run->portfolio->model, run->graph, view, &options, error);
     g_autoptr(SimReport) report = NULL;
-    g_autoptr(Plan) plan =
-        planning ? planning_plan(planning, choice->cluster->name, &report, error) : NULL;
+    if (!planning)
+        return;
+    const double upper_s = run->how->prune  ? run->best_s
+                           : choice->report ? choice->report->iteration_time_s
+                                            : INFINITY;
+    planning_set_upper(planning, upper_s);
+    g_autoptr(Plan) plan = planning_plan(planning, choice->cluster->name, &report, error);
     if (!plan)
         return;
     if (!report->feasible) {
@@ -167,15 +282,6 @@ static void try(PortfolioChoice *choice, const char *model, const PlannerOptions
              g_steal_pointer(&report));
 }
 
-typedef struct {
-    Portfolio *portfolio;
-    const PortfolioOptions *how;
-    const PlannerOptions *options;
-    uint32_t done, total;
-    double best_s;
-    GError *first; /* why the first try failed */
-} Run;
-
 static void run_try(Run *run, PortfolioChoice *choice, PortfolioTry *attempt)
 {
     g_autoptr(GError) error = NULL;
@@ -186,7 +292,7 @@ static void run_try(Run *run, PortfolioChoice *choice, PortfolioTry *attempt)
     }
     run->done++;
     attempt->iteration_s = INFINITY;
-    try(choice, run->portfolio->model, run->options, attempt, &error);
+    try(run, choice, attempt, &error);
     run->best_s = fmin(run->best_s, attempt->iteration_s);
     if (!error)
         return;
@@ -218,14 +324,22 @@ static void run_choice(Run *run, PortfolioChoice *choice)
 
 /* --- the whole --- */
 
+/* Planners that search long where memory is short come last, when a good plan is known. */
+static bool is_long(const Planner *planner)
+{
+    return planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS);
+}
+
 static void list_tries(Run *run, PortfolioChoice *choice)
 {
-    for (uint32_t p = 0; p < planner_count(); p++)
-        for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
-            const PortfolioTry attempt = {.planner = planner_at(p), .granularity = g};
-            if (is_tried(attempt.planner, g, choice->cluster))
-                g_array_append_val(choice->tries, attempt);
-        }
+    for (uint32_t searches = 0; searches < 2; searches++)
+        for (uint32_t p = 0; p < planner_count(); p++)
+            for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+                const PortfolioTry attempt = {.planner = planner_at(p), .granularity = g};
+                if (is_long(attempt.planner) == (searches == 1) &&
+                    is_tried(attempt.planner, g, choice->cluster))
+                    g_array_append_val(choice->tries, attempt);
+            }
     run->total += choice->tries->len;
 }
 
@@ -246,18 +360,29 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return s != t ? (s > t) - (s < t) : by_bound(a, b);
 }
 
+static void list_choices(Portfolio *portfolio, const Cluster *cluster, bool some)
+{
+    add_choice(portfolio, cluster, NULL, NULL);
+    if (some && add_some(portfolio, cluster))
+        return;
+    add_types(portfolio, cluster);
+    add_machines(portfolio, cluster);
+}
+
 static bool prepare(Run *run, const char *model, const Cluster *cluster, GError **error)
 {
     Portfolio *portfolio = run->portfolio;
-    g_autoptr(Graph) graph =
-        model_build(model, cluster_gpus(cluster), &portfolio->model, error);
-    if (!graph || !add_choice(portfolio, cluster, NULL, error) ||
-        !add_types(portfolio, cluster, error) || !add_machines(portfolio, cluster, error))
+    run->graph = model_build(model, cluster_gpus(cluster), &portfolio->model, error);
+    if (!run->graph)
         return false;
+    run->floor = sim_memory_floor(run->graph);
+    list_choices(portfolio, cluster, run->how->some);
     for (uint32_t i = 0; i < portfolio->choices->len; i++) {
         PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
         g_autoptr(ClusterView) view = cluster_view(choice->cluster, GRANULARITY_MACHINE);
-        choice->bound_s = sim_compute_bound_s(graph, view);
+        choice->bound_s = sim_compute_bound_s(run->graph, view);
+        if (!choice->only)
+            portfolio->bound_s = choice->bound_s;
         list_tries(run, choice);
     }
     g_ptr_array_sort(portfolio->choices, by_bound);
@@ -271,14 +396,16 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     const gint64 start = g_get_monotonic_time();
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
-    PlannerOptions limited = *options;
-    if (limited.budget_s == 0)
-        limited.budget_s = how->limit_s;
-    Run run = {portfolio, how, &limited, .best_s = INFINITY};
-    if (!prepare(&run, model, cluster, error))
-        return NULL;
-    for (uint32_t i = 0; i < portfolio->choices->len; i++)
+    Run run = {
+        .portfolio = portfolio, .how = how, .options = options, .best_s = INFINITY};
+    if (options->budget_s > 0)
+        run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
+    const bool prepared = prepare(&run, model, cluster, error);
+    for (uint32_t i = 0; prepared && i < portfolio->choices->len; i++)
         run_choice(&run, g_ptr_array_index(portfolio->choices, i));
+    graph_free(run.graph);
+    if (!prepared)
+        return NULL;
     if (!isfinite(run.best_s)) {
         g_propagate_error(error, run.first);
         return NULL;
@@ -287,4 +414,14 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_ptr_array_sort(portfolio->choices, by_time);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);
+}
+
+Plan *portfolio_take(Portfolio *portfolio, ClusterView **view, SimReport **report)
+{
+    PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
+    g_assert(choice->plan);
+    cluster_view_own(choice->view, g_steal_pointer(&choice->cluster));
+    *view = g_steal_pointer(&choice->view);
+    *report = g_steal_pointer(&choice->report);
+    return g_steal_pointer(&choice->plan);
 }

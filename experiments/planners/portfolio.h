@@ -1,7 +1,7 @@
 /* Every planner on every choice of machines: what `advise` prints and what `auto` chooses from.
  *
  * A choice is some of the device types of a cluster with all of their machines, or a single machine
- * of a type. The training stays the same: the model that the whole cluster trains, its global batch
+ * of a type; or any number of machines of each kind. The training stays the same: the model that the whole cluster trains, its global batch
  * and its experts, is planned on each choice. */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_PORTFOLIO_H
 #define KILTER_EXPERIMENTS_PLANNERS_PORTFOLIO_H
@@ -33,7 +33,8 @@ typedef struct {
 } PortfolioChoice;
 
 typedef struct {
-    char *model; /* canonical, of the whole cluster */
+    char *model;    /* canonical, of the whole cluster */
+    double bound_s; /* no plan on any of its machines is faster; 0: not known */
     GPtrArray
         *choices; /* PortfolioChoice, the fastest first, those without a plan last */
     double elapsed_s;
@@ -42,7 +43,10 @@ typedef struct {
 /* What to do beside the defaults. */
 typedef struct {
     bool prune; /* leave out what a bound says is not faster than the best plan so far */
-    double limit_s; /* of planning each try; 0: none. --set budget_s has precedence */
+    bool
+        some; /* some machines of a kind are choices, too: as many as there are, of few kinds */
+    double
+        limit_s; /* of each try; 0: none. The budget of the options is that of all of them */
     /* Called before each try; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;
@@ -53,6 +57,8 @@ typedef struct {
 Portfolio *portfolio_new(const char *model, const Cluster *cluster,
                          const PlannerOptions *options, const PortfolioOptions *how,
                          GError **error);
+/* Takes the fastest plan out, with its report, and its view, which owns the machines. Once. */
+Plan *portfolio_take(Portfolio *portfolio, ClusterView **view, SimReport **report);
 void portfolio_free(Portfolio *portfolio);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Portfolio, portfolio_free)
 

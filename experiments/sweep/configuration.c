@@ -187,9 +187,15 @@ static bool plan_with(Planning *planning, const Configuration *c, Evaluation *ev
                       SimReport **planned, GError **error)
 {
     evaluation->plan = planning_plan(planning, c->cluster_name, planned, error);
-    if (evaluation->plan)
-        evaluation->graph = planning_take_graph(planning);
-    return evaluation->plan != NULL;
+    if (!evaluation->plan)
+        return false;
+    evaluation->graph = planning_take_graph(planning);
+    ClusterView *chosen = planning_take_view(planning);
+    if (chosen) {
+        cluster_view_free(evaluation->view);
+        evaluation->view = chosen;
+    }
+    return true;
 }
 
 /* With what the check has opened, or with a planning of its own. */

@@ -79,7 +79,7 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 /* A configuration that was planned and simulated. */
 typedef struct {
     Graph *graph;
-    ClusterView *view;
+    ClusterView *view; /* of the machines that were given, or of those that the planner chose */
     Cluster *cluster; /* owned; NULL: the view is of a cluster of the caller's */
     Plan *plan;
     SimReport *report;

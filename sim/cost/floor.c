@@ -1,0 +1,64 @@
+/* What no program of one microbatch holds less of: parameters, optimizer states, and everything that
+ * the backward reads of the forward, each once on all devices together. */
+#include "sim/sim.h"
+
+/* The tensor whose buffer a view of it shares. */
+static TensorId root_of(const Graph *graph, TensorId id)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    while (tensor->producer != GRAPH_NONE) {
+        const Op *op = graph_get_op(graph, tensor->producer);
+        if (!op_kind_is_view(op->kind))
+            break;
+        id = op->in[0];
+        tensor = graph_tensor(graph, id);
+    }
+    return id;
+}
+
+/* Of each root the least bytes among what the backward reads of it; 0: nothing. */
+static double *kept_bytes(const Graph *graph)
+{
+    double *kept = g_new0(double, graph_n_tensors(graph));
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        for (uint32_t i = 0; op->pass == PASS_BACKWARD && i < op->n_in; i++) {
+            const Tensor *tensor = graph_tensor(graph, op->in[i]);
+            if (tensor->role != ROLE_ACTIVATION)
+                continue;
+            const TensorId root = root_of(graph, op->in[i]);
+            const double bytes = (double)tensor_bytes(tensor);
+            kept[root] = kept[root] > 0 ? MIN(kept[root], bytes) : bytes;
+        }
+    }
+    return kept;
+}
+
+SimMemoryFloor sim_memory_floor(const Graph *graph)
+{
+    SimMemoryFloor floor = {0};
+    g_autofree double *kept = kept_bytes(graph);
+    for (TensorId id = 0; id < graph_n_tensors(graph); id++) {
+        const Tensor *tensor = graph_tensor(graph, id);
+        if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
+            floor.held_bytes += (double)tensor_bytes(tensor);
+        else if (tensor->role == ROLE_ACTIVATION)
+            floor.divided_bytes += kept[id];
+    }
+    return floor;
+}
+
+bool sim_memory_floor_fits(const SimMemoryFloor *floor, const ClusterView *view)
+{
+    double devices = 0, gpus = 0;
+    uint32_t most = 1, least = UINT32_MAX;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const Device *device = &view->device[j];
+        devices += (double)device->memory_bytes;
+        gpus += (double)device->memory_bytes * device->gpus;
+        most = MAX(most, device->gpus);
+        least = MIN(least, device->gpus);
+    }
+    return floor->held_bytes + floor->divided_bytes / most <= devices &&
+           floor->held_bytes * least + floor->divided_bytes <= gpus;
+}

@@ -1,0 +1,250 @@
+/* The planner auto is never slower than any planner on any subset of the machines; its plan carries its
+ * machines, and all that reads the plan works on them.
+ *
+ *     KILTER_ALL=1    60 clusters and six models (the test auto_long) */
+#include <math.h>
+
+#include "exec/exec.h"
+#include "experiments/planners/planner.h"
+#include "experiments/sweep/configuration.h"
+#include "tests/support/program.h"
+
+#define GPT "gpt2:layers=3,hidden=64,heads=4,ffn=128,seq=16,vocab=64,batch=2"
+
+static const char *const MODEL[] = {
+    GPT,
+    "vgg19:width=8,fc=64,batch=4",
+    "vit:layers=2,hidden=48,heads=4,ffn=96,batch=4",
+    "bert-base:layers=2,hidden=64,heads=4,ffn=128,vocab=256,seq=16,batch=2",
+    "bert-moe:layers=2,hidden=48,heads=4,ffn=96,vocab=128,batch=2,seq=16",
+};
+enum {
+    MODELS = G_N_ELEMENTS(MODEL),
+    EFFORT = 1000, /* of searches for less memory: alike for both sides */
+};
+
+/* Machines of up to three kinds of devices, up to 20 times as fast as one another, with little or
+ * much memory. */
+static Cluster *random_lab(GRand *rand)
+{
+    g_autoptr(GString) text = g_string_new("name: lab\ndevice_types:\n");
+    g_autoptr(GError) error = NULL;
+    const uint32_t kinds = (uint32_t)g_rand_int_range(rand, 1, 4);
+    for (uint32_t k = 0; k < kinds; k++)
+        g_string_append_printf(
+            text,
+            "  - {name: t%u, rate: %.3f GFLOP/s, memory: %.3f MiB, source: random}\n", k,
+            exp(g_rand_double_range(rand, 0, log(20))),
+            exp(g_rand_double_range(rand, log(16), log(400))));
+    g_string_append(text, "machines:\n");
+    for (uint32_t k = 0; k < kinds; k++)
+        g_string_append_printf(
+            text,
+            "  - {name: m%u, type: t%u, gpus: %d, count: %d, inner: {latency: 5 us, "
+            "bandwidth: %.3f MB/s}, source: random}\n",
+            k, k, g_rand_int_range(rand, 1, 4), g_rand_int_range(rand, 1, 3),
+            exp(g_rand_double_range(rand, log(100), log(5000))));
+    const double network = exp(g_rand_double_range(rand, log(2), log(1000)));
+    g_string_append(text, "collectives:\n");
+    for (Collective c = 0; c < (Collective)COLLECTIVES_PRICED; c++)
+        g_string_append_printf(text, "  %s: {latency: 20 us, bandwidth: %.3f MB/s}\n",
+                               collective_name(c),
+                               network * g_rand_double_range(rand, 0.5, 1));
+    g_string_append(text, "  source: random\n");
+    Cluster *cluster = cluster_parse("lab", text->str, text->len, &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+/* The plan's time, INFINITY if there is none. */
+static double time_of(const Planner *planner, const char *model, const Cluster *cluster,
+                      Granularity granularity)
+{
+    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.effort = EFFORT;
+    g_autoptr(Plan) plan =
+        planner_plan(planner, model, "lab", view, &options, NULL, NULL);
+    return plan && plan->feasible ? plan->iteration_time_s : INFINITY;
+}
+
+/* What is left of a copy of the cluster when machines are taken out at random. */
+static Cluster *random_part(GRand *rand, const Cluster *cluster)
+{
+    g_autofree char *text = cluster_write(cluster);
+    Cluster *part = cluster_parse("lab", text, strlen(text), NULL);
+    g_autofree bool *keep = g_new(bool, cluster->n_machines);
+    const uint32_t always =
+        (uint32_t)g_rand_int_range(rand, 0, (gint32)cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        keep[i] = i == always || g_rand_boolean(rand);
+    assert_true(cluster_keep(part, keep, NULL));
+    return part;
+}
+
+/* Whether the plan's file says all that its evaluation says, and the program is right. */
+static void check_file(const Evaluation *made, const Cluster *cluster)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *name = g_build_filename(g_get_tmp_dir(), "kilter_auto_XXXXXX", NULL);
+    const int file = g_mkstemp(name);
+    g_autofree char *text = evaluation_plan_text(made);
+    Graph *graph = NULL;
+    Cluster *machines = NULL;
+    SimOptions options;
+    sim_options_init(&options);
+    assert_true(file >= 0 && g_file_set_contents(name, text, -1, NULL));
+    close(file);
+    Plan *plan = evaluation_read(name, &graph, &machines, &error);
+    assert_no_error(error);
+    remove(name);
+    assert_int_equal(cluster_gpus(machines), cluster_gpus(made->view->cluster));
+    assert_true(cluster_gpus(machines) <= cluster_gpus(cluster));
+    assert_string_equal(plan->maker, made->plan->maker);
+    g_auto(Evaluation) again = {0};
+    assert_true(
+        evaluation_of_plan(plan, graph, machines, NULL, &options, &again, &error));
+    again.cluster = machines;
+    assert_close(again.report->iteration_time_s, made->report->iteration_time_s, 1e-9);
+    assert_close(again.plan->lower_bound_s, made->plan->lower_bound_s, 1e-9);
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) shrunk =
+        exec_shrink_plan(again.plan, again.graph, NULL, &small, &error);
+    assert_no_error(error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
+    g_auto(ExecVerdict) verdict = {0};
+    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
+    assert_no_error(error);
+    assert_true(verdict.right);
+}
+
+static bool evaluate_auto(const char *model, const Cluster *cluster, Evaluation *made)
+{
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.effort = EFFORT;
+    g_autoptr(Configuration) configuration =
+        configuration_new(model, "lab", cluster, GRANULARITY_MACHINE,
+                          planner_find("auto", NULL), NULL, &options, NULL);
+    assert_non_null(configuration);
+    return configuration_evaluate(configuration, made, NULL);
+}
+
+static void check_lab(GRand *rand, const char *model, uint32_t parts)
+{
+    g_autoptr(Cluster) cluster = random_lab(rand);
+    g_autoptr(Graph) graph = NULL;
+    g_autofree char *canonical = NULL;
+    g_auto(Evaluation) made = {0};
+    graph = model_build(model, cluster_gpus(cluster), &canonical, NULL);
+    const double auto_s =
+        evaluate_auto(model, cluster, &made) ? made.report->iteration_time_s : INFINITY;
+    assert_true(!made.plan || made.plan->lower_bound_s > 0);
+    assert_true(!made.plan || made.plan->lower_bound_s <= auto_s * (1 + 1e-9));
+    for (uint32_t i = 0; i < parts; i++) {
+        g_autoptr(Cluster) part = random_part(rand, cluster);
+        for (uint32_t p = 0; p < planner_count(); p++)
+            for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++)
+                if (planner_can(planner_at(p), PLANNER_TRIED)) {
+                    const double other_s = time_of(planner_at(p), canonical, part, g);
+                    if (auto_s > other_s * (1 + 1e-9))
+                        print_error("%s, %s, %s: %g, auto %g\n", canonical,
+                                    planner_at(p)->name, granularity_name(g), other_s,
+                                    auto_s);
+                    assert_at_most(auto_s, other_s * (1 + 1e-9));
+                }
+    }
+    if (made.plan)
+        check_file(&made, cluster);
+}
+
+static void test_never_slower(void **state)
+{
+    (void)state;
+    enum { LABS = 60, FEW = 1 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    const bool all = g_getenv("KILTER_ALL") != NULL;
+    for (uint32_t i = 0; i < (all ? LABS : FEW); i++)
+        for (uint32_t m = 0; m < MODELS; m++)
+            check_lab(rand, MODEL[m], all ? 3 : 1);
+}
+
+/* No plan for all devices holds less than the floor that saves trying it. */
+static void test_memory_floor(void **state)
+{
+    (void)state;
+    enum { LABS = 20 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < LABS; i++) {
+        g_autoptr(Cluster) cluster = random_lab(rand);
+        for (uint32_t t = 0; t < cluster->n_types; t++)
+            cluster->type[t].memory_bytes = UINT64_C(1) << 40;
+        g_autoptr(ClusterView) view = cluster_view(
+            cluster, g_rand_boolean(rand) ? GRANULARITY_MACHINE : GRANULARITY_GPU);
+        g_autoptr(Graph) graph =
+            model_build(MODEL[i % MODELS], cluster_gpus(cluster), NULL, NULL);
+        const SimMemoryFloor floor = sim_memory_floor(graph);
+        for (uint32_t p = 0; p < planner_count(); p++) {
+            if (planner_can(planner_at(p), PLANNER_GROUPS) ||
+                planner_can(planner_at(p), PLANNER_TURNS))
+                continue;
+            PlannerOptions options;
+            planner_options_init(&options);
+            g_autoptr(Plan) plan = planner_plan(planner_at(p), MODEL[i % MODELS], "lab",
+                                                view, &options, NULL, NULL);
+            assert_non_null(plan);
+            for (uint32_t j = 0; j < view->n_devices; j++)
+                view->device[j].memory_bytes = plan->memory_bytes[j] + 1;
+            assert_true(sim_memory_floor_fits(&floor, view));
+            for (uint32_t j = 0; j < view->n_devices; j++)
+                view->device[j].memory_bytes = plan->memory_bytes[j] / 50;
+            n += !sim_memory_floor_fits(&floor, view);
+            for (uint32_t j = 0; j < view->n_devices; j++)
+                view->device[j].memory_bytes = UINT64_C(1) << 40;
+        }
+    }
+    assert_true(n > 0); /* it is not too low to say anything */
+}
+
+/* The commands that take a model and a cluster, and those that take the plan. */
+static void test_commands(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char *const line[] = {
+        "plan " GPT " hap-8 -p auto -o auto.json",
+        "simulate auto.json",
+        "simulate auto.json --fidelity flow --explain",
+        "memory auto.json",
+        "verify auto.json",
+        "verify " GPT " hap-8 -p auto",
+        "simulate " GPT " hap-8 -p auto",
+        "memory " GPT " hap-8 -p auto",
+        "plan " GPT " hap-8 -p auto --explain --budget 5",
+        "plan " GPT " hap-8 -p auto --only p100 --set recompute=full",
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(line); i++) {
+        g_auto(Ran) ran = program_run_good(box, line[i]);
+        assert_non_null(strstr(ran.out, "auto"));
+    }
+    static const char *const refused[] = {"--certify 0.1", "--pin '*.weight=identity'",
+                                          "--set pp=2", "--segments ops"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autofree char *bad =
+            g_strdup_printf("plan " GPT " hap-8 -p auto %s", refused[i]);
+        g_auto(Ran) ran = program_run(box, bad);
+        assert_int_equal(ran.status, 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_never_slower),
+        cmocka_unit_test(test_memory_floor),
+        cmocka_unit_test(test_commands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
