@@ -46,5 +46,6 @@
 #include "data/program/program.h"
 #include "data/store/store.h"
 #include "data/strategy/strategy.h"
+#include "data/trace/trace.h"
 
 #endif

@@ -44,6 +44,7 @@ typedef struct {
     SIM_OPTION_TABLE(OPTION_MEMBER)
     uint64_t seed;
     bool time_only; /* the report leaves memory out: it is 0 and fits */
+    bool separate;  /* devices that do the same are simulated one by one */
 } SimOptions;
 
 enum { SIM_CROSSBAR, SIM_TOPOLOGY };

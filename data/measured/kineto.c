@@ -1,41 +1,15 @@
 #include "data/measured/kineto.h"
 
-#include <gio/gio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/stream.h"
 
 void kineto_facts_clear(KinetoFacts *facts)
 {
     g_clear_pointer(&facts->device, g_free);
-}
-
-/* The file's bytes, unpacked. Free with g_object_unref. */
-static GInputStream *open_file(const char *path, GError **error)
-{
-    g_autoptr(GFile) file = g_file_new_for_path(path);
-    g_autoptr(GError) failure = NULL;
-    GInputStream *stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
-    unsigned char magic[2] = {0};
-    if (!stream) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
-        return NULL;
-    }
-    const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);
-    if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", path, failure->message);
-        g_object_unref(stream);
-        return NULL;
-    }
-    if (n != 2 || magic[0] != 0x1f || magic[1] != 0x8b)
-        return stream;
-    g_autoptr(GConverter) gzip =
-        G_CONVERTER(g_zlib_decompressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP));
-    GInputStream *unpacked = g_converter_input_stream_new(stream, gzip);
-    g_object_unref(stream);
-    return unpacked;
 }
 
 bool kineto_is_trace(const char *file)
@@ -46,12 +20,8 @@ bool kineto_is_trace(const char *file)
     enum { HEAD = 1 << 18 };
     g_autofree char *head = g_malloc0(HEAD);
     gsize length = 0;
-    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))
+    if (!stream_head(file, head, HEAD - 1, &length))
         return false;
-    g_autoptr(GInputStream) stream = open_file(file, NULL);
-    if (!stream)
-        return false;
-    g_input_stream_read_all(stream, head, HEAD - 1, &length, NULL, NULL);
     bool found = false;
     for (const char *const *key = KEYS; *key; key++)
         found = found || strstr(head, *key);
@@ -170,7 +140,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
                  GError **error)
 {
     *facts = (KinetoFacts){.rank = -1, .device = g_strdup("")};
-    g_autoptr(GInputStream) stream = open_file(file, error);
+    g_autoptr(GInputStream) stream = stream_open(file, error);
     if (!stream)
         return false;
     Reader *reader = g_new0(Reader, 1);

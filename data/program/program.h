@@ -140,4 +140,8 @@ bool program_check(const Program *program, const Graph *graph, GError **error);
  * [group 1, microbatch 2]", if that is not the first of both. Caller frees. */
 char *instr_text(const Instr *instr, const Graph *graph);
 
+/* The program as a picture, in Graphviz' language: a box for each computation, what it waits for as arrows, blue where a
+ * tensor is cut and red where it is partial; of large programs a box for each layer and pass. Caller frees. */
+char *program_dot(const Program *program, const Graph *graph);
+
 #endif

@@ -1,4 +1,5 @@
 /* kilter import: what others measured, as measurements. */
+#include <math.h>
 #include <stdio.h>
 
 #include "experiments/cli/command.h"
@@ -30,12 +31,64 @@ static json_t *facts_json(const char *file, const KinetoFacts *facts)
     return json;
 }
 
+static void count(json_t *object, const char *name)
+{
+    json_object_set_new(
+        object, name,
+        json_integer(json_integer_value(json_object_get(object, name)) + 1));
+}
+
+/* Facts of an execution trace. */
+static json_t *execution_json(const char *file, const Trace *trace)
+{
+    json_t *types = json_object(), *collectives = json_object();
+    double duration_s = 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < trace->node->len; i++) {
+        const TraceNode *node = trace_node(trace, i);
+        count(types, trace_kind_name(node->kind));
+        if (node->kind == TRACE_COLLECTIVE && node->collective != TRACE_COMM_NONE)
+            count(collectives, trace_collective_name(node->collective));
+        duration_s += node->duration_s;
+        bytes += node->bytes;
+    }
+    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:I, s:f, s:I, s:I}", "file", file,
+                     "of", "chakra", "version", trace->version, "nodes",
+                     (int)trace->node->len, "types", types, "collectives", collectives,
+                     "comm_size_sum", (json_int_t)bytes, "duration_us_sum",
+                     round(1e6 * duration_s), "dependencies",
+                     (json_int_t)trace->n_dependencies, "dangling_dependencies",
+                     (json_int_t)trace->n_dangling);
+}
+
+static void print_execution(const json_t *json)
+{
+    const char *type;
+    json_t *n;
+    printf("%s: execution trace, %" JSON_INTEGER_FORMAT " nodes:",
+           json_string_value(json_object_get(json, "file")),
+           json_integer_value(json_object_get(json, "nodes")));
+    json_object_foreach (json_object_get(json, "types"), type, n)
+        printf(" %" JSON_INTEGER_FORMAT " %s", json_integer_value(n), type);
+    printf("; %" JSON_INTEGER_FORMAT " dependencies, %" JSON_INTEGER_FORMAT
+           " on nodes that are not there\n",
+           json_integer_value(json_object_get(json, "dependencies")),
+           json_integer_value(json_object_get(json, "dangling_dependencies")));
+}
+
 /* Each file by what it begins with; `traces` gets the facts of traces. */
 static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,
                      GError **error)
 {
     for (int i = 1; i < argc; i++) {
         KinetoFacts facts = {0};
+        if (trace_is(argv[i])) {
+            g_autoptr(Trace) trace = trace_read(argv[i], error);
+            if (!trace)
+                return false;
+            json_array_append_new(traces, execution_json(argv[i], trace));
+            continue;
+        }
         if (!kineto_is_trace(argv[i])) {
             if (!measurements_read(argv[i], list, tables, error))
                 return false;
@@ -49,6 +102,17 @@ static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t
             return false;
     }
     return true;
+}
+
+static void print_text(GArray *tables, const json_t *traces)
+{
+    size_t i;
+    json_t *trace;
+    json_array_foreach (traces, i, trace)
+        if (json_object_get(trace, "of"))
+            print_execution(trace);
+    if (tables->len > 0)
+        measured_report_print(tables, NULL);
 }
 
 static bool run(int argc, char **argv, const char *output, const CommandOptions *options,
@@ -69,7 +133,7 @@ static bool run(int argc, char **argv, const char *output, const CommandOptions 
                                      json_incref(traces), "measurements", (int)list->len,
                                      "output", output));
     else if (!options->quiet)
-        measured_report_print(tables, NULL);
+        print_text(tables, traces);
     json_decref(traces);
     return true;
 }
@@ -86,9 +150,12 @@ bool cmd_import(int argc, char **argv, GError **error)
         .arguments = "FILE...",
         .min_arguments = 1,
         .max_arguments = 1000,
-        .summary = "Reads what others measured, says what it holds and what of it is of "
-                   "use, and "
-                   "writes it as\nmeasurements: text or JSON output of nccl-tests.",
+        .summary =
+            "Reads what others measured, says what it holds and what of it is of "
+            "use, and "
+            "writes it as\nmeasurements: text or JSON output of nccl-tests, traces "
+            "of PyTorch's profiler. Of execution\ntraces of Chakra it says what "
+            "they hold; kilter simulate runs them.",
         .example = "kilter import all_reduce.log sendrecv.log -o measured.csv",
         .entries = entries,
     };

@@ -1,11 +1,13 @@
 /* kilter simulate. */
 #include <string.h>
 
+#include "experiments/cli/execution.h"
 #include "experiments/cli/simulate_tasks.h"
 
 typedef struct {
     CommandPlanning how;
-    char *fidelity, *trace;
+    CommandExecution execution;
+    char *fidelity, *trace, *dot;
     gboolean explain;
     int samples, jobs;
 } Own;
@@ -15,6 +17,8 @@ static void own_clear(Own *own)
     command_planning_clear(&own->how);
     g_free(own->fidelity);
     g_free(own->trace);
+    g_free(own->dot);
+    command_execution_clear(&own->execution);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -23,6 +27,12 @@ static bool write_trace(const Evaluation *evaluation, const char *file, GError *
     g_autofree char *text =
         sim_timeline_trace(evaluation->report->timeline, evaluation->plan->program,
                            evaluation->graph, evaluation->view);
+    return output_write(file, text, -1, error);
+}
+
+static bool write_dot(const Evaluation *evaluation, const char *file, GError **error)
+{
+    g_autofree char *text = program_dot(evaluation->plan->program, evaluation->graph);
     return output_write(file, text, -1, error);
 }
 
@@ -74,7 +84,9 @@ static bool report(const Evaluation *evaluation, const Own *own,
                            evaluation->report->fidelity);
     if (!command_check_fits(evaluation, error) ||
         !sample(evaluation, own, &sim, &samples, error) ||
-        (own->trace && !write_trace(evaluation, own->trace, error)))
+        (own->trace && !write_trace(evaluation, own->trace, error)) ||
+        (own->dot && !write_dot(evaluation, own->dot, error)) ||
+        !command_execution_write(&own->execution, evaluation, &sim, error))
         return false;
     if (command_is_silent(options))
         return true;
@@ -126,7 +138,10 @@ static char *summary(void)
         "spot, or of a task graph: a JSON\nfile of computations, transfers "
         "and collectives with given times, which runs by the rules of TAG's\n"
         "simulator and gives time_us and peak_bytes of each device "
-        "(sim/tasks/task_file.h has its keys).\n\nOptions of the flow fidelity (--set "
+        "(sim/tasks/task_file.h has its keys). Execution traces of Chakra, one file for "
+        "each rank, "
+        "run on a\ncluster's first GPUs with durations of theirs and collectives of the "
+        "cluster's.\n\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
@@ -150,12 +165,15 @@ bool cmd_simulate(int argc, char **argv, GError **error)
          "Also simulate so many iterations under the noise that --set asks for", "N"},
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for the samples (default all cores)", "N"},
+        COMMAND_EXECUTION_ENTRIES(own.execution),
+        {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
+         "Write the program as a picture, which Graphviz' dot draws", "FILE"},
         COMMAND_PIN_ENTRIES(&options),
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();
     const CommandSyntax syntax = {
         .name = "simulate",
-        .arguments = "PLAN.json | TASKS.json | MODEL CLUSTER",
+        .arguments = "PLAN.json | TASKS.json | MODEL CLUSTER | TRACE.0.et CLUSTER",
         .min_arguments = 1,
         .max_arguments = 2,
         .summary = words,
@@ -168,12 +186,16 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
     if (!fidelity || !command_check_range("--samples", own.samples, 0, G_MAXINT, error) ||
         !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
-        (own.trace && !output_check(own.trace, error)))
+        (own.trace && !output_check(own.trace, error)) ||
+        (own.dot && !output_check(own.dot, error)) ||
+        !command_execution_check(&own.execution, error))
         return false;
     if (argc == 2 && !check_options(argv[1], &own, &options, error))
         return false;
     if (argc == 2 && sim_task_file_is(argv[1]))
         return simulate_tasks(argv[1], &own, &options, error);
+    if (argc == 3 && trace_is(argv[1]))
+        return command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&

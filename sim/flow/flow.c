@@ -271,7 +271,7 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
     const bool noisy = sim_noise_separates(sim->options);
     const SimLowering how = {.overlap = sim->options->overlap,
                              .first_bucket_bytes = sim->options->first_bucket,
-                             .separate = noisy};
+                             .separate = noisy || sim->options->separate};
 
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);

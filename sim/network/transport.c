@@ -81,7 +81,7 @@ static Traffic traffic_of(const SimTask *task)
 }
 
 static SimLowered *lower_collective(SimTransport *transport, const SimTask *task,
-                                    GError **error)
+                                    GArray *messages, GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
@@ -98,12 +98,12 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
         .root = task->server ? task->server - 1 : 0,
     };
 
-    return sim_lower(transport->network, &collective, error);
+    return sim_lower_messages(transport->network, &collective, messages, error);
 }
 
 /* All messages to a team at once, each as large as its piece. */
 static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
-                                  GError **error)
+                                  GArray *messages, GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
@@ -131,7 +131,23 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                       .device = n > 0 ? device : team->device,
                                       .weight = weight};
 
-    return sim_lower(transport->network, &collective, error);
+    return sim_lower_messages(transport->network, &collective, messages, error);
+}
+
+static SimLowered *lower_new(SimTransport *transport, const SimTask *task,
+                             GArray *messages, GError **error)
+{
+    return task->kind == TASK_TRANSFER
+               ? lower_transfer(transport, task, messages, error)
+               : lower_collective(transport, task, messages, error);
+}
+
+bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *messages,
+                            GError **error)
+{
+    g_autoptr(SimLowered) lowered =
+        lower_new(transport, &transport->flow->tasks->task[task], messages, error);
+    return lowered != NULL;
 }
 
 static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **error)
@@ -142,8 +158,7 @@ static SimLowered *lower(SimTransport *transport, const SimTask *task, GError **
     if (lowered)
         return lowered;
 
-    lowered = task->kind == TASK_TRANSFER ? lower_transfer(transport, task, error)
-                                          : lower_collective(transport, task, error);
+    lowered = lower_new(transport, task, NULL, error);
     if (lowered)
         g_hash_table_insert(transport->lowered, g_memdup2(&key, sizeof key), lowered);
     return lowered;

@@ -79,6 +79,55 @@ static void test_kineto(void **state)
     g_tree_unref(files);
 }
 
+/* {"RECV": 14, "SEND": 14} as "RECV=14;SEND=14". */
+static char *counts_text(const json_t *counts)
+{
+    json_t *sorted = json_deep_copy(counts);
+    g_autofree char *text = json_dumps(sorted, JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(sorted);
+    GString *plain = g_string_new(NULL);
+    for (const char *c = text; *c; c++)
+        if (*c == ':' || *c == ',')
+            g_string_append_c(plain, *c == ':' ? '=' : ';');
+        else if (!strchr("{}\"", *c))
+            g_string_append_c(plain, *c);
+    return g_string_free(plain, FALSE);
+}
+
+static gboolean check_execution(void *key, void *value, void *data)
+{
+    const GPtrArray *facts = value;
+    g_autofree char *relative = g_strconcat("samples/", (const char *)key, NULL);
+    const char *path = test_shared(relative);
+    assert_non_null(path);
+    g_autofree char *line = g_strdup_printf("import '%s' --json", path);
+    json_t *root = program_json(data, line);
+    const json_t *json = json_array_get(json_object_get(root, "traces"), 0);
+    for (guint i = 0; i < facts->len; i++) {
+        const Expected *fact = facts->pdata[i];
+        const json_t *got = json_object_get(json, fact->fact);
+        g_autofree char *counts = json_is_object(got) ? counts_text(got) : NULL;
+        if (counts)
+            assert_string_equal(counts, fact->value);
+        else if (strcmp(fact->fact, "trap") != 0)
+            assert_close(json_number_value(got), g_ascii_strtod(fact->value, NULL),
+                         1e-15);
+    }
+    json_decref(root);
+    return FALSE;
+}
+
+static void test_chakra(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    GTree *files = expected_of("chakra");
+    if (!files)
+        skip();
+    g_tree_foreach(files, check_execution, sandbox);
+    g_tree_unref(files);
+}
+
 /* A product of matrices by two kernels, one without shapes, and an all-reduce that waits twice: rows with FLOPs, bytes and
  * times that can be worked out by hand. */
 static void test_made_trace(void **state)
@@ -258,6 +307,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nccl_tests),
+#ifdef KILTER_PROTOBUF_C
+        cmocka_unit_test(test_chakra),
+#endif
 #ifdef KILTER_YAJL
         cmocka_unit_test(test_kineto),     cmocka_unit_test(test_made_trace),
 #endif

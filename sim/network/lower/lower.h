@@ -54,6 +54,8 @@ typedef struct {
     double *weight;  /* [link] */
     GArray *touched; /* links with a weight */
     double sent, longest_s;
+    GArray *messages; /* SimMessage, or NULL: nobody asks; those of the round from round_first on */
+    uint32_t round_first;
 } Lower;
 
 /* A message of the round, `weight` times as large as the round's bytes; ranks are of the

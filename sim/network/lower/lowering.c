@@ -136,6 +136,12 @@ static SimLowered *lowered_new(const SimCollective *collective, const Topology *
 SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
                       GError **error)
 {
+    return sim_lower_messages(network, collective, NULL, error);
+}
+
+SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
+                               GArray *messages, GError **error)
+{
     const Topology *topology = sim_network_topology(network);
     if (!check(collective, topology, error))
         return NULL;
@@ -150,6 +156,8 @@ SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
                    .lowered = lowered,
                    .n = collective->n,
                    .n_groups = MAX(1, collective->n_groups),
+                   .messages = messages,
+                   .round_first = messages ? messages->len : 0,
                    .weight = g_new0(double, topology->n_links),
                    .touched = g_array_new(FALSE, FALSE, sizeof(uint32_t))};
     order_ranks(&lower);

@@ -64,6 +64,17 @@ typedef struct {
 typedef struct SimLowered SimLowered;
 SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
                       GError **error);
+/* One message of a collective, in `steps` equal rounds that come after those of lower phases; of a free phase all of its
+ * messages have steps 1. */
+typedef struct {
+    uint32_t phase, steps;
+    uint32_t from, to; /* devices */
+    double bytes;      /* of all steps together */
+} SimMessage;
+
+/* The same with its messages, which are appended to `messages` (SimMessage) in the order of their phases. */
+SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
+                               GArray *messages, GError **error);
 void sim_lowered_free(SimLowered *lowered);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLowered, sim_lowered_free)
 

@@ -47,6 +47,20 @@ static uint32_t find_route(const Lower *lower, uint32_t group, uint32_t from, ui
     return n;
 }
 
+/* Notes a message for who asks for them. */
+static void note(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes)
+{
+    if (!lower->messages)
+        return;
+    const uint32_t *device = &lower->collective->device[(size_t)group * lower->n];
+    const SimMessage message = {.phase = lower->lowered->phase->len,
+                                .steps = 1,
+                                .from = device[from],
+                                .to = device[to],
+                                .bytes = bytes};
+    g_array_append_val(lower->messages, message);
+}
+
 void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
                    double weight)
 {
@@ -57,6 +71,8 @@ void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
 
     lower->longest_s = fmax(lower->longest_s, latency_s);
     lower->sent += weight;
+    if (weight > 0)
+        note(lower, group, from, to, weight);
     for (uint32_t i = 0; weight > 0 && i < n; i++) {
         if (lower->weight[link[i]] == 0)
             g_array_append_val(lower->touched, link[i]);
@@ -74,6 +90,13 @@ void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double 
 void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
 {
     g_assert(bytes >= 0 && idle_bytes >= 0);
+    for (; lower->messages && lower->round_first < lower->messages->len;
+         lower->round_first++) {
+        SimMessage *message =
+            &g_array_index(lower->messages, SimMessage, lower->round_first);
+        message->steps = steps;
+        message->bytes *= bytes;
+    }
     SimLowered *lowered = lower->lowered;
     const double whole = bytes + idle_bytes;
     LoweredPhase phase = {lowered->use->len, lower->touched->len, whole,
@@ -107,4 +130,5 @@ void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double
     g_array_append_vals(lowered->use, use, message.n_uses);
     g_array_append_val(lowered->message, message);
     lowered->sent += bytes;
+    note(lower, group, from, to, bytes);
 }

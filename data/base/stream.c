@@ -1,0 +1,35 @@
+/* Streams of bytes from files, plain or gzipped. */
+#include "data/base/stream.h"
+
+#include "data/base/error.h"
+
+GInputStream *stream_open(const char *path, GError **error)
+{
+    g_autoptr(GFile) file = g_file_new_for_path(path);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GInputStream) stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
+    unsigned char magic[2] = {0};
+    if (!stream) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        return NULL;
+    }
+    const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);
+    if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", path, failure->message);
+        return NULL;
+    }
+    if (n != 2 || magic[0] != 0x1f || magic[1] != 0x8b)
+        return g_steal_pointer(&stream);
+    g_autoptr(GConverter) gzip =
+        G_CONVERTER(g_zlib_decompressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP));
+    return g_converter_input_stream_new(stream, gzip);
+}
+
+bool stream_head(const char *path, void *bytes, gsize size, gsize *length)
+{
+    *length = 0;
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return false;
+    g_autoptr(GInputStream) stream = stream_open(path, NULL);
+    return stream && g_input_stream_read_all(stream, bytes, size, length, NULL, NULL);
+}

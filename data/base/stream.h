@@ -1,0 +1,15 @@
+/* Files that are read as a stream of bytes, plain or gzipped. */
+#ifndef KILTER_DATA_BASE_STREAM_H
+#define KILTER_DATA_BASE_STREAM_H
+
+#include <gio/gio.h>
+#include <stdbool.h>
+
+/* The file's bytes, unpacked if they begin as gzip's do. NULL with KILTER_ERROR_INPUT that names the file. Free with
+ * g_object_unref. */
+GInputStream *stream_open(const char *path, GError **error);
+
+/* The first bytes of what a regular file holds, up to `size` of them; false if it cannot be read. */
+bool stream_head(const char *path, void *bytes, gsize size, gsize *length);
+
+#endif

@@ -1,0 +1,132 @@
+/* Execution traces: what one rank of a run did, as nodes that wait for one another. Part of data's public interface.
+ *
+ *     Chakra file  --trace_read-->  Trace  --trace_write-->  Chakra file       one file for each rank: NAME.0.et, NAME.1.et, ...
+ *                                   Trace of every rank  --goal_write-->  one GOAL file, which LogGOPSim and ATLAHS run
+ *
+ * A Chakra file is a sequence of messages of protocol buffers, each after its length, plain or gzipped: one of metadata, then
+ * one for each node. Times are whole microseconds in it. Attributes that are read and written:
+ *
+ *     is_cpu_op               bool     ran on the host
+ *     num_ops, tensor_size    FLOPs, and bytes that a computation touches
+ *     comm_type               of a collective: TRACE_COLLECTIVE_TABLE
+ *     comm_size               bytes of a collective, a send or a receive
+ *     kilter_bytes            of these, what the rank really has where shares are uneven
+ *     comm_src, comm_dst, comm_tag    of a send or a receive
+ *     pg_name                 the group of ranks of a collective; "" or "0": all of them
+ *
+ * GOAL has sends, receives and calculations in whole nanoseconds, so collectives must have been lowered to messages. */
+#ifndef KILTER_DATA_TRACE_TRACE_H
+#define KILTER_DATA_TRACE_TRACE_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* id, Chakra's name; in the order of Chakra's numbers, from 1. */
+#define TRACE_KIND_TABLE(X)  \
+    X(METADATA, "METADATA")  \
+    X(LOAD, "MEM_LOAD")      \
+    X(STORE, "MEM_STORE")    \
+    X(COMPUTE, "COMP")       \
+    X(SEND, "SEND")          \
+    X(RECEIVE, "RECV")       \
+    X(COLLECTIVE, "COLL")
+
+typedef enum {
+    TRACE_NOTHING,
+#define X(id, name) TRACE_##id,
+    TRACE_KIND_TABLE(X)
+#undef X
+        TRACE_KINDS
+} TraceKind;
+
+/* id, Chakra's name; in the order of Chakra's numbers, from 0. */
+#define TRACE_COLLECTIVE_TABLE(X)                 \
+    X(ALL_REDUCE, "ALL_REDUCE")                   \
+    X(REDUCE, "REDUCE")                           \
+    X(ALL_GATHER, "ALL_GATHER")                   \
+    X(GATHER, "GATHER")                           \
+    X(SCATTER, "SCATTER")                         \
+    X(BROADCAST, "BROADCAST")                     \
+    X(ALL_TO_ALL, "ALL_TO_ALL")                   \
+    X(REDUCE_SCATTER, "REDUCE_SCATTER")           \
+    X(REDUCE_SCATTER_BLOCK, "REDUCE_SCATTER_BLOCK") \
+    X(BARRIER, "BARRIER")
+
+typedef enum {
+#define X(id, name) TRACE_COMM_##id,
+    TRACE_COLLECTIVE_TABLE(X)
+#undef X
+        TRACE_COMM_TYPES,
+    TRACE_COMM_NONE = TRACE_COMM_TYPES /* not said */
+} TraceCollective;
+
+const char *trace_kind_name(TraceKind kind);
+const char *trace_collective_name(TraceCollective collective);
+
+typedef struct {
+    uint64_t id;
+    const char *name, *group; /* in the trace's own texts; "" if there is none */
+    TraceKind kind;
+    bool host;
+    TraceCollective collective;
+    double start_s, duration_s;
+    uint64_t flops, touched_bytes; /* of a computation */
+    uint64_t bytes;                /* of communication; of a collective the same on all ranks, */
+    uint64_t own_bytes;            /* and what this rank really has of it; 0: not said */
+    uint32_t from, to, tag;        /* of a send or a receive */
+    uint32_t first_dep, n_deps;    /* in Trace.dep: nodes by their index */
+} TraceNode;
+
+typedef struct {
+    char *version;
+    GArray *node; /* TraceNode */
+    GArray *dep;  /* uint32_t */
+    uint64_t n_dependencies; /* in the file, */
+    uint64_t n_dangling; /* of which so many are on ids that no node in the file says: they are left out, but for id 0 where
+                          * a node has none */
+    GStringChunk *text;
+} Trace;
+
+enum {
+    TRACE_MAX_NODES = 1 << 24,
+    TRACE_MAX_MESSAGE = 1 << 24, /* bytes of one node */
+    TRACE_MAX_RANKS = 1 << 17,
+};
+
+Trace *trace_new(void);
+void trace_free(Trace *trace);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
+
+static inline const TraceNode *trace_node(const Trace *trace, uint32_t index)
+{
+    return &g_array_index(trace->node, TraceNode, index);
+}
+
+/* The nodes that a node waits for. */
+static inline const uint32_t *trace_deps(const Trace *trace, const TraceNode *node)
+{
+    return &g_array_index(trace->dep, uint32_t, node->first_dep);
+}
+
+/* Appends a node, whose name and group are copied and whose id becomes its index + 1, and then what it waits for, one by one.
+ * trace_add returns its index. */
+uint32_t trace_add(Trace *trace, const TraceNode *node);
+void trace_wait(Trace *trace, uint32_t other);
+
+/* Whether what the file holds begins as a trace of Chakra. */
+bool trace_is(const char *file);
+
+/* KILTER_ERROR_INPUT names the file, the node and what was expected; a cycle by one of its nodes. KILTER_ERROR_FAILED: this
+ * build has no protobuf-c. */
+Trace *trace_read(const char *file, GError **error);
+Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error);
+
+/* The bytes of a Chakra file; free with g_bytes_unref. Durations are rounded so that on a rank no sum of
+ * consecutive ones is off by more than a microsecond. KILTER_ERROR_FAILED: this build has no protobuf-c. */
+GBytes *trace_write(const Trace *trace, GError **error);
+
+/* All ranks as one GOAL text. KILTER_ERROR_INPUT names the first collective: it has to be messages. Caller frees. */
+char *goal_write(const GPtrArray *traces, GError **error);
+
+#endif

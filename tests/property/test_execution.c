@@ -1,0 +1,226 @@
+/* Execution traces: what a plan becomes takes as long as the plan does, files say what was written, and what is damaged is
+ * refused. */
+#include <math.h>
+
+#include "sim/sim.h"
+#include "tests/support/damage.h"
+#include "tests/support/plan_of.h"
+#include "tests/support/random_case.h"
+
+enum { CASES = 60, MUTANTS = 4000 };
+
+static void check_round_trip(const Trace *trace)
+{
+    g_autoptr(GError) error = NULL;
+    gsize length, again;
+    g_autoptr(GBytes) bytes = trace_write(trace, &error);
+    assert_no_error(error);
+    const void *data = g_bytes_get_data(bytes, &length);
+    g_autoptr(Trace) read = trace_parse("made", data, length, &error);
+    assert_no_error(error);
+    assert_int_equal(read->node->len, trace->node->len);
+    assert_int_equal(read->n_dangling, 0);
+    g_autoptr(GBytes) written = trace_write(read, &error);
+    const void *more = g_bytes_get_data(written, &again);
+    assert_int_equal(length, again);
+    assert_memory_equal(data, more, length);
+}
+
+/* All sends are received. */
+static void check_goal(const GPtrArray *traces)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = goal_write(traces, &error);
+    assert_no_error(error);
+    g_auto(GStrv) sends = g_strsplit(text, ": send ", -1);
+    g_auto(GStrv) receives = g_strsplit(text, ": recv ", -1);
+    assert_int_equal(g_strv_length(sends), g_strv_length(receives));
+}
+
+static double run_s(const GPtrArray *traces, const ClusterView *view,
+                    const SimOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimExecutionReport) report =
+        sim_execution_run(traces, view, options, &error);
+    assert_no_error(error);
+    return report->time_s;
+}
+
+/* A plan with even shares takes as long as it does in flow: its nodes are flow's tasks. Where shards are uneven, padded
+ * collectives have another algorithm's bytes on some links; messages in rounds do not wait for the slowest of a round. */
+static void check_case(const RandomCase *c, const Plan *plan, uint32_t *n_even)
+{
+    SimOptions options;
+    sim_options_init(&options);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimReport) flow =
+        sim_evaluate_with(plan, c->graph, c->view, "flow", &options, &error);
+    assert_no_error(error);
+    g_autofree char *groups = NULL;
+    g_autoptr(GPtrArray) traces =
+        sim_execution(plan, c->graph, c->view, &options, false, &groups, &error);
+    assert_no_error(error);
+    g_autoptr(GPtrArray) messages =
+        sim_execution(plan, c->graph, c->view, &options, true, NULL, &error);
+    assert_no_error(error);
+    for (uint32_t r = 0; r < traces->len; r++) {
+        check_round_trip(traces->pdata[r]);
+        check_round_trip(messages->pdata[r]);
+    }
+    check_goal(messages);
+    const double padded_s = run_s(traces, c->view, &options);
+    assert_true(run_s(messages, c->view, &options) > 0);
+    bool even = true;
+    for (uint32_t s = 0; s < plan->n_splits; s++)
+        for (uint32_t j = 1; j < plan->n_devices; j++)
+            even = even && plan->split[s].count[j] == plan->split[s].count[0];
+    *n_even += even;
+    assert_close(padded_s, flow->iteration_time_s, even ? 1e-4 : 0.1);
+}
+
+/* Chakra knows one kind of all-gather and of reduce-scatter. */
+static Program *without_grouped(const Program *program)
+{
+    Program *plain = program_copy(program);
+    for (uint32_t i = 0; i < plain->n; i++) {
+        Instr *instr = &plain->instr[i];
+        if (instr->kind != INSTR_COLLECTIVE)
+            continue;
+        if (instr->collective == COLLECTIVE_GROUPED_ALL_GATHER)
+            instr->collective = COLLECTIVE_ALL_GATHER;
+        else if (instr->collective == COLLECTIVE_GROUPED_REDUCE_SCATTER)
+            instr->collective = COLLECTIVE_REDUCE_SCATTER;
+    }
+    return plain;
+}
+
+static void test_equals_flow(void **state)
+{
+    (void)state;
+    uint32_t n_even = 0;
+    for (uint32_t seed = 0; seed < CASES; seed++) {
+        RandomCase c = random_case_new(seed);
+        g_autoptr(Plan) plan =
+            plan_of(c.graph, c.view->n_devices, false, without_grouped(c.plan->program));
+        for (uint32_t j = 0; j < c.view->n_devices; j++)
+            c.view->device[j].slowdown = 1;
+        check_case(&c, plan, &n_even);
+        random_case_free(&c);
+    }
+    assert_in_range(n_even, CASES / 10, CASES);
+}
+
+/* --- files that are wrong --- */
+
+/* Nodes of type 4, each with an id and what it waits for (0: nothing), after empty metadata. */
+static GByteArray *file_of(const uint8_t (*node)[2], uint32_t n)
+{
+    GByteArray *bytes = g_byte_array_new();
+    g_byte_array_append(bytes, (const uint8_t[]){0}, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t message[] = {6, 0x08, node[i][0], 0x18, 4, 0x28, node[i][1]};
+        g_byte_array_append(bytes, message, sizeof message);
+    }
+    return bytes;
+}
+
+static void expect_refusal(const GByteArray *bytes, const char *words)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Trace) trace = trace_parse("made.0.et", bytes->data, bytes->len, &error);
+    assert_null(trace);
+    assert_error(error, KILTER_ERROR_INPUT, words);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    g_autoptr(GByteArray) cycle =
+        file_of((const uint8_t[][2]){{1, 9}, {2, 3}, {3, 2}}, 3);
+    expect_refusal(cycle, "waits for itself");
+    g_autoptr(GByteArray) twice = file_of((const uint8_t[][2]){{1, 9}, {1, 9}}, 2);
+    expect_refusal(twice, "node 1 is there twice");
+    g_autoptr(GByteArray) cut = file_of((const uint8_t[][2]){{1, 9}, {2, 1}}, 2);
+    g_byte_array_set_size(cut, cut->len - 2);
+    expect_refusal(cut, "cut off in a message of 6 bytes");
+    g_autoptr(GByteArray) kind = file_of((const uint8_t[][2]){{1, 9}}, 1);
+    kind->data[5] = 8;
+    expect_refusal(kind, "type 8, expected 1 to 7");
+    g_autoptr(GByteArray) long_ = g_byte_array_new();
+    g_byte_array_append(long_, (const uint8_t[]){0xff, 0xff, 0xff, 0x7f}, 4);
+    expect_refusal(long_, "expected at most");
+    g_autoptr(GByteArray) good = file_of((const uint8_t[][2]){{1, 9}, {2, 1}}, 2);
+    g_autoptr(Trace) trace = trace_parse("made", good->data, good->len, NULL);
+    assert_int_equal(trace->n_dependencies, 2);
+    assert_int_equal(trace->n_dangling, 1);
+    assert_int_equal(trace_node(trace, 1)->n_deps, 1);
+    assert_int_equal(*trace_deps(trace, trace_node(trace, 1)), 0);
+}
+
+/* Damaged files are refused with a message, or are traces that can be written and read. */
+static void test_mutants(void **state)
+{
+    (void)state;
+    RandomCase c = random_case_new(3);
+    SimOptions options;
+    sim_options_init(&options);
+    g_autoptr(GPtrArray) traces =
+        sim_execution(c.plan, c.graph, c.view, &options, false, NULL, NULL);
+    g_autoptr(GBytes) bytes = trace_write(traces->pdata[0], NULL);
+    gsize length;
+    const char *whole = g_bytes_get_data(bytes, &length);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    uint32_t n_refused = 0;
+    for (uint32_t i = 0; i < MUTANTS; i++) {
+        g_autoptr(GString) text = g_string_new_len(whole, (gssize)length);
+        for (gint32 d = g_rand_int_range(rand, 1, 4); d > 0; d--)
+            damage_text(text, rand, (const char *const[]){"\x08", "\x12\x01", "\xff"}, 3);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Trace) trace = trace_parse("damaged", text->str, text->len, &error);
+        assert_true((trace != NULL) == (error == NULL));
+        n_refused += !trace;
+        if (trace)
+            assert_true(trace->n_dependencies >= trace->dep->len);
+    }
+    assert_in_range(n_refused, MUTANTS / 2, MUTANTS - 1);
+    random_case_free(&c);
+}
+
+/* Ranks that wait for one another, and one that is sent to nobody. */
+static void test_stuck(void **state)
+{
+    (void)state;
+    RandomCase c = random_case_new(1);
+    g_autoptr(GError) error = NULL;
+    SimOptions options;
+    sim_options_init(&options);
+    g_autoptr(GPtrArray) traces =
+        g_ptr_array_new_with_free_func((GDestroyNotify)trace_free);
+    g_ptr_array_add(traces, trace_new());
+    trace_add(traces->pdata[0],
+              &(TraceNode){.kind = TRACE_RECEIVE, .name = "lost", .from = 1});
+    assert_null(sim_execution_run(traces, c.view, &options, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "communicates with rank 1, expected another");
+    g_clear_error(&error);
+    g_ptr_array_add(traces, trace_new());
+    assert_true(c.view->n_devices > 1);
+    assert_null(sim_execution_run(traces, c.view, &options, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "rank 0 waits in node 1 (lost)");
+    random_case_free(&c);
+}
+
+int main(void)
+{
+#ifdef KILTER_PROTOBUF_C
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_flow),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_stuck),
+    };
+#else
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stuck)};
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
