@@ -11,7 +11,8 @@
 typedef struct Scope {
     const struct Scope *outer;
     const json_t *value;
-    const json_t *facts; /* {"#", "alike"}; NULL outside of rows */
+    const json_t *facts;  /* {"#", "alike"}; NULL outside of rows */
+    const json_t *before; /* the row before; NULL at the first */
 } Scope;
 
 /* A piece of a template, from `at` to before `end`. */
@@ -36,6 +37,8 @@ static const json_t *find(const Scope *scope, const char *path)
     const json_t *value = NULL;
     if (strcmp(path, ".") == 0)
         return scope->value;
+    if (*path == '.')
+        return json_object_get(scope->value, path + 1);
     for (; scope && !value; scope = scope->outer) {
         value = json_object_get(scope->facts, key[0]);
         value = value ? value : json_object_get(scope->value, key[0]);
@@ -59,6 +62,8 @@ static bool is_met(const char *condition, const Scope *scope)
     g_autofree char *key = g_strndup(condition + 1, strcspn(condition + 1, "=>"));
     const char *than = condition + 1 + strlen(key);
     const json_t *value = find(scope, key);
+    if (*condition == '^')
+        return !json_equal(value, json_object_get(scope->before, key));
     const bool is = *than == '=' ? g_strcmp0(json_string_value(value), than + 1) == 0
                     : *than == '>'
                         ? size_of(value) > g_ascii_strtod(than + 1, NULL)
@@ -70,7 +75,7 @@ static bool is_met(const char *condition, const Scope *scope)
 static bool put_field(GString *out, Piece piece, const Scope *scope)
 {
     g_autofree char *text = g_strndup(piece.at, (size_t)(piece.end - piece.at));
-    if (*text == '?' || *text == '!')
+    if (*text == '?' || *text == '!' || *text == '^')
         return is_met(text, scope);
     char *spec = strchr(text, ':');
     if (spec)
@@ -131,7 +136,7 @@ static void put_padded(GString *out, Piece piece, const Scope *scope)
 
 /* [*KEY/SEPARATOR<N:A&B&C] */
 typedef struct {
-    const json_t *list;
+    json_t *list;
     const char *separator; /* "" */
     size_t most;
     Piece head, tail, apart;
@@ -147,7 +152,7 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
 {
     GString *text = g_string_new("");
     json_t *facts = facts_of(i, 1);
-    const Scope scope = {outer, json_array_get(rows->list, i), facts};
+    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL};
     put(text, piece, &scope);
     json_decref(facts);
     return g_string_free(text, FALSE);
@@ -181,7 +186,8 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
         if (alike == 0)
             continue;
         json_t *facts = facts_of(shown, alike);
-        const Scope scope = {outer, json_array_get(rows->list, i), facts};
+        const Scope scope = {outer, json_array_get(rows->list, i), facts,
+                             i > 0 ? json_array_get(rows->list, i - 1) : NULL};
         const gsize before = out->len;
         g_string_append(out, shown ? rows->separator : "");
         const gsize start = out->len;
@@ -195,6 +201,18 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
     }
 }
 
+/* The list itself, or the members of an object. */
+static json_t *rows_of(const json_t *value)
+{
+    json_t *list = json_array(), *member;
+    const char *key;
+    if (json_is_array(value))
+        json_array_extend(list, (json_t *)value);
+    json_object_foreach ((json_t *)value, key, member)
+        json_array_append_new(list, json_pack("{s:s, s:O}", "key", key, "value", member));
+    return list;
+}
+
 static void put_list(GString *out, Piece piece, const Scope *scope)
 {
     const Piece name = cut(&piece, ':');
@@ -205,7 +223,7 @@ static void put_list(GString *out, Piece piece, const Scope *scope)
     if (separator)
         *separator++ = '\0';
     Rows rows = {
-        .list = find(scope, key),
+        .list = rows_of(find(scope, key)),
         .separator = separator ? separator : "",
         .most = limit ? (size_t)g_ascii_strtoull(limit, NULL, 10) : G_MAXSIZE,
         .head = cut(&piece, '&'),
@@ -215,6 +233,7 @@ static void put_list(GString *out, Piece piece, const Scope *scope)
     rows.tail = rows.folds ? cut(&piece, '&') : none;
     rows.apart = piece.at <= piece.end ? piece : none;
     put_rows(out, &rows, scope);
+    json_decref(rows.list);
 }
 
 static void put_group(GString *out, Piece piece, const Scope *scope)
@@ -253,7 +272,7 @@ static bool put(GString *out, Piece piece, const Scope *scope)
 char *render(const char *text, const json_t *value)
 {
     GString *out = g_string_new("");
-    const Scope scope = {NULL, value, NULL};
+    const Scope scope = {NULL, value, NULL, NULL};
     put(out, (Piece){text, text + strlen(text)}, &scope);
     return g_string_free(out, FALSE);
 }

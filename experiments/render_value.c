@@ -79,6 +79,8 @@ static char *number_text(const json_t *value, const Format *spec)
         return fixed(spec, 100 * number, 1, " %");
     if (strcmp(spec->kind, "ms") == 0)
         return fixed(spec, 1e3 * number, 1, " ms");
+    if (strcmp(spec->kind, "mi") == 0)
+        return fixed(spec, number / (1 << 20), 1, "");
     if (strcmp(spec->kind, "f") == 0)
         return fixed(spec, number, 6, "");
     if (strcmp(spec->kind, "s") == 0)

@@ -251,56 +251,19 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *
     return object;
 }
 
-static void print_row(const Row *row, bool priced)
-{
-    const PortfolioChoice *choice = row->choice;
-    if (!choice->best) {
-        const char *why = choice->skipped ? "cannot be faster than the best, by its bound"
-                                          : "no plan fits";
-        printf("  %-28s %5u  %s\n", choice->machines, choice->gpus, why);
-        return;
-    }
-    g_autofree char *time = seconds(row->iteration_s);
-    g_autofree char *bound =
-        choice->bound_s > 0 ? seconds(choice->bound_s) : g_strdup("-");
-    g_autofree char *memory = units_format((double)most_memory(choice), QUANTITY_BYTES);
-    printf("%c %-28s %5u %11s %11s %10.4g %11s  %s (%s)", row->front ? '*' : ' ',
-           choice->machines, choice->gpus, time, bound, row->samples_per_s, memory,
-           choice->best->planner->name, granularity_name(choice->best->granularity));
-    if (priced)
-        printf("  $%.4g", row->dollars_per_million);
-    putchar('\n');
-}
-
-static void print_tries(const PortfolioChoice *choice)
-{
-    for (uint32_t i = 0; i < choice->tries->len; i++) {
-        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
-        g_autofree char *time =
-            isfinite(t->iteration_s) ? seconds(t->iteration_s) : g_strdup("-");
-        printf("      %-16s %-8s %11s  %s\n", t->planner->name,
-               granularity_name(t->granularity), time, t->reason ? t->reason : "");
-    }
-}
-
-static void print_rows(const Portfolio *portfolio, const Row *row, const Own *own,
-                       const char *cluster)
-{
-    const uint32_t n = portfolio->choices->len;
-    const bool priced = own->price != NULL;
-    printf("%s on %s\n\n", portfolio->model, cluster);
-    printf("  %-28s %5s %11s %11s %10s %11s  %s\n", "machines", "GPUs", "iteration",
-           "not below", "samples/s", "memory", "planner");
-    for (uint32_t i = 0; i < n; i++) {
-        print_row(&row[i], priced);
-        if (own->all)
-            print_tries(row[i].choice);
-    }
-    g_autofree char *words = advice(row, n);
-    g_autofree char *command = command_of(portfolio, row[0].choice, cluster);
-    printf("\n* no other choice is faster for no more %s\n%s\n  %s\n",
-           priced ? "dollars an iteration" : "GPUs", words, command);
-}
+/* clang-format off */
+static const char TEXT[] =
+    "{model} on {cluster}\n\n"
+    "  machines                      GPUs   iteration   not below  samples/s      memory  planner\n"
+    "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
+    "{lower_bound_s:11time} {samples_per_s:10} {memory_bytes:11bytes}  {planner} ({granularity})"
+    "[  ${dollars_per_million}]"
+    "|  {machines:-28} {gpus:5}  [{?skipped}cannot be faster than the best, by its bound|no plan fits]]\n"
+    "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
+    "\n* no other choice is faster for no more [{?priced}dollars an iteration|GPUs]\n{advice}\n"
+    "  {choices.0.command}\n"
+    "[Within the target: {within_target}, {within_gpus} GPUs.\n]";
+/* clang-format on */
 
 static bool report(const Portfolio *portfolio, const Own *own, double target_s,
                    const char *cluster, const CommandOptions *options, GError **error)
@@ -315,22 +278,18 @@ static bool report(const Portfolio *portfolio, const Own *own, double target_s,
                            "no choice of machines takes at most %g s; the fastest takes "
                            "%g s",
                            target_s, row[0].iteration_s);
-    if (options->json) {
-        json_t *choices = json_array();
-        for (uint32_t i = 0; i < n; i++)
-            json_array_append_new(choices, row_json(portfolio, &row[i], cluster));
-        g_autofree char *words = advice(row, n);
-        command_print_json(json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f}", "model",
-                                     portfolio->model, "cluster", cluster, "advice",
-                                     words, "within_target",
-                                     enough ? enough->choice->machines : NULL, "choices",
-                                     choices, "elapsed_s", portfolio->elapsed_s));
-    } else if (!options->quiet) {
-        print_rows(portfolio, row, own, cluster);
-        if (enough)
-            printf("Within the target: %s, %u GPUs.\n", enough->choice->machines,
-                   enough->choice->gpus);
-    }
+    json_t *choices = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(choices, row_json(portfolio, &row[i], cluster));
+    g_autofree char *words = advice(row, n);
+    json_t *answer = json_pack("{s:s, s:s, s:s, s:s?, s:o, s:f, s:b, s:b}", "model",
+                               portfolio->model, "cluster", cluster, "advice", words,
+                               "within_target", enough ? enough->choice->machines : NULL,
+                               "choices", choices, "elapsed_s", portfolio->elapsed_s,
+                               "priced", own->price != NULL, "all", (int)own->all);
+    if (enough)
+        json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
+    command_report(options, answer, TEXT, NULL);
     return true;
 }
 

@@ -1,6 +1,5 @@
 /* kilter calibrate: a cluster file from measurements. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,56 +33,6 @@ static const char *fit_name(const CalibrationFit *fit)
 
 /* --- report --- */
 
-/* Seconds a unit as units a second, with the interval. Caller frees. */
-static char *speed_text(const CalibrationLine *line, uint32_t j, Quantity quantity)
-{
-    if (line->x[j] == 0)
-        return g_strdup("-");
-    g_autofree char *value = units_format(1 / line->x[j], quantity);
-    g_autofree char *low = units_format(1 / line->high[j], quantity);
-    g_autofree char *high = units_format(1 / line->low[j], quantity);
-    return g_strdup_printf("%s (%s to %s)", value, low, high);
-}
-
-static void print_line(const CalibrationFit *fit, uint32_t p)
-{
-    const CalibrationLine *line = &fit->line[p];
-    g_autofree char *x = units_format(line->x[0], QUANTITY_TIME);
-    g_autofree char *low = units_format(line->low[0], QUANTITY_TIME);
-    g_autofree char *high = units_format(line->high[0], QUANTITY_TIME);
-    printf("    %s %s (%s to %s)", fit->device ? "overhead" : "latency", x, low, high);
-    if (fit->device && line->x[1] > 0) {
-        g_autofree char *rate = speed_text(line, 1, QUANTITY_RATE);
-        printf(", %s", rate);
-    }
-    const uint32_t bytes = fit->device ? 2 : 1;
-    if (line->x[bytes] > 0) {
-        g_autofree char *bandwidth = speed_text(line, bytes, QUANTITY_BANDWIDTH);
-        printf(", %s", bandwidth);
-    }
-    g_autofree char *up_to = units_format(line->up_to, QUANTITY_BYTES);
-    printf(p + 1 < fit->n_lines ? " up to %s\n" : "\n", up_to);
-}
-
-static void print_text(const Calibration *calibration, bool verbose)
-{
-    printf("%-24s %6s %8s %8s %8s   %s\n", "op or collective", "rows", "MAPE", "p95",
-           "worst", "measured");
-    for (uint32_t i = 0; i < calibration->n_fits; i++) {
-        const CalibrationFit *fit = &calibration->fit[i];
-        g_autofree char *smallest = units_format(fit->smallest, QUANTITY_BYTES);
-        g_autofree char *largest = units_format(fit->largest, QUANTITY_BYTES);
-        printf("%-24s %6u %6.1f %% %6.1f %% %6.1f %%   %s to %s\n", fit_name(fit),
-               fit->agreement.n, 100 * fit->agreement.mape, 100 * fit->agreement.p95,
-               100 * fit->agreement.worst, smallest, largest);
-        for (uint32_t p = 0; verbose && p < fit->n_lines; p++)
-            print_line(fit, p);
-    }
-    const Agreement *all = &calibration->agreement;
-    printf("%-24s %6u %6.1f %% %6.1f %% %6.1f %%\n", "all", all->n, 100 * all->mape,
-           100 * all->p95, 100 * all->worst);
-}
-
 static json_t *triple_json(const double *x, uint32_t n)
 {
     json_t *list = json_array();
@@ -92,17 +41,29 @@ static json_t *triple_json(const double *x, uint32_t n)
     return list;
 }
 
+/* Seconds for a unit as units in a second, with the interval; null where it costs nothing. */
+static json_t *speed_json(const CalibrationLine *line, uint32_t j)
+{
+    return line->x[j] > 0
+               ? json_pack("{s:o, s:o, s:o}", "value", json_number(1 / line->x[j]), "low",
+                           json_number(1 / line->high[j]), "high",
+                           json_number(1 / line->low[j]))
+               : json_null();
+}
+
 static json_t *fit_json(const CalibrationFit *fit)
 {
     json_t *lines = json_array();
     const uint32_t k = fit->device ? 3 : 2;
     for (uint32_t p = 0; p < fit->n_lines; p++)
-        json_array_append_new(lines,
-                              json_pack("{s:o, s:o, s:o, s:o}", "seconds",
-                                        triple_json(fit->line[p].x, k), "low",
-                                        triple_json(fit->line[p].low, k), "high",
-                                        triple_json(fit->line[p].high, k), "up_to_bytes",
-                                        json_number(fit->line[p].up_to)));
+        json_array_append_new(
+            lines, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "seconds",
+                             triple_json(fit->line[p].x, k), "low",
+                             triple_json(fit->line[p].low, k), "high",
+                             triple_json(fit->line[p].high, k), "up_to_bytes",
+                             json_number(fit->line[p].up_to), "rate",
+                             k == 3 ? speed_json(&fit->line[p], 1) : json_null(),
+                             "bandwidth", speed_json(&fit->line[p], k - 1)));
     return json_pack(
         "{s:s, s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", fit_name(fit),
         "place", place_name(fit->place), "device", fit->device, "ranks", (int)fit->ranks,
@@ -112,19 +73,31 @@ static json_t *fit_json(const CalibrationFit *fit)
         json_number(fit->largest), "lines", lines);
 }
 
-static void print_report_json(const Calibration *calibration, const GArray *tables,
-                              const Own *own)
+/* clang-format off */
+static const char TEXT[] =
+    "op or collective           rows     MAPE      p95    worst   measured\n"
+    "[*fits:{kind:-24} {rows:6} {mape:8%} {p95:8%} {worst:8%}   {smallest_bytes:bytes} to "
+    "{largest_bytes:bytes}\n"
+    "[{?verbose}[*lines:    [{?device}overhead|latency] {seconds.0:time} ({low.0:time} to {high.0:time})"
+    "[, {rate.value:rate} ({rate.low:rate} to [{rate.high:rate}|any])]"
+    "[, {bandwidth.value:bandwidth} ({bandwidth.low:bandwidth} to [{bandwidth.high:bandwidth}|any])]"
+    "[ up to {up_to_bytes:bytes}]\n]]]"
+    "all                      {rows:6} {mape:8%} {p95:8%} {worst:8%}\n";
+/* clang-format on */
+
+static json_t *report_json(const Calibration *calibration, const GArray *tables,
+                           const Own *own)
 {
     json_t *fits = json_array();
     for (uint32_t i = 0; i < calibration->n_fits; i++)
         json_array_append_new(fits, fit_json(&calibration->fit[i]));
-    command_print_json(json_pack(
+    return json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "cluster",
         calibration->cluster->name, "output", own->output, "rows",
         (int)calibration->agreement.n, "mape", json_number(calibration->agreement.mape),
         "p95", json_number(calibration->agreement.p95), "worst",
         json_number(calibration->agreement.worst), "fits", fits, "files",
-        measured_report_json(tables, calibration), "version", KILTER_VERSION));
+        measured_report_json(tables, calibration), "version", KILTER_VERSION);
 }
 
 /* Rows of the figure: is it a collective, kind, bytes, measured, predicted. */
@@ -217,12 +190,8 @@ static bool run(const Own *own, int argc, char **argv, const CommandOptions *com
         (own->plot && !draw(calibration, measurements, own->plot, error)) ||
         !write_cluster(calibration, own->output, error))
         return false;
-    if (command->json)
-        print_report_json(calibration, tables, own);
-    else if (!command->quiet) {
-        measured_report_print(tables, calibration);
-        print_text(calibration, command->verbose);
-    }
+    command_report(command, report_json(calibration, tables, own), MEASURED_REPORT_TEXT,
+                   TEXT, NULL);
     return true;
 }
 

@@ -172,6 +172,12 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     json_object_set_new(json, "device",
                         import->sheet ? json_string(import->sheet->name) : json_null());
     json_object_set_new(json, "links", links_json(machine));
+    json_object_set_new(json, "link_count",
+                        json_integer(machine->nvlink_sum + machine->xgmi_sum));
+    json_object_set_new(json, "link_name",
+                        json_string(machine->nvlink_sum ? "NVLink" : "xGMI"));
+    if (import->nic)
+        json_object_set_new(json, "nic", json_string(import->nic->name));
     json_object_set_new(
         json, "inner_bandwidth",
         positive_or_null(machine_file_inner(machine, sheets, import->sheet)));
@@ -186,26 +192,14 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     return json;
 }
 
-static void print_machine(const MachineFile *machine, const Sheets *sheets,
-                          const MachineImport *import)
-{
-    const double inner = machine_file_inner(machine, sheets, import->sheet);
-    g_autofree char *inner_text =
-        inner > 0 ? units_format(inner, QUANTITY_BANDWIDTH) : g_strdup("not known");
-    g_autofree char *net_text =
-        machine->net_bandwidth > 0
-            ? units_format(machine->net_bandwidth, QUANTITY_BANDWIDTH)
-            : g_strdup("not known");
-    printf("%s: %u GPUs (%s), %u NICs\n", machine->file, machine->n_gpus,
-           import->sheet ? import->sheet->name : "type not known: --gpu", machine->nics);
-    if (machine->nvlink_sum || machine->xgmi_sum)
-        printf("links     %u %s\n", machine->nvlink_sum + machine->xgmi_sum,
-               machine->nvlink_sum ? "NVLink" : "xGMI");
-    if (machine->gpu_pairs)
-        printf("pairs     %s\n", machine->gpu_pairs);
-    printf("inside    %s per GPU and direction\n", inner_text);
-    printf("outside   %s\n", import->nic ? import->nic->name : net_text);
-}
+/* clang-format off */
+static const char TEXT[] =
+    "{file}: {gpus} GPUs ([{device}|type not known: --gpu]), {nics} NICs\n"
+    "[{?link_count}links     {link_count} {link_name}\n]"
+    "[pairs     {gpu_pairs}\n]"
+    "inside    [{inner_bandwidth:bandwidth} per GPU and direction|not known]\n"
+    "outside   [{nic}|{net_bandwidth:bandwidth}|not known]\n";
+/* clang-format on */
 
 static bool write_cluster(const Cluster *cluster, const How *how, GError **error)
 {
@@ -250,10 +244,7 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
     for (guint i = 0; !options->quiet && i < machine->warning->len; i++)
         fprintf(stderr, "kilter: %s: %s\n", machine->file,
                 (char *)machine->warning->pdata[i]);
-    if (options->json)
-        command_print_json(machine_json(machine, sheets, &import));
-    else if (!options->quiet)
-        print_machine(machine, sheets, &import);
+    command_report(options, machine_json(machine, sheets, &import), TEXT, NULL);
     return true;
 }
 

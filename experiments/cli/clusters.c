@@ -5,23 +5,6 @@
 #include "experiments/cli/command.h"
 #include "experiments/json_values.h"
 
-static json_t *entry_json(const char *name, const Cluster *cluster)
-{
-    json_t *machines = json_array();
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        const DeviceType *type = &cluster->type[machine->type];
-        json_array_append_new(machines, json_pack("{s:s, s:s, s:i, s:o, s:I}", "name",
-                                                  machine->name, "type", type->name,
-                                                  "gpus", (int)machine->gpus, "rate",
-                                                  json_number(type->rate), "memory_bytes",
-                                                  (json_int_t)type->memory_bytes));
-    }
-    return json_pack("{s:s, s:s, s:i, s:o}", "name", name, "description",
-                     cluster->description ? cluster->description : "", "gpus",
-                     (int)cluster_gpus(cluster), "machines", machines);
-}
-
 /* "2 V100, 6 P100 machines": machines by type, in the order of the file. */
 static char *machine_counts(const Cluster *cluster)
 {
@@ -37,77 +20,81 @@ static char *machine_counts(const Cluster *cluster)
     return g_string_free(text, FALSE);
 }
 
-static void print_text(const char *name, const Cluster *cluster)
+static json_t *entry_json(const char *name, const Cluster *cluster)
 {
+    json_t *machines = json_array();
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const DeviceType *type = &cluster->type[machine->type];
+        json_array_append_new(machines, json_pack("{s:s, s:s, s:i, s:o, s:I}", "name",
+                                                  machine->name, "type", type->name,
+                                                  "gpus", (int)machine->gpus, "rate",
+                                                  json_number(type->rate), "memory_bytes",
+                                                  (json_int_t)type->memory_bytes));
+    }
     g_autofree char *counts = machine_counts(cluster);
-    printf("%-15s %3u GPUs; machines: %s\n", name, cluster_gpus(cluster), counts);
-    if (cluster->description && *cluster->description)
-        printf("%-15s %s\n", "", cluster->description);
+    return json_pack("{s:s, s:s, s:i, s:s, s:o}", "name", name, "description",
+                     cluster->description ? cluster->description : "", "gpus",
+                     (int)cluster_gpus(cluster), "machine_counts", counts, "machines",
+                     machines);
 }
+
+/* clang-format off */
+#define ENTRY_TEXT "{name:-15} {gpus:3} GPUs; machines: {machine_counts}\n[                {description}\n]"
+static const char LIST_TEXT[] = "[*clusters:" ENTRY_TEXT "]";
+
+#define LINK_COST_TEXT " latency {latency_s:-8time} bandwidth {bandwidth:bandwidth}\n"
+static const char TEXT[] = ENTRY_TEXT
+    "devices\n"
+    "[*devices:  {name:-24} memory {memory_bytes:bytes};[*rates: {key} {value:rate}][{?fitted}; fitted ops]\n]"
+    "machines, and the link inside\n"
+    "[*machines:&[{?inner}  [=-24:{alike} x {gpus} {type}] latency {inner.latency_s:-8time} bandwidth "
+    "{inner.bandwidth:bandwidth}\n|  {alike} x {gpus} {type}\n]]"
+    "[{?between}between machines\n"
+    "[*between:  {what:-24}" LINK_COST_TEXT "][  ({collective_source})\n]]";
+/* clang-format on */
 
 /* --- one cluster --- */
 
-static void print_link(const char *what, const LinkCost *link)
+static json_t *link_json(char *what, const LinkCost *link)
 {
-    g_autofree char *latency = units_format(link->latency_s, QUANTITY_TIME);
-    g_autofree char *bandwidth = units_format(link->bandwidth, QUANTITY_BANDWIDTH);
-    printf("  %-24s latency %-8s bandwidth %s\n", what, latency, bandwidth);
+    json_t *json = json_pack("{s:s, s:o, s:o}", "what", what, "latency_s",
+                             json_number(link->latency_s), "bandwidth",
+                             json_number(link->bandwidth));
+    g_free(what);
+    return json;
 }
 
-static void print_type(const DeviceType *type)
+/* What is priced between machines: collectives, then links. */
+static json_t *between_json(const Cluster *cluster)
 {
-    g_autofree char *memory = units_format((double)type->memory_bytes, QUANTITY_BYTES);
-    printf("  %-24s memory %s;", type->name, memory);
-    for (Numbers n = 0; n < NUMBERS; n++) {
-        g_autofree char *rate = units_format(device_type_rate(type, n), QUANTITY_RATE);
-        if (device_type_rate(type, n) > 0)
-            printf(" %s %s", numbers_name(n), rate);
-    }
-    printf(type->op ? "; fitted ops\n" : "\n");
-}
-
-/* Equal machines in a row are one line. */
-static void print_machines(const Cluster *cluster)
-{
-    for (uint32_t i = 0, n; i < cluster->n_machines; i += n) {
-        const Machine *machine = &cluster->machine[i];
-        for (n = 1; i + n < cluster->n_machines; n++) {
-            const Machine *next = &cluster->machine[i + n];
-            if (next->type != machine->type || next->gpus != machine->gpus ||
-                memcmp(&next->inner, &machine->inner, sizeof next->inner) != 0)
-                break;
-        }
-        g_autofree char *what = g_strdup_printf("%u x %u %s", n, machine->gpus,
-                                                cluster->type[machine->type].name);
-        if (machine->gpus > 1)
-            print_link(what, &machine->inner);
-        else
-            printf("  %s\n", what);
-    }
-}
-
-static void print_whole(const char *name, const Cluster *cluster)
-{
-    print_text(name, cluster);
-    puts("devices");
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        print_type(&cluster->type[i]);
-    puts("machines, and the link inside");
-    print_machines(cluster);
+    json_t *list = json_array();
     if (cluster->n_machines == 1)
-        return;
-    puts("between machines");
+        return list;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        print_link(collective_name((Collective)kind), &cluster->collective[kind]);
+        json_array_append_new(list, link_json(g_strdup(collective_name((Collective)kind)),
+                                              &cluster->collective[kind]));
     if (cluster->transfer.bandwidth > 0)
-        print_link("send", &cluster->transfer);
+        json_array_append_new(list, link_json(g_strdup("send"), &cluster->transfer));
     for (uint32_t i = 0; cluster->network && i < cluster->network->n_links; i++) {
         const NetworkLink *link = &cluster->network->explicit_link[i];
-        g_autofree char *ends = g_strdup_printf("%s - %s", link->from, link->to);
-        print_link(ends, &link->cost);
+        json_array_append_new(
+            list,
+            link_json(g_strdup_printf("%s - %s", link->from, link->to), &link->cost));
     }
-    if (*cluster->collective_source)
-        printf("  (%s)\n", cluster->collective_source);
+    return list;
+}
+
+static json_t *type_json(const DeviceType *type)
+{
+    json_t *rates = json_object();
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (device_type_rate(type, n) > 0)
+            json_object_set_new(rates, numbers_name(n),
+                                json_number(device_type_rate(type, n)));
+    return json_pack("{s:s, s:I, s:o, s:b}", "name", type->name, "memory_bytes",
+                     (json_int_t)type->memory_bytes, "rates", rates, "fitted",
+                     type->op != NULL);
 }
 
 static json_t *inner_json(const Machine *machine)
@@ -125,6 +112,9 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
 {
     json_t *json = entry_json(name, cluster), *collectives = json_object();
     json_t *machines = json_object_get(json, "machines"), *said = json_array();
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        json_array_append_new(devices, type_json(&cluster->type[i]));
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         json_object_set_new(json_array_get(machines, i), "inner",
                             inner_json(&cluster->machine[i]));
@@ -137,6 +127,10 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
     for (guint i = 0; i < warnings->len; i++)
         json_array_append_new(said, json_string(warnings->pdata[i]));
     g_autofree char *text = cluster_json_text(cluster);
+    json_object_set_new(json, "devices", devices);
+    json_object_set_new(json, "between", between_json(cluster));
+    json_object_set_new(json, "collective_source",
+                        json_string(cluster->collective_source));
     json_object_set_new(json, "collectives", collectives);
     json_object_set_new(json, "warnings", said);
     json_object_set_new(json, "cluster", json_loads(text, 0, NULL));
@@ -152,10 +146,7 @@ static bool show(const char *name, const CommandOptions *options, GError **error
     g_autoptr(GPtrArray) warnings = sheets_warnings(sheets, cluster);
     for (guint i = 0; i < warnings->len && !options->quiet; i++)
         fprintf(stderr, "kilter: %s: %s\n", name, (char *)warnings->pdata[i]);
-    if (options->json)
-        command_print_json(whole_json(name, cluster, warnings));
-    else if (!options->quiet)
-        print_whole(name, cluster);
+    command_report(options, whole_json(name, cluster, warnings), TEXT, NULL);
     return true;
 }
 
@@ -193,12 +184,7 @@ bool cmd_clusters(int argc, char **argv, GError **error)
             return false;
         }
         json_array_append_new(list, entry_json(*name, cluster));
-        if (!options.json && !options.quiet)
-            print_text(*name, cluster);
     }
-    if (options.json)
-        command_print_json(list);
-    else
-        json_decref(list);
+    command_report(&options, list, LIST_TEXT, NULL);
     return true;
 }

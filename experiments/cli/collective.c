@@ -1,5 +1,4 @@
 /* kilter collective. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +21,6 @@ static void own_clear(Own *own)
         g_array_unref(own->share);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
-
-enum { LINKS_SHOWN = 5 };
 
 static const double SHARE_MAX = 1e12;
 
@@ -56,41 +53,27 @@ static json_t *run_json(const char *kind, const char *cluster, double bytes,
     for (uint32_t r = 0; r < run->n_ranks; r++)
         json_array_append_new(ends, json_pack("{s:f, s:f}", "arrival_s",
                                               run->arrival_s[r], "end_s", run->end_s[r]));
-    return json_pack("{s:s, s:s, s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:o, s:o, s:I, s:s}",
-                     "collective", kind, "cluster", cluster, "algorithm", run->algorithm,
-                     "bytes", bytes, "ranks", (int)run->n_ranks, "time_s", run->time_s,
-                     "last_arrival_s", run->last_arrival_s, "latency_s", run->latency_s,
-                     "sent_bytes", run->sent_bytes, "links", links, "rank_times", ends,
-                     "seed", (json_int_t)seed, "version", KILTER_VERSION);
+    return json_pack(
+        "{s:s, s:s, s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:I, s:s}",
+        "collective", kind, "cluster", cluster, "algorithm", run->algorithm, "bytes",
+        bytes, "ranks", (int)run->n_ranks, "time_s", run->time_s, "tensor_bandwidth",
+        run->time_s > 0 ? bytes / run->time_s : 0.0, "last_arrival_s",
+        run->last_arrival_s, "latency_s", run->latency_s, "sent_bytes", run->sent_bytes,
+        "links", links, "rank_times", ends, "seed", (json_int_t)seed, "version",
+        KILTER_VERSION);
 }
 
-static void print_text(const char *kind, const char *cluster, double bytes,
-                       const SimCollectiveRun *run, bool verbose)
-{
-    g_autofree char *size = units_format(bytes, QUANTITY_BYTES);
-    g_autofree char *time = units_format(run->time_s, QUANTITY_TIME);
-    g_autofree char *latency = units_format(run->latency_s, QUANTITY_TIME);
-    g_autofree char *speed =
-        units_format(run->time_s > 0 ? bytes / run->time_s : 0, QUANTITY_BANDWIDTH);
-    g_autofree char *sent = units_format(run->sent_bytes, QUANTITY_BYTES);
-    printf("%s of %s among %u ranks of %s by %s\n", kind, size, run->n_ranks, cluster,
-           run->algorithm);
-    printf("  time        %s (%.9g s), %s of the tensor\n", time, run->time_s, speed);
-    printf("  latency     %s of it\n", latency);
-    if (run->last_arrival_s > 0) {
-        g_autofree char *late = units_format(run->last_arrival_s, QUANTITY_TIME);
-        printf("  last rank   comes at %s\n", late);
-    }
-    printf("  sent        %s by all ranks\n", sent);
-    const uint32_t shown = verbose ? run->n_links : MIN(run->n_links, LINKS_SHOWN);
-    for (uint32_t i = 0; i < shown; i++) {
-        g_autofree char *carried = units_format(run->link[i].bytes, QUANTITY_BYTES);
-        printf("  %s %-28s %9s, %5.1f %% used\n", i ? "          " : "links     ",
-               run->link[i].name, carried, 100 * utilization(run, &run->link[i]));
-    }
-    if (shown < run->n_links)
-        printf("              and %u more links\n", run->n_links - shown);
-}
+/* clang-format off */
+#define LINK_TEXT "  [{!#}links     |          ] {name:-28} {bytes:9bytes}, {utilization:7%} used\n"
+static const char TEXT[] =
+    "{collective} of {bytes:bytes} among {ranks} ranks of {cluster} by {algorithm}\n"
+    "  time        {time_s:time} ({time_s:.9} s), {tensor_bandwidth:bandwidth} of the tensor\n"
+    "  latency     {latency_s:time} of it\n"
+    "[{?last_arrival_s}  last rank   comes at {last_arrival_s:time}\n]"
+    "  sent        {sent_bytes:bytes} by all ranks\n"
+    "[{?verbose}[*links:" LINK_TEXT "]"
+    "|[*links<5:" LINK_TEXT "][              and {links:.5over} more links\n]]";
+/* clang-format on */
 
 static bool parse_shares(Own *own, SimCollectiveOptions *what, GError **error)
 {
@@ -165,11 +148,9 @@ static bool simulate(const char *cluster_name, const SimCollectiveOptions *what,
         return false;
     if (run->n_links > 1)
         qsort(run->link, run->n_links, sizeof *run->link, by_use);
-    if (options->json)
-        command_print_json(
-            run_json(what->kind, cluster_name, what->bytes, run, what->seed));
-    else if (!options->quiet)
-        print_text(what->kind, cluster_name, what->bytes, run, options->verbose);
+    command_report(options,
+                   run_json(what->kind, cluster_name, what->bytes, run, what->seed), TEXT,
+                   NULL);
     return true;
 }
 

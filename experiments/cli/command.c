@@ -138,21 +138,27 @@ static json_t *format_json(void)
                      VERSION);
 }
 
-void command_print_json(json_t *value)
+/* An object; a list becomes the member that is called as the command is. Takes the value. */
+static json_t *object_of(json_t *value)
 {
     const char *program = g_get_prgname();
     const char *command = program ? strchr(program, ' ') : NULL;
+    return json_is_object(value)
+               ? value
+               : json_pack("{s:o}", command ? command + 1 : "list", value);
+}
+
+void command_print_json(json_t *value)
+{
+    json_t *members = object_of(value);
     json_t *object = json_pack("{s:o}", "format", format_json());
-    if (json_is_object(value))
-        json_object_update(object, value);
-    else
-        json_object_set(object, command ? command + 1 : "list", value);
+    json_object_update(object, members);
     char *text = json_dumps(object, JSON_INDENT(2));
     g_assert(text); /* only a value that was not made has no text */
     puts(text);
     free(text);
     json_decref(object);
-    json_decref(value);
+    json_decref(members);
 }
 
 bool command_is_silent(const CommandOptions *options)
@@ -167,14 +173,15 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
         command_print_json(answer);
         return;
     }
-    json_object_set_new(answer, "verbose", json_boolean(options->verbose));
+    json_t *members = object_of(answer);
+    json_object_set_new(members, "verbose", json_boolean(options->verbose));
     va_start(templates, answer);
     for (const char *next; !options->quiet && (next = va_arg(templates, const char *));) {
-        g_autofree char *text = render(next, answer);
+        g_autofree char *text = render(next, members);
         fputs(text, stdout);
     }
     va_end(templates);
-    json_decref(answer);
+    json_decref(members);
 }
 
 void command_print_error(const GError *error, int status)

@@ -132,13 +132,12 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
     exec_report_predict(&report);
     if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
         return false;
-    if (options->json)
-        command_print_json(exec_report_json(&report));
-    else if (!options->quiet)
-        exec_report_print(&report, options->verbose);
-    if (own->db && !options->json && !options->quiet)
-        printf("  %s %s\n", own->db,
-               kept ? "has it now" : "keeps an earlier measurement of the same");
+    json_t *answer = exec_report_json(&report);
+    if (own->db) {
+        json_object_set_new(answer, "database", json_string(own->db));
+        json_object_set_new(answer, "kept", json_boolean(kept));
+    }
+    command_report(options, answer, EXEC_REPORT_TEXT, NULL);
     return true;
 }
 

@@ -1,10 +1,6 @@
 /* The report of kilter exec. */
 #include "experiments/cli/exec_report.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
 #include "experiments/json_values.h"
@@ -38,78 +34,6 @@ static const SimStageReport *stage_of(const ExecReport *report, uint32_t k)
     const SimReport *p = report->predicted;
     return p && p->n_stages == report->measured->n_stages ? &p->stage[k] : NULL;
 }
-
-/* --- text --- */
-
-static void print_spread(const char *what, const ExecSpread *spread)
-{
-    g_autofree char *median = units_format(spread->median_s, QUANTITY_TIME);
-    g_autofree char *low = units_format(spread->low_s, QUANTITY_TIME);
-    g_autofree char *high = units_format(spread->high_s, QUANTITY_TIME);
-    printf("  %-12s %s, quartiles %s and %s\n", what, median, low, high);
-}
-
-static void print_kind(const char *name, const ExecKind *kind)
-{
-    g_autofree char *time = units_format(kind->median_s, QUANTITY_TIME);
-    if (kind->n > 0)
-        printf("  %-24s %6u %12s\n", name, kind->n, time);
-}
-
-/* Measured, and in brackets predicted. */
-static void print_pair(double measured_s, bool known, double predicted_s)
-{
-    g_autofree char *measured = units_format(measured_s, QUANTITY_TIME);
-    g_autofree char *predicted = units_format(predicted_s, QUANTITY_TIME);
-    g_autofree char *both =
-        known ? g_strdup_printf("%s (%s)", measured, predicted) : g_strdup(measured);
-    printf(" %22s", both);
-}
-
-static void print_stages(const ExecReport *report)
-{
-    const ExecMeasurement *m = report->measured;
-    printf("  %5s %22s %22s   %s\n", "stage", "communication", "computation", "first");
-    for (uint32_t k = 0; k < m->n_stages; k++) {
-        const SimStageReport *predicted = stage_of(report, k);
-        g_autofree char *first =
-            instr_text(&report->plan->program->instr[m->stage[k].first], report->graph);
-        printf("  %5u", k);
-        print_pair(m->stage[k].comm.median_s, predicted,
-                   predicted ? predicted->comm_s : 0);
-        print_pair(m->stage[k].comp.median_s, predicted,
-                   predicted ? predicted->comp_s : 0);
-        printf("   %s\n", first);
-    }
-}
-
-void exec_report_print(const ExecReport *report, bool verbose)
-{
-    const Plan *plan = report->plan;
-    const ExecMeasurement *m = report->measured;
-    g_autofree char *memory = units_format((double)m->bytes, QUANTITY_BYTES);
-    printf("%s on %u ranks, %s backend, %s, %u repeats\n", plan->model, plan->n_devices,
-           report->backend, report->dtype, m->repeats);
-    print_spread("iteration", &m->iteration);
-    if (report->predicted) {
-        g_autofree char *predicted =
-            units_format(report->predicted->iteration_time_s, QUANTITY_TIME);
-        printf("  %-12s %s by the plan's cluster\n", "predicted", predicted);
-        if (report->unmeasured > 0)
-            printf("  %-12s %u instructions have sizes outside of those calibrated on\n",
-                   "", report->unmeasured);
-    }
-    printf("  %-12s %s on the rank that holds most\n", "memory", memory);
-    printf("  %-24s %6s %12s\n", "op or collective", "calls", "together");
-    for (uint32_t k = 0; k < OP_KINDS; k++)
-        print_kind(op_kind_name((OpKind)k), &m->op[k]);
-    for (uint32_t k = 0; k < COLLECTIVES; k++)
-        print_kind(collective_name((Collective)k), &m->collective[k]);
-    if (verbose)
-        print_stages(report);
-}
-
-/* --- JSON --- */
 
 static json_t *spread_json(const ExecSpread *spread)
 {
@@ -190,6 +114,21 @@ json_t *exec_report_json(const ExecReport *report)
                   "seed", (json_int_t)report->seed, "version", KILTER_VERSION);
     return root;
 }
+
+/* clang-format off */
+const char EXEC_REPORT_TEXT[] =
+    "{model} on {ranks} ranks, {backend} backend, {dtype}, {repeats} repeats\n"
+    "  iteration    {iteration.median_s:time}, quartiles {iteration.low_s:time} and {iteration.high_s:time}\n"
+    "[  predicted    {predicted_time_s:time} by the plan's cluster\n"
+    "[{?unmeasured}               {unmeasured} instructions have sizes outside of those calibrated on\n]]"
+    "  memory       {bytes:bytes} on the rank that holds most\n"
+    "  op or collective          calls     together\n"
+    "[*kinds:  {kind:-24} {calls:6} {median_s:12time}\n]"
+    "[{?verbose}  stage          communication            computation   first\n"
+    "[*stages:  {#:5} [=22:{communication.median_s:time}[ ({predicted.communication_s:time})]] "
+    "[=22:{computation.median_s:time}[ ({predicted.computation_s:time})]]   {first}\n]]"
+    "[  {database} [{?kept}has it now|keeps an earlier measurement of the same]\n]";
+/* clang-format on */
 
 /* --- the store --- */
 

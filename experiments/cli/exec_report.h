@@ -27,8 +27,9 @@ void exec_report_predict(ExecReport *report);
 void exec_report_clear(ExecReport *report);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecReport, exec_report_clear)
 
-void exec_report_print(const ExecReport *report, bool verbose);
+/* The report, and how it reads. */
 json_t *exec_report_json(const ExecReport *report);
+extern const char EXEC_REPORT_TEXT[];
 
 /* Adds a row of fidelity `exec` to a store (data/store/store.h), in one transaction: the measured
  * iteration, and in `detail` what exec_report_json says. A store keeps the first measurement of a

@@ -1,6 +1,5 @@
 /* kilter import: what others measured, as measurements. */
 #include <math.h>
-#include <stdio.h>
 
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
@@ -61,20 +60,9 @@ static json_t *execution_json(const char *file, const Trace *trace)
                      (json_int_t)trace->n_dangling);
 }
 
-static void print_execution(const json_t *json)
-{
-    const char *type;
-    json_t *n;
-    printf("%s: execution trace, %" JSON_INTEGER_FORMAT " nodes:",
-           json_string_value(json_object_get(json, "file")),
-           json_integer_value(json_object_get(json, "nodes")));
-    json_object_foreach (json_object_get(json, "types"), type, n)
-        printf(" %" JSON_INTEGER_FORMAT " %s", json_integer_value(n), type);
-    printf("; %" JSON_INTEGER_FORMAT " dependencies, %" JSON_INTEGER_FORMAT
-           " on nodes that are not there\n",
-           json_integer_value(json_object_get(json, "dependencies")),
-           json_integer_value(json_object_get(json, "dangling_dependencies")));
-}
+static const char TRACES_TEXT[] =
+    "[*traces:[{?of}{file}: execution trace, {nodes} nodes:[*types: {value} {key}]; "
+    "{dependencies} dependencies, {dangling_dependencies} on nodes that are not there\n]]";
 
 /* Each file by what it begins with; `traces` gets the facts of traces. */
 static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t *traces,
@@ -104,17 +92,6 @@ static bool read_all(int argc, char **argv, GArray *list, GArray *tables, json_t
     return true;
 }
 
-static void print_text(GArray *tables, const json_t *traces)
-{
-    size_t i;
-    json_t *trace;
-    json_array_foreach (traces, i, trace)
-        if (json_object_get(trace, "of"))
-            print_execution(trace);
-    if (tables->len > 0)
-        measured_report_print(tables, NULL);
-}
-
 static bool run(int argc, char **argv, const char *output, const CommandOptions *options,
                 GError **error)
 {
@@ -127,14 +104,11 @@ static bool run(int argc, char **argv, const char *output, const CommandOptions 
         json_decref(traces);
         return false;
     }
-    if (options->json)
-        command_print_json(json_pack("{s:o, s:o, s:i, s:s*}", "files",
-                                     measured_report_json(tables, NULL), "traces",
-                                     json_incref(traces), "measurements", (int)list->len,
-                                     "output", output));
-    else if (!options->quiet)
-        print_text(tables, traces);
-    json_decref(traces);
+    command_report(options,
+                   json_pack("{s:o, s:o, s:i, s:s*}", "files",
+                             measured_report_json(tables, NULL), "traces", traces,
+                             "measurements", (int)list->len, "output", output),
+                   TRACES_TEXT, MEASURED_REPORT_TEXT, NULL);
     return true;
 }
 

@@ -2,7 +2,6 @@
 #include "experiments/cli/measured_report.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "experiments/json_values.h"
@@ -49,31 +48,6 @@ static const char *reason_of(const MeasuredTable *table, const Calibration *cali
     return table->reason;
 }
 
-/* --- text --- */
-
-void measured_report_print(const GArray *tables, const Calibration *calibration)
-{
-    const char *file = "";
-    printf("%-28s %6s %5s %5s %6s %6s  %s\n", "read", "ranks", "hosts", "rows", "used",
-           "left", "as, or why not");
-    for (uint32_t i = 0; i < tables->len; i++) {
-        const MeasuredTable *table = table_at(tables, i);
-        const uint32_t used = used_of(table, calibration);
-        const char *place = place_of(table, calibration);
-        const char *reason = reason_of(table, calibration);
-        if (strcmp(file, table->file) != 0)
-            printf("%s (%s)\n", file = table->file, table->device);
-        g_autofree char *hosts =
-            table->hosts ? g_strdup_printf("%u", table->hosts) : g_strdup("?");
-        printf("  %-26s %6u %5s %5u %6u %6u  %s%s%s\n", table->test, table->ranks, hosts,
-               table->rows + table->passed, used, table->rows + table->passed - used,
-               place ? place : "", place && reason ? "; left out: " : "",
-               reason ? reason : "");
-    }
-}
-
-/* --- JSON --- */
-
 static json_t *table_json(const MeasuredTable *table, const Calibration *calibration)
 {
     const uint32_t used = used_of(table, calibration);
@@ -118,3 +92,11 @@ json_t *measured_report_json(const GArray *tables, const Calibration *calibratio
         json_array_append_new(files, file_json(tables, i, calibration, &i));
     return files;
 }
+
+/* clang-format off */
+const char MEASURED_REPORT_TEXT[] =
+    "[{?files}read                          ranks hosts  rows   used   left  as, or why not\n]"
+    "[*files:{file} ({device})\n"
+    "[*tables:  {test:-26} {ranks:6} [=5:[{?hosts}{hosts}|?]] {rows:5} {used:6} {left_out:6}  "
+    "[{place}[; left out: {reason}]|{reason}]\n]]";
+/* clang-format on */

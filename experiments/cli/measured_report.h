@@ -7,8 +7,9 @@
 #include "experiments/calibration/calibrate.h"
 
 /* `calibration`: NULL where rows are only read. `tables`: MeasuredTable. */
-void measured_report_print(const GArray *tables, const Calibration *calibration);
 json_t *measured_report_json(const GArray *tables, const Calibration *calibration);
+/* How the member `files` of an answer reads that is this list. */
+extern const char MEASURED_REPORT_TEXT[];
 
 /* Reads argv[1..argc-1] into `list` and `tables`. */
 bool measured_read_all(int argc, char **argv, GArray *list, GArray *tables,

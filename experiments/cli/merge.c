@@ -30,11 +30,10 @@ static bool merge(const char *database, int n, char **part, const CommandOptions
     }
     if (!store)
         return false;
-    if (options->json)
-        command_print_json(json_pack("{s:s, s:i, s:i}", "database", database, "parts", n,
-                                     "added", (int)total));
-    else if (!options->quiet)
-        printf("%s: %u results added from %d stores\n", database, total, n);
+    command_report(options,
+                   json_pack("{s:s, s:i, s:i}", "database", database, "parts", n, "added",
+                             (int)total),
+                   "{database}: {added} results added from {parts} stores\n", NULL);
     return true;
 }
 

@@ -1,19 +1,17 @@
 /* kilter models. */
-#include <stdio.h>
-
 #include "experiments/cli/command.h"
 
 /* Parameters are counted at the model's defaults on this many GPUs, HAP's smallest testbed. */
 enum { MODELS_GPUS = 8 };
 
-static void print_text(const ModelInfo *info, uint32_t index, const Graph *graph)
-{
-    g_autofree char *keys = model_parameters_text(index);
-    printf("%-12s %8.1f Mi parameters, %u ops; %s\n", info->name,
-           (double)graph_parameter_count(graph) / (1 << 20), graph_n_ops(graph),
-           info->source);
-    printf("%-15s %s\n", "", keys);
-}
+static const char LIST_TEXT[] =
+    "[*models:{name:-12} {parameters:8mi} Mi parameters, {ops} ops; {source}\n"
+    "                {keys}\n]";
+
+static const char TEXT[] =
+    "{name}: {parameters} parameters ({active_parameters} of them work on a token), "
+    "{layers} layers, {ops} ops, {forward_flops_per_token} FLOPs forward for each of "
+    "{tokens} tokens\n{model}\n";
 
 /* One model, built in or of a file, for one GPU unless its spec says otherwise. */
 static bool show_model(const char *spec, const CommandOptions *options, GError **error)
@@ -24,20 +22,15 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
         return false;
     const GraphFacts facts = graph_facts(graph);
     const double tokens = (double)MAX(1, facts.tokens);
-    if (options->json)
-        command_print_json(json_pack(
-            "{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name", graph_name(graph),
-            "model", canonical, "parameters", (json_int_t)facts.parameters,
-            "active_parameters", (json_int_t)facts.active_parameters, "layers",
-            (int)facts.layers, "ops", (int)graph_n_ops(graph), "forward_flops_per_token",
-            facts.forward_flops / tokens, "tokens", (json_int_t)facts.tokens));
-    else if (!options->quiet)
-        printf(
-            "%s: %" G_GUINT64_FORMAT " parameters (%" G_GUINT64_FORMAT
-            " of them work on a token), %u layers, %u ops, %.4g FLOPs forward for each "
-            "of %" G_GUINT64_FORMAT " tokens\n%s\n",
-            graph_name(graph), facts.parameters, facts.active_parameters, facts.layers,
-            graph_n_ops(graph), facts.forward_flops / tokens, facts.tokens, canonical);
+    command_report(options,
+                   json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name",
+                             graph_name(graph), "model", canonical, "parameters",
+                             (json_int_t)facts.parameters, "active_parameters",
+                             (json_int_t)facts.active_parameters, "layers",
+                             (int)facts.layers, "ops", (int)graph_n_ops(graph),
+                             "forward_flops_per_token", facts.forward_flops / tokens,
+                             "tokens", (json_int_t)facts.tokens),
+                   TEXT, NULL);
     return true;
 }
 
@@ -96,16 +89,13 @@ bool cmd_models(int argc, char **argv, GError **error)
             json_decref(list);
             return false;
         }
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:i, s:s}", "name", info->name, "parameters",
-                            (json_int_t)graph_parameter_count(graph), "ops",
-                            (int)graph_n_ops(graph), "source", info->source));
-        if (!options.json && !options.quiet)
-            print_text(info, i, graph);
+        g_autofree char *keys = model_parameters_text(i);
+        json_array_append_new(list, json_pack("{s:s, s:I, s:i, s:s, s:s}", "name",
+                                              info->name, "parameters",
+                                              (json_int_t)graph_parameter_count(graph),
+                                              "ops", (int)graph_n_ops(graph), "source",
+                                              info->source, "keys", keys));
     }
-    if (options.json)
-        command_print_json(list);
-    else
-        json_decref(list);
+    command_report(&options, list, LIST_TEXT, NULL);
     return true;
 }

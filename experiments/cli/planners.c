@@ -21,17 +21,11 @@ bool cmd_planners(int argc, char **argv, GError **error)
         json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", planner->name,
                                               "description", planner->description,
                                               "source", planner->source));
-        if (!options.json && !options.quiet)
-            printf("%-16s %s (%s)\n", planner->name, planner->description,
-                   planner->source);
     }
-    if (options.json) {
-        command_print_json(list);
-        return true;
-    }
-    json_decref(list);
+    command_report(&options, list, "[*planners:{name:-16} {description} ({source})\n]",
+                   NULL);
     g_autofree char *help = planner_options_help();
-    if (!options.quiet)
+    if (!options.json && !options.quiet)
         printf("\n%s\n", help);
     return true;
 }

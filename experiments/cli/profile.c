@@ -1,5 +1,4 @@
 /* kilter profile: measures what kilter calibrate fits. */
-#include <stdio.h>
 #include <string.h>
 
 #include "exec/exec.h"
@@ -109,17 +108,11 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
     for (uint32_t i = 0; i < list->len; i++)
         ops += g_array_index(list, Measurement, i).op < OP_KINDS;
     g_autoptr(GArray) rates = profile_kernel_rates(list);
-    if (options->json) {
-        json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output,
-                                 "ops", (int)ops, "collectives", (int)(list->len - ops),
-                                 "ranks", own->ranks, "version", KILTER_VERSION);
-        json_object_update_new(root, profile_rates_json(rates, limits));
-        command_print_json(root);
-    } else if (!options->quiet) {
-        printf("%s: %u shapes of ops, %u of collectives on %d ranks\n", own->output, ops,
-               list->len - ops, own->ranks);
-        profile_print_rates(rates, limits);
-    }
+    json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output, "ops",
+                             (int)ops, "collectives", (int)(list->len - ops), "ranks",
+                             own->ranks, "version", KILTER_VERSION);
+    json_object_update_new(root, profile_rates_json(rates, limits));
+    command_report(options, root, PROFILE_REPORT_TEXT, NULL);
     return true;
 }
 

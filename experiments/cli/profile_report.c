@@ -1,8 +1,6 @@
 /* The report of kilter profile. */
 #include "experiments/cli/profile_report.h"
 
-#include <stdio.h>
-
 GArray *profile_kernel_rates(const GArray *measurements)
 {
     KernelRate of[OP_KINDS] = {0};
@@ -24,24 +22,15 @@ GArray *profile_kernel_rates(const GArray *measurements)
     return rates;
 }
 
-void profile_print_rates(const GArray *rates, const ExecLimits *limits)
-{
-    g_autofree char *rate = units_format(limits->rate, QUANTITY_RATE);
-    g_autofree char *bandwidth = units_format(limits->bandwidth, QUANTITY_BANDWIDTH);
-    printf("  limits of a rank: %s in a product of matrices of %u, %s in a sum of %u "
-           "numbers (caches have more)\n",
-           rate, limits->extent, bandwidth, limits->elements);
-    printf("  %-24s %6s  %14s %6s  %12s %6s\n", "op, at its best", "shapes", "FLOP/s",
-           "limit", "bytes/s", "limit");
-    for (uint32_t i = 0; i < rates->len; i++) {
-        const KernelRate *r = &g_array_index(rates, KernelRate, i);
-        g_autofree char *flops = units_format(r->rate, QUANTITY_RATE);
-        g_autofree char *bytes = units_format(r->bandwidth, QUANTITY_BANDWIDTH);
-        printf("  %-24s %6u  %14s %4.0f %%  %12s %4.0f %%\n", op_kind_name(r->kind),
-               r->shapes, flops, 100 * r->rate / limits->rate, bytes,
-               100 * r->bandwidth / limits->bandwidth);
-    }
-}
+/* clang-format off */
+const char PROFILE_REPORT_TEXT[] =
+    "{output}: {ops} shapes of ops, {collectives} of collectives on {ranks} ranks\n"
+    "  limits of a rank: {limits.flops_per_s:rate} in a product of matrices of {limits.extent}, "
+    "{limits.bytes_per_s:bandwidth} in a sum of {limits.elements} numbers (caches have more)\n"
+    "  op, at its best          shapes          FLOP/s  limit       bytes/s  limit\n"
+    "[*kernels:  {kind:-24} {shapes:6}  {flops_per_s:14rate} {of_limit:6.0%}  "
+    "{bytes_per_s:12bandwidth} {of_bandwidth:6.0%}\n]";
+/* clang-format on */
 
 json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
 {
@@ -55,6 +44,8 @@ json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
                       r->rate / limits->rate, "bytes_per_s", r->bandwidth, "of_bandwidth",
                       r->bandwidth / limits->bandwidth));
     }
-    return json_pack("{s:{s:f, s:f}, s:o}", "limits", "flops_per_s", limits->rate,
-                     "bytes_per_s", limits->bandwidth, "kernels", kernels);
+    return json_pack("{s:{s:f, s:f, s:i, s:i}, s:o}", "limits", "flops_per_s",
+                     limits->rate, "bytes_per_s", limits->bandwidth, "extent",
+                     (int)limits->extent, "elements", (int)limits->elements, "kernels",
+                     kernels);
 }

@@ -15,7 +15,8 @@ typedef struct {
 /* Of each kind that was measured; free with g_array_unref. */
 GArray *profile_kernel_rates(const GArray *measurements);
 
-void profile_print_rates(const GArray *rates, const ExecLimits *limits);
+/* How the report reads, which has these members too. */
+extern const char PROFILE_REPORT_TEXT[];
 /* {"limits": {...}, "kernels": [...]} */
 json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits);
 

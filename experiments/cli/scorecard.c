@@ -11,72 +11,22 @@
 /* More say little that these do not, and every step of a fit simulates all of them. */
 enum { MAX_FITTED = 48 };
 
-static void print_number(double value, double factor, const char *unit)
-{
-    g_autofree char *text =
-        isfinite(value) ? g_strdup_printf("%.*f%s", *unit ? 1 : 3, factor * value, unit)
-                        : g_strdup("-");
-    printf("  %8s", text);
-}
-
-static void print_header(void)
-{
-    printf("%-16s  %11s  %6s  %8s  %8s  %8s  %8s  %8s  %8s  %8s  %13s\n", "data set",
-           "calibration", "test", "MAPE", "p95", "bias", "Pearson", "Spearman", "regret",
-           "memory", "memory right");
-}
-
-static void print_score(const TrialSet *set, const Score *score)
-{
-    g_autofree char *memory =
-        g_strdup_printf("%u of %u", score->n_memory_right, score->n_memory);
-    printf("%-16s  %11u  %6u", set->name, score->n_fitted, score->test.n);
-    print_number(score->test.mape, 100, " %");
-    print_number(score->test.p95, 100, " %");
-    print_number(score->test.bias, 100, " %");
-    print_number(score->test.pearson, 1, "");
-    print_number(score->test.spearman, 1, "");
-    print_number(score->regret, 100, " %");
-    print_number(score->memory.n ? score->memory.mape : NAN, 100, " %");
-    printf("  %13s\n", memory);
-    fflush(stdout);
-}
-
-static void print_parameters(const TrialSet *set, const Score *score)
-{
-    printf("  %s\n", set->description);
-    if (score->n_fitted)
-        printf("  calibration: MAPE %.1f %%;", 100 * score->calibration.mape);
-    else
-        printf("  not fitted:");
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        printf("%s %s %.3g %s", p ? "," : "", score_parameter((ScoreParameter)p)->text,
-               score->parameter[p], score_parameter((ScoreParameter)p)->unit);
-    g_autofree char *runtime = units_format(score->runtime_bytes, QUANTITY_BYTES);
-    printf(", memory of the runtime %s\n", runtime);
-}
-
-/* Plans by planners, beside what was measured of them. */
-static void print_trials(const TrialSet *set, const Score *score)
-{
-    bool first = true;
-    for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = &g_array_index(set->trial, Trial, i);
-        if (!*trial->planner || !isfinite(score->predicted_s[i]))
-            continue;
-        if (first)
-            printf("  %-10s  %8s  %8s  %8s  %8s  %8s  %8s\n", "planner", "time",
-                   "measured", "comm", "measured", "hidden", "measured");
-        first = false;
-        printf("  %-10s", trial->planner);
-        const double time_s[] = {score->predicted_s[i],     trial->measured_s,
-                                 score->detail[i].comm_s,   trial->measured_comm_s,
-                                 score->detail[i].hidden_s, trial->measured_hidden_s};
-        for (uint32_t k = 0; k < G_N_ELEMENTS(time_s); k++)
-            print_number(time_s[k], 1e3, " ms");
-        puts("");
-    }
-}
+/* clang-format off */
+static const char HEADER[] =
+    "data set          calibration    test      MAPE       p95      bias   Pearson  Spearman    regret    "
+    "memory   memory right\n";
+static const char TEXT[] =
+    "{data_set:-16}  {fitted:11}  {test.trials:6}  {test.mape:8%}  {test.p95:8%}  {test.bias:8%}  "
+    "{test.pearson:8.3f}  {test.spearman:8.3f}  {regret:8%}  [=8:[{?memory.trials}{memory.mape:%}|-]]  "
+    "[=13:{memory_right} of {memory_trials}]\n"
+    "[{?verbose}  {description}\n"
+    "  [{?fitted}calibration: MAPE {calibration.mape:%};|not fitted:]"
+    "[*parameter_list/,: {name} {value:.3} {unit}], memory of the runtime {runtime_bytes:bytes}\n"
+    "[*trials:[{?planner}{?predicted_s}"
+    "[{!#}  planner         time  measured      comm  measured    hidden  measured\n]"
+    "  {planner:-10}  {predicted_s:8ms}  {measured_s:8ms}  {comm_s:8ms}  {measured_comm_s:8ms}  "
+    "{hidden_s:8ms}  {measured_hidden_s:8ms}\n]]]";
+/* clang-format on */
 
 /* NAN is null. */
 static json_t *real_or_null(double value)
@@ -94,10 +44,14 @@ static json_t *agreement_json(const Agreement *a)
 
 static json_t *score_json(const TrialSet *set, const Score *score)
 {
-    json_t *parameters = json_object(), *trials = json_array();
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        json_object_set_new(parameters, score_parameter((ScoreParameter)p)->text,
-                            json_real(score->parameter[p]));
+    json_t *parameters = json_object(), *list = json_array(), *trials = json_array();
+    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++) {
+        const char *name = score_parameter((ScoreParameter)p)->text;
+        json_object_set_new(parameters, name, json_real(score->parameter[p]));
+        json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "name", name, "value",
+                                              score->parameter[p], "unit",
+                                              score_parameter((ScoreParameter)p)->unit));
+    }
     for (uint32_t i = 0; i < set->trial->len; i++) {
         const Trial *trial = &g_array_index(set->trial, Trial, i);
         json_array_append_new(
@@ -113,14 +67,14 @@ static json_t *score_json(const TrialSet *set, const Score *score)
                       real_or_null(trial->measured_hidden_s), "hidden_s",
                       real_or_null(score->detail[i].hidden_s)));
     }
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:f, s:o, s:o}",
-                     "data_set", set->name, "description", set->description,
-                     "calibration", agreement_json(&score->calibration), "test",
-                     agreement_json(&score->test), "regret", real_or_null(score->regret),
-                     "memory", agreement_json(&score->memory), "memory_trials",
-                     (int)score->n_memory, "memory_right", (int)score->n_memory_right,
-                     "runtime_bytes", score->runtime_bytes, "parameters", parameters,
-                     "trials", trials);
+    return json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o}", "data_set",
+        set->name, "description", set->description, "fitted", (int)score->n_fitted,
+        "calibration", agreement_json(&score->calibration), "test",
+        agreement_json(&score->test), "regret", real_or_null(score->regret), "memory",
+        agreement_json(&score->memory), "memory_trials", (int)score->n_memory,
+        "memory_right", (int)score->n_memory_right, "runtime_bytes", score->runtime_bytes,
+        "parameters", parameters, "parameter_list", list, "trials", trials);
 }
 
 static bool score_one(const TrialSet *set, const ScorecardRun *run,
@@ -134,15 +88,11 @@ static bool score_one(const TrialSet *set, const ScorecardRun *run,
         g_prefix_error(error, "data set %s: ", set->name);
         return false;
     }
-    if (options->json) {
+    if (options->json)
         json_array_append_new(list, score_json(set, &score));
-    } else if (!options->quiet) {
-        print_score(set, &score);
-        if (options->verbose) {
-            print_parameters(set, &score);
-            print_trials(set, &score);
-        }
-    }
+    else
+        command_report(options, score_json(set, &score), TEXT, NULL);
+    fflush(stdout);
     return true;
 }
 
@@ -188,7 +138,7 @@ bool scorecard_run(const ScorecardRun *run, const CommandOptions *options, GErro
     json_t *list = json_array();
     bool good = store != NULL;
     if (good && !options->json && !options->quiet)
-        print_header();
+        fputs(HEADER, stdout);
     for (uint32_t i = 0; good && i < sets->len; i++)
         good = score_one(sets->pdata[i], run, options, store, list, error);
     json_t *object = json_pack("{s:o, s:s, s:s}", "scorecard", list, "database",

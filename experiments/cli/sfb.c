@@ -1,6 +1,4 @@
 /* kilter sfb: which ops sufficient factor broadcasting duplicates. */
-#include <stdio.h>
-
 #include "experiments/cli/command.h"
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/sfb_file.h"
@@ -14,24 +12,20 @@ static json_t *solution_json(const SfbCase *sfb, SfbPrices prices)
 {
     g_autofree bool *duplicated = g_new(bool, sfb->n_ops + 1);
     const double objective = sfb_case_solve(sfb, prices, duplicated);
-    json_t *ops = json_array();
+    json_t *ops = json_array(), *names = json_array();
     for (uint32_t i = 0; i < sfb->n_ops; i++)
-        if (duplicated[i])
+        if (duplicated[i]) {
             json_array_append_new(ops, json_integer(i));
-    return json_pack("{s:f, s:o}", "objective_us", objective, "duplicated", ops);
+            json_array_append_new(names, json_string(sfb->op[i]));
+        }
+    return json_pack("{s:f, s:o, s:o}", "objective_us", objective, "duplicated", ops,
+                     "names", names);
 }
 
-static void print_solution(const SfbCase *sfb, SfbPrices prices)
-{
-    g_autofree bool *duplicated = g_new(bool, sfb->n_ops + 1);
-    g_autoptr(GString) names = g_string_new("");
-    const double objective = sfb_case_solve(sfb, prices, duplicated);
-    for (uint32_t i = 0; i < sfb->n_ops; i++)
-        if (duplicated[i])
-            g_string_append_printf(names, "%s%s", names->len ? ", " : "", sfb->op[i]);
-    printf("case %" G_GINT64_FORMAT ", prices %s: %.6g us%s%s\n", sfb->number,
-           PRICES[prices], objective, names->len ? "; duplicated: " : "", names->str);
-}
+static const char CASES_TEXT[] =
+    "[*sfb:case {case}, prices paper: {paper.objective_us:.6} us[; duplicated: "
+    "{paper.names}]\n"
+    "case {case}, prices ring: {ring.objective_us:.6} us[; duplicated: {ring.names}]\n]";
 
 static bool solve_file(const char *file, const CommandOptions *options, GError **error)
 {
@@ -41,19 +35,12 @@ static bool solve_file(const char *file, const CommandOptions *options, GError *
     json_t *list = json_array();
     for (guint i = 0; i < cases->len; i++) {
         const SfbCase *sfb = cases->pdata[i];
-        if (options->json)
-            json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "case",
-                                                  (json_int_t)sfb->number, "paper",
-                                                  solution_json(sfb, SFB_PAPER), "ring",
-                                                  solution_json(sfb, SFB_RING)));
-        for (uint32_t p = SFB_PAPER; !options->json && !options->quiet && p < SFB_PRICES;
-             p++)
-            print_solution(sfb, (SfbPrices)p);
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "case",
+                                              (json_int_t)sfb->number, "paper",
+                                              solution_json(sfb, SFB_PAPER), "ring",
+                                              solution_json(sfb, SFB_RING)));
     }
-    if (options->json)
-        command_print_json(g_steal_pointer(&list));
-    else
-        json_decref(list);
+    command_report(options, list, CASES_TEXT, NULL);
     return true;
 }
 
@@ -91,30 +78,22 @@ static bool solve_model(const char *model, const CommandSetting *setting,
     return true;
 }
 
-static void print_model(const Outcome *outcome, const CommandOptions *options)
+static const char MODEL_TEXT[] =
+    "{duplicated} ops run on the whole batch on every device; {gradients} of "
+    "{gradients_in_all} gradients need no all-reduce; {saved_s:time} saved in sum\n"
+    "[*kinds:  {key:-28} {value}\n]";
+
+static json_t *model_json(const Outcome *outcome)
 {
-    g_autofree char *saved = units_format(outcome->saved_s, QUANTITY_TIME);
-    if (options->json) {
-        json_t *kinds = json_object();
-        for (uint32_t k = 0; k < OP_KINDS; k++)
-            if (outcome->by_kind[k])
-                json_object_set_new(kinds, op_kind_name((OpKind)k),
-                                    json_integer(outcome->by_kind[k]));
-        command_print_json(
-            json_pack("{s:f, s:i, s:i, s:i, s:o, s:f}", "saved_s", outcome->saved_s,
-                      "duplicated", (int)outcome->n_duplicated, "gradients",
-                      (int)outcome->n_gradients, "gradients_in_all", (int)outcome->n_all,
-                      "kinds", kinds, "search_time_s", outcome->search_s));
-        return;
-    }
-    if (options->quiet)
-        return;
-    printf("%u ops run on the whole batch on every device; %u of %u gradients need no "
-           "all-reduce; %s saved in sum\n",
-           outcome->n_duplicated, outcome->n_gradients, outcome->n_all, saved);
+    json_t *kinds = json_object();
     for (uint32_t k = 0; k < OP_KINDS; k++)
         if (outcome->by_kind[k])
-            printf("  %-28s %u\n", op_kind_name((OpKind)k), outcome->by_kind[k]);
+            json_object_set_new(kinds, op_kind_name((OpKind)k),
+                                json_integer(outcome->by_kind[k]));
+    return json_pack("{s:f, s:i, s:i, s:i, s:o, s:f}", "saved_s", outcome->saved_s,
+                     "duplicated", (int)outcome->n_duplicated, "gradients",
+                     (int)outcome->n_gradients, "gradients_in_all", (int)outcome->n_all,
+                     "kinds", kinds, "search_time_s", outcome->search_s);
 }
 
 bool cmd_sfb(int argc, char **argv, GError **error)
@@ -165,6 +144,6 @@ bool cmd_sfb(int argc, char **argv, GError **error)
     if (!command_setting(&how, argv[2], &setting, error) ||
         !solve_model(argv[1], &setting, by, &outcome, error))
         return false;
-    print_model(&outcome, &options);
+    command_report(&options, model_json(&outcome), MODEL_TEXT, NULL);
     return true;
 }

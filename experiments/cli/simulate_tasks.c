@@ -1,6 +1,4 @@
 /* kilter simulate TASKS.json: a task graph of given times, run by the rules of TAG's simulator. */
-#include <stdio.h>
-
 #include "experiments/cli/simulate_tasks.h"
 
 static json_t *numbers(const uint64_t *number, uint32_t n)
@@ -24,18 +22,20 @@ static json_t *report_json(const char *file, const SimTaskFileReport *report)
                      (json_int_t)report->transfer_us, "version", KILTER_VERSION);
 }
 
-static void print_text(const char *file, const SimTaskFileReport *report)
+static json_t *devices_json(const SimTaskFileReport *report)
 {
-    printf("%s: %u tasks on %u devices take %" G_GUINT64_FORMAT " us\n", file,
-           report->n_tasks, report->n_devices, report->time_us);
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        g_autofree char *peak =
-            units_format((double)report->peak_bytes[j], QUANTITY_BYTES);
-        printf("  device %-4u computes %" G_GUINT64_FORMAT
-               " us, peak %s (%" G_GUINT64_FORMAT " bytes)\n",
-               j, report->busy_us[j], peak, report->peak_bytes[j]);
-    }
+    json_t *devices = json_array();
+    for (uint32_t j = 0; j < report->n_devices; j++)
+        json_array_append_new(
+            devices, json_pack("{s:I, s:I}", "busy_us", (json_int_t)report->busy_us[j],
+                               "peak_bytes", (json_int_t)report->peak_bytes[j]));
+    return devices;
 }
+
+static const char TEXT[] =
+    "{tasks}: {n_tasks} tasks on {n_devices} devices take {time_us} us\n"
+    "[*devices:  device {#:-4} computes {busy_us} us, peak {peak_bytes:bytes} "
+    "({peak_bytes} bytes)\n]";
 
 bool command_simulate_tasks(const char *file, const CommandOptions *options,
                             GError **error)
@@ -48,9 +48,8 @@ bool command_simulate_tasks(const char *file, const CommandOptions *options,
             g_prefix_error(error, "%s: ", file);
         return false;
     }
-    if (options->json)
-        command_print_json(report_json(file, report));
-    else if (!options->quiet)
-        print_text(file, report);
+    json_t *answer = report_json(file, report);
+    json_object_set_new(answer, "devices", devices_json(report));
+    command_report(options, answer, TEXT, NULL);
     return true;
 }

@@ -21,19 +21,16 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 static void report(const char *name, const char *database, const SweepProgress *p,
                    const CommandOptions *options)
 {
-    g_autofree char *impossible =
-        p->impossible ? g_strdup_printf(", %u impossible", p->impossible) : g_strdup("");
-    if (options->json)
-        command_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "experiment",
-                                     name, "database", database, "configurations",
-                                     (int)p->total, "present", (int)p->present,
-                                     "evaluated", (int)p->done, "out_of_memory",
-                                     (int)p->oom, "impossible", (int)p->impossible));
-    else if (!options->quiet)
-        printf(
-            "%s: %u configurations, %u there before, %u evaluated (%u out of memory%s) "
-            "in %s\n",
-            name, p->total, p->present, p->done, p->oom, impossible, database);
+    command_report(options,
+                   json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "experiment", name,
+                             "database", database, "configurations", (int)p->total,
+                             "present", (int)p->present, "evaluated", (int)p->done,
+                             "out_of_memory", (int)p->oom, "impossible",
+                             (int)p->impossible),
+                   "{experiment}: {configurations} configurations, {present} there "
+                   "before, {evaluated} evaluated ({out_of_memory} out of memory"
+                   "[{?impossible}, {impossible} impossible]) in {database}\n",
+                   NULL);
 }
 
 enum { MOST_SHARDS = 1000000 };

@@ -1,6 +1,4 @@
 /* kilter theory. */
-#include <stdio.h>
-
 #include "experiments/cli/command.h"
 #include "synth/synth.h"
 
@@ -45,27 +43,11 @@ static json_t *triple_json(const Graph *graph, const Triple *triple)
                      after);
 }
 
-static void print_triple(const Graph *graph, const Triple *triple)
-{
-    g_autofree char *instruction = synth_triple_instruction(graph, triple);
-    g_autofree char *before = synth_triple_condition(graph, triple, false);
-    g_autofree char *after = synth_triple_condition(graph, triple, true);
-    printf("%s %s %s\n", before, instruction, after);
-}
+static const char TEXT[] = "[*triples:{precondition} {instruction} {postcondition}\n]"
+                           "# {count} triples:[*counts/,: {value} {key}]\n";
 
-static void print_text(const Graph *graph, const GArray *theory,
-                       const uint32_t count[KINDS])
-{
-    for (guint i = 0; i < theory->len; i++)
-        print_triple(graph, &g_array_index(theory, Triple, i));
-    printf("# %u triples:", theory->len);
-    for (uint32_t kind = 0; kind < KINDS; kind++)
-        printf("%s %u %s", kind ? "," : "", count[kind], kind_name(kind));
-    printf("\n");
-}
-
-static void print_json(const Graph *graph, const char *model, const GArray *theory,
-                       const uint32_t count[KINDS])
+static json_t *answer(const Graph *graph, const char *model, const GArray *theory,
+                      const uint32_t count[KINDS])
 {
     json_t *counts = json_object(), *triples = json_array();
     for (uint32_t kind = 0; kind < KINDS; kind++)
@@ -73,9 +55,8 @@ static void print_json(const Graph *graph, const char *model, const GArray *theo
     for (guint i = 0; i < theory->len; i++)
         json_array_append_new(triples,
                               triple_json(graph, &g_array_index(theory, Triple, i)));
-    command_print_json(json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
-                                 (json_int_t)theory->len, "counts", counts, "triples",
-                                 triples));
+    return json_pack("{s:s, s:I, s:o, s:o}", "model", model, "count",
+                     (json_int_t)theory->len, "counts", counts, "triples", triples);
 }
 
 bool cmd_theory(int argc, char **argv, GError **error)
@@ -113,9 +94,6 @@ bool cmd_theory(int argc, char **argv, GError **error)
     uint32_t count[KINDS] = {0};
     for (guint i = 0; i < theory->len; i++)
         count[kind_of(graph, &g_array_index(theory, Triple, i))]++;
-    if (options.json)
-        print_json(graph, model, theory, count);
-    else if (!options.quiet)
-        print_text(graph, theory, count);
+    command_report(&options, answer(graph, model, theory, count), TEXT, NULL);
     return true;
 }

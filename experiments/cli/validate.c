@@ -1,6 +1,5 @@
 /* kilter validate: predicted against measured times of plans. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "experiments/calibration/validate.h"
@@ -19,69 +18,22 @@ static void own_clear(Own *own)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
-static void print_rows(const Validation *v)
-{
-    const char *group = "";
-    printf("%12s %12s %8s   %s\n", "predicted", "measured", "error", "plan");
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
-        g_autofree char *predicted = units_format(row->predicted_s, QUANTITY_TIME);
-        g_autofree char *measured = units_format(row->measured_s, QUANTITY_TIME);
-        if (strcmp(group, row->group) != 0)
-            printf("%s\n", row->group);
-        group = row->group;
-        printf("%12s %12s %+6.1f %%   %s", predicted, measured,
-               100 * (row->predicted_s / row->measured_s - 1), row->plan);
-        if (row->unmeasured > 0)
-            printf(" (%u instructions outside of what was calibrated)", row->unmeasured);
-        printf("\n");
-    }
-}
-
-static void print_groups(const Validation *v)
-{
-    printf("\n%5s %8s %8s   %s\n", "plans", "regret", "Spearman", "group");
-    for (uint32_t g = 0; g < v->group->len; g++) {
-        const ValidationGroup *group = &g_array_index(v->group, ValidationGroup, g);
-        printf("%5u %6.1f %% %8.2f   %s: chose %s", group->n, 100 * group->regret,
-               group->spearman, group->name, group->chosen);
-        if (group->regret > 0)
-            printf(", fastest was %s", group->fastest);
-        printf("\n");
-    }
-}
-
-static void print_text(const Validation *v)
-{
-    const Agreement *a = &v->agreement;
-    print_rows(v);
-    if (v->group->len > 0)
-        print_groups(v);
-    printf("\n%u plans: MAPE %.1f %%, p95 %.1f %%, worst %.1f %%, bias %+.1f %%, Pearson "
-           "%.3f, Spearman %.3f\n",
-           a->n, 100 * a->mape, 100 * a->p95, 100 * a->worst, 100 * a->bias, a->pearson,
-           a->spearman);
-    if (v->group->len > 0)
-        printf("%u groups: the plan predicted fastest is at most 5 %% slower than the "
-               "fastest in %.0f %%; regret %.1f %% on average, %.1f %% at worst\n",
-               v->group->len, 100 * v->within, 100 * v->mean_regret,
-               100 * v->worst_regret);
-}
-
 static json_t *rows_json(const Validation *v)
 {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < v->row->len; i++) {
         const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
         json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:f, s:f, s:i}", "plan", row->plan, "group",
+            rows, json_pack("{s:s, s:s, s:f, s:f, s:o, s:i}", "plan", row->plan, "group",
                             row->group, "predicted_s", row->predicted_s, "measured_s",
-                            row->measured_s, "unmeasured", (int)row->unmeasured));
+                            row->measured_s, "error",
+                            json_number(row->predicted_s / row->measured_s - 1),
+                            "unmeasured", (int)row->unmeasured));
     }
     return rows;
 }
 
-static void print_json(const Validation *v)
+static json_t *answer_json(const Validation *v)
 {
     const Agreement *a = &v->agreement;
     json_t *groups = json_array();
@@ -93,15 +45,29 @@ static void print_json(const Validation *v)
                               group->fastest, "regret", json_number(group->regret),
                               "spearman", json_number(group->spearman)));
     }
-    command_print_json(json_pack(
-        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "plans",
-        (int)a->n, "mape", json_number(a->mape), "p95", json_number(a->p95), "worst",
-        json_number(a->worst), "bias", json_number(a->bias), "pearson",
-        json_number(a->pearson), "spearman", json_number(a->spearman), "regret_mean",
-        json_number(v->mean_regret), "regret_worst", json_number(v->worst_regret),
-        "within_5_percent", json_number(v->within), "rows", rows_json(v), "groups",
-        groups, "version", KILTER_VERSION));
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
+                     "plans", (int)a->n, "mape", json_number(a->mape), "p95",
+                     json_number(a->p95), "worst", json_number(a->worst), "bias",
+                     json_number(a->bias), "pearson", json_number(a->pearson), "spearman",
+                     json_number(a->spearman), "regret_mean", json_number(v->mean_regret),
+                     "regret_worst", json_number(v->worst_regret), "within_5_percent",
+                     json_number(v->within), "rows", rows_json(v), "groups", groups,
+                     "version", KILTER_VERSION);
 }
+
+/* clang-format off */
+static const char TEXT[] =
+    "   predicted     measured    error   plan\n"
+    "[*rows:[{^group}{group}\n]{predicted_s:12time} {measured_s:12time} {error:+8.1%}   {plan}"
+    "[{?unmeasured} ({unmeasured} instructions outside of what was calibrated)]\n]"
+    "[{?groups}\nplans   regret Spearman   group\n"
+    "[*groups:{plans:5} {regret:8%} {spearman:8.2f}   {group}: chose {chosen}"
+    "[{?regret}, fastest was {fastest}]\n]]"
+    "\n{plans} plans: MAPE {mape:%}, p95 {p95:%}, worst {worst:%}, bias {bias:+%}, Pearson "
+    "{pearson:.3f}, Spearman {spearman:.3f}\n"
+    "[{?groups}{groups:count} groups: the plan predicted fastest is at most 5 % slower than the "
+    "fastest in {within_5_percent:.0%}; regret {regret_mean:%} on average, {regret_worst:%} at worst\n]";
+/* clang-format on */
 
 /* Rows of the figure: measured, predicted. */
 static bool draw(const Validation *v, const char *folder, GError **error)
@@ -148,9 +114,6 @@ bool cmd_validate(int argc, char **argv, GError **error)
                                      : validate_csv(argv[1], own.cluster, error);
     if (!v || (own.plot && !draw(v, own.plot, error)))
         return false;
-    if (options.json)
-        print_json(v);
-    else if (!options.quiet)
-        print_text(v);
+    command_report(&options, answer_json(v), TEXT, NULL);
     return true;
 }

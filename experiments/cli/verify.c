@@ -1,5 +1,4 @@
 /* kilter verify: numeric proofs, of a plan and of the theory. */
-#include <stdio.h>
 #include <string.h>
 
 #include "exec/exec.h"
@@ -31,20 +30,19 @@ static GRand *shape_random(uint64_t seed, int shape)
 
 /* --- the theory --- */
 
-static void print_theory(const char *model, const ExecTheory *theory, int shapes,
-                         const CommandOptions *options)
+static const char THEORY_TEXT[] =
+    "{model}: {rules} rules of {ops} ops run on random shards, {shapes} shapes; largest "
+    "relative error {error:.2}, allowed {tolerance:.2}\n";
+
+static json_t *theory_json(const char *model, const ExecTheory *theory, int shapes,
+                           uint64_t seed)
 {
-    if (options->json)
-        command_print_json(json_pack(
-            "{s:s, s:i, s:i, s:i, s:f, s:f, s:b, s:s?, s:I, s:s}", "model", model,
-            "shapes", shapes, "ops", (int)theory->ops, "rules", (int)theory->rules,
-            "error", MIN(theory->error, G_MAXDOUBLE), "tolerance", EXEC_TOLERANCE,
-            "right", theory->wrong == NULL, "wrong_rule", theory->wrong, "seed",
-            (json_int_t)options->planner.seed, "version", KILTER_VERSION));
-    else if (!options->quiet)
-        printf("%s: %u rules of %u ops run on random shards, %d shapes; largest relative "
-               "error %.2g, allowed %.2g\n",
-               model, theory->rules, theory->ops, shapes, theory->error, EXEC_TOLERANCE);
+    return json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:b, s:s?, s:I, s:s}", "model",
+                     model, "shapes", shapes, "ops", (int)theory->ops, "rules",
+                     (int)theory->rules, "error", MIN(theory->error, G_MAXDOUBLE),
+                     "tolerance", EXEC_TOLERANCE, "right", theory->wrong == NULL,
+                     "wrong_rule", theory->wrong, "seed", (json_int_t)seed, "version",
+                     KILTER_VERSION);
 }
 
 static bool verify_theory(const char *model, const Own *own,
@@ -71,7 +69,8 @@ static bool verify_theory(const char *model, const Own *own,
     g_autofree char *wrong = theory.wrong;
     if (!good)
         return false;
-    print_theory(canonical, &theory, shapes, options);
+    command_report(options, theory_json(canonical, &theory, shapes, seed), THEORY_TEXT,
+                   NULL);
     return !wrong || kilter_fail(error, KILTER_ERROR_FAILED, "wrong rule: %s", wrong);
 }
 
@@ -83,37 +82,30 @@ static const char *backend_name(const Own *own)
     return own->virtual_ranks ? "cuda, virtual ranks" : own->backend;
 }
 
-static void print_verdict(const Own *own, const char *small, int shapes,
-                          const ExecVerdict *verdict, const CommandOptions *options)
+/* clang-format off */
+static const char TEXT[] =
+    "{model} on {cluster} with {planner}: [{?right}right|WRONG]\n"
+    "  shrunk to    {shrunk_model}[{?shapes>1} (worst of several)]\n"
+    "  compared     {tensors} tensors on {devices} devices ({backend}, float64): the loss, gradients of "
+    "parameters, what the update writes\n"
+    "  error        {error:.2} of {where} on device {rank}, allowed {tolerance:.2}\n";
+/* clang-format on */
+
+static json_t *verdict_json(const Own *own, const char *small, int shapes,
+                            const ExecVerdict *verdict, uint64_t seed)
 {
     const Plan *plan = own->source.plan;
-    if (options->json) {
-        command_print_json(json_pack(
-            "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
-            "s:b, "
-            "s:s?, s:s?, s:I, s:s}",
-            "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
-            plan->cluster, "planner", plan->planner, "granularity",
-            granularity_name(plan->granularity), "backend", backend_name(own), "devices",
-            (int)plan->n_devices, "tensors", (int)verdict->n_tensors, "zero_tensors",
-            (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE), "tolerance",
-            EXEC_TOLERANCE, "where", verdict->where, "rank", (int)verdict->rank, "right",
-            verdict->right, "wrong_tensor", verdict->wrong_tensor, "wrong_instruction",
-            verdict->wrong_instr, "seed", (json_int_t)options->planner.seed, "version",
-            KILTER_VERSION));
-        return;
-    }
-    if (options->quiet)
-        return;
-    printf("%s on %s with %s: %s\n", plan->model, plan->cluster, plan->planner,
-           verdict->right ? "right" : "WRONG");
-    printf("  shrunk to    %s%s\n", small, shapes > 1 ? " (worst of several)" : "");
-    printf(
-        "  compared     %u tensors on %u devices (%s, float64): the loss, gradients of "
-        "parameters, what the update writes\n",
-        verdict->n_tensors, plan->n_devices, backend_name(own));
-    printf("  error        %.2g of %s on device %u, allowed %.2g\n", verdict->error,
-           verdict->where, verdict->rank, EXEC_TOLERANCE);
+    return json_pack(
+        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, s:b, "
+        "s:s?, s:s?, s:I, s:s}",
+        "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
+        plan->cluster, "planner", plan->planner, "granularity",
+        granularity_name(plan->granularity), "backend", backend_name(own), "devices",
+        (int)plan->n_devices, "tensors", (int)verdict->n_tensors, "zero_tensors",
+        (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE), "tolerance",
+        EXEC_TOLERANCE, "where", verdict->where, "rank", (int)verdict->rank, "right",
+        verdict->right, "wrong_tensor", verdict->wrong_tensor, "wrong_instruction",
+        verdict->wrong_instr, "seed", (json_int_t)seed, "version", KILTER_VERSION);
 }
 
 /* float64 on either. */
@@ -166,7 +158,9 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
     for (int i = 0; i < shapes; i++)
         if (!verify_shape(own, i, options->planner.seed, &spec, &verdict, error))
             return false;
-    print_verdict(own, spec, shapes, &verdict, options);
+    command_report(options,
+                   verdict_json(own, spec, shapes, &verdict, options->planner.seed), TEXT,
+                   NULL);
     return verdict.right ||
            kilter_fail(
                error, KILTER_ERROR_FAILED,

@@ -32,6 +32,9 @@ static const struct {
     {"[*rows/+:[{!skip}{name}]]", "x+y"},
     {"[*rows:{alike}{name}& {n};]", "2x 3;1z 4;"},
     {"[*rows:{alike}{name}& {n};&{name}]", "1x 3;1y 3;1z 4;"},
+    {"[*rows:[{^n}{n}:]{name}]", "3:xy4:z"},
+    {"[*rows:{.name}[{.part}!];]", "x;y;z;"},
+    {"[*in/,:{key}={value}]", "deep=10, 20.5"},
     {"\\[{name}\\]", "[vgg]"},
 };
 /* clang-format on */
