@@ -73,8 +73,10 @@ typedef struct {
     X(CHOICE, grouping, "grouping", "own",                                                 \
       "own|metis|layers: op groups by time and bytes between them, TAG's own, or of whole "  \
       "layers; own: metis with search=mcts")                                               \
-    X(COUNT(1, 100000000), evaluations, "evaluations", "2000",                             \
+    X(COUNT(1, 100000000), evaluations, "evaluations", "8000",                             \
       "strategies to try at most; of search=mcts iterations")                              \
+    X(COUNT(0, 1000000), branches, "branches", "200",                                      \
+      "of strategies that the bound is improved by; 0: none")                              \
     X(CHOICE, objective, "objective", "both",                                              \
       "both|stage|flow: whose time is searched for; both: half of the evaluations each")   \
     X(CHOICE, sets, "sets", "kinds",                                                       \

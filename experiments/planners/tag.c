@@ -4,7 +4,7 @@
  * The searches believe the quick evaluator, which knows neither fused gradients nor links that are
  * shared. So the strategies that they find, with and without sufficient factors, and data
  * parallelism with its gradients one by one or fused, are evaluated as every plan is, and by
- * `flow`; of those that are not slower than data parallelism in either the fastest is the plan. */
+ * `flow`; the fastest is the plan. */
 #include "experiments/planners/tag.h"
 
 #include <math.h>
@@ -17,6 +17,9 @@
 
 /* METIS's imbalance, TAG Sec. 5.1. */
 static const double IMBALANCE = 2;
+
+/* Of the strategies that the bound comes from the first and then each n-th are starts. */
+enum { BOUND_STARTS_ALL = 16, BOUND_STARTS_APART = 4 };
 
 static const uint64_t BUCKETS[] = {0, UINT64_C(25) << 20, UINT64_C(64) << 20};
 
@@ -170,15 +173,35 @@ static Device *alike(const ClusterView *view)
     return device;
 }
 
-static void find_bound(Make *m, SimQuick *quick)
+/* Of the strategies that the bound comes from some, [n * op groups], for the search to start with. */
+static uint16_t *find_starts(const Make *m, const TagBound *bound, uint32_t *n)
 {
-    g_autofree uint16_t *action = g_new(uint16_t, m->work.n_groups);
-    g_autoptr(TagBound) bound = tag_bound_new(
-        m->space, &m->work, quick,
-        m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW ? TAG_BY_FLOW
-                                                                  : TAG_BY_STAGE);
-    memset(action, 0xff, m->work.n_groups * sizeof *action);
-    m->bound_s = fmin(m->bound_s, tag_bound(bound, action));
+    const uint16_t *seen;
+    const uint32_t n_seen = bound ? tag_bound_seen(bound, &seen) : 0;
+    const size_t bytes = m->work.n_groups * sizeof *seen;
+    uint16_t *start = g_malloc((n_seen + 2) * bytes); /* with those that searches find */
+    *n = 0;
+    for (uint32_t k = 0; k < n_seen && m->limits->method == TAG_BEST;
+         k += k < BOUND_STARTS_ALL ? 1 : BOUND_STARTS_APART)
+        memcpy(&start[(size_t)(*n)++ * m->work.n_groups],
+               &seen[(size_t)k * m->work.n_groups], bytes);
+    return start;
+}
+
+/* Bounds what is faster than all that was found. */
+static void find_bound(Make *m, TagBound *bound)
+{
+    double best_s = INFINITY;
+    for (uint32_t i = 0; i < m->candidates->len; i++) {
+        const Candidate *c = &g_array_index(m->candidates, Candidate, i);
+        if (c->fits)
+            best_s =
+                fmin(best_s, m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW
+                                 ? c->flow_s
+                                 : c->time_s);
+    }
+    m->bound_s = fmin(
+        m->bound_s, tag_bound_branch(bound, best_s, m->planning->options->tag.branches));
 }
 
 /* At given ratios, by one measure after the other, each from what the one before found. */
@@ -193,12 +216,15 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
                                               m->space->n_groups, m->space->group, error);
     if (!quick || (!m->group && !find_groups(m, quick, error)))
         return false;
-    g_autofree uint16_t *start = g_new(uint16_t, m->work.n_groups);
-    if (!m->limits->alike)
-        find_bound(m, quick);
-    uint32_t n_starts = 0;
+    const bool by_flow = options->tag.objective == TAG_OBJECTIVE_FLOW;
+    g_autoptr(TagBound) bound = m->limits->alike
+                                    ? NULL
+                                    : tag_bound_new(m->space, &m->work, quick,
+                                                    by_flow ? TAG_BY_FLOW : TAG_BY_STAGE);
+    uint32_t n_starts;
+    g_autofree uint16_t *start = find_starts(m, bound, &n_starts);
     for (TagObjective o = TAG_BY_STAGE; o <= TAG_BY_FLOW; o++) {
-        if (!both && (options->tag.objective == TAG_OBJECTIVE_FLOW) != (o == TAG_BY_FLOW))
+        if (!both && by_flow != (o == TAG_BY_FLOW))
             continue;
         const TagSearch search = {
             .method = m->limits->method,
@@ -209,14 +235,17 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .deadline_us = m->planning->deadline_us};
         g_auto(TagResult) result = {0};
         synth_tag_search(m->space, &m->work, quick, &search, start, n_starts, &result);
-        memcpy(start, result.action, m->work.n_groups * sizeof *start);
-        n_starts = search.method == TAG_BEST;
+        if (search.method == TAG_BEST)
+            memcpy(&start[(size_t)n_starts++ * m->work.n_groups], result.action,
+                   m->work.n_groups * sizeof *start);
         if (!add_strategy(m, quick, result.action, o, ratio, error))
             return false;
         Candidate *last =
             &g_array_index(m->candidates, Candidate, m->candidates->len - 1);
         last->optimal = result.optimal;
     }
+    if (bound)
+        find_bound(m, bound);
     return true;
 }
 
@@ -246,33 +275,23 @@ static bool is_better(const Candidate *a, const Candidate *b)
 {
     if (!b || a->fits != b->fits)
         return !b || a->fits;
-    return a->time_s < b->time_s;
+    return a->time_s != b->time_s ? a->time_s < b->time_s : a->flow_s < b->flow_s;
 }
 
-/* The fastest of those that are at least as fast as all data parallelism by `flow`, too, if there is
- * one; else the fastest. */
+/* The fastest by the measure that is searched for: as the plan is evaluated, or by `flow`. */
 static const Candidate *choose(const Make *m)
 {
-    const Candidate *all = &g_array_index(m->candidates, Candidate, 0), *best = NULL,
-                    *safe = NULL;
-    const bool flow = m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW;
-    double parallel_s = INFINITY;
-    for (uint32_t i = 0; i < m->candidates->len; i++)
-        if (all[i].parallel && all[i].fits)
-            parallel_s = fmin(parallel_s, all[i].flow_s);
+    Candidate *all = &g_array_index(m->candidates, Candidate, 0);
+    const Candidate *best = NULL;
     for (uint32_t i = 0; i < m->candidates->len; i++) {
-        Candidate *c = (Candidate *)&all[i];
-        if (flow)
-            c->time_s = c->flow_s;
-        if (is_better(c, best))
-            best = c;
-        if (c->flow_s <= parallel_s && is_better(c, safe))
-            safe = c;
+        if (m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW)
+            all[i].time_s = all[i].flow_s;
+        if (is_better(&all[i], best))
+            best = &all[i];
     }
-    return safe && safe->fits == best->fits ? safe : best;
+    return best;
 }
 
-/* Data parallelism that is no slower than its parts takes no longer by either measure. */
 bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan *plan,
                         GError **error)
 {
@@ -287,6 +306,8 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
                               planning->options->tag.sets == TAG_SETS_KINDS, error);
     if (!m.space || !(m.batch = batch_forms_new(planning->graph, error)))
         return false;
+    if (limits->ones)
+        synth_tag_add_ones(m.space);
     if (limits->narrow)
         limits->narrow(m.space);
     if (!search(&m, error))
@@ -311,6 +332,7 @@ bool plan_make_tag(const Planning *planning, Plan *plan, GError **error)
                                                                  : TAG_BEST,
                               .factors = search != SEARCH_MCTS,
                               .shares = search != SEARCH_MCTS,
-                              .parallel = search != SEARCH_MCTS};
+                              .parallel = search != SEARCH_MCTS,
+                              .ones = search != SEARCH_MCTS};
     return plan_make_in_space(planning, &limits, plan, error);
 }

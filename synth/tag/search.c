@@ -5,6 +5,9 @@
 #include <string.h>
 
 enum { BEAM = 4 };
+/* Of many evaluations; the rest polishes. */
+static const double ANNEALED = 0.85;
+enum { MANY = 1000 };
 
 void tag_result_clear(TagResult *result)
 {
@@ -161,13 +164,15 @@ static void anneal(TagState *t, const Beam *beam)
     const double first = 0.05, last = 0.001; /* temperatures, of the time */
     g_autofree uint16_t *now = g_new(uint16_t, t->n);
     g_autofree uint16_t *next = g_new(uint16_t, t->n);
-    const uint32_t begin = tag_evaluations(t->evaluator),
-                   end = MAX(t->search->evaluations, begin + 1);
+    const uint32_t begin = tag_evaluations(t->evaluator), budget = t->search->evaluations,
+                   end = MAX(budget < MANY ? budget : (uint32_t)(ANNEALED * budget),
+                             begin + 1);
     const uint32_t patience = MAX(40, (end - begin) / 6);
     uint32_t turn = 0, still = 0, idle = 0;
     TagScore score = t->best_score;
     memcpy(now, t->best, t->n * sizeof *now);
-    while (!tag_state_is_over(t) && idle < 200 + 20 * t->n) {
+    while (!tag_state_is_over(t) && tag_evaluations(t->evaluator) < end &&
+           idle < 200 + 20 * t->n) {
         const uint32_t before = tag_evaluations(t->evaluator);
         const double done = (double)(before - begin) / (end - begin);
         const double heat = first * pow(last / first, done) * score.time_s;
@@ -195,11 +200,38 @@ static void anneal(TagState *t, const Beam *beam)
     }
 }
 
+/* Each group, and each pair of neighbours, with each of the actions that the best strategy has, until nothing gains. */
+static void polish(TagState *t)
+{
+    g_autofree uint16_t *action = g_new(uint16_t, t->n);
+    g_autofree bool *used = g_new(bool, t->space->n_actions);
+    TagScore before;
+    do {
+        before = t->best_score;
+        memset(used, 0, t->space->n_actions * sizeof *used);
+        for (uint32_t i = 0; i < t->n; i++)
+            used[t->best[i]] = true;
+        for (uint32_t k = 0; k < 2 * t->n && !tag_state_is_over(t); k++)
+            for (uint32_t s = 0; s < t->space->n_actions && !tag_state_is_over(t); s++) {
+                if (!used[s])
+                    continue;
+                memcpy(action, t->best, t->n * sizeof *action);
+                action[t->by_place[k % t->n]] = (uint16_t)s;
+                action[t->by_place[(k % t->n + k / t->n) % t->n]] = (uint16_t)s;
+                tag_state_try(t, action, t->best_score.time_s);
+            }
+    } while (tag_is_better(t->best_score, before) && !tag_state_is_over(t));
+}
+
 static void search_best(TagState *t)
 {
     Beam beam = {.action = g_new(uint16_t, (gsize)BEAM * t->n)};
     const uint64_t a_sweep = (uint64_t)t->n * t->space->n_actions;
     const uint32_t budget = t->search->evaluations;
+    for (uint32_t k = 0; k < t->n_starts && !tag_state_is_over(t); k++) {
+        const uint16_t *start = &t->start[(gsize)k * t->n];
+        beam_add(t, &beam, start, tag_state_try(t, start, INFINITY));
+    }
     try_uniform(t, &beam);
     if (t->best_score.time_s < INFINITY)
         beam_add(t, &beam, t->best, t->best_score);
@@ -208,6 +240,7 @@ static void search_best(TagState *t)
     else if (a_sweep < budget / 2)
         sweep(t, &beam, 1);
     anneal(t, &beam);
+    polish(t);
     g_free(beam.action);
 }
 
@@ -229,6 +262,8 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
                   .search = search,
                   .evaluator = evaluator,
                   .n = n,
+                  .start = start,
+                  .n_starts = n_starts,
                   .by_cost = by_cost,
                   .by_place = by_place,
                   .best = result->action,
@@ -238,7 +273,7 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
     find_order(&t);
     for (uint32_t i = 0; i < n; i++)
         result->action[i] = (uint16_t)tag_data_parallel(space);
-    for (uint32_t k = 0; k < n_starts; k++)
+    for (uint32_t k = 0; k < n_starts && search->method != TAG_BEST; k++)
         tag_state_try(&t, &start[(gsize)k * n], INFINITY);
     if (search->method == TAG_MCTS)
         tag_search_tree(&t);

@@ -18,15 +18,17 @@
  *
  * The bound. For all strategies of the space and any schedule the time is at least
  *
- *     load   sum_i min_s sum_r w_r load(i, s, r)       for any weights w_r >= 0 of the rows with sum 1
- *     path   the longest path, op by op min_s mean(op, s)
+ *     sum_r w_r row_r(y) at the strategy y that makes it least, for any weights w_r >= 0 with sum 1
  *
  * A row is a device, on which op group i under action s computes and takes part in all-reduces for load(i, s, r)
- * seconds (by `flow` these are two rows), or a path, with the means of the group's ops on it. mean: of the times of the op's replicas, weighted by their
- * shares of the batch: a sample may pass slow devices in one group and fast ones in the next, and the
- * slowest sample's way takes at least as long as they do on average. Of what every device does in
+ * seconds (by `flow` these are two rows), or a path through the graph: the means of its ops, and transfers where ops that
+ * follow one another are on different device groups, of op groups that are the same or neighbours in a spanning tree. So the
+ * least strategy is found exactly, by dynamic programming over that tree (synth/tag/tree.h). mean: of the times of the op's
+ * replicas, weighted by their shares of the batch: a sample may pass slow devices in one group and fast ones in the next, and
+ * the slowest sample's way takes at least as long as they do on average. Of what every device does in
  * full (DUPLICATE, updates) the least. What makes a parameter's gradient takes the all-reduce in
- * addition. Transfers, and links that are shared, are left out. In a partial strategy decided groups have one action. */
+ * addition. Links that are shared, and memory, are left out. In a partial strategy decided groups have one action, and
+ * the longest of all paths is a bound, too. */
 #ifndef KILTER_SYNTH_TAG_SEARCH_H
 #define KILTER_SYNTH_TAG_SEARCH_H
 
@@ -104,6 +106,12 @@ TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *qu
                         TagObjective objective);
 void tag_bound_free(TagBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
+
+/* The same by branch and bound on op groups' actions, with weights of their own in each branch: of all strategies that are
+ * faster than best_s, and best_s if there is none. branches: how many are looked at, at most. */
+double tag_bound_branch(TagBound *bound, double best_s, uint32_t branches);
+/* The strategies that were least under the weights tried, [n * op groups]; returns n. */
+uint32_t tag_bound_seen(const TagBound *bound, const uint16_t **strategy);
 
 enum { TAG_UNDECIDED = UINT16_MAX };
 /* Of all strategies with these actions, [op group], where they are decided. Seconds. */

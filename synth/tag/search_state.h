@@ -11,6 +11,8 @@ typedef struct {
     const TagSearch *search;
     TagEvaluator *evaluator;
     uint32_t n;         /* op groups */
+    const uint16_t *start; /* [n_starts * n] */
+    uint32_t n_starts;
     uint32_t *by_cost;  /* op groups, longest first */
     uint32_t *by_place; /* op groups by their first ops */
     uint16_t *best;     /* [op group] */

@@ -96,6 +96,14 @@ void synth_tag_all_or_one(TagSpace *space)
         space->action[space->n_actions++] = (TagAction){(uint16_t)j, TAG_ONE};
 }
 
+void synth_tag_add_ones(TagSpace *space)
+{
+    const uint32_t n_devices = space->view->n_devices;
+    space->action = g_renew(TagAction, space->action, space->n_actions + n_devices);
+    for (uint32_t j = 0; n_devices > 1 && j < n_devices; j++)
+        space->action[space->n_actions++] = (TagAction){(uint16_t)j, TAG_ONE};
+}
+
 void synth_tag_all_reduced(TagSpace *space)
 {
     uint32_t n = 0;

@@ -65,6 +65,8 @@ TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error);
 void synth_tag_space_free(TagSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagSpace, synth_tag_space_free)
 
+/* Adds single devices to the actions, which TAG has by MP only. */
+void synth_tag_add_ones(TagSpace *space);
 /* Leaves other actions: replicas on all devices that all-reduce or have servers, and single devices, which is
  * what HeteroG's network chooses from (CoNEXT'20, Sec. 3.2). */
 void synth_tag_all_or_one(TagSpace *space);

@@ -171,6 +171,19 @@ static TagResult run_search(const Case *c, TagMethod method, TagObjective object
     return result;
 }
 
+/* Branching improves the bound, never above the optimum. */
+static void check_branching(const Case *c, TagObjective objective, double best)
+{
+    g_autoptr(TagBound) bound = tag_bound_new(c->space, &c->work, c->quick, objective);
+    uint16_t open[8];
+    memset(open, 0xff, sizeof open);
+    const double root = tag_bound(bound, open);
+    const double few = tag_bound_branch(bound, 2 * best, 12);
+    assert_at_most(root, few * (1 + 1e-9));
+    assert_at_most(few, best);
+    assert_at_most(tag_bound_branch(bound, best, 12), best);
+}
+
 static void test_exact(void **state)
 {
     (void)state;
@@ -189,6 +202,7 @@ static void test_exact(void **state)
         fit++;
         assert_true(result.optimal);
         assert_close(result.time_s, best, 1e-12);
+        check_branching(&c, objective, best);
     }
     assert_true(fit > 100);
 }

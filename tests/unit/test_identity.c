@@ -338,6 +338,7 @@ static const struct {
     {"groups", "9", "tag"},
     {"grouping", "metis", "tag"},
     {"evaluations", "9", "tag"},
+    {"branches", "9", "tag"},
     {"objective", "flow", "tag"},
     {"sets", "machines", "tag"},
     {"leave", "off", "tag"},
