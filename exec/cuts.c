@@ -50,17 +50,52 @@ static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first
     shard->dim[d] = n * piece;
 }
 
+/* Of the devices of a group: where the first of a set of shards and of a replica stand. */
+typedef struct {
+    uint32_t set, replica, place, n_set, n;
+} Standing;
+
+static void cut_batch(const PlanCut *cut, const uint32_t *batch, uint32_t b,
+                      uint32_t piece, uint32_t part, const Standing *at, ExecShard *own)
+{
+    const uint32_t first = cut->to_device  ? at->place
+                           : cut->to_shard ? at->replica
+                                           : at->set;
+    const uint32_t n = cut->to_device ? 1 : cut->to_shard ? at->n : at->n_set;
+    cut_dim(own, b, piece, part + sum(batch, first), sum(&batch[first], n));
+}
+
+static void cut_states(const ExecCuts *cuts, const PlanCut *cut, const Tensor *tensor,
+                       Form form, const Standing *at, ExecShard *own)
+{
+    if (cut->is_sharded) {
+        const uint32_t *shards = counts(cuts, &cut->shards);
+        const uint32_t d = form_dim(form_shards(form));
+        const uint32_t first = cut->nested ? at->place : at->replica;
+        cut_dim(own, d, tensor->dim[d] / tensor->units[d],
+                sum(&shards[at->set], first - at->set),
+                sum(&shards[first], cut->nested ? 1 : at->n));
+    }
+    if (cut->over_replicas) {
+        const uint32_t *replicas = counts(cuts, &cut->replicas);
+        const uint32_t d = form_dim(form_replicas(form));
+        uint32_t first = 0;
+        for (uint32_t i = 0; i < at->set; i += at->n_set)
+            first += replicas[i];
+        cut_dim(own, d, tensor->dim[d] / tensor->units[d], first, replicas[at->place]);
+    }
+}
+
 void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorId id,
               Form form, uint32_t segment, ExecShard *shard)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     const PlanLayout *layout = &cuts->layout;
     const Tensor *tensor = graph_tensor(layout->graph, id);
     const DeviceGroup *of = &layout->group[group];
     const PlanCut cut = plan_cut(layout->plan->program, layout->graph, layout->batch,
                                  group, segment, id, form);
     const uint32_t *batch = cut.has_parts ? counts(cuts, &cut.batch) : NULL;
-    const uint32_t *inner = cut.is_cut ? counts(cuts, &cut.inner) : NULL;
+    const uint32_t *inner = cut.is_cut && !cut.nested ? counts(cuts, &cut.inner) : NULL;
     const uint32_t n = of->n_devices, d = inner ? form_dim(form) : 0;
     const uint32_t b = batch ? form_dim(layout->batch->form[id]) : 0;
     const uint32_t part = layout->plan->program->n_microbatches > 1 && batch
@@ -70,14 +105,14 @@ void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorI
         shard[j] = (ExecShard){.rank = tensor->rank};
     for (uint32_t i = 0; i < of->n_replicas * n; i++) {
         ExecShard *own = &shard[of->device[i]];
-        const uint32_t replica = i - i % n; /* its first device */
+        const uint32_t n_set = group_shards(of) * n;
+        const Standing at = {i - i % n_set, i - i % n, i, n_set, n};
         memcpy(own->dim, tensor->dim, sizeof own->dim);
         if (batch)
-            cut_dim(own, b, tensor->dim[b] / tensor->units[b],
-                    part + sum(batch, cut.to_device ? i : replica),
-                    cut.to_device ? batch[i] : sum(&batch[replica], n));
+            cut_batch(&cut, batch, b, tensor->dim[b] / tensor->units[b], part, &at, own);
+        cut_states(cuts, &cut, tensor, form, &at, own);
         if (inner)
             cut_dim(own, d, tensor->dim[d] / tensor->units[d],
-                    sum(&inner[replica], i - replica), inner[i]);
+                    sum(&inner[at.replica], i - at.replica), inner[i]);
     }
 }

@@ -66,10 +66,9 @@ static void release(ExecReplay *replay, ExecShard *shard)
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     const uint32_t place =
-        instances_place(replay->cuts->layout.instances, group, microbatch, tensor);
-    return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form;
+        instances_place(replay->cuts->layout.instances, group, microbatch, tensor, form);
+    return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form_inside(form);
 }
 
 ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
@@ -81,7 +80,8 @@ ExecShard *replay_make(ExecReplay *replay, uint32_t group, uint32_t microbatch,
         return *slot;
     ExecShard *shard = g_new0(ExecShard, replay->backend->n_ranks);
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form], shard);
+             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+             shard);
     *slot = shard;
     return replay_allocate(replay, group, shard, error) ? shard : NULL;
 }
@@ -124,7 +124,6 @@ uint64_t exec_replay_bytes(const ExecReplay *replay)
 static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
                           uint32_t microbatch, TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     const ExecBackend *backend = replay->backend;
     g_autofree ExecShard *shard = g_new0(ExecShard, backend->n_ranks);
     bool *known = &seen[replay_instance(replay, group, microbatch, tensor, form)];
@@ -133,7 +132,8 @@ static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
         return 0;
     *known = true;
     exec_cut(replay->cuts, group, microbatch, tensor, form,
-             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form], shard);
+             replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+             shard);
     for (uint32_t r = backend->first; r < backend->first + backend->n_local; r++)
         if (replay_in_group(replay, group, r))
             bytes += exec_shard_elements(&shard[r]) * backend->element_bytes;

@@ -6,25 +6,39 @@
 /* --- exchanges --- */
 
 /* The exchange in every set of members of the group. */
-static bool exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
+bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
                         ExecExchange exchange, GError **error)
 {
     ExecBackend *backend = replay->backend;
     const DeviceGroup *of = &replay->cuts->layout.group[group];
     const uint32_t all = of->n_replicas * of->n_devices;
-    const uint32_t n = members == EXEC_INSIDE   ? of->n_devices
-                       : members == EXEC_ACROSS ? of->n_replicas
-                                                : all;
+    const uint32_t extent[] = {of->n_devices, group_shards(of), group_parts(of)};
+    uint32_t n = 1, stride = 1, step[3];
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        step[axis] = stride;
+        stride *= extent[axis];
+        n *= members >> axis & 1u ? extent[axis] : 1;
+    }
     g_autofree uint32_t *rank = g_new(uint32_t, n);
     if (program_is_spmd(replay->plan->program))
         return backend->ops->exchange(backend, &exchange, error);
     exchange.n_members = n;
     exchange.member = rank;
-    for (uint32_t set = 0; set < all / n; set++) {
-        for (uint32_t i = 0; i < n; i++)
-            rank[i] = of->device[members == EXEC_ACROSS ? i * of->n_devices + set
-                                                        : set * n + i];
-        if (!backend->ops->exchange(backend, &exchange, error))
+    for (uint32_t first = 0; first < all; first++) {
+        bool leads = true;
+        uint32_t k = 0;
+        for (uint32_t axis = 0; axis < 3; axis++)
+            leads &= !(members >> axis & 1u) || first / step[axis] % extent[axis] == 0;
+        for (uint32_t i = first; leads && i < all; i++) {
+            bool belongs = true;
+            for (uint32_t axis = 0; axis < 3; axis++)
+                belongs &= members >> axis & 1u || first / step[axis] % extent[axis] ==
+                                                       i / step[axis] % extent[axis];
+            if (belongs)
+                rank[k++] = of->device[i];
+        }
+        g_assert(!leads || k == n);
+        if (leads && !backend->ops->exchange(backend, &exchange, error))
             return false;
     }
     return true;
@@ -35,7 +49,7 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
                           GError **error)
 {
     const ExecExchange exchange = {.kind = kind, .from = from, .to = to};
-    return exchange_in(replay, group, members, exchange, error);
+    return replay_exchange_in(replay, group, members, exchange, error);
 }
 
 /* --- computation --- */
@@ -46,7 +60,7 @@ static ExecShard *make_for(ExecReplay *replay, const Instr *instr, TensorId tens
     return replay_make(replay, instr->group, instr->microbatch, tensor, form, error);
 }
 
-static bool same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
+bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
 {
     KILTER_ASSERT(a && b);
     for (uint32_t r = 0; r < n; r++)
@@ -68,11 +82,12 @@ static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_
     const uint32_t segment = replay->plan->segment[instr->op];
     const ExecShard *held = replay_use(replay, instr, tensor, form, error);
     if (!held || !form_is_gather(form) ||
-        segment == replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form])
+        segment ==
+            replay->cuts->layout.segment[(size_t)tensor * FORM_MAX + form_inside(form)])
         return held;
     g_autofree ExecShard *cut = g_new0(ExecShard, backend->n_ranks);
     exec_cut(replay->cuts, instr->group, instr->microbatch, tensor, form, segment, cut);
-    if (same_cut(cut, held, backend->n_ranks))
+    if (replay_same_cut(cut, held, backend->n_ranks))
         return held;
     *owned = g_steal_pointer(&cut);
     if (!replay_allocate(replay, instr->group, *owned, error) ||
@@ -109,7 +124,8 @@ static void compute_ranks(ExecReplay *replay, const Instr *instr,
 
 /* Whether each loop is either cut in all operands that have it or in none: kernels rely on it to
  * stay in bounds. */
-static bool check_loops(const ExecReplay *replay, const Instr *instr, GError **error)
+static bool check_loops(const ExecReplay *replay, const Instr *instr, FormAxis axis,
+                        GError **error)
 {
     const Op *op = graph_get_op(replay->graph, instr->op);
     OpSpace space;
@@ -117,10 +133,11 @@ static bool check_loops(const ExecReplay *replay, const Instr *instr, GError **e
     int8_t cut[OP_MAX_LOOPS];
     memset(cut, -1, sizeof cut);
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const Form form = form_on(axis, instr->form[i]);
         const TensorId id = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
         for (uint32_t d = 0; d < graph_tensor(replay->graph, id)->rank; d++) {
             const int8_t loop = space.dim_loop[i][d];
-            const int8_t here = instr->form[i] == form_gather(d);
+            const int8_t here = form == form_gather(d);
             if (here && loop < 0)
                 return replay_fail(replay, error, "dim %u of %s is whole to this op", d,
                                    graph_tensor(replay->graph, id)->name);
@@ -142,7 +159,8 @@ static bool adds(ExecReplay *replay, const Instr *instr, TensorId tensor, Form f
         return false;
     const uint32_t i =
         replay_instance(replay, instr->group, instr->microbatch, tensor, form);
-    replay->partial[i] = replay->cuts->layout.group[instr->group].n_replicas > 1;
+    replay->partial[i] = group_parts(&replay->cuts->layout.group[instr->group]) > 1;
+    replay->moved[i] = false;
     return replay->added[i]++ > 0;
 }
 
@@ -198,8 +216,9 @@ bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
 {
     g_assert(instr->kind == INSTR_COMPUTE);
     const Op *op = graph_get_op(replay->graph, instr->op);
-    if (!check_loops(replay, instr, error))
-        return false;
+    for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
+        if (!check_loops(replay, instr, axis, error))
+            return false;
     const ExecShard *in[OP_MAX_IN];
     ExecShard *out[OP_MAX_OUT] = {0}, *sum[OP_MAX_OUT] = {0}, *owned[OP_MAX_IN] = {0};
     bool good = true;
@@ -217,155 +236,4 @@ bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error)
         if (sum[o])
             replay_drop(replay, out[o]);
     return good;
-}
-
-/* --- collectives --- */
-
-/* Whether the rank is the first one of a replica. */
-static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
-{
-    KILTER_ASSERT(rank < replay->backend->n_ranks);
-    const DeviceGroup *of = &replay->cuts->layout.group[group];
-    for (uint32_t r = 0; r < of->n_replicas; r++)
-        if (of->device[r * of->n_devices] == rank)
-            return true;
-    return false;
-}
-
-/* Slice, keep and pad need no other rank. */
-static bool run_local(ExecReplay *replay, const Instr *instr, const ExecShard *from,
-                      ExecShard *to, GError **error)
-{
-    ExecBackend *backend = replay->backend;
-    for (uint32_t local = 0; local < backend->n_local; local++) {
-        const uint32_t r = backend->first + local;
-        if (!to[r].data)
-            continue;
-        if (instr->collective != COLLECTIVE_KEEP || is_first(replay, instr->group, r)) {
-            backend->ops->copy(backend, local, &from[r], &to[r]);
-            continue;
-        }
-        backend->ops->release(backend, local, to[r].data);
-        to[r].data = backend->ops->allocate(backend, local, exec_shard_elements(&to[r]));
-        if (!to[r].data)
-            return replay_fail(replay, error, "rank %u has no memory", r);
-    }
-    return true;
-}
-
-/* An all-reduce over the replicas, in place. */
-static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
-{
-    const uint32_t i = replay_instance(replay, instr->group, instr->microbatch,
-                                       instr->tensor, instr->from);
-    ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
-    if (!from)
-        return false;
-    ExecShard *to = replay_shapes(replay, from);
-    const ExecExchange exchange = {
-        .kind = instr->collective, .from = from, .to = to, .server = instr->server};
-    const bool good = replay_allocate(replay, instr->group, to, error) &&
-                      exchange_in(replay, instr->group, EXEC_ACROSS, exchange, error);
-    replay->held[i] = good ? to : from;
-    replay->partial[i] = replay->partial[i] && !good;
-    replay_drop(replay, good ? from : to);
-    return good;
-}
-
-bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
-{
-    g_assert(instr->kind == INSTR_COLLECTIVE);
-    if (instr->across)
-        return run_across(replay, instr, error);
-    if (!collective_converts(instr->collective, instr->from, instr->to))
-        return replay_fail(replay, error, "no such conversion");
-    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
-    ExecShard *to =
-        from ? make_for(replay, instr, instr->tensor, instr->to, error) : NULL;
-    if (!to)
-        return false;
-    replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                    instr->tensor, instr->to)] =
-        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                        instr->tensor, instr->from)];
-    if (instr->collective >= (Collective)COLLECTIVES_PRICED)
-        return run_local(replay, instr, from, to, error);
-    return exec_replay_exchange(replay, instr->group, EXEC_INSIDE, instr->collective,
-                                from, to, error);
-}
-
-/* --- transfers --- */
-
-/* Whether replica s of the senders has something that replica r of the receivers needs. */
-static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint32_t r)
-{
-    const DeviceGroup *from = &replay->cuts->layout.group[instr->group],
-                      *to = &replay->cuts->layout.group[instr->to_group];
-    if (instances_has_parts(replay->cuts->layout.instances, instr->tensor))
-        return true; /* as far as their parts overlap */
-    if (from->n_replicas == to->n_replicas)
-        return s == r;
-    return s == (uint64_t)r * from->n_replicas / to->n_replicas;
-}
-
-/* Sends receiver (r, p) its part, by an exchange among it and its senders: where all devices of a
- * replica have the same, one of them sends. */
-static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
-                    const ExecShard *from, ExecShard *to, GError **error)
-{
-    ExecBackend *backend = replay->backend;
-    const DeviceGroup *a = &replay->cuts->layout.group[instr->group],
-                      *b = &replay->cuts->layout.group[instr->to_group];
-    const uint32_t receiver = b->device[r * b->n_devices + p];
-    g_autofree uint32_t *member = g_new(uint32_t, a->n_replicas * a->n_devices + 1);
-    g_autofree ExecShard *have = replay_shapes(replay, from),
-                         *need = replay_shapes(replay, to);
-    uint32_t n = 0;
-    bool sender = false;
-    for (uint32_t k = 0; k < backend->n_ranks; k++)
-        have[k] = need[k] = (ExecShard){.rank = from[k].rank};
-    for (uint32_t s = 0; s < a->n_replicas; s++)
-        for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
-            const uint32_t k = a->device[s * a->n_devices + q];
-            ExecShard overlap;
-            if ((!form_is_gather(instr->from) &&
-                 q != (uint64_t)p * a->n_devices / b->n_devices) ||
-                !exec_shard_overlap(&from[k], &to[receiver], &overlap))
-                continue;
-            have[k] = from[k];
-            member[n++] = k;
-            sender |= k == receiver;
-        }
-    need[receiver] = to[receiver];
-    if (n == 0)
-        return true;
-    if (!sender)
-        member[n++] = receiver;
-    const ExecExchange exchange = {.kind = COLLECTIVE_ALL_TO_ALL,
-                                   .from = have,
-                                   .to = need,
-                                   .n_members = n,
-                                   .member = member};
-    return backend->ops->exchange(backend, &exchange, error);
-}
-
-bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
-{
-    g_assert(instr->kind == INSTR_TRANSFER);
-    const DeviceGroup *b = &replay->cuts->layout.group[instr->to_group];
-    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
-    ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,
-                                       instr->tensor, instr->to, error)
-                         : NULL;
-    if (!to)
-        return false;
-    replay->partial[replay_instance(replay, instr->to_group, instr->microbatch,
-                                    instr->tensor, instr->to)] =
-        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                        instr->tensor, instr->from)];
-    for (uint32_t r = 0; r < b->n_replicas; r++)
-        for (uint32_t p = 0; p < b->n_devices; p++)
-            if (!receive(replay, instr, r, p, from, to, error))
-                return false;
-    return true;
 }

@@ -70,6 +70,7 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
     replay->held = g_new0(ExecShard *, n_instances);
     replay->partial = g_new0(bool, n_instances);
     replay->added = g_new0(uint32_t, n_instances);
+    replay->moved = g_new0(bool, n_instances);
     replay->rest = g_new(Form, n_rests);
     memset(replay->rest, FORM_MAX, n_rests);
     replay->seconds = g_new0(double, plan->program->n + 1);
@@ -86,6 +87,7 @@ void exec_replay_free(ExecReplay *replay)
     g_free(replay->held);
     g_free(replay->partial);
     g_free(replay->added);
+    g_free(replay->moved);
     g_free(replay->rest);
     g_free(replay->seconds);
     exec_cuts_free(replay->cuts);
@@ -160,7 +162,7 @@ const ExecShard *exec_replay_shards(const ExecReplay *replay, uint32_t group,
                                     uint32_t microbatch, TensorId tensor, Form form)
 {
     const uint32_t i = replay_instance(replay, group, microbatch, tensor, form);
-    return i == GRAPH_NONE ? NULL : replay->held[i];
+    return i == GRAPH_NONE || replay->moved[i] ? NULL : replay->held[i];
 }
 
 bool exec_replay_is_partial(const ExecReplay *replay, uint32_t group, TensorId tensor,

@@ -48,9 +48,9 @@ Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 
 const ExecCuts *exec_replay_cuts(const ExecReplay *replay);
 
-/* Makes an exchange among the devices of each replica of a group, of each position (`across`), or
- * of all of it at once. */
-typedef enum { EXEC_INSIDE, EXEC_ACROSS, EXEC_TOGETHER } ExecMembers;
+/* Makes an exchange among the devices of a group that differ in the axes named, and in no other: a set
+ * of positions, shards and replicas. */
+typedef enum { EXEC_INSIDE = 1, EXEC_SHARDS = 2, EXEC_ACROSS = 4 } ExecMembers;
 bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
                           Collective kind, const ExecShard *from, ExecShard *to,
                           GError **error);

@@ -13,6 +13,7 @@ struct ExecReplay {
     ExecShard **held; /* [instance]: [n_ranks], NULL until made */
     bool *partial;    /* [instance]: over the replicas */
     uint32_t *added;  /* [instance]: microbatches that have added to it */
+    bool *moved;      /* [instance]: what it held has gone to another one */
     Form *rest;       /* [group * n_tensors + tensor] */
     double *seconds;  /* [program->n] */
     double slow;
@@ -47,6 +48,12 @@ void replay_drop(ExecReplay *replay, ExecShard *shard);
 bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank);
 
 /* --- instructions, on the local ranks --- */
+
+/* The exchange in every set of members of a group. */
+bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
+                        ExecExchange exchange, GError **error);
+/* Whether all ranks have the same part of both. */
+bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n);
 
 bool replay_compute(ExecReplay *replay, const Instr *instr, GError **error);
 bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error);

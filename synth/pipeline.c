@@ -3,7 +3,7 @@
 
 /* --- writing the program --- */
 
-static void append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch)
+void pipeline_append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch)
 {
     instr.group = (uint16_t)group;
     instr.microbatch = (uint16_t)microbatch;
@@ -20,14 +20,14 @@ static void send(Builder *b, uint32_t i, uint32_t microbatch)
                       graph_tensor(b->graph, need->tensor)->role == ROLE_INPUT;
     *partial_of(b, need->to_group, need->tensor) |=
         *partial_of(b, need->group, need->tensor) & (uint8_t)(1u << need->form);
-    append(b,
-           (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
-                   .to_group = load ? 0 : need->to_group,
-                   .stream = !load,
-                   .tensor = need->tensor,
-                   .from = load ? 0 : need->form,
-                   .to = need->form},
-           load ? need->to_group : need->group, microbatch);
+    pipeline_append(b,
+                    (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
+                            .to_group = load ? 0 : need->to_group,
+                            .stream = !load,
+                            .tensor = need->tensor,
+                            .from = load ? 0 : need->form,
+                            .to = need->form},
+                    load ? need->to_group : need->group, microbatch);
 }
 
 static void send_all(Builder *b, uint32_t i, uint32_t microbatch)
@@ -43,7 +43,12 @@ static void emit_early(Builder *b)
     for (uint32_t i = 0; i < b->inner->n; i++) {
         if (b->place[i].phase != EARLY)
             continue;
-        append(b, b->inner->instr[i], group_at(b, i), PROGRAM_WHOLE);
+        if (b->inner->instr[i].kind == INSTR_LOAD) {
+            pipeline_load(b, i);
+        } else {
+            pipeline_gather_for(b, i);
+            pipeline_append(b, b->inner->instr[i], group_at(b, i), PROGRAM_WHOLE);
+        }
         send_all(b, i, PROGRAM_WHOLE);
     }
 }
@@ -60,7 +65,8 @@ static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
         if (b->place[i].unit != unit)
             continue;
         demand(b, i, microbatch);
-        append(b, b->inner->instr[i], group_at(b, i), microbatch);
+        pipeline_gather_for(b, i);
+        pipeline_append(b, b->inner->instr[i], group_at(b, i), microbatch);
     }
 }
 
@@ -101,10 +107,15 @@ static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbat
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
     b->pass++;
     for (uint32_t k = begin[0]; k < begin[1]; k++) {
+        pipeline_gather_ahead(b, phase, stage, k);
         if (phase == BACKWARD)
             demand(b, b->unit[k], microbatch);
-        append(b, b->inner->instr[b->unit[k]], group_at(b, b->unit[k]), microbatch);
+        pipeline_gather_for(b, b->unit[k]);
+        pipeline_append(b, b->inner->instr[b->unit[k]], group_at(b, b->unit[k]),
+                        microbatch);
         send_all(b, b->unit[k], microbatch);
+        if (phase == BACKWARD)
+            pipeline_scatter_behind(b, stage, k);
     }
 }
 
@@ -114,28 +125,25 @@ static void reduce_across(Builder *b, uint32_t i)
     const uint32_t group = group_at(b, i);
     Operand use[OP_MAX_IN];
     const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
+    if (pipeline_divides(b, use[0].tensor)) {
+        pipeline_sum_states(b, i);
+        return;
+    }
     for (uint32_t k = 0; k < n; k++) {
         uint8_t *partial = partial_of(b, group, use[k].tensor);
         if (!(*partial >> use[k].form & 1u))
             continue;
         *partial &= (uint8_t) ~(1u << use[k].form);
-        append(b,
-               (Instr){.kind = INSTR_COLLECTIVE,
-                       .across = true,
-                       .stream = 1,
-                       .collective = COLLECTIVE_ALL_REDUCE,
-                       .tensor = use[k].tensor,
-                       .from = use[k].form,
-                       .to = use[k].form},
-               group, PROGRAM_WHOLE);
+        pipeline_append(b,
+                        (Instr){.kind = INSTR_COLLECTIVE,
+                                .across = true,
+                                .stream = 1,
+                                .collective = COLLECTIVE_ALL_REDUCE,
+                                .tensor = use[k].tensor,
+                                .from = use[k].form,
+                                .to = use[k].form},
+                        group, PROGRAM_WHOLE);
     }
-}
-
-static bool is_update(const Builder *b, uint32_t i)
-{
-    const Instr *instr = &b->inner->instr[i];
-    return instr->kind == INSTR_COMPUTE &&
-           graph_get_op(b->graph, instr->op)->pass == PASS_UPDATE;
 }
 
 /* Fetches the operands that other groups have made. */
@@ -162,13 +170,26 @@ static void emit_one_late(Builder *b, uint32_t i)
     const uint32_t n_makes = instr_makes(instr, b->graph, make);
     bool partial = false;
     fetch(b, i);
-    if (is_update(b, i))
+    pipeline_gather_for(b, i);
+    if (pipeline_is_update(b, i))
         reduce_across(b, i);
+    if (pipeline_is_update(b, i) && pipeline_divides(b, use[0].tensor)) {
+        pipeline_update_states(b, i);
+        return;
+    }
     for (uint32_t k = 0; k < n_uses; k++)
         partial |= *partial_of(b, group, use[k].tensor) >> use[k].form & 1u;
     for (uint32_t k = 0; partial && k < n_makes; k++)
         *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
-    append(b, *instr, group, PROGRAM_WHOLE);
+    pipeline_append(b, *instr, group, PROGRAM_WHOLE);
+}
+
+/* Whether the gradient of update `k` is there in its group once all instructions before `i` ran. */
+static bool has_gradient(const Builder *b, uint32_t k, uint32_t i)
+{
+    const uint32_t maker = b->maker[k * OP_MAX_IN + 1];
+    return group_at(b, maker) == group_at(b, k) &&
+           (b->place[maker].phase != LATE || maker < i);
 }
 
 static void emit_late(Builder *b)
@@ -178,10 +199,10 @@ static void emit_late(Builder *b)
     for (uint32_t i = 0; i < inner->n; i++) {
         if (b->place[i].phase != LATE)
             continue;
-        for (uint32_t k = i; !updating && is_update(b, i) && k < inner->n; k++)
-            if (is_update(b, k))
+        for (uint32_t k = i; !updating && pipeline_is_update(b, i) && k < inner->n; k++)
+            if (pipeline_is_update(b, k) && has_gradient(b, k, i))
                 reduce_across(b, k);
-        updating |= is_update(b, i);
+        updating |= pipeline_is_update(b, i);
         emit_one_late(b, i);
     }
 }
@@ -276,6 +297,11 @@ static void builder_clear(Builder *b)
     g_free(b->unit);
     g_free(b->begin);
     g_free(b->partial);
+    g_free(b->state);
+    g_free(b->states);
+    g_free(b->direct);
+    g_free(b->gathered);
+    g_free(b->summed);
     program_free(b->program);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, builder_clear)
@@ -295,6 +321,7 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
         program_add_group(b.program, pipeline->group[g].n_replicas,
                           pipeline->group[g].n_devices, pipeline->group[g].device);
     pipeline_find_places(&b);
+    pipeline_find_states(&b);
     emit_early(&b);
     if (!emit_steps(&b, error))
         return NULL;

@@ -52,6 +52,9 @@ typedef struct {
     /* [layer], or NULL for none: whether what is gathered in the forward is gathered again for the
      * backward, not kept */
     const bool *sequence;
+    /* what neighbouring replicas, zero_ranks at a time, divide among them: 1 optimizer states, 2 gradients,
+     * too, 3 parameters, too; 0: nothing */
+    uint32_t zero, zero_ranks;
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

@@ -53,6 +53,13 @@ typedef struct {
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;
+    /* sharded states (synth/pipeline_states.c); NULL: none */
+    Form *state;      /* [tensor]: over the shards, of parameters that are divided */
+    uint16_t *states; /* [group]: the group of its states */
+    uint32_t *
+        direct; /* [parameter]: instruction that makes the gradient as the update takes it */
+    uint32_t *gathered; /* [instr]: pass in which what it loads was gathered last */
+    bool *summed;       /* [instr], of updates: the gradient is there */
 } Builder;
 
 static inline uint16_t group_at(const Builder *b, uint32_t i)
@@ -74,6 +81,34 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
     const Op *op = graph_get_op(b->graph, instr->op);
     return b->batch->form[op->out[0]] == FORM_REDUCE && b->batch->loop[instr->op] >= 0;
 }
+
+/* Writes an instruction. */
+void pipeline_append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch);
+
+static inline bool pipeline_is_update(const Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    return instr->kind == INSTR_COMPUTE &&
+           graph_get_op(b->graph, instr->op)->pass == PASS_UPDATE;
+}
+
+/* --- sharded states --- */
+
+/* What is divided, in what form; once places are known. */
+void pipeline_find_states(Builder *b);
+bool pipeline_divides(const Builder *b, TensorId parameter);
+
+/* A load, where the states of what it loads lie. */
+void pipeline_load(Builder *b, uint32_t i);
+/* What instruction `i` uses of divided parameters is gathered, once a pass; and that of the layer that
+ * begins at `at` in a stage's phase, and of the one after it. */
+void pipeline_gather_for(Builder *b, uint32_t i);
+void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
+/* Gradients of the layer that ends at `at` in a stage's backward go to their shards. */
+void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at);
+/* The gradient of update `i` is summed in shards; the update, whose states are divided. */
+void pipeline_sum_states(Builder *b, uint32_t i);
+void pipeline_update_states(Builder *b, uint32_t i);
 
 /* Finds the phase, stage and layer of every instruction, what groups need of one another, and what
  * is computed again. */

@@ -283,7 +283,7 @@ static void find_again(Builder *b)
     b->read = g_new0(bool, graph_n_tensors(b->graph));
     b->again = g_array_new(false, false, sizeof(Again));
     add_again(b, 0, true);
-    if (!b->pipeline->recompute && !b->pipeline->sequence)
+    if (!b->pipeline->recompute && !b->pipeline->sequence && b->pipeline->zero == 0)
         return;
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);
@@ -291,7 +291,9 @@ static void find_again(Builder *b)
             b->read[op->in[i]] = true;
     }
     find_layers(b);
-    for (uint32_t s = 0; s < b->pipeline->n_stages; s++)
+    for (uint32_t s = 0;
+         (b->pipeline->recompute || b->pipeline->sequence) && s < b->pipeline->n_stages;
+         s++)
         find_again_of(b, s);
 }
 

@@ -48,7 +48,7 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
     g_autofree DeviceGroup *group = g_new(DeviceGroup, layout->pp);
     for (uint32_t p = 0; p < layout->pp; p++)
         group[p] = (DeviceGroup){layout->dp, layout->tp,
-                                 layout->device + (size_t)p * layout->dp * layout->tp};
+                                 layout->device + (size_t)p * layout->dp * layout->tp, 1};
     const SynthPipeline pipeline = {.n_stages = layout->n_stages,
                                     .n_microbatches = layout->n_microbatches,
                                     .stage = stage,
@@ -56,7 +56,9 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                     .group = group,
                                     .schedule = layout->schedule,
                                     .recompute = layout->recompute,
-                                    .sequence = layout->sequence};
+                                    .sequence = layout->sequence,
+                                    .zero = layout->zero,
+                                    .zero_ranks = layout->zero_ranks};
     return synth_pipeline(inner, graph, &pipeline, error);
 }
 

@@ -6,21 +6,39 @@
 #include <stdio.h>
 #include <string.h>
 
+static char *append_form(char *to, const char *end, Form form)
+{
+    const int n =
+        form_is_gather(form)
+            ? snprintf(to, (size_t)(end - to), "gather(%u)", form_dim(form) % 10)
+            : snprintf(to, (size_t)(end - to), "%s",
+                       form == FORM_REDUCE ? "reduce" : "identity");
+    return to + n;
+}
+
 const char *form_text(Form form, char buffer[FORM_TEXT])
 {
-    if (form_is_gather(form))
-        snprintf(buffer, FORM_TEXT, "gather(%u)", form_dim(form) % 10);
-    else
-        snprintf(buffer, FORM_TEXT, "%s", form == FORM_REDUCE ? "reduce" : "identity");
+    const char *end = buffer + FORM_TEXT;
+    char *to = append_form(buffer, end, form_inside(form));
+    if (form_outer(form)) {
+        *to++ = '/';
+        to = append_form(to, end, form_shards(form));
+    }
+    if (form_replicas(form)) {
+        *to++ = '/';
+        append_form(to, end, form_replicas(form));
+    }
     return buffer;
 }
 
 bool form_parse(const char *text, Form *form)
 {
     char buffer[FORM_TEXT];
-    for (Form candidate = 0; candidate < FORM_MAX; candidate++)
-        if (strcmp(text, form_text(candidate, buffer)) == 0) {
-            *form = candidate;
+    for (uint32_t candidate = 0; candidate < FORM_OUTERS * 8; candidate++)
+        if (form_inside((Form)candidate) < FORM_MAX &&
+            form_shards((Form)candidate) < FORM_MAX &&
+            strcmp(text, form_text((Form)candidate, buffer)) == 0) {
+            *form = (Form)candidate;
             return true;
         }
     return false;
@@ -51,14 +69,34 @@ uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
                : operand;
 }
 
-bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
+static bool find_rule(const Graph *graph, OpId id, const Form *form,
+                      Form (*over)(Form form), Rule *rule)
 {
     KILTER_ASSERT(id < graph_n_ops(graph));
     const OpClass *class = graph_op_class(graph, id);
+    const uint32_t n = class->n_in + class->n_out;
+    Form plain[OP_MAX_OPERANDS];
+    for (uint32_t i = 0; i < n; i++)
+        plain[i] = over(form[i]);
     for (uint32_t r = 0; r < class->n_rules; r++)
-        if (memcmp(class->rule[r].form, form, class->n_in + class->n_out) == 0) {
+        if (memcmp(class->rule[r].form, plain, n * sizeof *plain) == 0) {
             *rule = class->rule[r];
             return true;
         }
     return false;
+}
+
+bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
+{
+    return find_rule(graph, id, form, form_inside, rule);
+}
+
+bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule)
+{
+    return find_rule(graph, id, form, form_shards, rule);
+}
+
+bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule)
+{
+    return find_rule(graph, id, form, form_replicas, rule);
 }

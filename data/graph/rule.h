@@ -1,5 +1,9 @@
 /* Forms and rules: how a distributed tensor relates to its reference tensor, and which forms an
- * op maps to which (HAP Sec. 4.2). Rules follow from the op table alone; see data/graph/op.h. */
+ * op maps to which (HAP Sec. 4.2). Rules follow from the op table alone; see data/graph/op.h.
+ *
+ * Where devices lie in several axes (data/program/program.h: positions, shards, replicas) a tensor has
+ * a form over each of them. All fit in one Form: a plain one says the form over the positions, and is
+ * Identity over the rest. */
 #ifndef KILTER_DATA_GRAPH_RULE_H
 #define KILTER_DATA_GRAPH_RULE_H
 
@@ -13,21 +17,51 @@ enum {
     FORM_MAX = FORM_GATHER0 + TENSOR_MAX_RANK,
 };
 
+G_STATIC_ASSERT(FORM_MAX <= 8);
+
+/* Over the positions: three bits; over the shards: three more; over the replicas, where only dims 1
+ * to 3 are cut: two. */
+static inline Form form_inside(Form form)
+{
+    return form & 7;
+}
+static inline Form form_shards(Form form)
+{
+    return form >> 3 & 7;
+}
+static inline Form form_replicas(Form form)
+{
+    return form >> 6 ? (Form)(FORM_GATHER0 + (form >> 6)) : (Form)FORM_IDENTITY;
+}
+static inline Form form_over(Form inside, Form shards, Form replicas)
+{
+    return (Form)(inside | shards << 3 |
+                  (replicas > FORM_GATHER0 ? (replicas - FORM_GATHER0) << 6 : 0));
+}
+/* All but what it says of the positions; 0 of a plain form. */
+static inline uint32_t form_outer(Form form)
+{
+    return form >> 3;
+}
+enum { FORM_OUTERS = 32 };
+
 static inline Form form_gather(uint32_t dim)
 {
     return (Form)(FORM_GATHER0 + dim);
 }
+/* Both speak of the positions. */
 static inline bool form_is_gather(Form form)
 {
-    return form >= FORM_GATHER0;
+    return form_inside(form) >= FORM_GATHER0;
 }
 static inline uint32_t form_dim(Form form)
 {
-    return form - FORM_GATHER0;
+    return form_inside(form) - FORM_GATHER0;
 }
 
-/* "identity", "reduce", "gather(1)": into a buffer of FORM_TEXT bytes, which is returned. */
-enum { FORM_TEXT = 16 };
+/* "identity", "reduce", "gather(1)"; of one that is not plain also those over the shards and the
+ * replicas, "gather(1)/gather(0)/identity": into a buffer of FORM_TEXT bytes, which is returned. */
+enum { FORM_TEXT = 32 };
 const char *form_text(Form form, char buffer[FORM_TEXT]);
 bool form_parse(const char *text, Form *form);
 
@@ -53,7 +87,10 @@ uint32_t op_rules_of_one(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
  * for one that is looked up the indices, where they are cut. */
 uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand);
 
-/* The rule of an op of a sealed graph with exactly these forms, false if there is none. */
+/* The rule of an op of a sealed graph with exactly these forms over the positions, false if there
+ * is none; over the shards; over the replicas. */
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
+bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule);
+bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule);
 
 #endif

@@ -11,21 +11,31 @@
 PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
                  uint32_t group, uint32_t segment, TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX && tensor < graph_n_tensors(graph));
+    KILTER_ASSERT(tensor < graph_n_tensors(graph));
     const Tensor *t = graph_tensor(graph, tensor);
     const Form outer = batch ? batch->form[tensor] : FORM_IDENTITY;
-    PlanCut cut = {.has_parts = form_is_gather(outer),
-                   .is_cut = form_is_gather(form) && form != outer};
-    cut.to_device = cut.has_parts && form == outer;
+    const Form inside = form_inside(form), shards = form_shards(form),
+               replicas = form_replicas(form);
+    PlanCut cut = {.has_parts = form_is_gather(outer)};
+    cut.to_shard = cut.has_parts && shards == outer;
+    cut.to_device = cut.has_parts && inside == outer;
+    cut.is_sharded = form_is_gather(shards) && !cut.to_shard;
+    cut.over_replicas = form_is_gather(replicas);
+    cut.is_cut = form_is_gather(form) && inside != outer;
+    cut.nested = cut.is_cut && inside == shards;
+    const Split key = {.segment = segment, .group = (uint16_t)group};
+    cut.batch = cut.shards = cut.replicas = cut.inner = key;
+    cut.batch.kind = SPLIT_BATCH;
+    cut.shards.kind = SPLIT_SHARDS;
+    cut.replicas.kind = SPLIT_REPLICAS;
     if (cut.has_parts)
-        cut.batch = (Split){.segment = segment,
-                            .units = batch->units / program->n_microbatches,
-                            .group = (uint16_t)group,
-                            .batch = true};
+        cut.batch.units = batch->units / program->n_microbatches;
+    if (cut.is_sharded)
+        cut.shards.units = t->units[form_dim(shards)];
+    if (cut.over_replicas)
+        cut.replicas.units = t->units[form_dim(replicas)];
     if (cut.is_cut)
-        cut.inner = (Split){.segment = segment,
-                            .units = t->units[form_dim(form)],
-                            .group = (uint16_t)group};
+        cut.inner.units = t->units[form_dim(form)];
     return cut;
 }
 
@@ -52,7 +62,11 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
         plan_cut(plan->program, graph, batch, group, segment, tensor, form);
     if (cut.has_parts)
         add_split(splits, &cut.batch);
-    if (cut.is_cut)
+    if (cut.is_sharded)
+        add_split(splits, &cut.shards);
+    if (cut.over_replicas)
+        add_split(splits, &cut.replicas);
+    if (cut.is_cut && !cut.nested)
         add_split(splits, &cut.inner);
 }
 
@@ -65,10 +79,10 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
         const uint16_t to_group =
             instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
         if (instr->kind != INSTR_LOAD)
-            add_cut(plan, graph, batch, instr->group, segment[instr->from], instr->tensor,
-                    instr->from, splits);
-        add_cut(plan, graph, batch, to_group, segment[instr->to], instr->tensor,
-                instr->to, splits);
+            add_cut(plan, graph, batch, instr->group, segment[form_inside(instr->from)],
+                    instr->tensor, instr->from, splits);
+        add_cut(plan, graph, batch, to_group, segment[form_inside(instr->to)],
+                instr->tensor, instr->to, splits);
         return;
     }
     const Op *op = graph_get_op(graph, instr->op);
@@ -79,7 +93,7 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
                 splits);
         /* where the tensor is kept, if that is cut by another segment */
         const uint16_t kept =
-            instance_segment[(size_t)tensor * FORM_MAX + instr->form[f]];
+            instance_segment[(size_t)tensor * FORM_MAX + form_inside(instr->form[f])];
         if (kept != segment)
             add_cut(plan, graph, batch, instr->group, kept, tensor, instr->form[f],
                     splits);
@@ -126,10 +140,11 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
 {
     g_assert(group->n_devices > 0 && group->n_replicas > 0);
     const uint32_t n = group->n_devices;
+    const bool batch = split->kind == SPLIT_BATCH;
     const double *row = &plan->ratio[(size_t)split->segment * plan->n_devices];
     double *share = g_new0(double, (size_t)group->n_replicas *n);
     for (uint32_t r = 0; r < group->n_replicas; r++) {
-        double *own = &share[split->batch ? (size_t)r * n : 0];
+        double *own = &share[batch ? (size_t)r * n : 0];
         replica[r] = 0;
         for (uint32_t p = 0; p < n; p++) {
             own[p] += row[group->device[(size_t)r * n + p]];
@@ -138,7 +153,7 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
     }
     normalise(replica, group->n_replicas);
     for (uint32_t r = 0; r < group->n_replicas; r++) {
-        if (split->batch || r == 0)
+        if (batch || r == 0)
             normalise(&share[(size_t)r * n], n);
         else
             memcpy(&share[(size_t)r * n], share, n * sizeof *share);
@@ -146,22 +161,47 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
     return share;
 }
 
+/* Units of each replica, shards of one part of the batch one after the other. */
+static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
+                                const double *replica)
+{
+    const uint32_t n_shards = group_shards(group), n_parts = group_parts(group);
+    uint32_t *units = g_new(uint32_t, group->n_replicas);
+    g_autofree uint32_t *of_part = g_new(uint32_t, n_parts);
+    g_autofree double *part = g_new0(double, n_parts);
+    g_autofree double *shard = g_new(double, n_shards);
+    for (uint32_t r = 0; r < group->n_replicas; r++)
+        part[r / n_shards] += replica[r];
+    split_round(part, n_parts, split->units, of_part);
+    for (uint32_t k = 0; k < n_parts; k++) {
+        memcpy(shard, &replica[k * n_shards], n_shards * sizeof *shard);
+        normalise(shard, n_shards);
+        split_round(shard, n_shards,
+                    split->kind == SPLIT_BATCH ? of_part[k] : split->units,
+                    &units[k * n_shards]);
+        for (uint32_t s = 0; split->kind == SPLIT_REPLICAS && s < n_shards; s++)
+            units[k * n_shards + s] = of_part[k];
+    }
+    return units;
+}
+
 static void round_split(const Plan *plan, const DeviceGroup *group, Split *split)
 {
     const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
     g_autofree double *replica = g_new(double, n_replicas);
     g_autofree double *ratio = plan_group_shares(plan, group, split, replica);
-    g_autofree uint32_t *units = g_new(uint32_t, n_replicas);
-    if (split->batch)
-        split_round(replica, n_replicas, split->units, units);
     split->count = g_new0(uint32_t, (size_t)n_replicas * n);
-    for (uint32_t r = 0; r < n_replicas; r++)
-        split_round(&ratio[(size_t)r * n], n, split->batch ? units[r] : split->units,
-                    &split->count[(size_t)r * n]);
-    uint64_t rounded = 0;
-    for (uint32_t i = 0; i < n_replicas * n; i++)
-        rounded += split->count[i];
-    g_assert(rounded == (uint64_t)split->units * (split->batch ? 1 : n_replicas));
+    for (uint32_t r = 0; split->kind != SPLIT_BATCH && r < n_replicas; r++)
+        replica[r] = 1.0 / n_replicas;
+    g_autofree uint32_t *units = round_replicas(group, split, replica);
+    for (uint32_t r = 0; r < n_replicas; r++) {
+        uint32_t *count = &split->count[(size_t)r * n];
+        if (split->kind != SPLIT_REPLICAS)
+            split_round(&ratio[(size_t)r * n], n,
+                        split->kind == SPLIT_POSITIONS ? split->units : units[r], count);
+        for (uint32_t p = 0; split->kind == SPLIT_REPLICAS && p < n; p++)
+            count[p] = units[r];
+    }
 }
 
 bool plan_check_groups(const Plan *plan, GError **error)

@@ -13,6 +13,9 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
            (kind == INSTR_COLLECTIVE && collective < (Collective)COLLECTIVES_PRICED);
 }
 
+const char *const PLAN_SPLIT_KEY[SPLIT_REPLICAS + 1] = {NULL, "batch", "shards",
+                                                        "replicas"};
+
 uint32_t plan_split_devices(const Plan *plan, const Split *split)
 {
     if (plan->program->n_groups == 0)
@@ -42,7 +45,6 @@ static json_t *integer_json(uint64_t value)
 
 static json_t *form_json(Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     char text[FORM_TEXT];
     return json_string(form_text(form, text));
 }
@@ -87,6 +89,8 @@ static json_t *placement_json(const Instr *instr)
         json_object_set_new(object, "to_group", json_integer(instr->to_group));
     if (instr->across)
         json_object_set_new(object, "across", json_true());
+    if (instr->moves)
+        json_object_set_new(object, "moves", json_true());
     if (instr->server)
         json_object_set_new(object, "server", json_integer(instr->server - 1));
     if (instr->stream != plan_json_stream(instr->kind, instr->collective))
@@ -141,7 +145,11 @@ static json_t *groups_json(const Program *program)
                     json_integer(group->device[(size_t)r * group->n_devices + p]));
             json_array_append_new(replicas, devices);
         }
-        json_array_append_new(groups, replicas);
+        json_array_append_new(groups, group_shards(group) == 1
+                                          ? replicas
+                                          : json_pack("{s: i, s: o}", "shards",
+                                                      (int)group->n_shards, "replicas",
+                                                      replicas));
     }
     return groups;
 }
@@ -185,8 +193,8 @@ static json_t *splits_json(const Plan *plan)
                       "units", (json_int_t)split->units, "count", count);
         if (split->group)
             json_object_set_new(object, "group", json_integer(split->group));
-        if (split->batch)
-            json_object_set_new(object, "batch", json_true());
+        if (split->kind != SPLIT_POSITIONS)
+            json_object_set_new(object, PLAN_SPLIT_KEY[split->kind], json_true());
         json_array_append_new(array, object);
     }
     return array;

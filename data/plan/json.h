@@ -20,12 +20,13 @@
  * Instructions that are not on their kind's stream, or not of group 0 and microbatch 0, end in an
  * object that says so: {"group": 1, "microbatch": 2, "stream": 0}; the microbatch PROGRAM_WHOLE is
  * "whole", "across": true stands for a collective over the replicas, "server" for the replica that
- * sums for the others, and "to_group" with a transfer. A program that is not SPMD has before it
+ * sums for the others, "to_group" with a transfer, "moves": true for what takes a sum so far. A program that is not SPMD has before it
  *
  *       "microbatches": 4,                                1 if left out
- *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica
+ *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica,
+ *                                                         or {"shards": 2, "replicas": [...]}
  *
- * and then splits may say "group": 1 and "batch": true (data/plan/plan.h). Last comes the seal,
+ * and then splits may say "group": 1, and "batch", "shards" or "replicas": true (data/plan/plan.h). Last comes the seal,
  * {"shards": ..., "plan": ...}: digests by which the reader sees that the file was edited. Then it
  * drops what was proved, and refuses splits that the ratios do not round to within a unit; without
  * splits it rounds the ratios. */
@@ -40,6 +41,9 @@
 #define PLAN_VERSION 1
 #define PLAN_WHOLE   "whole" /* PROGRAM_WHOLE */
 #define PLAN_SEAL    "seal"
+
+/* The key that says of a split what it cuts for; NULL: the positions. */
+extern const char *const PLAN_SPLIT_KEY[SPLIT_REPLICAS + 1];
 
 /* The stream on which an instruction of that kind runs unless it says otherwise. */
 uint8_t plan_json_stream(InstrKind kind, Collective collective);

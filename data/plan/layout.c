@@ -26,7 +26,8 @@ void plan_layout_clear(PlanLayout *layout)
 PlanCut plan_layout_cut(const PlanLayout *layout, uint32_t group, TensorId tensor,
                         Form form)
 {
-    KILTER_ASSERT(group < layout->n_groups && form < FORM_MAX);
+    KILTER_ASSERT(group < layout->n_groups);
     return plan_cut(layout->plan->program, layout->graph, layout->batch, group,
-                    layout->segment[(size_t)tensor * FORM_MAX + form], tensor, form);
+                    layout->segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+                    tensor, form);
 }

@@ -107,8 +107,7 @@ static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
 
 static size_t instance_of(TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
-    return (size_t)tensor * FORM_MAX + form;
+    return (size_t)tensor * FORM_MAX + form_inside(form);
 }
 
 /* Calls `each` for every sharded operand of every computation, in program order. */
@@ -222,8 +221,8 @@ int plan_compare_splits(const void *a, const void *b)
     const Split *x = a, *y = b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    if (x->batch != y->batch)
-        return x->batch ? 1 : -1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
     if (x->segment != y->segment)
         return x->segment < y->segment ? -1 : 1;
     return (x->units > y->units) - (x->units < y->units);

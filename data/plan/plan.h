@@ -10,18 +10,25 @@
 #include "data/program/batch.h"
 #include "data/strategy/strategy.h"
 
+/* What a split cuts a dim for: the form over positions, the batch's parts, or the forms over shards and
+ * replicas. */
+typedef enum { SPLIT_POSITIONS, SPLIT_BATCH, SPLIT_SHARDS, SPLIT_REPLICAS } SplitKind;
+
 /* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of
  * one segment. Dims with as many units are cut alike; a dim of extent e gives device j count[j] *
- * (e / units) elements. With `batch` it is the cut of a microbatch of a program that cuts the
- * batch: over all devices of the group, a replica having what its devices have; without, all
- * replicas are cut alike, as gradients are summed position by position. */
+ * (e / units) elements. SPLIT_BATCH is the cut of a microbatch of a program that cuts the
+ * batch: over all devices of the group, a replica having what its devices have; by SPLIT_POSITIONS all
+ * replicas are cut alike, as gradients are summed position by position. SPLIT_SHARDS cuts evenly over the
+ * shards, what each has over its devices as by SPLIT_POSITIONS, alike in every set of shards; SPLIT_REPLICAS
+ * evenly over the sets, all devices of a set having the same. */
 typedef struct {
     uint32_t segment;
     uint32_t units;
     uint32_t *count; /* [replica * n_devices + position]; sums to units in every replica,
-                        or in all of them with `batch` */
+                        by SPLIT_BATCH in all of them, by SPLIT_SHARDS in every set of shards, and by
+                        SPLIT_REPLICAS over the first device of every set */
     uint16_t group;
-    bool batch;
+    SplitKind kind;
 } Split;
 
 /* The outcome of the proof that was asked for: how it ended, and what is printed beside the
@@ -137,11 +144,14 @@ const Split *plan_find_split(const Plan *plan, const Split *key);
 
 /* The splits by which an instance is cut (its counts are NULL). */
 typedef struct {
-    /* of microbatches, over replicas by `batch`: by its replicas' sums, or, */
+    /* of microbatches, over replicas by `batch`: by the sums of sets of shards, or, */
     bool has_parts;
-    bool to_device; /* if the batch is what the form cuts, by its counts */
-    bool is_cut;    /* inside of each replica, by `inner` */
-    Split batch, inner;
+    bool to_shard;  /* if the batch is what the form over the shards cuts, of replicas, */
+    bool to_device; /* if it is what the form cuts, of devices */
+    bool is_sharded, over_replicas; /* by `shards`, `replicas` */
+    bool is_cut;                    /* inside of each replica, by `inner`, or, */
+    bool nested;                    /* where the shards cut the same dim, by `shards` */
+    Split batch, shards, replicas, inner;
 } PlanCut;
 
 /* Of a tensor in that form, held by a group and cut by the ratios of a segment. `batch` NULL: the

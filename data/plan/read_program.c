@@ -76,6 +76,8 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
         instr->microbatch = (uint16_t)number;
     else if (strcmp(key, "across") == 0)
         instr->across = instr->kind == INSTR_COLLECTIVE && flag;
+    else if (strcmp(key, "moves") == 0)
+        instr->moves = flag && instr->kind >= INSTR_COLLECTIVE;
     else if (whole)
         return false;
     else if (strcmp(key, "group") == 0)
@@ -88,7 +90,9 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
         instr->to_group = (uint16_t)number;
     else
         return false;
-    return strcmp(key, "across") == 0 ? instr->across : !flag;
+    return strcmp(key, "across") == 0  ? instr->across
+           : strcmp(key, "moves") == 0 ? instr->moves
+                                       : !flag;
 }
 
 /* The optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
@@ -162,8 +166,17 @@ static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t 
     return true;
 }
 
-static bool read_group(const Reader *r, size_t g, const json_t *replicas)
+/* A list of replicas, or {"shards", "replicas"}. */
+static bool read_group(const Reader *r, size_t g, const json_t *group)
 {
+    const json_t *shards = json_object_get(group, "shards");
+    const json_t *replicas =
+        json_is_object(group) ? json_object_get(group, "replicas") : group;
+    uint64_t n_shards = 1;
+    if (json_is_object(group) &&
+        (json_object_size(group) != 2 ||
+         !reader_integer_value(shards, UINT16_MAX, &n_shards) || n_shards < 2))
+        return reader_expected(r, "groups", g, "{\"shards\", \"replicas\"}", group);
     const uint32_t n_replicas = (uint32_t)json_array_size(replicas);
     const uint32_t n = (uint32_t)json_array_size(json_array_get(replicas, 0));
     g_autoptr(GArray) devices = g_array_new(false, false, sizeof(uint32_t));
@@ -174,7 +187,10 @@ static bool read_group(const Reader *r, size_t g, const json_t *replicas)
             return false;
     program_add_group(r->plan->program, n_replicas, n,
                       (const uint32_t *)(const void *)devices->data);
-    return true;
+    r->plan->program->group[g].n_shards = (uint32_t)n_shards;
+    return n_replicas % n_shards == 0 ||
+           reader_fail(r, "groups", g, "expected shards that divide %u replicas, got %u",
+                       n_replicas, (uint32_t)n_shards);
 }
 
 bool reader_groups(const Reader *r)

@@ -84,14 +84,45 @@ bool reader_segments(const Reader *r)
     return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
 }
 
+/* Of how many devices the counts add up to the units. */
+static uint32_t summed_devices(const Reader *r, const Split *split)
+{
+    const Program *program = r->plan->program;
+    if (split->kind == SPLIT_BATCH || program->n_groups == 0)
+        return plan_split_devices(r->plan, split);
+    const DeviceGroup *group = &program->group[split->group];
+    return group->n_devices * (split->kind == SPLIT_SHARDS ? group_shards(group) : 1);
+}
+
+/* Over the first devices of the sets of shards the sum is the units; all of a set have the same. */
+static bool check_sets(const Reader *r, size_t i, const Split *split)
+{
+    const uint32_t n = plan_split_devices(r->plan, split);
+    const Program *program = r->plan->program;
+    const uint32_t set = program->n_groups == 0
+                             ? n
+                             : program->group[split->group].n_devices *
+                                   group_shards(&program->group[split->group]);
+    uint64_t sum = 0;
+    bool alike = true;
+    for (uint32_t j = 0; j < n; j++) {
+        sum += j % set == 0 ? split->count[j] : 0;
+        alike &= split->count[j] == split->count[j - j % set];
+    }
+    return (alike && sum == split->units) ||
+           reader_fail(r, "splits", i,
+                       "expected counts that are alike in every set of shards and sum to "
+                       "%u units over them",
+                       split->units);
+}
+
 /* The sum is the units, in all or in every replica. */
 static bool check_sums(const Reader *r, size_t i, const Split *split)
 {
-    const Program *program = r->plan->program;
     const uint32_t n = plan_split_devices(r->plan, split);
-    const uint32_t each = split->batch || program->n_groups == 0
-                              ? n
-                              : program->group[split->group].n_devices;
+    const uint32_t each = summed_devices(r, split);
+    if (split->kind == SPLIT_REPLICAS)
+        return check_sets(r, i, split);
     for (uint32_t first = 0; first < n; first += each) {
         uint64_t sum = 0;
         for (uint32_t j = first; j < first + each; j++)
@@ -127,21 +158,24 @@ static bool read_counts(const Reader *r, size_t i, const json_t *counts, Split *
 
 static bool read_split_key(const Reader *r, const json_t *object, Split *split)
 {
-    const json_t *group = json_object_get(object, "group"),
-                 *batch = json_object_get(object, "batch");
+    const json_t *group = json_object_get(object, "group"), *kind = NULL;
     const uint32_t n_groups = MAX(1, r->plan->program->n_groups);
     uint64_t segment, units, g = 0;
-    if (json_object_size(object) != 3 + (size_t)(group != NULL) + (batch != NULL) ||
+    SplitKind of = SPLIT_POSITIONS;
+    for (SplitKind k = SPLIT_BATCH; !kind && k <= SPLIT_REPLICAS; k++)
+        if ((kind = json_object_get(object, PLAN_SPLIT_KEY[k])))
+            of = k;
+    if (json_object_size(object) != 3 + (size_t)(group != NULL) + (kind != NULL) ||
         !reader_integer_value(json_object_get(object, "segment"), r->plan->n_segments - 1,
                               &segment) ||
         !reader_integer_value(json_object_get(object, "units"), UINT32_MAX, &units) ||
         (group && !reader_integer_value(group, n_groups - 1, &g)) ||
-        (batch && !json_is_true(batch)))
+        (kind && !json_is_true(kind)))
         return false;
     *split = (Split){.segment = (uint32_t)segment,
                      .units = (uint32_t)units,
                      .group = (uint16_t)g,
-                     .batch = batch != NULL};
+                     .kind = of};
     return true;
 }
 

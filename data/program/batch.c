@@ -160,12 +160,38 @@ void batch_forms_free(BatchForms *batch)
 
 /* --- instances --- */
 
-static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorId tensor)
+/* Where the place of the tensor's first instance in forms with that outer part is noted; NULL if there is
+ * no room for it yet. */
+static uint32_t *noted(const Instances *instances, uint32_t group, TensorId tensor,
+                       uint32_t outer)
+{
+    const size_t at = (size_t)group * instances->n_tensors + tensor;
+    if (outer == 0)
+        return &instances->first[at];
+    const uint32_t row = instances->row[at];
+    return row == 0 ? NULL
+                    : &g_array_index(instances->outer, uint32_t,
+                                     (row - 1) * FORM_OUTERS + outer);
+}
+
+static void add_row(Instances *instances, uint32_t group, TensorId tensor)
+{
+    const uint32_t none = GRAPH_NONE;
+    for (uint32_t i = 0; i < FORM_OUTERS; i++)
+        g_array_append_val(instances->outer, none);
+    instances->row[(size_t)group * instances->n_tensors + tensor] =
+        instances->outer->len / FORM_OUTERS;
+}
+
+static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorId tensor,
+                Form form)
 {
     KILTER_ASSERT(n_groups > 0);
     if (group >= n_groups || tensor >= instances->n_tensors)
         return;
-    uint32_t *first = &instances->first[(size_t)group * instances->n_tensors + tensor];
+    if (!noted(instances, group, tensor, form_outer(form)))
+        add_row(instances, group, tensor);
+    uint32_t *first = noted(instances, group, tensor, form_outer(form));
     if (*first != GRAPH_NONE)
         return;
     *first = instances->n_places;
@@ -177,18 +203,20 @@ static void see_instr(Instances *instances, const Graph *graph, uint32_t n_group
                       const Instr *instr)
 {
     if (instr->kind != INSTR_COMPUTE) {
-        see(instances, n_groups, instr->group, instr->tensor);
-        if (instr->kind == INSTR_TRANSFER)
-            see(instances, n_groups, instr->to_group, instr->tensor);
+        const bool sent = instr->kind == INSTR_TRANSFER;
+        if (instr->kind != INSTR_LOAD)
+            see(instances, n_groups, instr->group, instr->tensor, instr->from);
+        see(instances, n_groups, sent ? instr->to_group : instr->group, instr->tensor,
+            instr->to);
         return;
     }
     if (instr->op >= graph_n_ops(graph))
         return;
     const Op *op = graph_get_op(graph, instr->op);
     for (uint32_t i = 0; i < op->n_in; i++)
-        see(instances, n_groups, instr->group, op->in[i]);
+        see(instances, n_groups, instr->group, op->in[i], instr->form[i]);
     for (uint32_t o = 0; o < op->n_out; o++)
-        see(instances, n_groups, instr->group, op->out[o]);
+        see(instances, n_groups, instr->group, op->out[o], instr->form[op->n_in + o]);
 }
 
 Instances *instances_new(const Program *program, const Graph *graph,
@@ -201,6 +229,8 @@ Instances *instances_new(const Program *program, const Graph *graph,
     instances->batch = batch;
     const size_t n = (size_t)n_groups * instances->n_tensors;
     instances->first = g_new(uint32_t, n);
+    instances->row = g_new0(uint32_t, n);
+    instances->outer = g_array_new(false, false, sizeof(uint32_t));
     for (size_t i = 0; i < n; i++)
         instances->first[i] = GRAPH_NONE;
     for (uint32_t i = 0; i < program->n; i++)
@@ -213,27 +243,49 @@ void instances_free(Instances *instances)
     if (!instances)
         return;
     g_free(instances->first);
+    g_free(instances->row);
+    g_array_unref(instances->outer);
     g_free(instances);
 }
 
-uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
-                         TensorId tensor)
+static uint32_t place_from(const Instances *instances, uint32_t first,
+                           uint32_t microbatch, TensorId tensor)
 {
-    KILTER_ASSERT(tensor < instances->n_tensors);
-    const uint32_t first =
-        instances->first[(size_t)group * instances->n_tensors + tensor];
     if (first == GRAPH_NONE || !instances_has_parts(instances, tensor) ||
         instances->n_microbatches == 1)
         return first;
     return first + microbatch;
 }
 
+uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
+                         TensorId tensor, Form form)
+{
+    KILTER_ASSERT(tensor < instances->n_tensors);
+    const uint32_t *first = noted(instances, group, tensor, form_outer(form));
+    return first ? place_from(instances, *first, microbatch, tensor) : GRAPH_NONE;
+}
+
+uint32_t instances_any_place(const Instances *instances, uint32_t group,
+                             uint32_t microbatch, TensorId tensor)
+{
+    KILTER_ASSERT(tensor < instances->n_tensors);
+    uint32_t least = GRAPH_NONE;
+    for (uint32_t outer = 0; outer < FORM_OUTERS; outer++) {
+        const uint32_t *first = noted(instances, group, tensor, outer);
+        least = first ? MIN(least, *first) : least;
+        if (outer == 0 && least != GRAPH_NONE)
+            break;
+    }
+    return place_from(instances, least, microbatch, tensor);
+}
+
 PlacedOperand instances_operand(const Instances *instances, uint32_t group,
                                 uint32_t microbatch, Operand operand)
 {
-    KILTER_ASSERT(operand.form < FORM_MAX);
-    return (PlacedOperand){operand.tensor, operand.form, (uint16_t)group,
-                           instances_place(instances, group, microbatch, operand.tensor)};
+    KILTER_ASSERT(form_inside(operand.form) < FORM_MAX);
+    return (PlacedOperand){
+        operand.tensor, operand.form, (uint16_t)group,
+        instances_place(instances, group, microbatch, operand.tensor, operand.form)};
 }
 
 uint32_t instances_uses(const Instances *instances, const Graph *graph,

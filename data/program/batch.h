@@ -32,13 +32,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 
 /* --- numbers for the instances of a program --- */
 
-/* A *place* is a (group, microbatch, tensor) that the program refers to; with FORM_MAX forms each,
- * an instance is place * FORM_MAX + form. */
+/* A *place* is a (group, microbatch, tensor, forms over shards and replicas) that the program refers to;
+ * with FORM_MAX forms over the positions each, an instance is place * FORM_MAX + form_inside(form). */
 typedef struct {
     uint32_t n_places, n_tensors, n_microbatches;
     const BatchForms *batch; /* NULL: the batch is not cut */
-    /* [group * n_tensors + tensor]: place of its microbatch 0, or GRAPH_NONE */
+    /* [group * n_tensors + tensor]: place of its microbatch 0 in plain forms, or GRAPH_NONE */
     uint32_t *first;
+    uint32_t *row; /* likewise: 1 + its row in `outer`; 0: it is only in plain forms */
+    GArray *outer; /* [row * FORM_OUTERS + form_outer]: as `first` */
 } Instances;
 
 /* `batch` must outlive the instances. Instructions with groups or ids that do not exist are passed
@@ -57,7 +59,10 @@ static inline bool instances_has_parts(const Instances *instances, TensorId tens
 /* The place of an instance, whatever `microbatch` if the tensor has no parts; GRAPH_NONE if the
  * program has none. */
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
-                         TensorId tensor);
+                         TensorId tensor, Form form);
+/* Its least place in any form. */
+uint32_t instances_any_place(const Instances *instances, uint32_t group,
+                             uint32_t microbatch, TensorId tensor);
 
 /* An operand of an instruction, with the group and the place of its instance. */
 typedef struct {
@@ -79,10 +84,10 @@ uint32_t instances_makes(const Instances *instances, const Graph *graph,
 /* How many instances with rising places an instruction makes of each tensor. */
 uint32_t instances_made(const Instances *instances, const Instr *instr);
 
-/* The number of the operand's instance: place * FORM_MAX + form. */
+/* The number of the operand's instance: place * FORM_MAX + form_inside(form). */
 static inline size_t placed_cell(const PlacedOperand *operand)
 {
-    return (size_t)operand->place * FORM_MAX + operand->form;
+    return (size_t)operand->place * FORM_MAX + form_inside(operand->form);
 }
 
 #endif

@@ -7,144 +7,180 @@
 
 #include <stdarg.h>
 
-G_STATIC_ASSERT(FORM_MAX <= 8);
-
-static const Instr *current(const Check *check)
+const Instr *check_current(const Check *check)
 {
     KILTER_ASSERT(check->at < check->program->n);
     return &check->program->instr[check->at];
 }
 
 /* "instruction 12 (text): reason" */
-static bool wrong(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static bool wrong(const Check *check, const char *format, ...)
+bool check_wrong(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
+bool check_wrong(const Check *check, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
     va_end(args);
-    g_autofree char *text = instr_text(current(check), check->graph);
+    g_autofree char *text = instr_text(check_current(check), check->graph);
     return kilter_fail(check->error, KILTER_ERROR_FAILED, "instruction %u (%s): %s",
                        check->at, text, reason);
 }
 
-static bool check_tensor(const Check *check, TensorId tensor)
+bool check_tensor(const Check *check, TensorId tensor)
 {
     if (tensor < graph_n_tensors(check->graph))
         return true;
-    return wrong(check, "the graph has %u tensors", graph_n_tensors(check->graph));
+    return check_wrong(check, "the graph has %u tensors", graph_n_tensors(check->graph));
 }
 
 /* The tensor can be in that form: a sharded dim exists and can be cut. */
-static bool check_form(const Check *check, TensorId id, Form form)
+bool check_form(const Check *check, TensorId id, Form form)
 {
     const Tensor *tensor = graph_tensor(check->graph, id);
-    if (form >= FORM_MAX)
-        return wrong(check, "%s: unknown form %u", tensor->name, form);
-    if (!form_is_gather(form))
-        return true;
-    if (form_dim(form) >= tensor->rank)
-        return wrong(check, "%s has %u dims, none is dim %u", tensor->name, tensor->rank,
-                     form_dim(form));
-    if (tensor->units[form_dim(form)] < 2)
-        return wrong(check, "dim %u of %s cannot be sharded", form_dim(form),
-                     tensor->name);
+    if (form_inside(form) >= FORM_MAX || form_shards(form) >= FORM_MAX)
+        return check_wrong(check, "%s: unknown form %u", tensor->name, form);
+    for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
+        const Form over = form_on(axis, form);
+        if (!form_is_gather(over))
+            continue;
+        if (form_dim(over) >= tensor->rank)
+            return check_wrong(check, "%s has %u dims, none is dim %u", tensor->name,
+                               tensor->rank, form_dim(over));
+        if (tensor->units[form_dim(over)] < 2)
+            return check_wrong(check, "dim %u of %s cannot be sharded", form_dim(over),
+                               tensor->name);
+    }
     return true;
 }
 
-static bool has_replicas(const Check *check, uint32_t group)
+bool check_has_replicas(const Check *check, uint32_t group)
 {
     return group < check->program->n_groups &&
-           check->program->group[group].n_replicas > 1;
+           group_parts(&check->program->group[group]) > 1;
+}
+
+/* The group of an instruction has the axes that its forms are over. A dim is cut over at most two
+ * axes, the batch's parts and the replicas counting as one. */
+bool check_axes(const Check *check, uint32_t group, TensorId id, Form form)
+{
+    const Tensor *tensor = graph_tensor(check->graph, id);
+    if (!form_outer(form))
+        return true;
+    if (form_shards(form) && (group >= check->program->n_groups ||
+                              group_shards(&check->program->group[group]) == 1))
+        return check_wrong(check, "%s: the group has no shards", tensor->name);
+    const Form parts = check->batch ? check->batch->form[id] : FORM_IDENTITY;
+    if (form_replicas(form) &&
+        (!check_has_replicas(check, group) || form_is_gather(parts) || !check->batch))
+        return check_wrong(check, "%s is not cut over replicas", tensor->name);
+    const Form whole = form_is_gather(parts) ? parts : form_replicas(form);
+    if (form_is_gather(whole) && form_shards(form) == whole && form_inside(form) == whole)
+        return check_wrong(check, "dim %u of %s is cut three times", form_dim(whole),
+                           tensor->name);
+    if (form_replicas(form) && (form_replicas(form) == form_inside(form) ||
+                                form_replicas(form) == form_shards(form)))
+        return check_wrong(check, "dim %u of %s is cut over replicas, and once more",
+                           form_dim(form_replicas(form)), tensor->name);
+    return true;
 }
 
 /* Whether the tensor is a sum over the batch that the group adds up. */
-static bool is_sum(const Check *check, TensorId tensor)
+bool check_is_sum(const Check *check, TensorId tensor)
 {
     return check->batch && check->batch->form[tensor] == FORM_REDUCE;
 }
 
-static uint32_t place(const Check *check, uint32_t group, TensorId tensor)
+uint32_t check_place(const Check *check, uint32_t group, TensorId tensor, Form form)
 {
     KILTER_ASSERT(group < check->n_groups);
-    return instances_place(check->instances, group, current(check)->microbatch, tensor);
+    return instances_place(check->instances, group, check_current(check)->microbatch,
+                           tensor, form);
 }
 
-static bool check_held(const Check *check, TensorId tensor, Form form)
+bool check_held(const Check *check, TensorId tensor, Form form)
 {
     char text[FORM_TEXT];
-    if (check->held[place(check, current(check)->group, tensor)] >> form & 1u)
+    if (check->held[check_place(check, check_current(check)->group, tensor, form)] >>
+            form_inside(form) &
+        1u)
         return true;
-    return wrong(check, "%s|%s was not made before", tensor_name(check, tensor),
-                 form_text(form, text));
+    return check_wrong(check, "%s|%s was not made before", tensor_name(check, tensor),
+                       form_text(form, text));
 }
 
-static bool is_partial(const Check *check, TensorId tensor, Form form)
+bool check_is_partial(const Check *check, TensorId tensor, Form form)
 {
-    return check->partial[place(check, current(check)->group, tensor)] >> form & 1u;
+    return check->partial[check_place(check, check_current(check)->group, tensor,
+                                      form)] >>
+               form_inside(form) &
+           1u;
 }
 
-static void make_at(Check *check, uint32_t where, Form form, bool partial)
+void check_make_at(Check *check, uint32_t where, Form form, bool partial)
 {
-    KILTER_ASSERT(form < FORM_MAX);
-    const uint8_t bit = (uint8_t)(1u << form);
+    const uint8_t bit = (uint8_t)(1u << form_inside(form));
     check->held[where] |= bit;
     check->partial[where] =
         (uint8_t)(partial ? check->partial[where] | bit : check->partial[where] & ~bit);
 }
 
-static void make(Check *check, TensorId tensor, Form form, bool partial)
+void check_make(Check *check, TensorId tensor, Form form, bool partial)
 {
-    make_at(check, place(check, current(check)->group, tensor), form, partial);
+    check_make_at(check, check_place(check, check_current(check)->group, tensor, form),
+                  form, partial);
 }
 
 /* Whether the instruction's microbatch suits its op or tensor, which has parts of microbatches or
  * is whole. */
-static bool check_microbatch(const Check *check, bool has_parts)
+bool check_microbatch(const Check *check, bool has_parts)
 {
     const uint32_t n = check->program->n_microbatches;
-    const uint16_t microbatch = current(check)->microbatch;
+    const uint16_t microbatch = check_current(check)->microbatch;
     if (n == 1)
         return microbatch == 0 || microbatch == PROGRAM_WHOLE ||
-               wrong(check, "the program has 1 microbatch, got microbatch %u",
-                     microbatch);
+               check_wrong(check, "the program has 1 microbatch, got microbatch %u",
+                           microbatch);
     if (has_parts)
         return microbatch < n ||
-               wrong(check, "expected a microbatch from 0 to %u", n - 1);
+               check_wrong(check, "expected a microbatch from 0 to %u", n - 1);
     return microbatch == PROGRAM_WHOLE ||
-           wrong(check, "expected the whole batch, got microbatch %u", microbatch);
+           check_wrong(check, "expected the whole batch, got microbatch %u", microbatch);
 }
 
-static bool check_group(const Check *check, uint16_t group)
+bool check_group(const Check *check, uint16_t group)
 {
     return group < check->n_groups ||
-           wrong(check, "the program has %u group%s, got group %u", check->n_groups,
-                 check->n_groups == 1 ? "" : "s", group);
+           check_wrong(check, "the program has %u group%s, got group %u", check->n_groups,
+                       check->n_groups == 1 ? "" : "s", group);
 }
 
 static bool check_load(Check *check)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     if (!check_tensor(check, instr->tensor) ||
         !check_form(check, instr->tensor, instr->to) || !check_microbatch(check, false))
         return false;
     if (graph_tensor(check->graph, instr->tensor)->producer != GRAPH_NONE)
-        return wrong(check, "only inputs, parameters and optimizer states are loaded");
-    if (instr->to == FORM_REDUCE)
-        return wrong(check, "nothing lies at rest as partial sums");
+        return check_wrong(check,
+                           "only inputs, parameters and optimizer states are loaded");
+    if (!check_axes(check, instr->group, instr->tensor, instr->to))
+        return false;
+    if (form_inside(instr->to) == FORM_REDUCE || form_shards(instr->to) == FORM_REDUCE)
+        return check_wrong(check, "nothing lies at rest as partial sums");
     const size_t at =
         (size_t)instr->group * graph_n_tensors(check->graph) + instr->tensor;
     if (check->loaded[at])
-        return wrong(check, "%s is loaded twice", tensor_name(check, instr->tensor));
+        return check_wrong(check, "%s is loaded twice",
+                           tensor_name(check, instr->tensor));
     check->loaded[at] = true;
     check->rest[at] = instr->to;
     const uint32_t first =
-        instances_place(check->instances, instr->group, 0, instr->tensor);
+        instances_place(check->instances, instr->group, 0, instr->tensor, instr->to);
     const uint32_t n = instances_has_parts(check->instances, instr->tensor)
                            ? check->program->n_microbatches
                            : 1;
     for (uint32_t i = 0; i < n; i++)
-        make_at(check, first + i, instr->to, false);
+        check_make_at(check, first + i, instr->to, false);
     return true;
 }
 
@@ -152,13 +188,13 @@ static bool check_load(Check *check)
  * *partial gets whether its outputs are. */
 static bool check_partial(const Check *check, const Op *op, bool *partial)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     Rule rule[OP_MAX_RULES];
     const uint32_t n = op_rules(check->graph, instr->op, rule);
     for (uint32_t r = 0; r < n; r++) {
         bool fits = rule[r].loop < 0;
         for (uint32_t i = 0; fits && i < op->n_in; i++)
-            fits = rule[r].form[i] == (is_partial(check, op->in[i], instr->form[i])
+            fits = rule[r].form[i] == (check_is_partial(check, op->in[i], instr->form[i])
                                            ? FORM_REDUCE
                                            : FORM_IDENTITY);
         if (!fits)
@@ -167,52 +203,65 @@ static bool check_partial(const Check *check, const Op *op, bool *partial)
         return true;
     }
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (is_partial(check, op->in[i], instr->form[i]))
-            return wrong(check, "%s is partial over the replicas",
-                         tensor_name(check, op->in[i]));
-    return wrong(check, "it does not run on the whole batch");
+        if (check_is_partial(check, op->in[i], instr->form[i]))
+            return check_wrong(check, "%s is partial over the replicas",
+                               tensor_name(check, op->in[i]));
+    return check_wrong(check, "it does not run on the whole batch");
+}
+
+/* So many microbatches more have come to a sum, which is there when all have. */
+void check_add_to(Check *check, uint32_t group, TensorId tensor, Form form, uint32_t n)
+{
+    const size_t where = check_place(check, group, tensor, form);
+    uint32_t *added = &check->added[where * FORM_MAX + form_inside(form)];
+    *added += n;
+    if (*added == check->program->n_microbatches)
+        check_make_at(check, (uint32_t)where, form, check_has_replicas(check, group));
 }
 
 /* A microbatch adds to the sums that the op makes. */
 static bool add_sums(Check *check, const Op *op, bool again)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const Form form = instr->form[op->n_in + o];
-        if (!is_sum(check, op->out[o])) {
-            make(check, op->out[o], form, false);
+        if (!check_is_sum(check, op->out[o])) {
+            check_make(check, op->out[o], form, false);
             continue;
         }
         if (again)
-            return wrong(check, "%s has this microbatch already",
-                         tensor_name(check, op->out[o]));
-        const size_t where = place(check, instr->group, op->out[o]);
-        if (++check->added[where * FORM_MAX + form] == check->program->n_microbatches)
-            make(check, op->out[o], form, has_replicas(check, instr->group));
+            return check_wrong(check, "%s has this microbatch already",
+                               tensor_name(check, op->out[o]));
+        check_add_to(check, instr->group, op->out[o], form, 1);
     }
     return true;
 }
 
 static bool check_operands(const Check *check, const Op *op)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!check_form(check, op->in[i], instr->form[i]) ||
+            !check_axes(check, instr->group, op->in[i], instr->form[i]) ||
             !check_held(check, op->in[i], instr->form[i]))
             return false;
     for (uint32_t o = 0; o < op->n_out; o++)
-        if (!check_form(check, op->out[o], instr->form[op->n_in + o]))
+        if (!check_form(check, op->out[o], instr->form[op->n_in + o]) ||
+            !check_axes(check, instr->group, op->out[o], instr->form[op->n_in + o]))
             return false;
     Rule rule;
-    return op_rule_find(check->graph, instr->op, instr->form, &rule) ||
-           wrong(check, "not a rule of %s", op->name);
+    if (!op_rule_find(check->graph, instr->op, instr->form, &rule))
+        return check_wrong(check, "not a rule of %s", op->name);
+    return (op_rule_of_shards(check->graph, instr->op, instr->form, &rule) &&
+            op_rule_of_replicas(check->graph, instr->op, instr->form, &rule)) ||
+           check_wrong(check, "not a rule of %s over shards and replicas", op->name);
 }
 
 static bool check_compute(Check *check)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     if (instr->op >= graph_n_ops(check->graph))
-        return wrong(check, "the graph has %u ops", graph_n_ops(check->graph));
+        return check_wrong(check, "the graph has %u ops", graph_n_ops(check->graph));
     const Op *op = graph_get_op(check->graph, instr->op);
     const bool cut = check->batch && check->batch->loop[instr->op] >= 0;
     if (!check_microbatch(check, cut) || !check_operands(check, op))
@@ -221,9 +270,9 @@ static bool check_compute(Check *check)
     if (check->batch && !cut && !check_partial(check, op, &partial))
         return false;
     for (uint32_t i = 0; cut && i < op->n_in; i++)
-        if (is_partial(check, op->in[i], instr->form[i]))
-            return wrong(check, "%s is partial over the replicas",
-                         tensor_name(check, op->in[i]));
+        if (check_is_partial(check, op->in[i], instr->form[i]))
+            return check_wrong(check, "%s is partial over the replicas",
+                               tensor_name(check, op->in[i]));
     const uint32_t n = check->program->n_microbatches;
     bool *ran =
         &check->ran[(size_t)instr->op * n + (cut && n > 1 ? instr->microbatch : 0)];
@@ -232,90 +281,19 @@ static bool check_compute(Check *check)
     if (cut)
         return add_sums(check, op, again);
     for (uint32_t o = 0; o < op->n_out; o++)
-        make(check, op->out[o], instr->form[op->n_in + o], partial);
-    return true;
-}
-
-/* An all-reduce over the replicas. */
-static bool check_across(Check *check)
-{
-    const Instr *instr = current(check);
-    if (instr->collective != COLLECTIVE_ALL_REDUCE || instr->from != instr->to)
-        return wrong(check, "expected an all_reduce that keeps the form");
-    const uint32_t n_replicas =
-        check->program->n_groups ? check->program->group[instr->group].n_replicas : 1;
-    if (instr->server > n_replicas)
-        return wrong(check, "the group has %u replica%s, got server %u", n_replicas,
-                     n_replicas == 1 ? "" : "s", instr->server - 1);
-    if (!check_held(check, instr->tensor, instr->from))
-        return false;
-    if (!is_partial(check, instr->tensor, instr->from))
-        return wrong(check, "%s is not partial over the replicas",
-                     tensor_name(check, instr->tensor));
-    make(check, instr->tensor, instr->to, false);
-    return true;
-}
-
-static bool check_moved(const Check *check)
-{
-    const Instr *instr = current(check);
-    return check_tensor(check, instr->tensor) &&
-           check_form(check, instr->tensor, instr->from) &&
-           check_form(check, instr->tensor, instr->to) &&
-           check_microbatch(check, check->batch &&
-                                       form_is_gather(check->batch->form[instr->tensor]));
-}
-
-static bool check_collective(Check *check)
-{
-    const Instr *instr = current(check);
-    if (!check_moved(check))
-        return false;
-    if (instr->across)
-        return check_across(check);
-    if (!collective_converts(instr->collective, instr->from, instr->to))
-        return wrong(check, "no such conversion");
-    if (!check_held(check, instr->tensor, instr->from))
-        return false;
-    make(check, instr->tensor, instr->to, is_partial(check, instr->tensor, instr->from));
-    return true;
-}
-
-static bool check_transfer(Check *check)
-{
-    const Instr *instr = current(check);
-    if (check->n_groups == 1)
-        return wrong(check, "a program of one group has no transfers");
-    if (!check_moved(check) || !check_group(check, instr->to_group))
-        return false;
-    if (instr->to_group == instr->group)
-        return wrong(check, "expected another group");
-    const DeviceGroup *from = &check->program->group[instr->group];
-    const DeviceGroup *to = &check->program->group[instr->to_group];
-    if ((instr->from == FORM_REDUCE) != (instr->to == FORM_REDUCE))
-        return wrong(check, "partial sums stay partial sums");
-    if (instr->from == FORM_REDUCE && from->n_devices != to->n_devices)
-        return wrong(check, "partial sums of %u devices cannot go to %u", from->n_devices,
-                     to->n_devices);
-    if (!check_held(check, instr->tensor, instr->from))
-        return false;
-    const bool partial = is_partial(check, instr->tensor, instr->from);
-    if (partial && from->n_replicas != to->n_replicas)
-        return wrong(check, "what is partial over %u replicas cannot go to %u",
-                     from->n_replicas, to->n_replicas);
-    make_at(check, place(check, instr->to_group, instr->tensor), instr->to, partial);
+        check_make(check, op->out[o], instr->form[op->n_in + o], partial);
     return true;
 }
 
 static bool check_instr(Check *check)
 {
-    const Instr *instr = current(check);
+    const Instr *instr = check_current(check);
     if (!check_group(check, instr->group))
         return false;
     if (instr->stream > 1)
-        return wrong(check, "expected stream 0 or 1, got %u", instr->stream);
+        return check_wrong(check, "expected stream 0 or 1, got %u", instr->stream);
     if (instr->server && !(instr->kind == INSTR_COLLECTIVE && instr->across))
-        return wrong(check, "only an all_reduce across replicas has a server");
+        return check_wrong(check, "only an all_reduce across replicas has a server");
     switch (instr->kind) {
     case INSTR_LOAD:
         return check_load(check);
@@ -326,7 +304,7 @@ static bool check_instr(Check *check)
     case INSTR_TRANSFER:
         return check_transfer(check);
     }
-    return wrong(check, "unknown kind of instruction");
+    return check_wrong(check, "unknown kind of instruction");
 }
 
 /* Groups have devices, each once. */
@@ -343,6 +321,10 @@ static bool check_groups(const Program *program, GError **error)
                                    "group %u has device %u twice", g, group->device[i]);
         if (n == 0)
             return kilter_fail(error, KILTER_ERROR_FAILED, "group %u has no devices", g);
+        if (group->n_replicas % group_shards(group) != 0)
+            return kilter_fail(error, KILTER_ERROR_FAILED,
+                               "group %u has %u replicas: %u shards do not divide them",
+                               g, group->n_replicas, group->n_shards);
     }
     return true;
 }

@@ -26,6 +26,35 @@ static inline const char *tensor_name(const Check *check, TensorId tensor)
     return graph_tensor(check->graph, tensor)->name;
 }
 
+const Instr *check_current(const Check *check);
+/* Fails: "instruction 12 (text): reason". */
+bool check_wrong(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Whether an instruction's tensor, form and group can be. */
+bool check_tensor(const Check *check, TensorId tensor);
+bool check_form(const Check *check, TensorId id, Form form);
+bool check_axes(const Check *check, uint32_t group, TensorId id, Form form);
+bool check_group(const Check *check, uint16_t group);
+/* Whether its microbatch suits its op or tensor, which has parts of microbatches or is whole. */
+bool check_microbatch(const Check *check, bool has_parts);
+
+/* Whether the batch is cut over the group's replicas; whether the tensor is a sum over the batch. */
+bool check_has_replicas(const Check *check, uint32_t group);
+bool check_is_sum(const Check *check, TensorId tensor);
+
+/* Of the instruction's microbatch; held and partial in its group. */
+uint32_t check_place(const Check *check, uint32_t group, TensorId tensor, Form form);
+bool check_held(const Check *check, TensorId tensor, Form form);
+bool check_is_partial(const Check *check, TensorId tensor, Form form);
+
+void check_make(Check *check, TensorId tensor, Form form, bool partial);
+void check_make_at(Check *check, uint32_t where, Form form, bool partial);
+/* So many microbatches more have come to a sum, which is there when all have. */
+void check_add_to(Check *check, uint32_t group, TensorId tensor, Form form, uint32_t n);
+
+bool check_collective(Check *check);
+bool check_transfer(Check *check);
+
 /* After the last instruction: every op ran, the loss is there, and updated values lie where the old
  * ones lay. */
 bool check_complete(const Check *check);

@@ -26,10 +26,13 @@ static bool check_loss(const Check *check)
 {
     const TensorId loss = graph_loss(check->graph);
     for (uint32_t g = 0; loss != GRAPH_NONE && g < check->n_groups; g++) {
-        const uint32_t where = instances_place(check->instances, g, 0, loss);
-        if (where != GRAPH_NONE &&
-            check->held[where] & (1u << FORM_IDENTITY | 1u << FORM_REDUCE))
-            return true;
+        for (uint32_t over = FORM_IDENTITY; over <= FORM_REDUCE; over++) {
+            const uint32_t where = instances_place(check->instances, g, 0, loss,
+                                                   form_over(0, (Form)over, 0));
+            if (where != GRAPH_NONE &&
+                check->held[where] & (1u << FORM_IDENTITY | 1u << FORM_REDUCE))
+                return true;
+        }
     }
     return loss == GRAPH_NONE ||
            kilter_fail(check->error, KILTER_ERROR_FAILED,
@@ -45,8 +48,9 @@ static bool check_updated(const Check *check, uint32_t group, TensorId old)
     const TensorId next = graph_updated(check->graph, old);
     if (next == GRAPH_NONE || (check->n_groups > 1 && !check->loaded[at]))
         return true;
-    const uint32_t where = instances_place(check->instances, group, 0, next);
-    const uint32_t bit = 1u << check->rest[at];
+    const uint32_t where =
+        instances_place(check->instances, group, 0, next, check->rest[at]);
+    const uint32_t bit = 1u << form_inside(check->rest[at]);
     if (where != GRAPH_NONE && (check->held[where] & ~check->partial[where] & bit))
         return true;
     char text[FORM_TEXT];

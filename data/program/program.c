@@ -3,6 +3,8 @@
 
 #include "data/base/error.h"
 
+#include <string.h>
+
 enum { FIRST_CAPACITY = 64 };
 
 Program *program_new(void)
@@ -18,9 +20,11 @@ Program *program_copy(const Program *program)
     copy->instr = g_memdup2(program->instr, program->n * sizeof *program->instr);
     copy->n = copy->capacity = program->n;
     copy->n_microbatches = program->n_microbatches;
-    for (uint32_t g = 0; g < program->n_groups; g++)
+    for (uint32_t g = 0; g < program->n_groups; g++) {
         program_add_group(copy, program->group[g].n_replicas, program->group[g].n_devices,
                           program->group[g].device);
+        copy->group[g].n_shards = program->group[g].n_shards;
+    }
     return copy;
 }
 
@@ -40,15 +44,37 @@ uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_dev
 {
     g_assert(program->n_groups < UINT16_MAX);
     program->group = g_renew(DeviceGroup, program->group, program->n_groups + 1);
-    program->group[program->n_groups] =
-        (DeviceGroup){n_replicas, n_devices,
-                      g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device)};
+    program->group[program->n_groups] = (DeviceGroup){
+        n_replicas, n_devices,
+        g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device), 1};
     return (uint16_t)program->n_groups++;
+}
+
+bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b)
+{
+    return a->n_replicas == b->n_replicas && a->n_devices == b->n_devices &&
+           memcmp(a->device, b->device,
+                  (size_t)a->n_replicas * a->n_devices * sizeof *a->device) == 0;
+}
+
+uint16_t program_add_shards(Program *program, uint16_t group, uint32_t n_shards)
+{
+    g_assert(group < program->n_groups && n_shards > 0);
+    g_assert(program->group[group].n_replicas % n_shards == 0);
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        if (group_shards(&program->group[g]) == n_shards &&
+            group_is_alike(&program->group[g], &program->group[group]))
+            return (uint16_t)g;
+    const DeviceGroup of = program->group[group];
+    const uint16_t added =
+        program_add_group(program, of.n_replicas, of.n_devices, of.device);
+    program->group[added].n_shards = n_shards;
+    return added;
 }
 
 static DeviceGroup all_devices(uint32_t n_devices)
 {
-    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices)};
+    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices), 1};
     for (uint32_t j = 0; j < n_devices; j++)
         group.device[j] = j;
     return group;
@@ -117,7 +143,6 @@ void program_append(Program *program, Instr instr)
 
 void program_load(Program *program, TensorId tensor, Form form)
 {
-    g_assert(form < FORM_MAX);
     program_append(program, (Instr){.kind = INSTR_LOAD, .tensor = tensor, .to = form});
 }
 
@@ -133,7 +158,6 @@ void program_compute(Program *program, OpId op, const Form *form, uint32_t n_ope
 void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
                         Form to)
 {
-    g_assert(from < FORM_MAX && to < FORM_MAX);
     program_append(program, (Instr){.kind = INSTR_COLLECTIVE,
                                     .stream = kind < (Collective)COLLECTIVES_PRICED,
                                     .collective = kind,
@@ -208,7 +232,8 @@ char *instr_text(const Instr *instr, const Graph *graph)
     case INSTR_COLLECTIVE:
     case INSTR_TRANSFER:
         append_instance(text, graph, instr->tensor, instr->to);
-        g_string_append_printf(text, " <- %s%s", via, instr->across ? " across" : "");
+        g_string_append_printf(text, " <- %s%s%s", via, instr->across ? " across" : "",
+                               instr->moves ? " moves" : "");
         if (instr->server)
             g_string_append_printf(text, " by server %u", instr->server - 1);
         g_string_append_c(text, '(');
@@ -237,7 +262,7 @@ uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_I
 uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT])
 {
     KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
-    if (instr->across)
+    if (instr->across && instr->from == instr->to)
         return 0;
     make[0] = (Operand){instr->tensor, instr->to};
     if (instr->kind != INSTR_COMPUTE)
@@ -246,4 +271,28 @@ uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX
     for (uint32_t o = 0; o < op->n_out; o++)
         make[o] = (Operand){op->out[o], instr->form[op->n_in + o]};
     return op->n_out;
+}
+
+FormAxis instr_axis(const Instr *instr)
+{
+    return instr->across                                        ? AXIS_REPLICAS
+           : form_shards(instr->from) != form_shards(instr->to) ? AXIS_SHARDS
+                                                                : AXIS_POSITIONS;
+}
+
+Form form_on(FormAxis axis, Form form)
+{
+    return axis == AXIS_REPLICAS ? form_replicas(form)
+           : axis == AXIS_SHARDS ? form_shards(form)
+                                 : form_inside(form);
+}
+
+bool instr_regroups(const Program *program, const Instr *instr)
+{
+    if (instr->kind != INSTR_TRANSFER || instr->group >= program->n_groups ||
+        instr->to_group >= program->n_groups)
+        return false;
+    const DeviceGroup *from = &program->group[instr->group],
+                      *to = &program->group[instr->to_group];
+    return group_shards(from) != group_shards(to) && group_is_alike(from, to);
 }

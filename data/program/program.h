@@ -36,6 +36,29 @@
  * PROGRAM_WHOLE are the same. An op may be computed again, for the same microbatch too, unless it
  * adds to a sum; the new instance replaces the old.
  *
+ * Shards. Neighbouring replicas of a group, `n_shards` at a time, may have one part of the batch
+ * together, and divide among them what the forms over the shards say (data/graph/rule.h): the sequence,
+ * the experts, or the states of parameters. Positions, shards and replicas are three axes, a form over
+ * each; a collective converts over one of them, and leaves the others.
+ *
+ *   positions   the forms differ there
+ *   shards      the forms differ over the shards: among the shards at each position
+ *   replicas    `across`: among the devices at one place of each set of shards. An all-reduce keeps the form;
+ *               a gather or a scatter is of what is cut over the replicas, which only parameters, their gradients
+ *               and states are
+ *
+ * The same devices may be several groups that differ in their shards. A transfer between two of these
+ * *regroups*: each device has what it needs already, and only the name of it changes. With a shards of a
+ * replica in `group` and b in `to_group`, from and to are over the shards:
+ *
+ *   Identity -> Identity        the same everywhere
+ *   partial over the replicas   with a = 1, b > 1: Identity -> Reduce; with a > 1: Reduce -> Reduce (b > a),
+ *   (sums over the batch)       Reduce -> Identity (b = 1, a > 1)
+ *   parts of the batch          a = 1: Identity -> Gather(the batch's dim); back with b = 1
+ *
+ * Moves. A regroup or a reduce-scatter that `moves` takes what a sum over the batch has come to so far: there it begins
+ * again from nothing, and the target adds up what comes. The target is whole when all microbatches have come.
+ *
  * A transfer brings an instance of `group` in form `from` to `to_group` in form `to`:
  *
  *   Identity, Gather(a) -> Identity, Gather(b)   every device gets the part that it needs
@@ -63,6 +86,8 @@ typedef struct {
     /* COLLECTIVE: an all-reduce over the replicas at each position; from == to, the form it is held
      * in */
     bool across;
+    bool
+        moves; /* COLLECTIVE, TRANSFER: takes the sum so far, and adds it to the target's */
     uint16_t
         server; /* of one across: 1 + the replica that sums for the others; 0: none */
     Collective collective;      /* COLLECTIVE */
@@ -81,7 +106,21 @@ typedef struct {
 typedef struct {
     uint32_t n_replicas, n_devices; /* n_devices: of each replica */
     uint32_t *device;               /* [replica * n_devices + position], all different */
+    /* so many neighbouring replicas have one part of the batch; divides n_replicas; 0: 1 */
+    uint32_t n_shards;
 } DeviceGroup;
+
+static inline uint32_t group_shards(const DeviceGroup *group)
+{
+    return group->n_shards > 1 ? group->n_shards : 1;
+}
+/* Sets of shards: how many parts the batch is cut in. */
+static inline uint32_t group_parts(const DeviceGroup *group)
+{
+    return group->n_replicas / group_shards(group);
+}
+/* Whether both are the same devices in the same places. */
+bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b);
 
 typedef struct {
     uint32_t n;
@@ -100,6 +139,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
 /* Adds a group (the ids are copied); returns its number. */
 uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
                            const uint32_t *device);
+
+/* The same devices as another group, with so many shards; the number of it, which may be known already. */
+uint16_t program_add_shards(Program *program, uint16_t group, uint32_t n_shards);
 
 /* Groups of a program for n_devices devices, at least one, each with its devices; *n gets how
  * many. */
@@ -126,6 +168,22 @@ void program_collective(Program *program, Collective kind, TensorId tensor, Form
  * none, and an all-reduce `across` the replicas makes none, since it works in place. */
 uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_IN]);
 uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT]);
+
+/* The axis over which a collective converts. */
+typedef enum { AXIS_POSITIONS, AXIS_SHARDS, AXIS_REPLICAS } FormAxis;
+FormAxis instr_axis(const Instr *instr);
+/* The forms over that axis. */
+Form form_on(FormAxis axis, Form form);
+
+/* Whether a transfer regroups, so that nothing is sent. */
+bool instr_regroups(const Program *program, const Instr *instr);
+
+/* Whether an instruction takes the place of nothing: it adds to what its target has come to. */
+static inline bool instr_moves(const Instr *instr)
+{
+    return instr->moves &&
+           (instr->kind == INSTR_COLLECTIVE || instr->kind == INSTR_TRANSFER);
+}
 
 /* Whether `kind` turns `from` into `to` for some dims. */
 bool collective_converts(Collective kind, Form from, Form to);

@@ -49,12 +49,10 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
                            "cp=%u: expected 1, as no op here divides a sequence's "
                            "attention",
                            s->cp);
-    if (s->ep > 1 || s->zero > 0)
+    if (s->ep > 1)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s=%u: expected %u; planners deepspeed, gshard and hap divide "
-                           "experts and states",
-                           s->ep > 1 ? "ep" : "zero", s->ep > 1 ? s->ep : s->zero,
-                           s->ep > 1);
+                           "ep=%u: expected 1; planners gshard and hap divide experts",
+                           s->ep);
     if (l->dp % l->zero_ranks != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "zero_ranks=%u: expected a divisor of dp=%u", l->zero_ranks,

@@ -39,7 +39,7 @@ static void collect_form(GArray *splits, const Graph *graph,
 {
     if (!form_is_gather(form))
         return;
-    collect(splits, (SimSplit){instance_segment[(size_t)tensor * FORM_MAX + form],
+    collect(splits, (SimSplit){instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
                                graph_tensor(graph, tensor)->units[form_dim(form)]});
 }
 
@@ -93,10 +93,9 @@ static uint32_t find(const SimSplit *split, uint32_t n, uint32_t segment, uint32
 uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph,
                            const uint16_t *instance_segment, TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     if (!form_is_gather(form))
         return SPLIT_NONE;
-    return find(split, n, instance_segment[(size_t)tensor * FORM_MAX + form],
+    return find(split, n, instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
                 graph_tensor(graph, tensor)->units[form_dim(form)]);
 }
 

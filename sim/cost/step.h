@@ -31,6 +31,9 @@ static inline bool sim_is_priced_collective(const Instr *instr)
 double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
                            double bytes, double max_share_from, double max_share_to);
 
+/* The part `factor` of an op's work, all of whose FLOPs and bytes are divided (sim/cost/work.c). */
+void sim_work_scale(SimWork *work, const ClusterView *view, double factor);
+
 /* Passes to the next instruction. False if it is a priced collective that joins the open
  * bucket, so that it pays no latency. */
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr);

@@ -126,6 +126,19 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
     }
 }
 
+void sim_work_scale(SimWork *work, const ClusterView *view, double factor)
+{
+    KILTER_ASSERT(factor >= 0 && factor <= 1);
+    if (factor == 1)
+        return;
+    work->flops *= factor;
+    work->flops_sharded *= factor;
+    for (uint32_t f = 0; f < view->n_fitted; f++) {
+        work->fitted[f].flops *= factor;
+        work->fitted[f].flops_sharded *= factor;
+    }
+}
+
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work)
 {

@@ -10,12 +10,17 @@ static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms
     const double n_devices = group ? group->n_devices : plan->n_devices;
     const double n_replicas = group ? group->n_replicas : 1;
     const bool cut = batch && batch->loop[instr->op] >= 0;
-    Rule rule;
+    const double n_shards = group ? group_shards(group) : 1;
+    Rule rule, shards, replicas;
 
-    if (!op_rule_find(graph, instr->op, instr->form, &rule))
+    if (!op_rule_find(graph, instr->op, instr->form, &rule) ||
+        !op_rule_of_shards(graph, instr->op, instr->form, &shards) ||
+        !op_rule_of_replicas(graph, instr->op, instr->form, &replicas))
         return 0;
     return (rule.flops_replicated * n_devices + rule.flops_sharded) *
-           (cut ? 1.0 / program->n_microbatches : n_replicas);
+           (cut ? n_shards / program->n_microbatches : n_replicas) /
+           (shards.loop >= 0 ? n_shards : 1) /
+           (replicas.loop >= 0 ? n_replicas / n_shards : 1);
 }
 
 static double program_flops(const Plan *plan, const Graph *graph)

@@ -115,7 +115,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
 
     for (uint32_t i = 0; i < pieces->len; i++) {
         const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
-        if (&tasks->teams->team[tasks->teams->group[team->group].first_inside +
+        if (&tasks->teams->team[tasks->teams->group[team->group].first[AXIS_POSITIONS] +
                                 team_of[piece->replica]] != team)
             continue;
         device[2 * n] = piece->from;

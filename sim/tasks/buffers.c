@@ -17,6 +17,7 @@ typedef struct {
     const Instances *instances;
     uint16_t *instance_segment;
     bool *again;   /* [instr]: it adds to a sum that others have begun */
+    bool *drained; /* [group * n_tensors + tensor]: what it comes to moves on */
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
     uint32_t *load_end; /* [cell]: the same of what is loaded */
     uint32_t *buffer;   /* [cell]: where the instance is now */
@@ -30,6 +31,19 @@ typedef struct {
     uint32_t buffer, instr;
 } Use;
 
+static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
+{
+    return (size_t)group * graph_n_tensors(l->graph) + tensor;
+}
+
+static void find_drained(Liveness *l)
+{
+    for (uint32_t i = 0; i < l->program->n; i++)
+        if (instr_moves(&l->program->instr[i]))
+            l->drained[tensor_at(l, l->program->instr[i].group,
+                                 l->program->instr[i].tensor)] = true;
+}
+
 /* Which instructions add to what others have begun. */
 static void find_sums(Liveness *l)
 {
@@ -38,12 +52,17 @@ static void find_sums(Liveness *l)
 
     for (uint32_t i = 0; batch && i < l->program->n; i++) {
         const Instr *instr = &l->program->instr[i];
-        if (instr->kind != INSTR_COMPUTE || batch->loop[instr->op] < 0)
+        const bool moves = instr_moves(instr);
+        if (!moves && (instr->kind != INSTR_COMPUTE || batch->loop[instr->op] < 0))
             continue;
-        PlacedOperand made[OP_MAX_OUT];
+        PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
         instances_makes(l->instances, l->graph, instr, made);
         if (batch->form[made[0].tensor] != FORM_REDUCE)
             continue;
+        if (moves) { /* its source begins again */
+            instances_uses(l->instances, l->graph, instr, used);
+            begun[placed_cell(&used[0])] = false;
+        }
         l->again[i] = begun[placed_cell(&made[0])];
         begun[placed_cell(&made[0])] = true;
     }
@@ -88,7 +107,7 @@ static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
     const OpId forward = graph_get_op(l->graph, instr->op)->of;
     return graph_op_kept_bytes(l->graph, forward, of) == 0
                ? GRAPH_NONE
-               : instances_place(l->instances, instr->group, instr->microbatch, *of);
+               : instances_any_place(l->instances, instr->group, instr->microbatch, *of);
 }
 
 /* From the forward to the last backward op before the forward is computed again. */
@@ -114,7 +133,6 @@ static void find_kept(Liveness *l)
 
 static SimBuffer *buffer_of(const Liveness *l, PlacedOperand instance)
 {
-    KILTER_ASSERT(instance.form < FORM_MAX);
     const uint32_t id =
         instance.place == GRAPH_NONE ? NO_BUFFER : l->buffer[placed_cell(&instance)];
 
@@ -139,12 +157,16 @@ bool sim_is_held(const Graph *graph, const Tensor *tensor)
 /* Whether both are cut by the same split, in the same form. */
 static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
     const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
 
+    for (FormAxis axis = AXIS_SHARDS; axis <= AXIS_REPLICAS; axis++)
+        if (form_is_gather(form_on(axis, form)) &&
+            x->units[form_dim(form_on(axis, form))] !=
+                y->units[form_dim(form_on(axis, form))])
+            return false;
     return !form_is_gather(form) ||
-           (l->instance_segment[(size_t)a * FORM_MAX + form] ==
-                l->instance_segment[(size_t)b * FORM_MAX + form] &&
+           (l->instance_segment[(size_t)a * FORM_MAX + form_inside(form)] ==
+                l->instance_segment[(size_t)b * FORM_MAX + form_inside(form)] &&
             x->units[form_dim(form)] == y->units[form_dim(form)]);
 }
 
@@ -197,6 +219,9 @@ static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr 
         instances_operand(l->instances, instr->group, instr->microbatch,
                           (Operand){instr->tensor, instr->from});
 
+    if (instr->kind == INSTR_TRANSFER)
+        return instr_regroups(l->program, instr) ? l->buffer[placed_cell(&from)]
+                                                 : NO_BUFFER;
     if (instr->collective == COLLECTIVE_SLICE && buffer_of(l, from)->at_rest)
         return l->buffer[placed_cell(&from)];
     if ((instr->collective == COLLECTIVE_ALL_REDUCE ||
@@ -225,17 +250,20 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
     }
     if (instr->kind == INSTR_COMPUTE)
         return shared_by_compute(l, i, made);
-    return instr->kind == INSTR_COLLECTIVE ? shared_by_conversion(l, i, instr)
-                                           : NO_BUFFER;
+    return instr->kind == INSTR_LOAD ? NO_BUFFER : shared_by_conversion(l, i, instr);
 }
 
 /* Whether what is made is accumulated in place: gradients of parameters that are F32 where the
  * model computes in half precision. */
-static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor)
+static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
+                           PlacedOperand made)
 {
+    const Instr *instr = &l->program->instr[i];
     return graph_precision(l->graph) == PRECISION_MIXED_F32_GRADIENTS &&
-           l->program->instr[i].kind == INSTR_COMPUTE && tensor->role == ROLE_GRADIENT &&
-           sim_is_held(l->graph, tensor);
+           (instr->kind == INSTR_COMPUTE
+                ? !l->drained[tensor_at(l, instr->group, made.tensor)]
+                : instr->kind == INSTR_COLLECTIVE && instr->moves) &&
+           tensor->role == ROLE_GRADIENT && sim_is_held(l->graph, tensor);
 }
 
 /* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
@@ -266,7 +294,7 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
         .busy_until = end,
         .at_rest = l->program->instr[i].kind == INSTR_LOAD &&
                    (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER),
-        .stands = is_accumulated(l, i, tensor),
+        .stands = is_accumulated(l, i, tensor, made),
         .held = sim_is_held(l->graph, tensor),
         .group = made.group,
         .tensor = made.tensor,
@@ -367,6 +395,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
 
     l.instance_segment = plan_segments(program, graph, segment);
     l.again = g_new0(bool, program->n);
+    l.drained = g_new0(bool, MAX(1, program->n_groups) * (size_t)graph_n_tensors(graph));
     l.end = g_new0(uint32_t, (size_t)program->n * OP_MAX_OUT);
     l.load_end = g_new0(uint32_t, n_cells);
     l.buffer = g_new(uint32_t, n_cells);
@@ -376,6 +405,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     l.uses = g_array_new(false, false, sizeof(Use));
     for (size_t i = 0; i < n_cells; i++)
         l.buffer[i] = NO_BUFFER;
+    find_drained(&l);
     find_sums(&l);
     find_ends(&l);
     find_kept(&l);
@@ -384,6 +414,7 @@ SimBuffers *sim_buffers(const Program *program, const Graph *graph,
     SimBuffers *buffers = collect(&l);
     g_free(l.instance_segment);
     g_free(l.again);
+    g_free(l.drained);
     g_free(l.end);
     g_free(l.load_end);
     g_free(l.buffer);

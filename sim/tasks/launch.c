@@ -74,7 +74,7 @@ static void launch_senders(Launching *l, uint32_t id)
                          tasks->teams->team[task->team].first, &first, &end);
     for (; first < end; first++) {
         const SimTeam *senders =
-            &tasks->teams->team[lanes->first_inside + lanes->team_of[first]];
+            &tasks->teams->team[lanes->first[AXIS_POSITIONS] + lanes->team_of[first]];
         launch_on(l, id, senders->lane, senders->n_lanes);
     }
 }

@@ -34,13 +34,21 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     split->replica = g_new0(double, group->n_replicas);
     split->share =
         plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
+    const double even = split->key.kind == SPLIT_SHARDS     ? 1.0 / group_shards(group)
+                        : split->key.kind == SPLIT_REPLICAS ? 1.0 / group_parts(group)
+                                                            : 1;
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
         if (rounded)
             split->share[i] = (double)rounded->count[i] / rounded->units;
-        else if (split->key.batch)
+        else if (split->key.kind == SPLIT_BATCH)
             split->share[i] *= split->replica[i / n];
+        else
+            split->share[i] =
+                even * (split->key.kind == SPLIT_REPLICAS ? 1 : split->share[i]);
     }
-    for (uint32_t r = 0; rounded && split->key.batch && r < group->n_replicas; r++) {
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
+        if (!rounded && split->key.kind == SPLIT_BATCH)
+            break;
         split->replica[r] = 0;
         for (uint32_t p = 0; p < n; p++)
             split->replica[r] += split->share[r * n + p];
@@ -83,38 +91,76 @@ static double of_microbatch(const SimParts *parts)
     return 1.0 / parts->layout.plan->program->n_microbatches;
 }
 
-double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor,
+/* The part of a set of shards in a split of the batch. */
+static double of_set(const SimPartSplit *split, const DeviceGroup *group,
+                     uint32_t replica)
+{
+    const uint32_t n_shards = group_shards(group);
+    const double *set = &split->replica[replica - replica % n_shards];
+    double sum = 0;
+    for (uint32_t s = 0; s < n_shards; s++)
+        sum += set[s];
+    return sum;
+}
+
+static double ratio(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                 uint32_t i)
+{
+    const DeviceGroup *of = &parts->layout.group[group];
+    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, form);
+    const uint32_t r = i / of->n_devices;
+    SimPart part = {1, 1, 1, 1};
+    if (cut.has_parts) {
+        const SimPartSplit *split = find(parts, &cut.batch);
+        const double set = of_set(split, of, r);
+        part.batch = set * of_microbatch(parts);
+        if (cut.to_shard)
+            part.shards = ratio(split->replica[r], set);
+        if (cut.to_device)
+            part.inside = ratio(split->share[i], cut.to_shard ? split->replica[r] : set);
+    }
+    if (cut.is_sharded) {
+        const SimPartSplit *split = find(parts, &cut.shards);
+        part.shards = split->replica[r];
+        if (cut.nested)
+            part.inside = ratio(split->share[i], split->replica[r]);
+    }
+    if (cut.over_replicas)
+        part.replicas = find(parts, &cut.replicas)->share[i];
+    if (cut.is_cut && !cut.nested)
+        part.inside = find(parts, &cut.inner)->share[i];
+    return part;
+}
+
+double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                         uint32_t replica)
 {
     KILTER_ASSERT(group < parts->layout.n_groups &&
                   replica < parts->layout.group[group].n_replicas);
-    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, FORM_IDENTITY);
+    const SimPart part = sim_part(parts, group, tensor, form,
+                                  replica * parts->layout.group[group].n_devices);
 
-    return cut.has_parts
-               ? find(parts, &cut.batch)->replica[replica] * of_microbatch(parts)
-               : 1;
+    return part.batch * part.shards * part.replicas;
 }
 
 double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                        uint32_t i)
 {
-    KILTER_ASSERT(group < parts->layout.n_groups && form < FORM_MAX);
-    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, form);
-
-    if (cut.to_device) {
-        const SimPartSplit *split = find(parts, &cut.batch);
-        const double whole = split->replica[i / parts->layout.group[group].n_devices];
-        return whole > 0 ? split->share[i] / whole : 0;
-    }
-    return cut.is_cut ? find(parts, &cut.inner)->share[i] : 1;
+    KILTER_ASSERT(group < parts->layout.n_groups);
+    return sim_part(parts, group, tensor, form, i).inside;
 }
 
 double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                    uint32_t i)
 {
-    return sim_part_replica(parts, group, tensor,
-                            i / parts->layout.group[group].n_devices) *
-           sim_part_inside(parts, group, tensor, form, i);
+    const SimPart part = sim_part(parts, group, tensor, form, i);
+
+    return part.batch * part.shards * part.replicas * part.inside;
 }
 
 /* --- parts of ops --- */
@@ -129,57 +175,91 @@ static bool has_parts(const SimParts *parts, OpId op)
     return parts->layout.batch && parts->layout.batch->loop[op] >= 0;
 }
 
-static Split batch_key(const SimParts *parts, uint32_t group, uint32_t segment)
+static Split split_key(const SimParts *parts, const Instr *instr, SplitKind kind,
+                       uint32_t units)
 {
-    return (Split){.segment = segment,
-                   .units = parts->layout.batch->units /
-                            parts->layout.plan->program->n_microbatches,
-                   .group = (uint16_t)group,
-                   .batch = true};
+    return (Split){.segment = segment_of(parts, instr->op),
+                   .units = units,
+                   .group = instr->group,
+                   .kind = kind};
 }
 
-static double part_of_batch(const SimParts *parts, uint32_t group, OpId op,
-                            const Rule *rule, uint32_t i)
+/* How the axes divide an op: the part of the batch, and factors of its work. */
+typedef struct {
+    double batch, outer, inside;
+} OpPart;
+
+/* An op whose forms are plain runs alike on all shards and replicas. */
+static bool has_outer(const SimParts *parts, const Instr *instr)
 {
-    if (!has_parts(parts, op))
-        return 1;
-    const Split key = batch_key(parts, group, segment_of(parts, op));
-    const SimPartSplit *split = find(parts, &key);
-    const double share = rule->loop == parts->layout.batch->loop[op]
-                             ? split->share[i]
-                             : split->replica[i / parts->layout.group[group].n_devices];
-    return share * of_microbatch(parts);
+    const Op *op = graph_get_op(parts->layout.graph, instr->op);
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
+        if (form_outer(instr->form[i]))
+            return true;
+    return false;
 }
 
-static double part_of_loop(const SimParts *parts, uint32_t group, OpId op,
-                           const Rule *rule, uint32_t i)
+static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *rule,
+                         uint32_t i)
 {
-    if (rule->loop < 0 ||
-        (has_parts(parts, op) && rule->loop == parts->layout.batch->loop[op]))
-        return 1;
-    const Split key = {
-        .segment = segment_of(parts, op), .units = rule->units, .group = (uint16_t)group};
-    return find(parts, &key)->share[i];
+    const PlanLayout *layout = &parts->layout;
+    const DeviceGroup *group = &layout->group[instr->group];
+    const uint32_t r = i / group->n_devices;
+    const int batch_loop =
+        has_parts(parts, instr->op) ? layout->batch->loop[instr->op] : -1;
+    OpPart part = {1, 1, 1};
+    Rule shards = {.loop = -1}, replicas = {.loop = -1};
+    if (has_outer(parts, instr) &&
+        !(op_rule_of_shards(layout->graph, instr->op, instr->form, &shards) &&
+          op_rule_of_replicas(layout->graph, instr->op, instr->form, &replicas)))
+        g_assert_not_reached(); /* the program passed program_check */
+    if (batch_loop >= 0) {
+        const Split key =
+            split_key(parts, instr, SPLIT_BATCH,
+                      layout->batch->units / layout->plan->program->n_microbatches);
+        const SimPartSplit *split = find(parts, &key);
+        part.batch = (rule->loop == batch_loop    ? split->share[i]
+                      : shards.loop == batch_loop ? split->replica[r]
+                                                  : of_set(split, group, r)) *
+                     of_microbatch(parts);
+    }
+    if (shards.loop >= 0 && shards.loop != batch_loop) {
+        const Split key = split_key(parts, instr, SPLIT_SHARDS, shards.units);
+        part.outer *= find(parts, &key)->replica[r];
+    }
+    if (replicas.loop >= 0) {
+        const Split key = split_key(parts, instr, SPLIT_REPLICAS, replicas.units);
+        part.outer *= find(parts, &key)->share[i];
+    }
+    if (rule->loop >= 0 && rule->loop == shards.loop && rule->loop != batch_loop) {
+        const Split key = split_key(parts, instr, SPLIT_SHARDS, shards.units);
+        const SimPartSplit *split = find(parts, &key);
+        part.inside = ratio(split->share[i], split->replica[r]);
+    } else if (rule->loop >= 0 && rule->loop != batch_loop) {
+        const Split key = split_key(parts, instr, SPLIT_POSITIONS, rule->units);
+        part.inside = find(parts, &key)->share[i];
+    }
+    return part;
 }
 
 double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                   const Rule *rule, uint32_t i, bool more)
 {
-    const uint32_t group = instr->group;
     const bool cut = has_parts(parts, instr->op);
+    const OpPart part = part_of_op(parts, instr, rule, i);
     SimWork work;
 
     sim_work_part(parts->layout.graph, view, instr->op, rule,
-                  cut ? parts->layout.batch->form : NULL,
-                  part_of_batch(parts, group, instr->op, rule, i), &work);
+                  cut ? parts->layout.batch->form : NULL, part.batch, &work);
+    sim_work_scale(&work, view, part.outer);
     if (cut)
         work.seconds *= of_microbatch(parts);
     if (more) {
         work.inner_messages = 0;
         work.inner_bytes = work.inner_bytes_sharded = 0;
     }
-    return sim_work_s(&work, &view->device[parts->layout.group[group].device[i]],
-                      part_of_loop(parts, group, instr->op, rule, i));
+    return sim_work_s(&work, &view->device[parts->layout.group[instr->group].device[i]],
+                      part.inside);
 }
 
 const double *sim_part_replicas(const SimParts *parts, uint32_t group)
@@ -187,7 +267,7 @@ const double *sim_part_replicas(const SimParts *parts, uint32_t group)
     if (!parts->layout.batch)
         return NULL;
     for (uint32_t s = 0; s < parts->n_splits; s++)
-        if (parts->split[s].key.batch && parts->split[s].key.group == group)
+        if (parts->split[s].key.kind == SPLIT_BATCH && parts->split[s].key.group == group)
             return parts->split[s].replica;
     return NULL;
 }

@@ -91,7 +91,8 @@ static double sum_s(SimQuick *q, const Instr *instr)
     }
     double *s = &(*of)[instr->tensor];
     if (isnan(*s)) {
-        const SimTeam *team = &q->teams->team[q->teams->group[instr->group].first_across];
+        const SimTeam *team =
+            &q->teams->team[q->teams->group[instr->group].first[AXIS_REPLICAS]];
         const double bytes = bytes_of(q, instr->tensor);
         *s = sim_collective_over(sim_team_line(q->view, team, instr->collective, bytes),
                                  team->n, instr->collective, bytes, 0, 0);
@@ -102,7 +103,8 @@ static double sum_s(SimQuick *q, const Instr *instr)
 static double server_s(SimQuick *q, const Instr *instr, bool back)
 {
     double **of = &q->server_s[instr->group];
-    const SimTeam *team = &q->teams->team[q->teams->group[instr->group].first_across];
+    const SimTeam *team =
+        &q->teams->team[q->teams->group[instr->group].first[AXIS_REPLICAS]];
     if (!*of) {
         *of = g_new(double, 4 * (size_t)team->n);
         for (uint32_t i = 0; i < 4 * team->n; i++)
@@ -124,14 +126,15 @@ static Route *new_route(SimQuick *q, const Instr *instr, bool parts)
     Route *route = g_new0(Route, 1);
     route->latency_s = transfer->latency_s;
     route->byte_s = transfer->byte_s;
-    route->first_sender = g_new0(uint32_t, to->n_inside + 1);
-    for (uint32_t t = 0; t < to->n_inside; t++) {
+    route->first_sender = g_new0(uint32_t, to->n[AXIS_POSITIONS] + 1);
+    for (uint32_t t = 0; t < to->n[AXIS_POSITIONS]; t++) {
         uint32_t first, end;
         sim_transfer_sources(q->parts, instr->group, instr->to_group, parts,
-                             q->teams->team[to->first_inside + t].first, &first, &end);
+                             q->teams->team[to->first[AXIS_POSITIONS] + t].first, &first,
+                             &end);
         for (; first < end; first++) {
             const SimTeam *team =
-                &q->teams->team[from->first_inside + from->team_of[first]];
+                &q->teams->team[from->first[AXIS_POSITIONS] + from->team_of[first]];
             for (uint32_t k = 0; k < team->n_lanes; k++) {
                 const uint32_t lane = from->index[team->lane[k]];
                 const uint32_t n = senders->len;
@@ -234,8 +237,9 @@ static uint32_t maker(SimQuick *q, uint32_t group, TensorId tensor, uint32_t k)
         return SIM_NO_TASK;
     if (result->kind == RESULT_COMPUTED)
         return result->first + k;
-    return result->first +
-           (result->kind == RESULT_SENT ? q->teams->group[group].inside[k] : 0);
+    return result->first + (result->kind == RESULT_SENT
+                                ? q->teams->group[group].of[AXIS_POSITIONS][k]
+                                : 0);
 }
 
 static uint32_t add_task(SimQuick *q, Task task, uint32_t first_dep)
@@ -271,7 +275,7 @@ static void lower_transfer(SimQuick *q, const Instr *instr)
     const Route *route = route_of(q, instr);
     const uint32_t first = q->task->len;
     const double s = route->latency_s + route->byte_s * bytes_of(q, instr->tensor);
-    for (uint32_t t = 0; t < q->teams->group[instr->to_group].n_inside; t++) {
+    for (uint32_t t = 0; t < q->teams->group[instr->to_group].n[AXIS_POSITIONS]; t++) {
         const uint32_t first_dep = q->dep->len;
         for (uint32_t i = route->first_sender[t]; i < route->first_sender[t + 1]; i++)
             add_dep(q, maker(q, instr->group, instr->tensor, route->sender[i]),

@@ -61,7 +61,7 @@ static void init_lower(Lower *lower)
     lower->dep = g_array_new(false, false, sizeof(uint32_t));
     lower->maker = g_new(Made, n_instances);
     for (size_t i = 0; i < n_instances; i++)
-        lower->maker[i] = (Made){NOBODY, SIM_NO_TASK, SIM_NO_TASK};
+        lower->maker[i] = (Made){SIM_NO_TASK, SIM_NO_TASK, 0, AXIS_POSITIONS};
     task_bucket_init(lower);
     lower->inner = g_new(GArray *, n_groups);
     lower->added = g_new0(uint32_t, graph_n_ops(sim->graph));

@@ -38,7 +38,7 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
 {
     g_assert(first < end);
     const Instr *instr = task_instr(lower, held_at(lower, first)->instr);
-    const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr)};
     SimTask task = {.kind = TASK_COLLECTIVE,
                     .collective = COLLECTIVE_ALL_REDUCE,
                     .from = SIM_NO_SHARE,

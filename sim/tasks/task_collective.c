@@ -12,7 +12,7 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
 
     for (uint32_t k = 0; k < team->n_lanes; k++) {
         const uint32_t dep =
-            task_made_for_collective(lanes, made, lanes->index[team->lane[k]]);
+            task_made_for_collective(lower, made, lanes->index[team->lane[k]]);
         if (dep != last)
             task_add_dep(lower, dep);
         if (dep != SIM_NO_TASK)
@@ -26,9 +26,24 @@ bool task_reduces_gradient(const Graph *graph, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(graph, instr->tensor);
 
-    return (instr->from == FORM_REDUCE || instr->across) &&
+    return (form_on(instr_axis(instr), instr->from) == FORM_REDUCE || instr->across) &&
            tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
+/* The factor of a part over an axis, and of the others together. */
+static double part_on(const SimPart *part, FormAxis axis)
+{
+    return axis == AXIS_REPLICAS ? part->replicas
+           : axis == AXIS_SHARDS ? part->shards
+                                 : part->inside;
+}
+
+static double part_beside(const SimPart *part, FormAxis axis)
+{
+    return part->batch * (axis == AXIS_REPLICAS ? 1 : part->replicas) *
+           (axis == AXIS_SHARDS ? 1 : part->shards) *
+           (axis == AXIS_POSITIONS ? 1 : part->inside);
 }
 
 /* Shares of a team's ranks in the form, kept once; *largest gets their largest. SIM_NO_SHARE if it
@@ -36,18 +51,20 @@ bool task_reduces_gradient(const Graph *graph, const Instr *instr)
 static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
                           Form form, double *largest)
 {
-    g_assert(form < FORM_MAX);
+    const SimParts *parts = lower->sim->parts;
+    const DeviceGroup *group = &parts->layout.group[instr->group];
     GArray *all = lower->tasks->share;
     const uint32_t n = team->n;
     g_autofree double *share = g_new(double, n);
 
     *largest = 0;
-    if (!form_is_gather(form) || team->across)
+    if (!form_is_gather(form_on(team->axis, form)))
         return SIM_NO_SHARE;
-    for (uint32_t p = 0; p < n; p++) {
-        share[p] = sim_part_inside(lower->sim->parts, instr->group, instr->tensor, form,
-                                   team->first * n + p);
-        *largest = fmax(*largest, share[p]);
+    for (uint32_t k = 0; k < n; k++) {
+        const SimPart part = sim_part(parts, instr->group, instr->tensor, form,
+                                      sim_set_place(group, team->axis, team->first, k));
+        share[k] = part_on(&part, team->axis);
+        *largest = fmax(*largest, share[k]);
     }
     for (uint32_t first = 0; first + n <= all->len; first++)
         if (memcmp(&g_array_index(all, double, first), share, n * sizeof *share) == 0)
@@ -59,21 +76,22 @@ static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
 double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)
 {
     const SimParts *parts = lower->sim->parts;
+    const DeviceGroup *group = &parts->layout.group[instr->group];
     const double bytes =
         (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
+    const SimPart part = sim_part(parts, instr->group, instr->tensor, instr->from,
+                                  sim_set_place(group, team->axis, team->first, 0));
 
-    return bytes * (team->across ? sim_part_inside(parts, instr->group, instr->tensor,
-                                                   instr->from, team->first)
-                                 : sim_part_replica(parts, instr->group, instr->tensor,
-                                                    team->first));
+    return bytes * part_beside(&part, team->axis);
 }
 
 void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_t *n)
 {
     const SimGroupTeams *of = task_group_lanes(lower, instr);
+    const FormAxis axis = instr_axis(instr);
 
-    *first = instr->across ? of->first_across : of->first_inside;
-    *n = instr->across ? of->n_across : of->n_inside;
+    *first = of->first[axis];
+    *n = of->n[axis];
 }
 
 void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t server,
@@ -103,7 +121,7 @@ static double server_s(const ClusterView *view, const SimTeam *team, const SimTa
 /* To the server, then, in a second task per team, back. */
 static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 {
-    Made made = {ACROSS, lower->task->len, SIM_NO_TASK};
+    Made made = {lower->task->len, SIM_NO_TASK, instr->group, AXIS_REPLICAS};
     uint32_t first, n;
 
     task_teams(lower, instr, &first, &n);
@@ -134,7 +152,7 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
-    const Made made = {instr->across ? ACROSS : INSIDE, lower->task->len, SIM_NO_TASK};
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr)};
     uint32_t first, n;
 
     if (instr->server) {
@@ -166,7 +184,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     }
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
     const Inner inner = {task.instr, task.stage};
-    if (!instr->across)
+    if (made.axis == AXIS_POSITIONS)
         g_array_append_val(lower->inner[instr->group], inner);
     if (lower->how->overlap)
         task_lower_inner(lower, instr->group);

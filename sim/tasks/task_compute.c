@@ -24,7 +24,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     const bool more = adds_more(lower, instr);
 
     task_lower_inner(lower, instr->group);
-    const Made made = {NOBODY, SIM_NO_TASK, lower->task->len};
+    const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS};
     task.kind = TASK_COMPUTE;
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
         const uint32_t first_dep = lower->dep->len, place = lanes->place[k];
@@ -32,7 +32,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
             task_add_dep(
                 lower,
                 task_made_for_compute(
-                    lanes, task_maker(lower, instr, op->in[i], instr->form[i]), k));
+                    lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
         task.lane = lanes->lane[k];
         task.duration_s = sim_part_s(sim->parts, sim->view, instr, &rule, place, more);
         task_add(lower, task, first_dep);
@@ -65,7 +65,7 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
         const uint32_t place = lanes->place[k];
         const uint32_t n = sim->parts->layout.group[instr->group].n_devices;
         const double part =
-            sim_part_replica(sim->parts, instr->group, instr->tensor, place / n);
+            sim_part_replica(sim->parts, instr->group, instr->tensor, cut, place / n);
         SimWork own = work;
         own.inner_bytes *= part;
         own.inner_bytes_sharded *= part;
@@ -79,7 +79,7 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
     const uint32_t first = lower->task->len;
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
         const uint32_t first_dep = lower->dep->len;
-        task_add_dep(lower, task_communicated(lanes, made, k));
+        task_add_dep(lower, task_communicated(lower, made, k));
         task.lane = lanes->lane[k];
         task.duration_s = duration_s[k];
         task_add(lower, task, first_dep);

@@ -6,16 +6,15 @@
 #include "sim/cost/step.h"
 #include "sim/tasks/task.h"
 
-/* Who communicated last to make an instance. */
-typedef enum { NOBODY, INSIDE, ACROSS } Team;
-
 /* Tasks that make an instance. */
 typedef struct {
-    Team team;
-    /* of the group's first team, the others follow; unless NOBODY */
+    /* of the first of the teams of `group` over `axis`, the others follow; SIM_NO_TASK: nobody
+     * communicated for it */
     uint32_t communicate;
     /* of the group's first lane, the others follow; SIM_NO_TASK if it is none */
     uint32_t compute;
+    uint16_t group;
+    FormAxis axis;
 } Made;
 
 /* Inner communication that waits until the step's collectives are over, or a local conversion of
@@ -55,14 +54,12 @@ void task_add_dep(Lower *lower, uint32_t dep);
 uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep);
 
 /* The task that communicates what a lane (of the group, by index) waits for. */
-uint32_t task_communicated(const SimGroupTeams *lanes, const Made *made, uint32_t index);
+uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index);
 
 /* The task that a computation on a lane waits for, or SIM_NO_TASK; and the task that a collective
  * waits for, which passes over the inner communication of another. */
-uint32_t task_made_for_compute(const SimGroupTeams *lanes, const Made *made,
-                               uint32_t index);
-uint32_t task_made_for_collective(const SimGroupTeams *lanes, const Made *made,
-                                  uint32_t index);
+uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index);
+uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index);
 
 /* --- task_compute.c --- */
 

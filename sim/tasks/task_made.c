@@ -4,11 +4,10 @@
 uint32_t task_instance(const Lower *lower, uint32_t group, uint32_t microbatch,
                        TensorId tensor, Form form)
 {
-    KILTER_ASSERT(form < FORM_MAX);
-    return instances_place(lower->sim->parts->layout.instances, group, microbatch,
-                           tensor) *
+    return instances_place(lower->sim->parts->layout.instances, group, microbatch, tensor,
+                           form) *
                FORM_MAX +
-           form;
+           form_inside(form);
 }
 
 Made *task_maker(const Lower *lower, const Instr *instr, TensorId tensor, Form form)
@@ -44,24 +43,23 @@ uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep)
     return lower->task->len - 1;
 }
 
-uint32_t task_communicated(const SimGroupTeams *lanes, const Made *made, uint32_t index)
+uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index)
 {
     return made->communicate +
-           (made->team == INSIDE ? lanes->inside : lanes->across)[index];
+           lower->tasks->teams->group[made->group].of[made->axis][index];
 }
 
-uint32_t task_made_for_compute(const SimGroupTeams *lanes, const Made *made,
-                               uint32_t index)
+uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index)
 {
     if (made->compute != SIM_NO_TASK)
         return made->compute + index;
-    return made->team == NOBODY ? SIM_NO_TASK : task_communicated(lanes, made, index);
+    return made->communicate == SIM_NO_TASK ? SIM_NO_TASK
+                                            : task_communicated(lower, made, index);
 }
 
-uint32_t task_made_for_collective(const SimGroupTeams *lanes, const Made *made,
-                                  uint32_t index)
+uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index)
 {
-    if (made->team != NOBODY)
-        return task_communicated(lanes, made, index);
+    if (made->communicate != SIM_NO_TASK)
+        return task_communicated(lower, made, index);
     return made->compute == SIM_NO_TASK ? SIM_NO_TASK : made->compute + index;
 }

@@ -14,10 +14,11 @@ static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
                          &first, &end);
     for (; first < end; first++) {
         const SimTeam *senders =
-            &lower->tasks->teams->team[lanes->first_inside + lanes->team_of[first]];
+            &lower->tasks->teams
+                 ->team[lanes->first[AXIS_POSITIONS] + lanes->team_of[first]];
         for (uint32_t k = 0; k < senders->n_lanes; k++) {
             const uint32_t dep =
-                task_made_for_collective(lanes, made, lanes->index[senders->lane[k]]);
+                task_made_for_collective(lower, made, lanes->index[senders->lane[k]]);
             if (dep != last)
                 task_add_dep(lower, dep);
             last = dep;
@@ -29,19 +30,25 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
 {
     const SimCase *sim = lower->sim;
     const SimGroupTeams *to = &lower->tasks->teams->group[instr->to_group];
-    const Made made = {INSIDE, lower->task->len, SIM_NO_TASK};
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->to_group, AXIS_POSITIONS};
     uint32_t *sent =
         &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
 
+    if (instr_regroups(sim->plan->program, instr)) { /* nothing but another name */
+        lower->maker[task_instance(lower, instr->to_group, instr->microbatch,
+                                   instr->tensor, instr->to)] =
+            *task_maker(lower, instr, instr->tensor, instr->from);
+        return;
+    }
     task.kind = TASK_TRANSFER;
     task.n_fused = 1;
     task.bytes = (double)tensor_bytes(graph_tensor(sim->graph, instr->tensor));
     task.transfer =
         sim_transfer_of(sim->parts, sim->view, instr, lower->tasks->transfers);
     task.duration_s = task.transfer->latency_s + task.transfer->byte_s * task.bytes;
-    for (uint32_t t = 0; t < to->n_inside; t++) {
+    for (uint32_t t = 0; t < to->n[AXIS_POSITIONS]; t++) {
         const uint32_t first_dep = lower->dep->len;
-        task.team = to->first_inside + t;
+        task.team = to->first[AXIS_POSITIONS] + t;
         add_senders(lower, instr, &lower->tasks->teams->team[task.team],
                     task.transfer->cut.has_parts);
         if (sim->plan->program->n_microbatches > 1 && *sent != SIM_NO_TASK)

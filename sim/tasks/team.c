@@ -95,14 +95,48 @@ static void color_alone(Coloring *c)
     color_by(c, key);
 }
 
-/* Hashes of the colors in each replica and at each position of a group. */
-static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, bool across)
+uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis)
 {
-    const uint32_t n = across ? group->n_devices : group->n_replicas;
-    uint64_t *hash = g_new0(uint64_t, n);
+    return axis == AXIS_REPLICAS ? group_parts(group)
+           : axis == AXIS_SHARDS ? group_shards(group)
+                                 : group->n_devices;
+}
+
+static uint32_t n_sets(const DeviceGroup *group, FormAxis axis)
+{
+    return group->n_replicas * group->n_devices / sim_axis_extent(group, axis);
+}
+
+uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k)
+{
+    const uint32_t n = group->n_devices, n_shards = group_shards(group);
+    switch (axis) {
+    case AXIS_REPLICAS:
+        return k * n_shards * n + set;
+    case AXIS_SHARDS:
+        return (set / n * n_shards + k) * n + set % n;
+    case AXIS_POSITIONS:
+        break;
+    }
+    return set * n + k;
+}
+
+/* The set over an axis that the device at a place is in. */
+static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
+{
+    const uint32_t n = group->n_devices, n_shards = group_shards(group);
+    return axis == AXIS_REPLICAS ? place % (n_shards * n)
+           : axis == AXIS_SHARDS ? place / (n_shards * n) * n + place % n
+                                 : place / n;
+}
+
+/* Hashes of the colors in each set over an axis of a group. */
+static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis axis)
+{
+    uint64_t *hash = g_new0(uint64_t, n_sets(group, axis));
 
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
-        uint64_t *of = &hash[across ? i % group->n_devices : i / group->n_devices];
+        uint64_t *of = &hash[set_of(group, axis, i)];
         *of = sim_random_mix(*of, c->color[group->device[i]] + 1);
     }
     return hash;
@@ -116,7 +150,7 @@ static void append_senders(const Coloring *c, GByteArray **key)
         const Pair *pair = &g_array_index(c->pairs, Pair, k);
         const DeviceGroup *to = &parts->layout.group[pair->to_group];
         g_autofree uint64_t *hash =
-            hash_sets(c, &parts->layout.group[pair->group], false);
+            hash_sets(c, &parts->layout.group[pair->group], AXIS_POSITIONS);
         for (uint32_t r = 0; r < to->n_replicas; r++) {
             uint32_t first, end;
             uint64_t all = 0;
@@ -140,12 +174,11 @@ static void refine(Coloring *c)
         append(key[j], &c->color[j], sizeof c->color[j]);
     for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
         const DeviceGroup *group = &parts->layout.group[g];
-        g_autofree uint64_t *replica = hash_sets(c, group, false);
-        g_autofree uint64_t *position = hash_sets(c, group, true);
-        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
-            GByteArray *of = key[group->device[i]];
-            append(of, &replica[i / group->n_devices], sizeof *replica);
-            append(of, &position[i % group->n_devices], sizeof *position);
+        for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
+            g_autofree uint64_t *hash = hash_sets(c, group, axis);
+            for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+                append(key[group->device[i]], &hash[set_of(group, axis, i)],
+                       sizeof *hash);
         }
     }
     append_senders(c, key);
@@ -159,7 +192,7 @@ static void find_pairs(Coloring *c)
     c->pairs = g_array_new(false, true, sizeof(Pair));
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
-        if (instr->kind != INSTR_TRANSFER)
+        if (instr->kind != INSTR_TRANSFER || instr_regroups(program, instr))
             continue;
         const bool has_parts =
             instances_has_parts(c->sim->parts->layout.instances, instr->tensor);
@@ -198,24 +231,23 @@ static void find_lanes(Coloring *c, bool separate)
 /* --- what collectives cost --- */
 
 /* How many sets go through the busiest machine's port, and how many of their devices are behind it. */
-static void count_port(const ClusterView *view, const DeviceGroup *group, bool across,
-                       uint32_t *n_sets, uint32_t *n_devices)
+static void count_port(const ClusterView *view, const DeviceGroup *group, FormAxis axis,
+                       uint32_t *port_sets, uint32_t *n_devices)
 {
-    const uint32_t sets = across ? group->n_devices : group->n_replicas;
-    const uint32_t n = across ? group->n_replicas : group->n_devices;
+    const uint32_t sets = n_sets(group, axis);
+    const uint32_t n = sim_axis_extent(group, axis);
     const uint32_t n_machines = view->cluster->n_machines;
     g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* last set + 1 */
     g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
     g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
 
-    *n_sets = *n_devices = 1;
+    *port_sets = *n_devices = 1;
     for (uint32_t s = 0; s < sets; s++) {
         bool spans = false;
         for (uint32_t pass = 0; pass < 2; pass++)
             for (uint32_t k = 0; (pass == 0 || spans) && k < n; k++) {
-                const uint32_t i =
-                    across ? k * group->n_devices + s : s * group->n_devices + k;
-                const uint32_t first = across ? s : s * group->n_devices;
+                const uint32_t i = sim_set_place(group, axis, s, k);
+                const uint32_t first = sim_set_place(group, axis, s, 0);
                 const uint32_t machine = view->device[group->device[i]].machine;
                 if (pass == 0) {
                     spans |= machine != view->device[group->device[first]].machine;
@@ -225,7 +257,7 @@ static void count_port(const ClusterView *view, const DeviceGroup *group, bool a
                 through[machine] += seen[machine] != s + 1;
                 seen[machine] = s + 1;
                 *n_devices = MAX(*n_devices, behind[machine]);
-                *n_sets = MAX(*n_sets, through[machine]);
+                *port_sets = MAX(*port_sets, through[machine]);
             }
     }
 }
@@ -284,11 +316,11 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 
 /* Numbers of the team of each replica (or position): equal sequences of lanes are one. */
 static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
-                              bool across, uint32_t *n_teams)
+                              FormAxis axis, uint32_t *n_teams)
 {
-    const uint32_t sets = across ? group->n_devices : group->n_replicas;
+    const uint32_t sets = n_sets(group, axis);
     const Coloring c = {.color = teams->lane};
-    g_autofree uint64_t *hash = hash_sets(&c, group, across);
+    g_autofree uint64_t *hash = hash_sets(&c, group, axis);
     g_autoptr(GHashTable) known = g_hash_table_new(g_int64_hash, g_int64_equal);
     uint32_t *number = g_new(uint32_t, sets);
 
@@ -302,28 +334,27 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
     return number;
 }
 
-/* Adds a group's teams of one kind; *of gets [index of lane]: which. Returns the number of each
- * set's team. */
-static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool across,
-                           uint32_t *first, uint32_t *n_teams, uint32_t **of)
+/* Adds a group's teams over an axis. Returns the number of each set's team. */
+static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, FormAxis axis)
 {
     g_assert(g < sim->parts->layout.n_groups);
     const DeviceGroup *group = &sim->parts->layout.group[g];
-    const SimGroupTeams *lanes = &teams->group[g];
-    const uint32_t sets = across ? group->n_devices : group->n_replicas;
-    const uint32_t n = across ? group->n_replicas : group->n_devices;
-    uint32_t *number = number_teams(teams, group, across, n_teams);
+    SimGroupTeams *lanes = &teams->group[g];
+    const uint32_t sets = n_sets(group, axis);
+    const uint32_t n = sim_axis_extent(group, axis);
+    uint32_t *first = &lanes->first[axis], *n_teams = &lanes->n[axis];
+    uint32_t *number = number_teams(teams, group, axis, n_teams);
     g_autofree bool *seen = g_new0(bool, teams->n_lanes);
     uint32_t port_sets, port_devices;
 
     *first = teams->n_teams;
-    *of = g_new0(uint32_t, lanes->n_lanes);
+    lanes->of[axis] = g_new0(uint32_t, lanes->n_lanes);
     teams->n_teams += *n_teams;
     teams->team = g_renew(SimTeam, teams->team, teams->n_teams);
     for (uint32_t t = 0; t < *n_teams; t++)
         teams->team[*first + t] = (SimTeam){.group = g,
                                             .first = UINT32_MAX,
-                                            .across = across,
+                                            .axis = axis,
                                             .n = n,
                                             .lane = g_new(uint32_t, n)};
     for (uint32_t s = 0; s < sets; s++)
@@ -337,17 +368,17 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, bool
         SimTeam *team = &teams->team[*first + number[s]];
         team->first = MIN(team->first, s);
         for (uint32_t k = 0; k < n; k++) {
-            const uint32_t i = across ? k * group->n_devices + s : s * n + k;
+            const uint32_t i = sim_set_place(group, axis, s, k);
             const uint32_t lane = teams->lane[group->device[i]];
             team->device[(size_t)team->n_sets * n + k] = group->device[i];
-            (*of)[lanes->index[lane]] = number[s];
+            lanes->of[axis][lanes->index[lane]] = number[s];
             if (team->n_sets == 0 && !seen[lane])
                 team->lane[team->n_lanes++] = lane;
             seen[lane] = true;
         }
         team->n_sets++;
     }
-    count_port(sim->view, group, across, &port_sets, &port_devices);
+    count_port(sim->view, group, axis, &port_sets, &port_devices);
     for (uint32_t t = 0; t < *n_teams; t++)
         find_line(sim, &teams->team[*first + t], port_sets, port_devices);
     return number;
@@ -386,11 +417,10 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
     for (uint32_t g = 0; g < teams->n_groups; g++) {
         SimGroupTeams *of = &teams->group[g];
         find_group_lanes(sim, teams, g);
-        of->team_of = add_teams(sim, teams, g, false, &of->first_inside, &of->n_inside,
-                                &of->inside);
-        if (sim->parts->layout.group[g].n_replicas > 1)
-            g_free(add_teams(sim, teams, g, true, &of->first_across, &of->n_across,
-                             &of->across));
+        of->team_of = add_teams(sim, teams, g, AXIS_POSITIONS);
+        for (FormAxis axis = AXIS_SHARDS; axis <= AXIS_REPLICAS; axis++)
+            if (sim_axis_extent(&sim->parts->layout.group[g], axis) > 1)
+                g_free(add_teams(sim, teams, g, axis));
     }
     return teams;
 }
@@ -404,8 +434,8 @@ void sim_teams_free(SimTeams *teams)
         g_free(of->lane);
         g_free(of->index);
         g_free(of->place);
-        g_free(of->inside);
-        g_free(of->across);
+        for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
+            g_free(of->of[axis]);
         g_free(of->team_of);
     }
     for (uint32_t t = 0; t < teams->n_teams; t++) {

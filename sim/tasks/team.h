@@ -6,8 +6,8 @@
  * and when the replicas that they belong to, the devices at their position of the other replicas,
  * and those that send to them are alike as well.
  *
- * A team is a set of lanes that communicate: replicas of a group that are alike (inside), or all
- * replicas at positions that are alike (across). Its sets of devices do the same collective at the
+ * A team is a set of lanes that communicate over an axis (data/program/program.h): replicas of a group that are
+ * alike (the positions), shards that are, or the replicas at places that are alike. Its sets of devices do the same collective at the
  * same time. */
 #ifndef KILTER_SIM_TASKS_TEAM_H
 #define KILTER_SIM_TASKS_TEAM_H
@@ -17,8 +17,9 @@
 #define SIM_NO_LANE UINT32_MAX
 
 typedef struct {
-    uint32_t group, first; /* its first replica (inside) or position (across) */
-    bool across;
+    uint32_t group;
+    uint32_t first; /* set (sim_set_place) */
+    FormAxis axis;  /* over which its sets communicate */
     uint32_t n_lanes, *lane;
     uint32_t n_sets, n, *device; /* [set * n + rank] */
     LinkCost
@@ -31,10 +32,17 @@ typedef struct {
     uint32_t n_lanes, *lane; /* lanes of its devices */
     uint32_t *index;         /* [lane]: which of the group's it is, or SIM_NO_LANE */
     uint32_t *place; /* [index]: replica * n_devices + position of its first device */
-    uint32_t *inside, *across; /* [index]: which of the group's teams */
-    uint32_t first_inside, n_inside, first_across, n_across; /* teams */
-    uint32_t *team_of; /* [replica]: which inside team */
+    /* over each axis: [index of lane]: which of the group's teams; the first one, and how many; none
+     * where the group has no such axis */
+    uint32_t *of[AXIS_REPLICAS + 1];
+    uint32_t first[AXIS_REPLICAS + 1], n[AXIS_REPLICAS + 1];
+    uint32_t *team_of; /* [replica]: which team over the positions */
 } SimGroupTeams;
+
+/* How many devices communicate over an axis, and where in the group (replica * n_devices + position) the
+ * k-th of a set is. */
+uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
+uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k);
 
 typedef struct {
     uint32_t n_devices, n_lanes, n_groups, n_teams;

@@ -46,11 +46,12 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
                           uint32_t *end)
 {
     const uint32_t n = parts->layout.group[group].n_replicas,
-                   to_n = parts->layout.group[to_group].n_replicas;
+                   to_n = parts->layout.group[to_group].n_replicas,
+                   n_shards = group_shards(&parts->layout.group[group]);
 
     *first = n == to_n ? replica : (uint32_t)((uint64_t)replica * n / to_n);
     *end = *first + 1;
-    if (!has_parts)
+    if (!has_parts || n_shards > 1)
         return;
     const double *share = sim_part_replicas(parts, group);
     const Range need = replica_range(sim_part_replicas(parts, to_group), replica);
@@ -82,16 +83,16 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
 {
     g_assert(group < parts->layout.n_groups && form < FORM_MAX);
     const uint32_t n = parts->layout.group[group].n_devices,
-                   n_replicas = parts->layout.group[group].n_replicas;
+                   n_replicas = parts->layout.group[group].n_replicas,
+                   n_shards = group_shards(&parts->layout.group[group]);
     Held held = {g_new(Range, (size_t)n_replicas * n),
                  g_new(Range, (size_t)n_replicas * n)};
     double replica_low = 0;
 
     for (uint32_t r = 0; r < n_replicas; r++) {
-        const double whole = cut->has_parts
-                                 ? sim_part_replica(parts, group, tensor, r) *
-                                       parts->layout.plan->program->n_microbatches
-                                 : 1;
+        const SimPart of = sim_part(parts, group, tensor, form, r * n);
+        const double whole =
+            cut->has_parts ? of.batch * parts->layout.plan->program->n_microbatches : 1;
         double low = 0;
         for (uint32_t p = 0; p < n; p++) {
             const uint32_t i = r * n + p;
@@ -104,7 +105,8 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
                                              : (Range){replica_low, replica_low + whole};
             low += part;
         }
-        replica_low += whole;
+        replica_low +=
+            (r + 1) % n_shards == 0 ? whole : 0; /* shards of a set have one part */
     }
     return held;
 }
@@ -142,12 +144,14 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
             for (uint32_t q = 0; q < from->n_devices; q++) {
                 const uint32_t i = s * from->n_devices + q,
                                k = replica * to->n_devices + p;
+                const double outer = t->shard_part;
                 /* Where all devices of a replica have the same, one of them sends it. */
                 if (!form_is_gather(t->from) &&
                     q != (uint64_t)p * from->n_devices / to->n_devices)
                     continue;
-                const SimPiece piece = {from->device[i], to->device[k], replica,
-                                        piece_part(t, have, i, need, k, of_microbatch)};
+                const SimPiece piece = {
+                    from->device[i], to->device[k], replica,
+                    outer * piece_part(t, have, i, need, k, of_microbatch)};
                 if (piece.from != piece.to && piece.part > 0)
                     g_array_append_val(t->pieces, piece);
             }
@@ -190,7 +194,8 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
             continue;
         }
         double *out = &port[2 * from->machine], *in = &port[2 * to->machine + 1];
-        double *own_out = &between[2 * piece->from], *own_in = &between[2 * piece->to + 1];
+        double *own_out = &between[2 * piece->from],
+               *own_in = &between[2 * piece->to + 1];
         *out += piece->part;
         *in += piece->part;
         *own_out += piece->part;
@@ -223,13 +228,15 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
             return t;
     }
     SimTransfer *t = g_new0(SimTransfer, 1);
-    *t = (SimTransfer){.group = instr->group,
-                       .to_group = instr->to_group,
-                       .from = instr->from,
-                       .to = instr->to,
-                       .cut = cut,
-                       .to_cut = to_cut,
-                       .pieces = g_array_new(false, false, sizeof(SimPiece))};
+    *t = (SimTransfer){
+        .group = instr->group,
+        .to_group = instr->to_group,
+        .from = instr->from,
+        .to = instr->to,
+        .cut = cut,
+        .to_cut = to_cut,
+        .shard_part = sim_part(parts, instr->group, instr->tensor, instr->from, 0).shards,
+        .pieces = g_array_new(false, false, sizeof(SimPiece))};
     Held have = find_held(parts, t->group, instr->tensor, t->from, &cut);
     Held need = find_held(parts, t->to_group, instr->tensor, t->to, &to_cut);
     for (uint32_t r = 0; r < parts->layout.group[t->to_group].n_replicas; r++)

@@ -15,6 +15,7 @@ typedef struct {
     uint16_t group, to_group;
     Form from, to;
     PlanCut cut, to_cut;
+    double shard_part;        /* of the tensor, where shards divide it */
     GArray *pieces;           /* SimPiece */
     double latency_s, byte_s; /* latency_s + byte_s * bytes of the tensor */
 } SimTransfer;

@@ -1,5 +1,5 @@
 /* Strategies in random combinations, each proved by running its program: degrees, schedules,
- * microbatches, recomputation, sequence parallelism, uneven shares, on small models; and what each
+ * microbatches, recomputation, sequence parallelism, uneven shares, sharded states, on small models; and what each
  * technique does to memory. */
 #include "exec/exec.h"
 #include "experiments/planners/planner.h"
@@ -82,6 +82,9 @@ static char *random_strategy(GRand *rand)
         g_string_append(set, " schedule=gpipe");
     if (dp == 2 && pick(rand, 2))
         g_string_append(set, " shares=1,2");
+    g_string_append_printf(set, " zero=%u", pick(rand, 4));
+    if (dp == 4 && pick(rand, 2))
+        g_string_append(set, " zero_ranks=2");
     return g_string_free(set, FALSE);
 }
 
@@ -127,6 +130,49 @@ static double activations(const char *set)
     return (double)g_array_index(rows, SimMemoryRow, 0).bytes[SIM_MEMORY_ACTIVATIONS];
 }
 
+/* Bytes of a category on the fullest device of 8, all numbers of a model divisible by 8. */
+static uint64_t state_bytes(const char *set, SimMemoryCategory category)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    Graph *graph = NULL;
+    g_autoptr(Plan) plan = plan_under("manual",
+                                      "gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,"
+                                      "vocab=64,global_batch=64,dropout=0.1,"
+                                      "precision=mixed-fp32-grads",
+                                      set, &graph, view);
+    g_autoptr(Graph) owned = graph;
+    g_autoptr(GArray) rows =
+        sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
+    assert_no_error(error);
+    return g_array_index(rows, SimMemoryRow, 0).bytes[category];
+}
+
+/* Rajbhandari et al. 2020, Fig. 1: level 1 leaves 1/n of the optimizer states to each of n replicas, level
+ * 2 of the gradients, level 3 of the parameters; what a layer needs whole comes on top. */
+static void test_memory_of_states(void **state)
+{
+    (void)state;
+    static const SimMemoryCategory category[] = {
+        SIM_MEMORY_OPTIMIZER, SIM_MEMORY_GRADIENTS, SIM_MEMORY_WEIGHTS};
+    for (uint32_t c = 0; c < G_N_ELEMENTS(category); c++) {
+        const uint64_t whole = state_bytes("dp=8 microbatches=2", category[c]);
+        for (uint32_t zero = 1; zero <= 3; zero++) {
+            g_autofree char *set = g_strdup_printf("dp=8 microbatches=2 zero=%u", zero);
+            g_autofree char *hybrid = g_strdup_printf("%s zero_ranks=2", set);
+            const bool divided = zero > c;
+            /* what the layer under way has whole: the largest parameter's gradient */
+            const uint64_t layer = c == 1 ? 64 * 256 * 4 : 0;
+            const uint64_t got = state_bytes(set, category[c]);
+            assert_in_range(got, divided ? whole / 8 : whole,
+                            (divided ? whole / 8 : whole) + layer);
+            assert_in_range(state_bytes(hybrid, category[c]), divided ? whole / 2 : whole,
+                            (divided ? whole / 2 : whole) + layer);
+        }
+    }
+}
+
 /* Korthikanti et al. 2022, Sec. 4: with s tokens of h features, a heads and t devices a layer keeps
  * sbh (10 + 24/t + 5as/(ht)) bytes; sbh (34/t + 5as/(ht)) with sequence parallelism; sbh 34/t with
  * selective recomputation beside; 2sbh with full recomputation. The rest, embedding and head and
@@ -158,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_random_strategies),
         cmocka_unit_test(test_techniques),
         cmocka_unit_test(test_memory_of_layers),
+        cmocka_unit_test(test_memory_of_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static double largest_share(const Explain *e, TensorId id, Form form)
 {
     if (!form_is_gather(form))
         return 1;
-    uint32_t segment = e->segment[(size_t)id * FORM_MAX + form],
+    uint32_t segment = e->segment[(size_t)id * FORM_MAX + form_inside(form)],
              units = graph_tensor(e->graph, id)->units[form_dim(form)];
     const Split *split =
         plan_find_split(e->plan, &(Split){.segment = segment, .units = units});

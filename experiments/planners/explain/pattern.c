@@ -85,6 +85,8 @@ static int zero_level(const PatternForms *forms, TensorId weight)
     if (!form_is_gather(forms->moment[weight]))
         return 0;
     TensorId gradient = graph_gradient(forms->graph, weight);
+    if (gradient != GRAPH_NONE && forms->divided[weight])
+        return forms->divided[gradient] ? 2 : 1;
     return gradient != GRAPH_NONE && (forms->held[gradient] & 1u << FORM_IDENTITY) ? 1
                                                                                    : 2;
 }
@@ -113,15 +115,21 @@ char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight)
 
 /* --- the forms of a program's tensors --- */
 
+/* Of states that replicas divide, how they do that. */
+static Form plain_form(Form form)
+{
+    return form_is_gather(form_shards(form)) ? form_shards(form) : form_inside(form);
+}
+
 static void note_compute(PatternForms *forms, const Instr *instr)
 {
     const Op *op = graph_get_op(forms->graph, instr->op);
     forms->compute[instr->op] = instr;
     for (uint32_t i = 0; i < op->n_in && op->pass != PASS_UPDATE; i++)
-        forms->used[op->in[i]] |= 1u << instr->form[i];
+        forms->used[op->in[i]] |= 1u << form_inside(instr->form[i]);
     for (uint32_t i = 0; i < op->n_out; i++) {
         forms->made[op->out[i]] = instr->form[op->n_in + i];
-        forms->held[op->out[i]] |= 1u << instr->form[op->n_in + i];
+        forms->held[op->out[i]] |= 1u << form_inside(instr->form[op->n_in + i]);
     }
 }
 
@@ -136,6 +144,7 @@ PatternForms *pattern_forms_new(const Program *program, const Graph *graph)
     forms->moment = g_new0(Form, n);
     forms->used = g_new0(uint32_t, n);
     forms->held = g_new0(uint32_t, n);
+    forms->divided = g_new0(bool, n);
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         if (instr->kind == INSTR_COMPUTE) {
@@ -143,11 +152,15 @@ PatternForms *pattern_forms_new(const Program *program, const Graph *graph)
             continue;
         }
         const Tensor *tensor = graph_tensor(graph, instr->tensor);
-        forms->held[instr->tensor] |= 1u << instr->to;
+        forms->held[instr->tensor] |= 1u << form_inside(instr->to);
+        forms->divided[instr->tensor] |= instr->moves;
         if (instr->kind == INSTR_LOAD)
-            forms->rest[instr->tensor] = forms->made[instr->tensor] = instr->to;
-        if (instr->kind == INSTR_LOAD && tensor->role == ROLE_OPTIMIZER)
-            forms->moment[tensor->of] = instr->to;
+            forms->rest[instr->tensor] = forms->made[instr->tensor] =
+                plain_form(instr->to);
+        if (instr->kind == INSTR_LOAD && tensor->role == ROLE_OPTIMIZER) {
+            forms->moment[tensor->of] = plain_form(instr->to);
+            forms->divided[tensor->of] |= form_is_gather(form_shards(instr->to));
+        }
     }
     return forms;
 }
@@ -162,5 +175,6 @@ void pattern_forms_free(PatternForms *forms)
     g_free(forms->moment);
     g_free(forms->used);
     g_free(forms->held);
+    g_free(forms->divided);
     g_free(forms);
 }

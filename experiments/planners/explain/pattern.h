@@ -16,6 +16,8 @@ typedef struct {
     Form *moment;          /* [parameter]: that its optimizer state rests in */
     uint32_t *used; /* [tensor]: bit f: forward or backward ops read it in form f */
     uint32_t *held; /* [tensor]: bit f: it is held in form f at some time */
+    /* [tensor]: of a parameter: replicas divide its states; of a gradient: they add up its parts */
+    bool *divided;
 } PatternForms;
 
 /* The program must have passed program_check and outlive the result. */

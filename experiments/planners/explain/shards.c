@@ -16,7 +16,7 @@ static void note(const Cut *cut, TensorId id, Form form)
 {
     if (form_is_gather(form) &&
         graph_tensor(cut->graph, id)->units[form_dim(form)] == cut->split->units &&
-        cut->segment[(size_t)id * FORM_MAX + form] == cut->split->segment)
+        cut->segment[(size_t)id * FORM_MAX + form_inside(form)] == cut->split->segment)
         cut->seen[id] = true;
 }
 

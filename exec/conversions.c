@@ -1,0 +1,231 @@
+/* Running collectives and transfers on a backend. */
+#include "exec/replay_state.h"
+
+/* --- collectives --- */
+
+/* Whether the rank is the first one of a replica. */
+static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
+{
+    KILTER_ASSERT(rank < replay->backend->n_ranks);
+    const DeviceGroup *of = &replay->cuts->layout.group[group];
+    for (uint32_t r = 0; r < of->n_replicas; r++)
+        if (of->device[r * of->n_devices] == rank)
+            return true;
+    return false;
+}
+
+/* Slice, keep and pad need no other rank. */
+static bool run_local(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                      ExecShard *to, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        if (!to[r].data)
+            continue;
+        if (instr->collective != COLLECTIVE_KEEP || is_first(replay, instr->group, r)) {
+            backend->ops->copy(backend, local, &from[r], &to[r]);
+            continue;
+        }
+        backend->ops->release(backend, local, to[r].data);
+        to[r].data = backend->ops->allocate(backend, local, exec_shard_elements(&to[r]));
+        if (!to[r].data)
+            return replay_fail(replay, error, "rank %u has no memory", r);
+    }
+    return true;
+}
+
+/* An all-reduce over the replicas, in place. */
+static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    const uint32_t i = replay_instance(replay, instr->group, instr->microbatch,
+                                       instr->tensor, instr->from);
+    ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    if (!from)
+        return false;
+    ExecShard *to = replay_shapes(replay, from);
+    const ExecExchange exchange = {
+        .kind = instr->collective, .from = from, .to = to, .server = instr->server};
+    const bool good =
+        replay_allocate(replay, instr->group, to, error) &&
+        replay_exchange_in(replay, instr->group, EXEC_ACROSS, exchange, error);
+    replay->held[i] = good ? to : from;
+    replay->partial[i] = replay->partial[i] && !good;
+    replay_drop(replay, good ? from : to);
+    return good;
+}
+
+/* What a sum has come to goes to the instance `to`, of the same shards. The source begins again. */
+static void move_sum(ExecReplay *replay, uint32_t source, uint32_t target,
+                     const ExecShard *from, ExecShard *to, bool partial)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        if (to[r].data)
+            (replay->added[target] > 0 ? backend->ops->add : backend->ops->copy)(
+                backend, local, &from[r], &to[r]);
+    }
+    replay->added[target]++;
+    replay->added[source] = 0;
+    replay->moved[source] = true;
+    replay->moved[target] = false;
+    replay->partial[target] = partial;
+}
+
+/* A reduce-scatter of what a sum has come to, which is added to what came before. */
+static bool run_moving(ExecReplay *replay, const Instr *instr, ExecMembers members,
+                       const ExecShard *from, ExecShard *to, GError **error)
+{
+    ExecShard *part = replay_shapes(replay, to);
+    const ExecExchange exchange = {.kind = instr->collective, .from = from, .to = part};
+    const bool good = replay_allocate(replay, instr->group, part, error) &&
+                      replay_exchange_in(replay, instr->group, members, exchange, error);
+    if (good)
+        move_sum(replay,
+                 replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
+                                 instr->from),
+                 replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
+                                 instr->to),
+                 part, to, group_parts(&replay->cuts->layout.group[instr->group]) > 1);
+    replay_drop(replay, part);
+    return good;
+}
+
+bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    g_assert(instr->kind == INSTR_COLLECTIVE);
+    const FormAxis axis = instr_axis(instr);
+    const ExecMembers members = axis == AXIS_REPLICAS ? EXEC_ACROSS
+                                : axis == AXIS_SHARDS ? EXEC_SHARDS
+                                                      : EXEC_INSIDE;
+    if (instr->across && instr->from == instr->to)
+        return run_across(replay, instr, error);
+    if (!instr->across &&
+        !collective_converts(instr->collective, form_on(axis, instr->from),
+                             form_on(axis, instr->to)))
+        return replay_fail(replay, error, "no such conversion");
+    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    ExecShard *to = from ? replay_make(replay, instr->group, instr->microbatch,
+                                       instr->tensor, instr->to, error)
+                         : NULL;
+    if (!to)
+        return false;
+    if (instr->moves)
+        return run_moving(replay, instr, members, from, to, error);
+    replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                    instr->tensor, instr->to)] =
+        !instr->across &&
+        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                        instr->tensor, instr->from)];
+    if (instr->collective >= (Collective)COLLECTIVES_PRICED)
+        return run_local(replay, instr, from, to, error);
+    return exec_replay_exchange(replay, instr->group, members, instr->collective, from,
+                                to, error);
+}
+
+/* --- transfers --- */
+
+/* Whether replica s of the senders has something that replica r of the receivers needs. */
+static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint32_t r)
+{
+    const DeviceGroup *from = &replay->cuts->layout.group[instr->group],
+                      *to = &replay->cuts->layout.group[instr->to_group];
+    if (instances_has_parts(replay->cuts->layout.instances, instr->tensor))
+        return true; /* as far as their parts overlap */
+    if (from->n_replicas == to->n_replicas)
+        return s == r;
+    return s == (uint64_t)r * from->n_replicas / to->n_replicas;
+}
+
+/* Sends receiver (r, p) its part, by an exchange among it and its senders: where all devices of a
+ * replica have the same, one of them sends. */
+static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
+                    const ExecShard *from, ExecShard *to, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const DeviceGroup *a = &replay->cuts->layout.group[instr->group],
+                      *b = &replay->cuts->layout.group[instr->to_group];
+    const uint32_t receiver = b->device[r * b->n_devices + p];
+    g_autofree uint32_t *member = g_new(uint32_t, a->n_replicas * a->n_devices + 1);
+    g_autofree ExecShard *have = replay_shapes(replay, from),
+                         *need = replay_shapes(replay, to);
+    uint32_t n = 0;
+    bool sender = false;
+    for (uint32_t k = 0; k < backend->n_ranks; k++)
+        have[k] = need[k] = (ExecShard){.rank = from[k].rank};
+    for (uint32_t s = 0; s < a->n_replicas; s++)
+        for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
+            /* shards get what they need from the shard in their place */
+            if (form_outer(instr->from) && s % group_shards(a) != r % group_shards(b))
+                continue;
+            const uint32_t k = a->device[s * a->n_devices + q];
+            ExecShard overlap;
+            if ((!form_is_gather(instr->from) &&
+                 q != (uint64_t)p * a->n_devices / b->n_devices) ||
+                !exec_shard_overlap(&from[k], &to[receiver], &overlap))
+                continue;
+            have[k] = from[k];
+            member[n++] = k;
+            sender |= k == receiver;
+        }
+    need[receiver] = to[receiver];
+    if (n == 0)
+        return true;
+    if (!sender)
+        member[n++] = receiver;
+    const ExecExchange exchange = {.kind = COLLECTIVE_ALL_TO_ALL,
+                                   .from = have,
+                                   .to = need,
+                                   .n_members = n,
+                                   .member = member};
+    return backend->ops->exchange(backend, &exchange, error);
+}
+
+/* The groups are the same devices, which have what they need. */
+static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                        ExecShard *to, GError **error)
+{
+    ExecBackend *backend = replay->backend;
+    const uint32_t source = replay_instance(replay, instr->group, instr->microbatch,
+                                            instr->tensor, instr->from);
+    const uint32_t target = replay_instance(replay, instr->to_group, instr->microbatch,
+                                            instr->tensor, instr->to);
+    const bool partial = (instr->moves || replay->partial[source]) &&
+                         group_parts(&replay->cuts->layout.group[instr->to_group]) > 1;
+    if (!replay_same_cut(from, to, backend->n_ranks))
+        return replay_fail(replay, error, "the groups do not cut it alike");
+    if (instr->moves) {
+        move_sum(replay, source, target, from, to, partial);
+        return true;
+    }
+    for (uint32_t local = 0; local < backend->n_local; local++)
+        if (to[backend->first + local].data)
+            backend->ops->copy(backend, local, &from[backend->first + local],
+                               &to[backend->first + local]);
+    replay->partial[target] = partial;
+    return true;
+}
+
+bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
+{
+    g_assert(instr->kind == INSTR_TRANSFER);
+    const DeviceGroup *b = &replay->cuts->layout.group[instr->to_group];
+    const ExecShard *from = replay_use(replay, instr, instr->tensor, instr->from, error);
+    ExecShard *to = from ? replay_make(replay, instr->to_group, instr->microbatch,
+                                       instr->tensor, instr->to, error)
+                         : NULL;
+    if (!to)
+        return false;
+    if (instr_regroups(replay->plan->program, instr))
+        return run_regroup(replay, instr, from, to, error);
+    replay->partial[replay_instance(replay, instr->to_group, instr->microbatch,
+                                    instr->tensor, instr->to)] =
+        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
+                                        instr->tensor, instr->from)];
+    for (uint32_t r = 0; r < b->n_replicas; r++)
+        for (uint32_t p = 0; p < b->n_devices; p++)
+            if (!receive(replay, instr, r, p, from, to, error))
+                return false;
+    return true;
+}
