@@ -105,7 +105,7 @@ uint32_t op_kind_looked_up(OpKind kind)
     case OP_EMBEDDING:
         return 1;
     default:
-        return OP_MAX_IN;
+        return OP_MAX_OPERANDS;
     }
 }
 

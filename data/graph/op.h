@@ -266,7 +266,7 @@ uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr);
 /* The input that holds indices into loop v, the vocabulary; OP_MAX_IN if there is none. */
 uint32_t op_kind_index(OpKind kind);
 
-/* The input of which only the entries that the indices name are read; OP_MAX_IN if there is none. */
+/* The input of which only the entries that the indices name are read; OP_MAX_OPERANDS if there is none. */
 uint32_t op_kind_looked_up(OpKind kind);
 
 /* The kind of that name, or OP_KINDS. */

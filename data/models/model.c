@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/path.h"
 #include "data/graph/file.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
@@ -204,9 +205,15 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
     return graph;
 }
 
-/* A folder stands for the configuration in it. Caller frees. */
+/* A folder stands for the configuration in it; what is not there is looked for among the bundled files.
+ * Caller frees. */
 static char *file_of(const char *path)
 {
+    char *bundled = g_file_test(path, G_FILE_TEST_EXISTS) || g_path_is_absolute(path)
+                        ? NULL
+                        : path_find(path);
+    if (bundled)
+        return bundled;
     return g_file_test(path, G_FILE_TEST_IS_DIR)
                ? g_build_filename(path, "config.json", NULL)
                : g_strdup(path);

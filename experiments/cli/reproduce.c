@@ -9,6 +9,7 @@
 typedef struct {
     char *database, *folder, *granularity, *measured;
     int threads;
+    gboolean sealed, unfitted;
 } Own;
 
 static void own_clear(Own *own)
@@ -171,6 +172,8 @@ static bool run_scorecard(const char *what, const char *line, const Own *own,
         .database = database,
         .line = line,
         .threads = (uint32_t)MAX(own->threads, 0),
+        .sealed = own->sealed,
+        .unfitted = own->unfitted,
     };
     return scorecard_run(&run, options, error);
 }
@@ -189,6 +192,10 @@ bool cmd_reproduce(int argc, char **argv, GError **error)
          "Instead of the experiment's: machine or gpu", "LEVEL"},
         {"measured", 0, 0, G_OPTION_ARG_FILENAME, &own.measured,
          "Of scorecard: the folder of measured data (default $KILTER_MEASURED)", "DIR"},
+        {"sealed", 0, 0, G_OPTION_ARG_NONE, &own.sealed,
+         "Of scorecard: test on the sealed trials, which nothing was made by", NULL},
+        {"unfitted", 0, 0, G_OPTION_ARG_NONE, &own.unfitted,
+         "Of scorecard: fit nothing, costs start from data sheets", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "reproduce",

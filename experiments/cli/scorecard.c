@@ -13,16 +13,19 @@ enum { MAX_FITTED = 48 };
 
 /* clang-format off */
 static const char HEADER[] =
-    "data set          calibration    test      MAPE       p95      bias   Pearson  Spearman    regret    "
-    "memory   memory right\n";
+    "data set          calibration  held out    test      MAPE       p95      bias   Pearson  Spearman    regret    "
+    "memory   failed found, false alarms\n";
 static const char TEXT[] =
-    "{data_set:-16}  {fitted:11}  {test.trials:6}  {test.mape:8%}  {test.p95:8%}  {test.bias:8%}  "
-    "{test.pearson:8.3f}  {test.spearman:8.3f}  {regret:8%}  [=8:[{?memory.trials}{memory.mape:%}|-]]  "
-    "[=13:{memory_right} of {memory_trials}]\n"
+    "{data_set:-16}  {fitted:11}  [=8:[{held_out.mape:%}|-]]  {test.trials:6}  {test.mape:8%}  {test.p95:8%}  {test.bias:8%}  "
+    "{test.pearson:8.3f}  {test.spearman:8.3f}  {regret:8%}  [=8:[{?memory.trials}{memory.mape:%}|-]]   "
+    "[{?fits.failed}{fits.found} of {fits.failed}|none failed], {fits.false_alarms} of {fits.fit}"
+    "[{?not_expressed}; {not_expressed} not expressed]\n"
     "[{?verbose}  {description}\n"
-    "  [{?fitted}calibration: MAPE {calibration.mape:%};|not fitted:]"
-    "[*parameter_list/,: {name} {value:.3} {unit}], memory of the runtime {runtime_bytes:bytes}\n"
-    "[*trials:[{?planner}{?predicted_s}"
+    "  [{?fitted}calibration: MAPE {calibration.mape:%}; costs as factors on where they start, with 95 % intervals|not fitted]\n"
+    "[*costs:    {cost:-30}  [=-26:[{?of}{of}|all alike]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
+    "  memory of the runtime {runtime_bytes:bytes}\n"
+    "[*reasons:    {trials:4} not expressed: {reason}\n]"
+    "[*trials:[{!strategy}{?predicted_s}"
     "[{!#}  planner         time  measured      comm  measured    hidden  measured\n]"
     "  {planner:-10}  {predicted_s:8ms}  {measured_s:8ms}  {comm_s:8ms}  {measured_comm_s:8ms}  "
     "{hidden_s:8ms}  {measured_hidden_s:8ms}\n]]]";
@@ -42,46 +45,110 @@ static json_t *agreement_json(const Agreement *a)
                      real_or_null(a->pearson), "spearman", real_or_null(a->spearman));
 }
 
-static json_t *score_json(const TrialSet *set, const Score *score)
+/* Trials that cannot be expressed or made, by reason. */
+static uint32_t count_unable(const TrialSet *set, const Score *score)
 {
-    json_t *parameters = json_object(), *list = json_array(), *trials = json_array();
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++) {
-        const char *name = score_parameter((ScoreParameter)p)->text;
-        json_object_set_new(parameters, name, json_real(score->parameter[p]));
-        json_array_append_new(list, json_pack("{s:s, s:f, s:s}", "name", name, "value",
-                                              score->parameter[p], "unit",
-                                              score_parameter((ScoreParameter)p)->unit));
-    }
-    for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = &g_array_index(set->trial, Trial, i);
-        json_array_append_new(
-            trials,
-            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
-                      "model", trial->model, "planner", trial->planner, "split",
-                      trial->calibration ? "calibration" : "test", "pp", (int)trial->pp,
-                      "dp", (int)trial->dp, "tmp", (int)trial->tmp, "mbs",
-                      (int)trial->mbs, "measured_s", real_or_null(trial->measured_s),
-                      "predicted_s", real_or_null(score->predicted_s[i]),
-                      "measured_comm_s", real_or_null(trial->measured_comm_s), "comm_s",
-                      real_or_null(score->detail[i].comm_s), "measured_hidden_s",
-                      real_or_null(trial->measured_hidden_s), "hidden_s",
-                      real_or_null(score->detail[i].hidden_s)));
-    }
-    return json_pack(
-        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o}", "data_set",
-        set->name, "description", set->description, "fitted", (int)score->n_fitted,
-        "calibration", agreement_json(&score->calibration), "test",
-        agreement_json(&score->test), "regret", real_or_null(score->regret), "memory",
-        agreement_json(&score->memory), "memory_trials", (int)score->n_memory,
-        "memory_right", (int)score->n_memory_right, "runtime_bytes", score->runtime_bytes,
-        "parameters", parameters, "parameter_list", list, "trials", trials);
+    uint32_t n = set->n_unable;
+    for (uint32_t i = 0; i < score->n; i++)
+        n += score->reason[i] != NULL;
+    return n;
 }
 
-static bool score_one(const TrialSet *set, const ScorecardRun *run,
+/* Reasons with how many trials have each, sorted. */
+static GList *reasons_of(const TrialSet *set, const Score *score, GHashTable *count)
+{
+    GHashTableIter iter;
+    gpointer reason, n;
+    g_hash_table_iter_init(&iter, set->unable);
+    while (g_hash_table_iter_next(&iter, &reason, &n))
+        g_hash_table_insert(count, reason, n);
+    for (uint32_t i = 0; i < score->n; i++)
+        if (score->reason[i]) {
+            const guint k =
+                GPOINTER_TO_UINT(g_hash_table_lookup(count, score->reason[i]));
+            g_hash_table_insert(count, score->reason[i], GUINT_TO_POINTER(k + 1));
+        }
+    return g_list_sort(g_hash_table_get_keys(count), (GCompareFunc)strcmp);
+}
+
+static json_t *reasons_json(const TrialSet *set, const Score *score)
+{
+    g_autoptr(GHashTable) count = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GList) reasons = reasons_of(set, score, count);
+    json_t *list = json_array();
+    for (const GList *r = reasons; r; r = r->next)
+        json_array_append_new(
+            list, json_pack("{s:i, s:s}", "trials",
+                            GPOINTER_TO_INT(g_hash_table_lookup(count, r->data)),
+                            "reason", (const char *)r->data));
+    return list;
+}
+
+static json_t *costs_json(const FittedCosts *costs)
+{
+    json_t *list = json_array();
+    for (uint32_t p = 0; p < costs->n; p++) {
+        const FittedCost *cost = &costs->cost[p];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:i}", "cost",
+                                              cost_info(cost->cost)->name, "of",
+                                              cost->key, "factor", exp(cost->log), "low",
+                                              exp(cost->low), "high", exp(cost->high),
+                                              "trials", (int)cost->n_trials));
+    }
+    return list;
+}
+
+static json_t *trial_json(const Trial *trial, const Score *score, uint32_t i)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:b, s:b, s:s*}",
+        "model", trial->model, "planner", trial->planner, "options", trial->options,
+        "contest", trial->contest, "device", trial->cluster->type[0].name, "split",
+        trial_split_name(trial->split), "gpus", (int)trial_gpus(trial), "measured_s",
+        real_or_null(trial->measured_s), "predicted_s",
+        real_or_null(score->predicted_s[i]), "measured_bytes",
+        real_or_null(trial->measured_bytes), "peak_bytes",
+        real_or_null(score->detail[i].peak_bytes), "measured_comm_s",
+        real_or_null(trial->measured_comm_s), "comm_s",
+        real_or_null(score->detail[i].comm_s), "measured_hidden_s",
+        real_or_null(trial->measured_hidden_s), "hidden_s",
+        real_or_null(score->detail[i].hidden_s), "failed", (int)trial->failed, "strategy",
+        strcmp(trial->planner, "manual") == 0, "reason", score->reason[i]);
+}
+
+static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
+{
+    json_t *trials = json_array();
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        const Trial *trial = &g_array_index(set->trial, Trial, i);
+        if (sealed || trial->split != SPLIT_SEALED)
+            json_array_append_new(trials, trial_json(trial, score, i));
+    }
+    const MemoryVerdict *v = &score->verdict;
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:{s:i, s:i, s:i, s:i}, "
+        "s:f, s:i, s:o, s:o, s:o, s:i}",
+        "data_set", set->name, "description", set->description, "test_split",
+        trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
+        agreement_json(&score->calibration), "held_out", agreement_json(&score->held_out),
+        "test", agreement_json(&score->test), "regret", real_or_null(score->regret),
+        "contests", (int)score->contests, "memory", agreement_json(&score->memory),
+        "fits", "failed", (int)v->failed, "found", (int)v->hits, "fit", (int)v->fit,
+        "false_alarms", (int)v->false_alarms, "runtime_bytes", score->runtime_bytes,
+        "not_expressed", (int)count_unable(set, score), "costs",
+        costs_json(&score->costs), "trials", trials, "reasons", reasons_json(set, score),
+        "fitted", (int)score->n_fitted);
+}
+
+static bool score_one(TrialSet *set, const ScorecardRun *run,
                       const CommandOptions *options, Store *store, json_t *list,
                       GError **error)
 {
-    const ScoreOptions how = {.max_fitted = MAX_FITTED, .threads = run->threads};
+    const ScoreOptions how = {.max_fitted = MAX_FITTED,
+                              .threads = run->threads,
+                              .sealed = run->sealed,
+                              .unfitted = run->unfitted};
     g_auto(Score) score = {0};
     if (!score_trials(set, &how, &score, error) ||
         !score_record(set, &score, store, error)) {
@@ -89,9 +156,9 @@ static bool score_one(const TrialSet *set, const ScorecardRun *run,
         return false;
     }
     if (options->json)
-        json_array_append_new(list, score_json(set, &score));
+        json_array_append_new(list, score_json(set, &score, run->sealed));
     else
-        command_report(options, score_json(set, &score), TEXT, NULL);
+        command_report(options, score_json(set, &score, run->sealed), TEXT, NULL);
     fflush(stdout);
     return true;
 }

@@ -10,6 +10,8 @@ typedef struct {
     const char *database; /* where the trials' rows go (experiments/scorecard/record.h) */
     const char *line;     /* the command line */
     uint32_t threads;     /* 0: one per core */
+    bool sealed;          /* test on the sealed trials */
+    bool unfitted;        /* costs stay where they start */
 } ScorecardRun;
 
 /* Scores the data sets, stores their trials, prints the table. */

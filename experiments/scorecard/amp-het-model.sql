@@ -8,6 +8,7 @@
 SELECT
     CASE tmp WHEN 2 THEN 'test' ELSE 'calibration' END AS split,
     'TransGAN' AS contest,
+    'tp ' || tmp || ', pp ' || pp AS "group",
     'transgan:whole_heads=1,global_batch=' || gbs AS model,
     'V100' AS device, 16 AS memory_gib, 80 AS processors, 4 AS gpus, 4 AS machines,
     pp, dp, tmp, mbs, 1 AS chunks, 0 AS recompute,

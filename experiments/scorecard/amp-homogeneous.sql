@@ -6,6 +6,7 @@
 SELECT
     CASE tmp WHEN 2 THEN 'test' ELSE 'calibration' END AS split,
     'GPT-2' AS contest,
+    'tp ' || tmp || ', pp ' || pp AS "group",
     'gpt2:global_batch=' || gbs || ',precision=mixed-fp32-grads' AS model,
     'T4' AS device, 15 AS memory_gib, 40 AS processors, 4 AS gpus, 4 AS machines,
     pp, dp, tmp, mbs, 1 AS chunks, 0 AS recompute,

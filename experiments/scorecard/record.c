@@ -8,35 +8,34 @@
 
 static json_t *trial_json(const Trial *t)
 {
-    json_t *json =
-        json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s}",
-                  "model", t->model, "device", t->device, "memory_bytes",
-                  json_number(t->memory_bytes), "processors", (int)t->processors, "gpus",
-                  (int)t->gpus, "machines", (int)t->machines, "pp", (int)t->pp, "dp",
-                  (int)t->dp, "tmp", (int)t->tmp, "mbs", (int)t->mbs, "chunks",
-                  (int)t->chunks, "recompute", (int)t->recompute, "cuts", t->cuts);
-    if (*t->planner)
-        json_object_update_new(json, json_pack("{s:s, s:s, s:o}", "planner", t->planner,
-                                               "options", t->options, "slowdown",
-                                               json_number(t->slowdown)));
-    return json;
+    g_autofree char *cluster = cluster_canonical(t->cluster);
+    return json_pack("{s:s, s:s, s:s, s:o}", "model", t->model, "planner", t->planner,
+                     "options", t->options, "cluster", json_loads(cluster, 0, NULL));
 }
 
-static json_t *costs_json(const Score *score)
+/* The values that the fit gave the trial's devices and links. */
+static json_t *costs_json(const Trial *t, const Score *score)
 {
-    json_t *costs = json_object();
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        json_object_set_new(costs, score_parameter((ScoreParameter)p)->text,
-                            json_number(score->parameter[p]));
-    return costs;
+    json_t *types = json_object();
+    g_autofree double *log = g_new(double, trial_slots(t));
+    fitted_costs_at(&score->costs, t, log);
+    for (uint32_t type = 0; type < t->cluster->n_types; type++) {
+        json_t *costs = json_object();
+        for (Cost cost = 0; cost < COSTS; cost++)
+            json_object_set_new(costs, cost_info(cost)->name,
+                                json_number(cost_value(t->cluster, t->start, type, cost,
+                                                       log[type * COSTS + cost])));
+        json_object_set_new(types, t->cluster->type[type].name, costs);
+    }
+    return types;
 }
 
 static json_t *detail_json(const Trial *t)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:b}", "split",
-                     t->calibration ? "calibration" : "test", "contest", t->contest,
-                     "measured_s", json_number(t->measured_s), "measured_bytes",
-                     json_number(t->measured_bytes), "failed", (int)t->failed);
+    return json_pack("{s:s, s:s, s:o, s:o, s:b}", "split", trial_split_name(t->split),
+                     "contest", t->contest, "measured_s", json_number(t->measured_s),
+                     "measured_bytes", json_number(t->measured_bytes), "failed",
+                     (int)t->failed);
 }
 
 /* The trial with what was measured; on what the costs make it; how. */
@@ -46,41 +45,39 @@ static void ask(const TrialSet *set, const Trial *t, const Score *score,
     question->subject = question_part(
         json_pack("{s:s, s:s, s:o, s:o}", "model", t->model, "data_set", set->name,
                   "trial", trial_json(t), "measured", detail_json(t)));
-    question->cluster = question_part(json_pack("{s:o}", "costs", costs_json(score)));
-    question->method =
-        question_method(json_pack("{s:s, s:s}", "fidelity", trial_fidelity(t), "planner",
-                                  *t->planner ? t->planner : "amp"));
+    question->cluster = question_part(json_pack("{s:o}", "costs", costs_json(t, score)));
+    question->method = question_method(
+        json_pack("{s:s, s:s}", "fidelity", trial_fidelity(t), "planner", t->planner));
 }
 
 static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Store *store,
                        GError **error)
 {
     const Trial *t = &g_array_index(set->trial, Trial, i);
-    const bool fits = score->detail[i].peak_bytes <= t->memory_bytes;
+    const bool fits = score->detail[i].peak_bytes <= trial_memory_bytes(t);
     g_autofree char *experiment = g_strdup_printf("scorecard:%s", set->name);
     g_autofree char *cluster =
-        g_strdup_printf("%u x %u %s", t->machines, t->gpus, t->device);
+        g_strdup_printf("%u x %u %s", t->cluster->n_machines, t->cluster->machine[0].gpus,
+                        t->cluster->type[0].name);
     g_auto(StoreQuestion) question = {0};
     ask(set, t, score, &question);
     g_autofree char *hash = store_question_hash(&question);
-    const char *planner = *t->planner ? t->planner : "amp";
     const StoreAsked asked = {.experiment = experiment,
                               .hash = hash,
                               .model = t->model,
                               .cluster = cluster,
-                              .entry = planner,
+                              .entry = t->planner,
                               .ordinal = i};
     g_auto(Result) result = {.row = result_blank(&asked, &question)};
     StoreResult *row = &result.row;
     result_take_detail(&result, detail_json(t));
-    row->planner = planner;
+    row->planner = t->planner;
     row->fidelity = trial_fidelity(t);
     row->granularity = granularity_name(GRANULARITY_GPU);
-    row->gpus = t->machines * t->gpus;
+    row->gpus = trial_gpus(t);
     row->status = fits ? "ok" : "oom";
     row->message = fits ? NULL : "more memory than the devices have";
     row->iteration_time_s = score->predicted_s[i];
-    row->stages = t->pp * t->chunks;
     row->peak_memory_bytes = (uint64_t)score->detail[i].peak_bytes;
     return store_put(store, row, error);
 }

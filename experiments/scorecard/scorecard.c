@@ -5,22 +5,36 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/scorecard/fit.h"
+
+static Trial *trial_at(const TrialSet *set, uint32_t i)
+{
+    return &g_array_index(set->trial, Trial, i);
+}
+
+static uint32_t index_at(const GArray *index, uint32_t k)
+{
+    return g_array_index(index, uint32_t, k);
+}
 
 void score_clear(Score *score)
 {
+    g_clear_pointer(&score->costs.cost, g_free);
     g_clear_pointer(&score->predicted_s, g_free);
     g_clear_pointer(&score->detail, g_free);
+    for (uint32_t i = 0; i < score->n; i++)
+        g_free(score->reason[i]);
+    g_clear_pointer(&score->reason, g_free);
 }
 
-/* Trials of a split that were measured, at most `most` of them, evenly chosen. */
-static GArray *choose(const TrialSet *set, bool calibration, bool measured, uint32_t most)
+/* Trials of a split, at most `most` of them (0: all), evenly chosen; of those to fit to the ones
+ * that were measured. */
+static GArray *choose(const TrialSet *set, TrialSplit split, uint32_t most)
 {
     g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
     for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = &g_array_index(set->trial, Trial, i);
-        if (trial->calibration == calibration &&
-            (!measured || isfinite(trial->measured_s)))
+        const Trial *trial = trial_at(set, i);
+        if (trial->split == split && (split != SPLIT_FIT || isfinite(trial->measured_s) ||
+                                      isfinite(trial->tokens_per_s)))
             g_array_append_val(all, i);
     }
     if (most == 0 || all->len <= most)
@@ -32,189 +46,261 @@ static GArray *choose(const TrialSet *set, bool calibration, bool measured, uint
     return some;
 }
 
-static double *measured_times(const TrialSet *set, const GArray *index)
+/* --- plans --- */
+
+typedef struct {
+    TrialSet *set;
+    const GArray *index; /* uint32_t: trials to do */
+    TrialPlan *plan;     /* [index], kept; NULL: made and freed one by one */
+    Score *score;
+} Making;
+
+/* The costs of a trial. */
+static double *costs_of(const Score *score, const Trial *trial)
 {
-    double *time = g_new(double, index->len);
-    for (uint32_t i = 0; i < index->len; i++)
-        time[i] = g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i))
-                      .measured_s;
-    return time;
+    double *log = g_new(double, trial_slots(trial));
+    fitted_costs_at(&score->costs, trial, log);
+    return log;
 }
+
+/* The plan of a trial, or why there is none. */
+static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
+{
+    Trial *trial = trial_at(making->set, i);
+    g_autofree double *log = costs_of(making->score, trial);
+    g_autoptr(GError) failure = NULL;
+    if (!trial_plan_make(trial, log, plan, &failure)) {
+        trial_plan_clear(plan);
+        g_free(making->score->reason[i]);
+        making->score->reason[i] = g_strdup(failure->message);
+        return false;
+    }
+    if (isnan(trial->measured_s) && trial->tokens_per_s > 0)
+        trial->measured_s = trial_plan_workload(plan).tokens / trial->tokens_per_s;
+    return true;
+}
+
+static bool keep_one(void *data, uint32_t k, GError **error)
+{
+    const Making *making = data;
+    (void)error;
+    make_one(making, index_at(making->index, k), &making->plan[k]);
+    return true;
+}
+
+static bool predict_one(void *data, uint32_t k, GError **error)
+{
+    const Making *making = data;
+    const uint32_t i = index_at(making->index, k);
+    Score *score = making->score;
+    g_auto(TrialPlan) plan = {0};
+    if (!make_one(making, i, &plan))
+        return true;
+    g_autofree double *log = costs_of(score, trial_at(making->set, i));
+    return trial_plan_predict(&plan, log, &score->predicted_s[i], &score->detail[i],
+                              error);
+}
+
+/* --- calibration --- */
 
 /* The bytes that the runtime has of a device, by the trials of `index` that tell their memory. */
 static double runtime_bytes(const TrialSet *set, const GArray *index,
-                            const ScoreDetail *detail)
+                            const TrialDetail *detail)
 {
-    g_autofree double *more = g_new(double, index->len);
+    g_autofree double *more = g_new(double, index->len + 1);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < index->len; i++) {
-        const uint32_t t = g_array_index(index, uint32_t, i);
-        const double measured = g_array_index(set->trial, Trial, t).measured_bytes;
+    for (uint32_t k = 0; k < index->len; k++) {
+        const uint32_t i = index_at(index, k);
+        const double measured = trial_at(set, i)->measured_bytes;
         if (isfinite(measured))
             more[n++] = measured - detail[i].peak_bytes;
     }
     return n == 0 ? 0 : fmax(0, gsl_stats_median(more, 1, n));
 }
 
-/* Makes the plans of these trials. Those made are cleared by the caller. */
-static bool make_plans(const TrialSet *set, const GArray *index, const double *parameter,
-                       TrialPlan *plan, GError **error)
+/* Fits to plans[n] of the trials index[n]. */
+static bool fit_plans(const TrialSet *set, const ScoreOptions *options, TrialPlan *plan,
+                      const GArray *index, Score *score, GError **error)
 {
-    bool good = true;
-    for (uint32_t i = 0; good && i < index->len; i++) {
-        const uint32_t t = g_array_index(index, uint32_t, i);
-        good = trial_plan_make(&g_array_index(set->trial, Trial, t), parameter, &plan[i],
-                               error);
+    g_auto(TrialFit) fit = {0};
+    const TrialFitOptions how = {
+        .threads = options->threads, .one_start = options->one_start, .hold_out = true};
+    if (!trial_fit(plan, index->len, &how, &fit, error))
+        return false;
+    score->calibration = fit.fitted;
+    score->held_out = fit.held_out;
+    score->costs = fit.costs;
+    fit.costs = (FittedCosts){0};
+    for (uint32_t k = 0; k < index->len; k++) {
+        const uint32_t i = index_at(index, k);
+        g_autofree double *log = costs_of(score, trial_at(set, i));
+        if (!trial_plan_predict(&plan[k], log, &score->predicted_s[i], &score->detail[i],
+                                error))
+            return false;
     }
-    return good;
+    score->runtime_bytes = runtime_bytes(set, index, score->detail);
+    for (uint32_t k = 0; k < index->len; k++)
+        score->detail[index_at(index, k)].peak_bytes += score->runtime_bytes;
+    return true;
 }
 
-static bool calibrate_trials(const TrialSet *set, const ScoreOptions *options,
-                             Score *score, GError **error)
+static bool calibrate_trials(TrialSet *set, const ScoreOptions *options, Score *score,
+                             GError **error)
 {
-    g_autoptr(GArray) index = choose(set, true, true, options->max_fitted);
-    const uint32_t n = score->n_fitted = index->len;
-    if (n == 0)
-        return true;
-    g_autofree double *measured = measured_times(set, index), *time_s = g_new0(double, n);
-    g_autofree ScoreDetail *detail = g_new0(ScoreDetail, n);
-    g_autofree TrialPlan *plan = g_new0(TrialPlan, n);
-    TrialWork work = {.set = set, .n = n, .plan = plan, .time_s = time_s};
-    bool good = make_plans(set, index, score->parameter, plan, error) &&
-                score_fit(&work, options->threads, measured, score->parameter,
-                          &score->calibration, error);
-    work.parameter = score->parameter;
-    work.detail = detail;
-    good = good && trial_work_run(&work, options->threads, error);
-    score->runtime_bytes = good ? runtime_bytes(set, index, detail) : 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t t = g_array_index(index, uint32_t, i);
-        score->predicted_s[t] = time_s[i];
-        score->detail[t] = detail[i];
-        score->detail[t].peak_bytes += score->runtime_bytes;
-        trial_plan_clear(&plan[i]);
-    }
+    g_autoptr(GArray) index = choose(set, SPLIT_FIT, options->max_fitted),
+                      made = g_array_new(false, false, sizeof(uint32_t));
+    g_autofree TrialPlan *plan = g_new0(TrialPlan, index->len + 1);
+    Making making = {set, index, plan, score};
+    if (!trial_work_each(index->len, options->threads, keep_one, &making, error))
+        return false;
+    for (uint32_t k = 0; k < index->len; k++)
+        if (plan[k].plan) {
+            const uint32_t i = index_at(index, k);
+            plan[made->len] = plan[k];
+            g_array_append_val(made, i);
+        }
+    score->n_fitted = made->len;
+    const bool good = made->len == 0 || fit_plans(set, options, plan, made, score, error);
+    for (uint32_t k = 0; k < made->len; k++)
+        trial_plan_clear(&plan[k]);
     return good;
 }
 
 /* --- the test --- */
 
-/* Mean regret over the contests of measured test trials. */
-static double mean_regret(const TrialSet *set, const GArray *index, const double *time_s)
+/* Regret over the contest of trial index[k]; false if it is none. */
+static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
+                           const double *time_s, double *regret)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    double sum = 0;
-    uint32_t contests = 0;
-    for (uint32_t i = 0; i < index->len; i++) {
-        const char *contest =
-            g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i)).contest;
-        if (!g_hash_table_add(seen, (gpointer)contest))
-            continue;
-        g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
-                          measured = g_array_new(false, false, sizeof(double));
-        for (uint32_t k = i; k < index->len; k++) {
-            const Trial *trial =
-                &g_array_index(set->trial, Trial, g_array_index(index, uint32_t, k));
-            if (strcmp(trial->contest, contest) != 0 || !isfinite(trial->measured_s))
-                continue;
-            g_array_append_val(predicted, time_s[k]);
-            g_array_append_val(measured, trial->measured_s);
-        }
-        if (measured->len < 2)
-            continue;
-        sum += statistics_regret((double *)predicted->data, (double *)measured->data,
-                                 measured->len);
-        contests++;
-    }
-    return contests ? sum / contests : NAN;
-}
-
-/* Agreement of the peaks that were measured. */
-static Agreement judge_memory(const TrialSet *set, const GArray *index,
-                              const ScoreDetail *detail)
-{
+    const char *contest = trial_at(set, index_at(index, k))->contest;
     g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
                       measured = g_array_new(false, false, sizeof(double));
-    for (uint32_t i = 0; i < index->len; i++) {
-        const Trial *trial =
-            &g_array_index(set->trial, Trial, g_array_index(index, uint32_t, i));
-        if (!isfinite(trial->measured_bytes))
+    for (; k < index->len; k++) {
+        const uint32_t i = index_at(index, k);
+        const Trial *trial = trial_at(set, i);
+        if (strcmp(trial->contest, contest) != 0 || !isfinite(trial->measured_s) ||
+            !isfinite(time_s[i]))
             continue;
-        g_array_append_val(predicted, detail[i].peak_bytes);
-        g_array_append_val(measured, trial->measured_bytes);
-    }
-    return statistics_agreement((double *)predicted->data, (double *)measured->data,
-                                measured->len);
-}
-
-static void judge(const TrialSet *set, const GArray *index, const TrialWork *work,
-                  Score *score)
-{
-    g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
-                      measured = g_array_new(false, false, sizeof(double));
-    for (uint32_t i = 0; i < index->len; i++) {
-        const uint32_t t = g_array_index(index, uint32_t, i);
-        const Trial *trial = &g_array_index(set->trial, Trial, t);
-        score->predicted_s[t] = work->time_s[i];
-        score->n_memory++;
-        score->detail[t] = work->detail[i];
-        score->n_memory_right +=
-            (work->detail[i].peak_bytes <= trial->memory_bytes) != trial->failed;
-        if (!isfinite(trial->measured_s))
-            continue;
-        g_array_append_val(predicted, work->time_s[i]);
+        g_array_append_val(predicted, time_s[i]);
         g_array_append_val(measured, trial->measured_s);
     }
-    score->test = statistics_agreement((double *)predicted->data,
-                                       (double *)measured->data, measured->len);
-    score->regret = mean_regret(set, index, work->time_s);
-    score->memory = judge_memory(set, index, work->detail);
+    if (measured->len < 2)
+        return false;
+    *regret = statistics_regret((double *)predicted->data, (double *)measured->data,
+                                measured->len);
+    return true;
 }
 
-/* Predicts the trials of `index` with the score's parameters and judges them. */
-static bool predict_trials(const TrialSet *set, const GArray *index,
+/* Mean regret over the contests of measured test trials. */
+static void judge_contests(const TrialSet *set, const GArray *index, Score *score)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    double sum = 0, regret;
+    for (uint32_t k = 0; k < index->len; k++) {
+        const char *contest = trial_at(set, index_at(index, k))->contest;
+        if (!g_hash_table_add(seen, (gpointer)contest) ||
+            !contest_regret(set, index, k, score->predicted_s, &regret))
+            continue;
+        sum += regret;
+        score->contests++;
+    }
+    score->regret = score->contests ? sum / score->contests : NAN;
+}
+
+static void judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict)
+{
+    const bool alarm = peak_bytes > trial_memory_bytes(trial);
+    verdict->failed += trial->failed;
+    verdict->fit += !trial->failed;
+    verdict->hits += trial->failed && alarm;
+    verdict->false_alarms += !trial->failed && alarm;
+}
+
+static void append_pair(GArray *predicted, double p, GArray *measured, double m)
+{
+    if (!isfinite(p) || !isfinite(m))
+        return;
+    g_array_append_val(predicted, p);
+    g_array_append_val(measured, m);
+}
+
+static void judge(const TrialSet *set, const GArray *index, Score *score)
+{
+    g_autoptr(GArray) time = g_array_new(false, false, sizeof(double)),
+                      time_m = g_array_new(false, false, sizeof(double)),
+                      peak = g_array_new(false, false, sizeof(double)),
+                      peak_m = g_array_new(false, false, sizeof(double));
+    for (uint32_t k = 0; k < index->len; k++) {
+        const uint32_t i = index_at(index, k);
+        const Trial *trial = trial_at(set, i);
+        if (!isfinite(score->predicted_s[i]))
+            continue;
+        score->detail[i].peak_bytes += score->runtime_bytes;
+        judge_memory(trial, score->detail[i].peak_bytes, &score->verdict);
+        append_pair(time, score->predicted_s[i], time_m, trial->measured_s);
+        append_pair(peak, score->detail[i].peak_bytes, peak_m, trial->measured_bytes);
+    }
+    score->test =
+        statistics_agreement((double *)time->data, (double *)time_m->data, time->len);
+    score->memory =
+        statistics_agreement((double *)peak->data, (double *)peak_m->data, peak->len);
+    judge_contests(set, index, score);
+}
+
+/* Predicts the trials of `index` with the score's costs and judges them. */
+static bool predict_trials(TrialSet *set, const GArray *index,
                            const ScoreOptions *options, Score *score, GError **error)
 {
-    g_autofree double *time_s = g_new0(double, index->len + 1);
-    g_autofree ScoreDetail *detail = g_new0(ScoreDetail, index->len + 1);
-    TrialWork work = {.set = set,
-                      .index = (const uint32_t *)(void *)index->data,
-                      .n = index->len,
-                      .parameter = score->parameter,
-                      .time_s = time_s,
-                      .detail = detail};
-    if (!trial_work_run(&work, options->threads, error))
+    Making making = {set, index, NULL, score};
+    if (!trial_work_each(index->len, options->threads, predict_one, &making, error))
         return false;
-    for (uint32_t i = 0; i < index->len; i++)
-        detail[i].peak_bytes += score->runtime_bytes;
-    judge(set, index, &work, score);
+    judge(set, index, score);
     return true;
+}
+
+/* The first reason where nothing could be made. */
+static bool check_some(const TrialSet *set, const Score *score, GError **error)
+{
+    const char *reason = NULL;
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        if (isfinite(score->predicted_s[i]))
+            return true;
+        reason = reason ? reason : score->reason[i];
+    }
+    return !reason || kilter_fail(error, KILTER_ERROR_INPUT, "%s", reason);
 }
 
 static void score_start(const TrialSet *set, Score *score)
 {
-    *score = (Score){.predicted_s = g_new(double, set->trial->len + 1),
-                     .detail = g_new0(ScoreDetail, set->trial->len + 1)};
-    for (uint32_t i = 0; i < set->trial->len; i++)
+    const uint32_t n = set->trial->len;
+    *score = (Score){.n = n,
+                     .predicted_s = g_new(double, n + 1),
+                     .detail = g_new0(TrialDetail, n + 1),
+                     .reason = g_new0(char *, n + 1),
+                     .calibration = statistics_agreement(NULL, NULL, 0),
+                     .held_out = statistics_agreement(NULL, NULL, 0)};
+    for (uint32_t i = 0; i < n; i++)
         score->predicted_s[i] = NAN;
-    memcpy(score->parameter, set->start, sizeof set->start);
 }
 
-bool score_evaluate(const TrialSet *set, const ScoreOptions *options, Score *score,
+bool score_evaluate(TrialSet *set, const ScoreOptions *options, Score *score,
                     GError **error)
 {
     g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
     for (uint32_t i = 0; i < set->trial->len; i++)
         g_array_append_val(all, i);
     score_start(set, score);
-    return predict_trials(set, all, options, score, error);
+    return predict_trials(set, all, options, score, error) &&
+           check_some(set, score, error);
 }
 
-bool score_trials(const TrialSet *set, const ScoreOptions *options, Score *score,
+bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error)
 {
-    g_autoptr(GArray) test = choose(set, false, false, 0);
+    g_autoptr(GArray) test =
+        choose(set, options->sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT, 0);
     score_start(set, score);
-    return calibrate_trials(set, options, score, error) &&
-           predict_trials(set, test, options, score, error);
+    return (options->unfitted || calibrate_trials(set, options, score, error)) &&
+           predict_trials(set, test, options, score, error) &&
+           check_some(set, score, error);
 }

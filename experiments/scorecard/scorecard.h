@@ -1,50 +1,60 @@
 /* The scorecard: the simulator held against iterations that others measured
  * (experiments/scorecard/trials.h).
  *
- * A trial's strategy becomes a program like AMP's (synth_amp_program), or that of the planner that
- * it names (experiments/scorecard/trial_plan.h), which is simulated on a cluster of its devices,
- * where hosts wait for what they receive (as those of Megatron-LM and DeepSpeed do). What the
- * cluster costs is fitted to the calibration trials' times: an op takes its launch on the host, and
- * on the device overhead + FLOPs / rate + bytes / bandwidth; attention and the loss have bandwidths
- * of their own (where they are not fused, they go through scores and logits several times), a
- * message takes latency + bytes / bandwidth inside of machines and between them
- * (experiments/scorecard/fit.h). The wave (data/cluster/cluster.h), tiles of 128 x 128 on all
- * processors, is given. The test trials are predicted with them. Memory is that of the plan and
- * what the runtime has besides (its context, communicators, unused pieces), the same for every
- * device: the median of what calibration trials have more than their plans. A set without
- * calibration trials is predicted with the costs that it gives. */
+ * What devices and links cost is fitted to the times of the calibration trials
+ * (experiments/calibration/trial_fit.h), the others are predicted with it. Memory is that of the plan
+ * and what the runtime has besides (its context, communicators, unused pieces), the same for every
+ * device of a type: the median of what calibration trials have more than their plans. A set without
+ * calibration trials is predicted with the costs that it starts from.
+ *
+ * Development trials were looked at while Kilter was made; sealed ones are predicted only if asked
+ * for. A trial whose strategy cannot be made is counted, with the reason. */
 #ifndef KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 #define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 
-#include "experiments/calibration/statistics.h"
-#include "experiments/scorecard/trial_plan.h"
+#include "experiments/calibration/trial_fit.h"
+#include "experiments/scorecard/trials.h"
+
+/* Whether trials fit their devices' memory, predicted and in fact. */
+typedef struct {
+    uint32_t fit, failed;  /* in fact */
+    uint32_t hits;         /* failed, as predicted */
+    uint32_t false_alarms; /* fit, but predicted to fail */
+} MemoryVerdict;
 
 typedef struct {
-    double parameter[SCORE_N_PARAMETERS];
-    double runtime_bytes;        /* 0: no calibration trial tells its memory */
-    uint32_t n_fitted;           /* calibration trials that were fitted to */
-    Agreement calibration, test; /* of times; calibration: of the fitted ones */
+    uint32_t n;            /* trials of the set */
+    FittedCosts costs;     /* empty: nothing was fitted */
+    double runtime_bytes;  /* 0: no calibration trial tells its memory */
+    uint32_t n_fitted;     /* calibration trials that were fitted to */
+    Agreement calibration; /* of times of the fitted ones */
+    Agreement held_out;    /* the same by fits without their group */
+    Agreement test;        /* of the development trials, or the sealed ones */
     double regret; /* mean over the test's contests of at least two trials; NAN: none */
-    uint32_t n_memory,
-        n_memory_right; /* test trials: whether one fits its memory is predicted right */
-    Agreement memory;   /* of the test trials' peaks that were measured */
+    uint32_t contests;     /* such ones */
+    MemoryVerdict verdict; /* of the test trials */
+    Agreement memory;      /* of the test trials' peaks that were measured */
     /* [trial], of the test and what was fitted to; NAN where it was not predicted */
     double *predicted_s;
-    ScoreDetail *detail; /* [trial], where the time is not NAN */
+    TrialDetail *detail; /* [trial], where the time is not NAN */
+    char **reason;       /* [trial], why it cannot be made; NULL */
 } Score;
 
 typedef struct {
     uint32_t max_fitted; /* calibration trials to fit to, evenly chosen; 0: all */
     uint32_t threads;    /* 0: one per core */
+    bool sealed;    /* the test is on the sealed trials, else on the development ones */
+    bool unfitted;  /* the costs stay where they start */
+    bool one_start; /* the fit begins once (TrialFitOptions) */
 } ScoreOptions;
 
 /* Predicts all trials at the set's starting values, without a fit. */
-bool score_evaluate(const TrialSet *set, const ScoreOptions *options, Score *score,
+bool score_evaluate(TrialSet *set, const ScoreOptions *options, Score *score,
                     GError **error);
 
-/* Fits to the calibration trials, predicts the test trials. KILTER_ERROR_INPUT: a trial whose
- * strategy cannot be made. */
-bool score_trials(const TrialSet *set, const ScoreOptions *options, Score *score,
+/* Fits to the calibration trials, predicts the test trials. Sets measured_s of trials that say
+ * tokens. KILTER_ERROR_INPUT: there is no trial that can be made. */
+bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error);
 void score_clear(Score *score);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Score, score_clear)

@@ -10,30 +10,25 @@
 static const char FOLDER[] = "experiments/scorecard";
 #define GIB (1024.0 * 1024 * 1024)
 
-const ScoreParameterInfo *score_parameter(ScoreParameter parameter)
-{
-    static const ScoreParameterInfo info[] = {
-#define X(id, column, text, unit, width) {column, text, unit, width},
-        SCORE_PARAMETERS(X)
-#undef X
-    };
-    return &info[parameter];
-}
-
 char **trials_names(void)
 {
     return path_list(FOLDER, ".sql");
 }
 
-static void trial_clear(void *data)
+static void clear_trial(void *data)
 {
-    Trial *trial = data;
-    g_free(trial->contest);
-    g_free(trial->model);
-    g_free(trial->device);
-    g_free(trial->cuts);
-    g_free(trial->planner);
-    g_free(trial->options);
+    trial_clear(data);
+}
+
+TrialSet *trials_new(const char *name)
+{
+    TrialSet *set = g_new0(TrialSet, 1);
+    set->name = g_strdup(name);
+    set->description = g_strdup("");
+    set->trial = g_array_new(false, false, sizeof(Trial));
+    set->unable = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_array_set_clear_func(set->trial, clear_trial);
+    return set;
 }
 
 void trials_free(TrialSet *set)
@@ -43,7 +38,15 @@ void trials_free(TrialSet *set)
     g_free(set->name);
     g_free(set->description);
     g_array_unref(set->trial);
+    g_hash_table_unref(set->unable);
     g_free(set);
+}
+
+void trials_count_unable(TrialSet *set, const char *reason)
+{
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(set->unable, reason));
+    g_hash_table_insert(set->unable, g_strdup(reason), GUINT_TO_POINTER(n + 1));
+    set->n_unable++;
 }
 
 /* --- CSV files as tables --- */
@@ -169,66 +172,173 @@ static double number_of(sqlite3_stmt *row, const char *name)
                : sqlite3_column_double(row, column);
 }
 
-static uint32_t count_of(sqlite3_stmt *row, const char *name)
+static bool is_given(sqlite3_stmt *row, const char *name)
 {
-    return (uint32_t)sqlite3_column_int(row, column_of(row, name, NULL));
+    const int column = column_of(row, name, NULL);
+    return column >= 0 && sqlite3_column_type(row, column) != SQLITE_NULL;
 }
 
-static bool check_columns(sqlite3_stmt *row, GError **error)
+static uint32_t count_of(sqlite3_stmt *row, const char *name)
 {
-    static const char *const names[] = {
-        "split",  "contest",  "model",     "device",     "memory_gib",   "gpus",
-        "pp",     "dp",       "tmp",       "mbs",        "chunks",       "cuts",
-        "failed", "machines", "recompute", "measured_s", "measured_gib", "processors"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)
-        if (column_of(row, names[i], error) < 0)
-            return false;
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        if (column_of(row, score_parameter((ScoreParameter)p)->column, error) < 0)
+    return (uint32_t)fmax(0, number_of(row, name));
+}
+
+static bool expect_columns(sqlite3_stmt *row, const char *const *name, GError **error)
+{
+    for (; *name; name++)
+        if (column_of(row, *name, error) < 0)
             return false;
     return true;
 }
 
-static void add_trial(TrialSet *set, sqlite3_stmt *row)
+static bool check_columns(sqlite3_stmt *row, GError **error)
 {
+    static const char *const all[] = {"split",  "contest",      "model",
+                                      "failed", "measured_gib", NULL};
+    static const char *const devices[] = {
+        "device",    "memory_gib", "gpus",       "machines", "processors",
+        "rate",      "bandwidth",  "unfused",    "inner",    "outer",
+        "latency_s", "launch_s",   "overhead_s", NULL};
+    static const char *const degrees[] = {"pp",     "dp",        "tmp",  "mbs",
+                                          "chunks", "recompute", "cuts", NULL};
+    return expect_columns(row, all, error) &&
+           (column_of(row, "cluster", NULL) >= 0 ||
+            expect_columns(row, devices, error)) &&
+           (column_of(row, "planner", NULL) >= 0 || expect_columns(row, degrees, error));
+}
+
+/* Devices all alike, of the row's numbers. */
+static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
+{
+    Cluster *cluster = g_new0(Cluster, 1);
+    const LinkCost inner = {number_of(row, "latency_s"), number_of(row, "inner")},
+                   outer = {inner.latency_s, number_of(row, "outer")};
+    const double slowdown = number_of(row, "slowdown"),
+                 unfused = number_of(row, "unfused");
+    cluster->name = g_strdup("network");
+    cluster->n_types = 1;
+    cluster->type = g_new0(DeviceType, 1);
+    cluster->type[0] =
+        (DeviceType){.name = text_of(row, "device"),
+                     .rate = number_of(row, "rate"),
+                     .memory_bytes = (uint64_t)(number_of(row, "memory_gib") * GIB),
+                     .source = g_strdup("the data set's query"),
+                     .slowdown = fmax(slowdown, 1)}; /* NAN: none */
+    cluster->n_machines = MAX(count_of(row, "machines"), 1);
+    cluster->machine = g_new0(Machine, cluster->n_machines);
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        cluster->machine[i] = (Machine){.name = g_strdup_printf("machine-%u", i),
+                                        .gpus = MAX(count_of(row, "gpus"), 1),
+                                        .inner = inner};
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        cluster->collective[kind] = cluster->n_machines > 1 ? outer : inner;
+    *start = g_new(TypeStart, 1);
+    **start = (TypeStart){.bandwidth = number_of(row, "bandwidth"),
+                          .attention = unfused,
+                          .loss = unfused,
+                          .overhead_s = number_of(row, "overhead_s"),
+                          .launch_s = number_of(row, "launch_s"),
+                          .processors = count_of(row, "processors")};
+    return cluster;
+}
+
+/* The options of `manual` by AMP's names. */
+static char *options_of_degrees(sqlite3_stmt *row)
+{
+    const uint32_t chunks = MAX(count_of(row, "chunks"), 1);
+    g_autofree char *cuts = text_of(row, "cuts");
+    GString *text = g_string_new(NULL);
+    g_autofree char *more = text_of(row, "options");
+    g_string_printf(text, "pp=%u,dp=%u,tp=%u,micro_batch=%u", count_of(row, "pp"),
+                    count_of(row, "dp"), count_of(row, "tmp"), count_of(row, "mbs"));
+    if (count_of(row, "recompute"))
+        g_string_append(text, ",recompute=full");
+    if (chunks > 1)
+        g_string_append_printf(text, ",schedule=interleaved,virtual_stages=%u", chunks);
+    if (*cuts)
+        g_string_append_printf(text, ",cuts=%s", cuts);
+    if (*more)
+        g_string_append_printf(text, ",%s", more);
+    return g_string_free(text, FALSE);
+}
+
+static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, Trial *trial,
+                         GError **error)
+{
+    if (!is_given(row, "cluster")) {
+        trial->cluster = cluster_of_row(row, &trial->start);
+        return true;
+    }
+    g_autofree char *text = text_of(row, "cluster");
+    return trial_set_cluster(trial, cluster_parse("cluster", text, strlen(text), error),
+                             sheets);
+}
+
+/* Test trials of which nothing is said: a quarter of the groups. */
+static bool is_sealed(const char *group)
+{
+    enum { ONE_OF = 4 };
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, group, -1);
+    return g_ascii_xdigit_value(hash[0]) % ONE_OF == 0;
+}
+
+static void read_measured(sqlite3_stmt *row, Trial *trial)
+{
+    trial->measured_s = number_of(row, "measured_s");
+    trial->tokens_per_s = number_of(row, "tokens_per_s_per_gpu") * trial_gpus(trial);
+    trial->measured_comm_s = number_of(row, "measured_comm_s");
+    trial->measured_hidden_s = number_of(row, "measured_hidden_s");
+    trial->measured_bytes = number_of(row, "measured_gib") * GIB;
+    trial->failed = count_of(row, "failed") > 0;
+}
+
+static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
+                      GError **error)
+{
+    if (is_given(row, "reason")) {
+        g_autofree char *reason = text_of(row, "reason");
+        trials_count_unable(set, reason);
+        return true;
+    }
     g_autofree char *split = text_of(row, "split");
-    const Trial trial = {.contest = text_of(row, "contest"),
-                         .model = text_of(row, "model"),
-                         .device = text_of(row, "device"),
-                         .cuts = text_of(row, "cuts"),
-                         .planner = text_of(row, "planner"),
-                         .options = text_of(row, "options"),
-                         .calibration = strcmp(split, "calibration") == 0,
-                         .recompute = count_of(row, "recompute") > 0,
-                         .failed = count_of(row, "failed") > 0,
-                         .memory_bytes = number_of(row, "memory_gib") * GIB,
-                         .slowdown = number_of(row, "slowdown"),
-                         .processors = count_of(row, "processors"),
-                         .gpus = count_of(row, "gpus"),
-                         .machines = count_of(row, "machines"),
-                         .pp = count_of(row, "pp"),
-                         .dp = count_of(row, "dp"),
-                         .tmp = count_of(row, "tmp"),
-                         .mbs = count_of(row, "mbs"),
-                         .chunks = count_of(row, "chunks"),
-                         .measured_s = number_of(row, "measured_s"),
-                         .measured_comm_s = number_of(row, "measured_comm_s"),
-                         .measured_hidden_s = number_of(row, "measured_hidden_s"),
-                         .measured_bytes = number_of(row, "measured_gib") * GIB};
-    g_array_append_val(set->trial, trial);
-    for (uint32_t p = 0; p < SCORE_N_PARAMETERS; p++)
-        set->start[p] = number_of(row, score_parameter((ScoreParameter)p)->column);
+    Trial trial = {.contest = text_of(row, "contest"),
+                   .model = text_of(row, "model"),
+                   .planner = text_of(row, "planner")};
+    trial.group =
+        is_given(row, "group") ? text_of(row, "group") : g_strdup(trial.contest);
+    if (*trial.planner) {
+        trial.options = text_of(row, "options");
+    } else {
+        g_free(trial.planner);
+        trial.planner = g_strdup("manual");
+        trial.options = options_of_degrees(row);
+    }
+    trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
+    trial.split = strcmp(split, "calibration") == 0 ? SPLIT_FIT
+                  : is_sealed(trial.group)          ? SPLIT_SEALED
+                                                    : SPLIT_DEVELOPMENT;
+    const bool good = read_cluster(row, sheets, &trial, error);
+    if (good) {
+        read_measured(row, &trial);
+        g_array_append_val(set->trial, trial);
+    } else {
+        trial_clear(&trial);
+    }
+    return good;
 }
 
 static bool run_query(sqlite3 *db, const char *file, const char *query, TrialSet *set,
                       GError **error)
 {
     sqlite3_stmt *row = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    if (!sheets)
+        return false;
     if (sqlite3_prepare_v2(db, query, -1, &row, NULL) != SQLITE_OK)
         return failed(db, file, error);
     bool good = check_columns(row, error);
     while (good && sqlite3_step(row) == SQLITE_ROW)
-        add_trial(set, row);
+        good = add_trial(set, sheets, row, error);
     sqlite3_finalize(row);
     return good;
 }
@@ -251,11 +361,9 @@ TrialSet *trials_read(const char *name, const char *folder, GError **error)
             kilter_fail(error, KILTER_ERROR_INPUT, "cannot read %s", relative);
         return NULL;
     }
-    g_autoptr(TrialSet) set = g_new0(TrialSet, 1);
-    set->name = g_strdup(name);
+    g_autoptr(TrialSet) set = trials_new(name);
+    g_free(set->description);
     set->description = description_of(query);
-    set->trial = g_array_new(false, false, sizeof(Trial));
-    g_array_set_clear_func(set->trial, trial_clear);
     sqlite3 *db = NULL;
     bool good = sqlite3_open(":memory:", &db) == SQLITE_OK || failed(db, file, error);
     good = good && load_all(db, folder, query, error) &&

@@ -384,6 +384,30 @@ static void test_bound_holds(void **state)
     cluster_free(cluster);
 }
 
+/* No operand of any op has more bytes than its tensor: what is looked up has less, the others all. */
+static void test_operands(void **state)
+{
+    (void)state;
+    static const char *const model[] = {
+        "llama:layers=1,hidden=16,heads=2,kv_heads=1,ffn=32,vocab=64,seq=8",
+        "gpt2:layers=1,hidden=16,heads=2,ffn=32,vocab=64,seq=8"};
+    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = model_build(model[m], 1, NULL, &error);
+        assert_no_error(error);
+        for (OpId id = 0; id < graph_n_ops(graph); id++) {
+            const Op *op = graph_get_op(graph, id);
+            for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+                const uint64_t all = tensor_bytes(graph_tensor(
+                    graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in]));
+                const uint64_t bytes = graph_op_bytes(graph, id, i);
+                assert_true(i == op_kind_looked_up(op->kind) ? bytes <= all
+                                                             : bytes == all);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_rates),          cmocka_unit_test(test_waves),
         cmocka_unit_test(test_lines),          cmocka_unit_test(test_stretch),
         cmocka_unit_test(test_table_of_rates), cmocka_unit_test(test_bound_holds),
+        cmocka_unit_test(test_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

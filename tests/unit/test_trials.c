@@ -59,12 +59,15 @@ static void test_rows(void **state)
     assert_int_equal(set->trial->len, 2);
     const Trial *first = &g_array_index(set->trial, Trial, 0), *second = first + 1;
     assert_string_equal(first->model, "m:a=1");
-    assert_true(first->calibration && !first->failed);
+    assert_true(first->split == SPLIT_FIT && !first->failed);
     assert_true(first->measured_s == 0.5 && isnan(first->measured_bytes));
-    assert_true(!second->calibration && second->failed && isnan(second->measured_s));
-    assert_int_equal(second->machines, 2);
-    assert_true(!*first->planner && !*first->options && isnan(first->slowdown));
-    assert_true(set->start[SCORE_ATTENTION] == 5e8 && set->start[SCORE_LAUNCH] == 1e-4);
+    assert_true(second->split != SPLIT_FIT && second->failed &&
+                isnan(second->measured_s));
+    assert_int_equal(second->cluster->n_machines, 2);
+    assert_string_equal(first->planner, "manual");
+    assert_string_equal(first->options, "pp=2,dp=2,tp=2,micro_batch=1,cuts=3");
+    assert_true(first->cluster->type[0].slowdown == 1);
+    assert_true(first->start->attention == 5e8 && first->start->launch_s == 1e-4);
     toy_clear(&toy);
 }
 
@@ -84,8 +87,39 @@ static void test_planners(void **state)
     const Trial *first = &g_array_index(set->trial, Trial, 0), *second = first + 1;
     assert_string_equal(first->planner, "ddp");
     assert_string_equal(first->options, "bucket=1MB");
-    assert_true(first->slowdown == 1.5);
-    assert_string_equal(second->planner, "");
+    assert_true(first->cluster->type[0].slowdown == 1.5);
+    assert_string_equal(second->planner, "manual");
+    toy_clear(&toy);
+}
+
+/* A row may give its cluster's file, tokens for a time, and why it cannot be expressed. */
+static void test_clusters(void **state)
+{
+    (void)state;
+    static const char query[] =
+        "-- Clusters\nSELECT 'test' AS split, 'c' AS contest, 'g' || a AS \"group\", 'm' "
+        "AS model, "
+        "'manual' AS planner, 'tp=' || a AS options, 0 AS failed, NULL AS measured_gib, "
+        "1000.0 "
+        "AS tokens_per_s_per_gpu, CASE a WHEN 3 THEN 'no such thing' END AS reason, "
+        "'{name: n, machines: [{device: t4, gpus: ' || a || '}]}' AS cluster FROM "
+        "set_times "
+        "ORDER BY a\n";
+    Toy toy = toy_new(query, "a\n2\n3\n4\n");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TrialSet) set = trials_read("toy", toy.data, &error);
+    assert_no_error(error);
+    assert_int_equal(set->trial->len, 2);
+    assert_int_equal(set->n_unable, 1);
+    assert_int_equal(GPOINTER_TO_UINT(g_hash_table_lookup(set->unable, "no such thing")),
+                     1);
+    const Trial *second = &g_array_index(set->trial, Trial, 1);
+    assert_string_equal(second->options, "tp=4");
+    assert_string_equal(second->group, "g4");
+    assert_true(second->tokens_per_s == 4000 && isnan(second->measured_s));
+    assert_close(second->start->bandwidth, 0.4 * 320e9, 1e-9); /* T4: 320 GB/s */
+    assert_close(device_type_rate(&second->cluster->type[0], NUMBERS_F16), 0.8 * 65e12,
+                 1e-9);
     toy_clear(&toy);
 }
 
@@ -129,21 +163,19 @@ static void test_bundled(void **state)
         uint32_t tests = 0;
         for (uint32_t i = 0; i < set->trial->len; i++) {
             const Trial *trial = &g_array_index(set->trial, Trial, i);
-            if (!*trial->planner)
-                assert_int_equal(trial->pp * trial->dp * trial->tmp,
-                                 trial->gpus * trial->machines);
-            tests += !trial->calibration;
+            assert_true(*trial->group && *trial->model && trial_gpus(trial) > 0);
+            assert_true(trial->start->attention > 0);
+            tests += trial->split != SPLIT_FIT;
         }
-        assert_true(tests > 0 && set->start[SCORE_ATTENTION] > 0);
+        assert_true(tests > 0);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_clusters), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bundled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

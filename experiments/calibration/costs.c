@@ -1,0 +1,208 @@
+/* Costs and the clusters that have them. */
+#include "experiments/calibration/costs.h"
+
+#include <math.h>
+
+static const CostInfo INFO[COSTS] = {
+#define X(id, name, unit, width) [COST_##id] = {name, unit, width},
+    COST_TABLE(X)
+#undef X
+};
+
+const CostInfo *cost_info(Cost cost)
+{
+    g_assert(cost < COSTS);
+    return &INFO[cost];
+}
+
+bool cost_is_of_network(Cost cost)
+{
+    return cost == COST_OUTER_LATENCY || cost == COST_OUTER_BANDWIDTH;
+}
+
+/* --- starts --- */
+
+/* Parts of a data sheet, and seconds, that fits begin with (the header says why). */
+static const double PEAK_PART = 0.8, MEMORY_PART = 0.4, UNFUSED_PART = 0.1;
+static const double LAUNCH_S = 100e-6, OVERHEAD_S = 15e-6;
+
+/* The sheet of that name, or the one whose rate is nearest to the type's. */
+static const DeviceSheet *sheet_for(const Sheets *sheets, const DeviceType *type,
+                                    bool *own)
+{
+    const DeviceSheet *nearest = NULL;
+    double least = INFINITY;
+    *own = false;
+    for (uint32_t i = 0; i < sheets->n_devices; i++) {
+        const DeviceSheet *sheet = &sheets->device[i];
+        if (g_ascii_strcasecmp(sheet->name, type->name) == 0) {
+            *own = true;
+            return sheet;
+        }
+        const double rate = sheet->peak[SHEET_FP32] * sheet->share[SHEET_FP32];
+        const double far = fabs(log(rate / type->rate));
+        if (rate > 0 && far < least) {
+            least = far;
+            nearest = sheet;
+        }
+    }
+    return nearest;
+}
+
+TypeStart type_start(const Sheets *sheets, DeviceType *type)
+{
+    static const SheetFormat format[NUMBERS] = {[NUMBERS_F32] = SHEET_FP32,
+                                                [NUMBERS_F16] = SHEET_FP16,
+                                                [NUMBERS_BF16] = SHEET_BF16,
+                                                [NUMBERS_F8] = SHEET_FP8};
+    bool own;
+    const DeviceSheet *sheet = sheet_for(sheets, type, &own);
+    g_assert(sheet);
+    const double sustained = sheet->peak[SHEET_FP32] * sheet->share[SHEET_FP32];
+    const double bandwidth = sheet->bandwidth * (own ? 1 : type->rate / sustained);
+    for (Numbers n = 0; own && n < NUMBERS; n++)
+        if (sheet->peak[format[n]] > 0)
+            type->rates[n] = PEAK_PART * sheet->peak[format[n]];
+    if (own)
+        type->rate = type->rates[NUMBERS_F32];
+    return (TypeStart){.bandwidth = MEMORY_PART * bandwidth,
+                       .attention = UNFUSED_PART * bandwidth,
+                       .loss = UNFUSED_PART * bandwidth,
+                       .overhead_s = OVERHEAD_S,
+                       .launch_s = LAUNCH_S};
+}
+
+/* --- application --- */
+
+/* Elements of an output that a processor makes at a time. */
+enum { TILE = 128 * 128 };
+
+static Cost rate_cost(Numbers numbers)
+{
+    return numbers == NUMBERS_F32  ? COST_RATE_F32
+           : numbers == NUMBERS_F8 ? COST_RATE_F8
+                                   : COST_RATE_HALF;
+}
+
+/* The number of times that an op's bytes pass through memory. Frameworks compute some in several
+ * passes over large values in between: attention over its scores, the loss over its logits. */
+static Cost memory_cost(OpKind kind)
+{
+    switch (kind) {
+    case OP_ATTENTION:
+    case OP_ATTENTION_DX:
+    case OP_GROUPED_ATTENTION:
+    case OP_GROUPED_ATTENTION_DX:
+        return COST_ATTENTION;
+    case OP_SUM_EXP:
+    case OP_CROSS_ENTROPY:
+    case OP_CROSS_ENTROPY_DX:
+        return COST_LOSS;
+    default:
+        return COST_BANDWIDTH;
+    }
+}
+
+static double start_bandwidth(const TypeStart *start, Cost cost)
+{
+    return cost == COST_ATTENTION ? start->attention
+           : cost == COST_LOSS    ? start->loss
+                                  : start->bandwidth;
+}
+
+static double factor(const double *log, Cost cost)
+{
+    return log ? exp(log[cost]) : 1;
+}
+
+static OpCost op_cost(const DeviceType *type, const TypeStart *start, const double *log,
+                      OpKind kind)
+{
+    const Cost memory = memory_cost(kind);
+    OpCost cost = {.rate = type->rate,
+                   .bandwidth = start_bandwidth(start, memory) * factor(log, memory),
+                   .overhead_s = start->overhead_s * factor(log, COST_OVERHEAD),
+                   .launch_s = start->launch_s * factor(log, COST_LAUNCH),
+                   .wave = start->processors * TILE,
+                   .largest = INFINITY};
+    if (op_kind_is_view(kind)) {
+        cost.bandwidth = INFINITY;
+        cost.overhead_s = 0;
+    }
+    return cost;
+}
+
+static void apply_type(const DeviceType *from, const TypeStart *start, const double *log,
+                       DeviceType *to)
+{
+    for (Numbers n = 0; n < NUMBERS; n++)
+        to->rates[n] = device_type_rate(from, n) * factor(log, rate_cost(n));
+    to->rate = to->rates[NUMBERS_F16] > 0 ? to->rates[NUMBERS_F16] : from->rate;
+    to->launch_s = start->launch_s * factor(log, COST_LAUNCH);
+    if (!to->op)
+        to->op = g_new(OpCost, OP_KINDS);
+    for (OpKind kind = 0; kind < OP_KINDS; kind++)
+        to->op[kind] = op_cost(to, start, log, kind);
+}
+
+static LinkCost scaled(LinkCost line, double latency, double bandwidth)
+{
+    return (LinkCost){line.latency_s * latency, line.bandwidth * bandwidth};
+}
+
+static void apply_network(const Cluster *from, const double *log, Cluster *to)
+{
+    const double latency = factor(log, COST_OUTER_LATENCY),
+                 bandwidth = factor(log, COST_OUTER_BANDWIDTH);
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
+        to->collective[kind] = scaled(from->collective[kind], latency, bandwidth);
+        for (uint32_t p = 0; p < from->pieces[kind].n; p++)
+            to->pieces[kind].piece[p].line =
+                scaled(from->pieces[kind].piece[p].line, latency, bandwidth);
+    }
+    to->transfer = scaled(from->transfer, latency, bandwidth);
+}
+
+void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
+                 Cluster *to)
+{
+    g_assert(from->n_types == to->n_types && from->n_machines == to->n_machines);
+    for (uint32_t t = 0; t < from->n_types; t++)
+        apply_type(&from->type[t], &start[t], log ? log + (size_t)t * COSTS : NULL,
+                   &to->type[t]);
+    for (uint32_t i = 0; i < from->n_machines; i++) {
+        const double *own = log ? log + (size_t)from->machine[i].type * COSTS : NULL;
+        to->machine[i].inner =
+            scaled(from->machine[i].inner, factor(own, COST_INNER_LATENCY),
+                   factor(own, COST_INNER_BANDWIDTH));
+    }
+    apply_network(from, log, to);
+    if (from->n_machines == 1)
+        for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+            to->collective[kind] = to->machine[0].inner;
+}
+
+double cost_value(const Cluster *from, const TypeStart *start, uint32_t type, Cost cost,
+                  double log)
+{
+    const DeviceType *t = &from->type[type];
+    const LinkCost *outer = &from->collective[COLLECTIVE_ALL_REDUCE], *inner = NULL;
+    for (uint32_t i = 0; i < from->n_machines && !inner; i++)
+        if (from->machine[i].type == type)
+            inner = &from->machine[i].inner;
+    const double value[COSTS] = {
+        [COST_LAUNCH] = start[type].launch_s,
+        [COST_OVERHEAD] = start[type].overhead_s,
+        [COST_RATE_F32] = device_type_rate(t, NUMBERS_F32),
+        [COST_RATE_HALF] = device_type_rate(t, NUMBERS_F16),
+        [COST_RATE_F8] = device_type_rate(t, NUMBERS_F8),
+        [COST_BANDWIDTH] = start[type].bandwidth,
+        [COST_ATTENTION] = start[type].attention,
+        [COST_LOSS] = start[type].loss,
+        [COST_INNER_LATENCY] = inner ? inner->latency_s : 0,
+        [COST_INNER_BANDWIDTH] = inner ? inner->bandwidth : 0,
+        [COST_OUTER_LATENCY] = outer->latency_s,
+        [COST_OUTER_BANDWIDTH] = outer->bandwidth,
+    };
+    return value[cost] * exp(log);
+}

@@ -1,0 +1,47 @@
+/* A trial: an iteration that somebody measured, or would like to.
+ *
+ * It is a model on a cluster by a planner with its options; the strategies of frameworks are the
+ * options of `manual` (data/strategy/strategy.h). What the cluster's devices and links cost is not
+ * said by the trial but fitted to many (experiments/calibration/trial_fit.h); the cluster's numbers are where
+ * that begins. */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
+#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_H
+
+#include "experiments/calibration/costs.h"
+
+/* What a trial may be used for: to fit to, to compare models by while they are made, or nothing but
+ * a last judgement. */
+typedef enum { SPLIT_FIT, SPLIT_DEVELOPMENT, SPLIT_SEALED, SPLITS } TrialSplit;
+const char *trial_split_name(TrialSplit split);
+
+typedef struct {
+    char *name;            /* as messages call it */
+    char *group;           /* trials of a group are alike: they are held out together */
+    char *contest;         /* those of one contest are alternatives for the same work */
+    char *model, *planner; /* of kilter models, and of kilter planners */
+    char *options;         /* of the planner: "tp=2,pp=4" */
+    Cluster *cluster;
+    TypeStart *start; /* [cluster->n_types] */
+    TrialSplit split;
+    bool failed; /* it ended for want of memory */
+    double measured_s, measured_bytes, measured_comm_s,
+        measured_hidden_s; /* NAN: not measured */
+    double tokens_per_s; /* instead of measured_s, where that is NAN; NAN: not measured */
+} Trial;
+
+void trial_clear(Trial *trial);
+
+/* Takes the cluster; costs start by data sheets (type_start). False if it is NULL. */
+bool trial_set_cluster(Trial *trial, Cluster *cluster, const Sheets *sheets);
+
+/* Slots of costs: [type * COSTS + cost]. */
+uint32_t trial_slots(const Trial *trial);
+/* What fitted costs are called by: the device type's name, or the cluster's for those of the
+ * network. Borrowed. */
+const char *trial_slot_key(const Trial *trial, uint32_t slot);
+
+/* GPUs of the cluster; the least memory of any of them, without what the runtime takes. */
+uint32_t trial_gpus(const Trial *trial);
+double trial_memory_bytes(const Trial *trial);
+
+#endif

@@ -1,0 +1,457 @@
+/* Fitting costs to trials. */
+#include "experiments/calibration/trial_fit.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_linalg.h>
+#include <math.h>
+#include <string.h>
+
+/* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
+static const double HUBER_BOUND = 0.1;
+/* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
+static const double EXPECTED_ERROR = 0.1;
+/* Simulated times are exact, but a max over paths: differences of some percent say more than tiny
+ * ones. */
+static const double DIFFERENCE = 0.03;
+/* No step changes a cost by more than this, as a logarithm. */
+static const double LONGEST_STEP = 1.0;
+enum { STEPS = 10 };
+static const uint32_t NO_COST = UINT32_MAX;
+
+/* --- costs by key --- */
+
+const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key)
+{
+    for (uint32_t p = 0; p < costs->n; p++)
+        if (costs->cost[p].cost == cost && strcmp(costs->cost[p].key, key) == 0)
+            return &costs->cost[p];
+    return NULL;
+}
+
+static uint32_t index_of(const FittedCosts *costs, Cost cost, const char *key)
+{
+    const FittedCost *found = fitted_costs_find(costs, cost, key);
+    return found ? (uint32_t)(found - costs->cost) : NO_COST;
+}
+
+/* Costs of the network have one slot, that of the first type. */
+static bool slot_counts(uint32_t slot)
+{
+    return slot < COSTS || !cost_is_of_network((Cost)(slot % COSTS));
+}
+
+void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
+{
+    for (uint32_t s = 0; s < trial_slots(trial); s++) {
+        const Cost cost = (Cost)(s % COSTS);
+        const FittedCost *common = fitted_costs_find(costs, cost, ""),
+                         *own = fitted_costs_find(costs, cost, trial_slot_key(trial, s));
+        log[s] = (common ? common->log : 0) + (own ? own->log : 0);
+    }
+}
+
+static void add_cost(GArray *list, Cost cost, const char *key)
+{
+    for (uint32_t i = 0; i < list->len; i++) {
+        FittedCost *known = &g_array_index(list, FittedCost, i);
+        if (known->cost == cost && strcmp(known->key, key) == 0) {
+            known->n_trials++;
+            return;
+        }
+    }
+    const FittedCost new = {.cost = cost, .key = g_intern_string(key), .n_trials = 1};
+    g_array_append_val(list, new);
+}
+
+/* Those of the trials' types and networks, and what these have in common. */
+static FittedCosts list_costs(const TrialPlan *plan, uint32_t n)
+{
+    GArray *list = g_array_new(false, false, sizeof(FittedCost));
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = 0; s < trial_slots(plan[i].trial); s++)
+            if (slot_counts(s))
+                add_cost(list, (Cost)(s % COSTS), trial_slot_key(plan[i].trial, s));
+    const uint32_t own = list->len;
+    for (Cost cost = 0; cost < COSTS; cost++) {
+        uint32_t keys = 0;
+        for (uint32_t p = 0; p < own; p++)
+            keys += g_array_index(list, FittedCost, p).cost == cost;
+        if (keys > 1)
+            add_cost(list, cost, "");
+    }
+    FittedCosts costs = {.n = list->len};
+    costs.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
+    return costs;
+}
+
+/* --- the problem --- */
+
+typedef struct {
+    TrialPlan *plan;
+    uint32_t n, threads;
+    const FittedCosts *costs; /* whose logs are where it is */
+    bool slopes;              /* asked for */
+    bool known;               /* there are slopes already: costs that had none keep it */
+    double *time_s;           /* [n] */
+    double *slope;            /* [n * costs->n] of log(time) */
+    double *measured_s, *weight; /* [n] */
+} Problem;
+
+/* Whether a cost that a trial does not feel will not be felt at other costs either: a launch that is
+ * hidden may come to light. */
+static bool can_rest(Cost cost)
+{
+    return cost != COST_LAUNCH && cost != COST_OVERHEAD;
+}
+
+/* Slopes by own costs, added to those in common. */
+static bool find_slopes(Problem *problem, uint32_t i, double *log, GError **error)
+{
+    TrialPlan *plan = &problem->plan[i];
+    const uint32_t n = problem->costs->n;
+    double *row = problem->slope + (size_t)i * n;
+    g_autofree double *before = g_memdup2(row, n * sizeof *row);
+    memset(row, 0, n * sizeof *row);
+    for (uint32_t s = 0; s < trial_slots(plan->trial); s++) {
+        if (!slot_counts(s))
+            continue;
+        const Cost cost = (Cost)(s % COSTS);
+        const uint32_t own =
+                           index_of(problem->costs, cost, trial_slot_key(plan->trial, s)),
+                       common = index_of(problem->costs, cost, "");
+        if ((own == NO_COST && common == NO_COST) ||
+            (problem->known && own != NO_COST && before[own] == 0 && can_rest(cost)))
+            continue;
+        const double at = log[s];
+        double time_s;
+        log[s] = at + DIFFERENCE;
+        if (!trial_plan_predict(plan, log, &time_s, NULL, error))
+            return false;
+        log[s] = at;
+        const double slope = log1p(time_s / problem->time_s[i] - 1) / DIFFERENCE;
+        if (own != NO_COST)
+            row[own] += slope;
+        if (common != NO_COST)
+            row[common] += slope;
+    }
+    return true;
+}
+
+static bool evaluate_one(void *data, uint32_t i, GError **error)
+{
+    Problem *problem = data;
+    TrialPlan *plan = &problem->plan[i];
+    g_autofree double *log = g_new(double, trial_slots(plan->trial));
+    fitted_costs_at(problem->costs, plan->trial, log);
+    return trial_plan_predict(plan, log, &problem->time_s[i], NULL, error) &&
+           (!problem->slopes || find_slopes(problem, i, log, error));
+}
+
+static bool evaluate(Problem *problem, bool slopes, GError **error)
+{
+    problem->slopes = slopes;
+    return trial_work_each(problem->n, problem->threads, evaluate_one, problem, error);
+}
+
+static double residual(const Problem *problem, uint32_t i)
+{
+    return log(problem->time_s[i] / problem->measured_s[i]);
+}
+
+static double prior_precision(const FittedCosts *costs, uint32_t p)
+{
+    const double width = cost_info(costs->cost[p].cost)->width;
+    return 1 / (width * width);
+}
+
+/* What is minimised: Huber's loss of the residuals, and how far costs are from where they start. */
+static double objective(const Problem *problem)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < problem->n; i++) {
+        const double off = fabs(residual(problem, i));
+        sum += (off <= HUBER_BOUND ? off * off : HUBER_BOUND * (2 * off - HUBER_BOUND)) /
+               (EXPECTED_ERROR * EXPECTED_ERROR);
+    }
+    for (uint32_t p = 0; p < problem->costs->n; p++)
+        sum += pow(problem->costs->cost[p].log, 2) * prior_precision(problem->costs, p);
+    return sum;
+}
+
+/* Outliers weigh less. */
+static void weigh(Problem *problem)
+{
+    for (uint32_t i = 0; i < problem->n; i++) {
+        const double off = fabs(residual(problem, i));
+        problem->weight[i] = off > HUBER_BOUND ? HUBER_BOUND / off : 1;
+    }
+}
+
+/* curvature += w J^T J, gradient += w J^T r of trial i. */
+static void add_trial(const Problem *problem, uint32_t i, double times,
+                      gsl_matrix *curvature, gsl_vector *gradient)
+{
+    const uint32_t n = problem->costs->n;
+    const gsl_vector_const_view row =
+        gsl_vector_const_view_array(problem->slope + (size_t)i * n, n);
+    const double weight = times * problem->weight[i] / (EXPECTED_ERROR * EXPECTED_ERROR);
+    gsl_blas_dsyr(CblasLower, weight, &row.vector, curvature);
+    gsl_blas_daxpy(weight * residual(problem, i), &row.vector, gradient);
+}
+
+static void add_all(const Problem *problem, gsl_matrix *curvature, gsl_vector *gradient)
+{
+    gsl_matrix_set_zero(curvature);
+    gsl_vector_set_zero(gradient);
+    for (uint32_t p = 0; p < problem->costs->n; p++) {
+        const double precision = prior_precision(problem->costs, p);
+        gsl_matrix_set(curvature, p, p, precision);
+        gsl_vector_set(gradient, p, precision * problem->costs->cost[p].log);
+    }
+    for (uint32_t i = 0; i < problem->n; i++)
+        add_trial(problem, i, 1, curvature, gradient);
+}
+
+/* step = -(curvature + damping diag(curvature))^-1 gradient, no longer than the longest. */
+static void solve(const gsl_matrix *curvature, const gsl_vector *gradient, double damping,
+                  gsl_vector *step)
+{
+    gsl_matrix *factor = gsl_matrix_alloc(curvature->size1, curvature->size2);
+    gsl_matrix_memcpy(factor, curvature);
+    gsl_vector_view diagonal = gsl_matrix_diagonal(factor);
+    gsl_vector_scale(&diagonal.vector, 1 + damping);
+    gsl_linalg_cholesky_decomp1(factor); /* priors make it definite */
+    gsl_linalg_cholesky_solve(factor, gradient, step);
+    gsl_vector_scale(step, -1);
+    for (size_t p = 0; p < step->size; p++)
+        gsl_vector_set(step, p,
+                       CLAMP(gsl_vector_get(step, p), -LONGEST_STEP, LONGEST_STEP));
+    gsl_matrix_free(factor);
+}
+
+/* --- minimisation --- */
+
+static void move(const FittedCosts *costs, const double *from, const gsl_vector *step)
+{
+    for (uint32_t p = 0; p < costs->n; p++)
+        costs->cost[p].log = from[p] + (step ? gsl_vector_get(step, p) : 0);
+}
+
+static double *logs_of(const FittedCosts *costs)
+{
+    double *log = g_new(double, costs->n);
+    for (uint32_t p = 0; p < costs->n; p++)
+        log[p] = costs->cost[p].log;
+    return log;
+}
+
+/* One step that makes the objective less, with more damping until one does. *done: there is none. */
+static bool step_once(Problem *problem, double *damping, double *least,
+                      gsl_matrix *curvature, gsl_vector *gradient, bool *done,
+                      GError **error)
+{
+    enum { TRIES = 5 };
+    static const double MORE = 10, ENOUGH = 1e-3;
+    g_autofree double *from = logs_of(problem->costs);
+    gsl_vector *step = gsl_vector_alloc(problem->costs->n);
+    bool good = evaluate(problem, true, error);
+    *done = true;
+    problem->known = true;
+    weigh(problem);
+    add_all(problem, curvature, gradient);
+    for (uint32_t k = 0; good && k < TRIES; k++, *damping *= MORE) {
+        solve(curvature, gradient, *damping, step);
+        move(problem->costs, from, step);
+        good = evaluate(problem, false, error);
+        const double now = good ? objective(problem) : INFINITY;
+        if (now < *least) {
+            *done = *least - now < ENOUGH * *least;
+            *least = now;
+            *damping /= MORE;
+            gsl_vector_free(step);
+            return good;
+        }
+    }
+    gsl_vector_free(step);
+    move(problem->costs, from, NULL);
+    return good && evaluate(problem, false, error);
+}
+
+/* From where the costs are, launches times `launch`; ends there with times. */
+static bool minimise(Problem *problem, double launch, GError **error)
+{
+    const FittedCosts *costs = problem->costs;
+    for (uint32_t p = 0; p < costs->n; p++)
+        costs->cost[p].log =
+            costs->cost[p].cost == COST_LAUNCH && *costs->cost[p].key ? log(launch) : 0;
+    gsl_matrix *curvature = gsl_matrix_alloc(costs->n, costs->n);
+    gsl_vector *gradient = gsl_vector_alloc(costs->n);
+    double damping = 1e-3;
+    bool done = false, good = evaluate(problem, false, error);
+    double least = good ? objective(problem) : 0;
+    for (uint32_t k = 0; good && !done && k < STEPS; k++)
+        good = step_once(problem, &damping, &least, curvature, gradient, &done, error);
+    gsl_matrix_free(curvature);
+    gsl_vector_free(gradient);
+    return good;
+}
+
+/* Where fits begin: the launch is that many times what is expected. Hidden launches have no slope,
+ * so that one begins high. */
+static const double LAUNCH_STARTS[] = {1, 0.3, 3};
+
+static bool minimise_all(Problem *problem, bool one_start, GError **error)
+{
+    g_autofree double *best = NULL;
+    double least = INFINITY;
+    for (uint32_t s = 0; s < (one_start ? 1 : G_N_ELEMENTS(LAUNCH_STARTS)); s++) {
+        if (!minimise(problem, LAUNCH_STARTS[s], error))
+            return false;
+        const Agreement now =
+            statistics_agreement(problem->time_s, problem->measured_s, problem->n);
+        if (best && !(now.mape < least))
+            continue;
+        least = now.mape;
+        g_free(best);
+        best = logs_of(problem->costs);
+    }
+    move(problem->costs, best, NULL);
+    return evaluate(problem, true, error);
+}
+
+/* --- what the fit is worth --- */
+
+/* The logarithms' covariance: the curvature's inverse, wider where trials are met worse than
+ * expected. */
+static void find_covariance(const Problem *problem, TrialFit *fit)
+{
+    /* 95 % of a normal distribution lie within so many deviations. */
+    static const double DEVIATIONS = 1.96;
+    const uint32_t n = problem->costs->n;
+    fit->covariance = g_new(double, (size_t)n *n);
+    gsl_matrix_view inverse = gsl_matrix_view_array(fit->covariance, n, n);
+    gsl_vector *gradient = gsl_vector_alloc(n);
+    add_all(problem, &inverse.matrix, gradient);
+    gsl_linalg_cholesky_decomp1(&inverse.matrix);
+    gsl_linalg_cholesky_invert(&inverse.matrix);
+    const double wider = fmax(1, sqrt(objective(problem) / MAX(problem->n, 1)));
+    for (uint32_t p = 0; p < n; p++) {
+        FittedCost *cost = &fit->costs.cost[p];
+        const double far =
+            DEVIATIONS * wider * sqrt(gsl_matrix_get(&inverse.matrix, p, p));
+        cost->low = cost->log - far;
+        cost->high = cost->log + far;
+    }
+    gsl_vector_free(gradient);
+}
+
+/* Simulates the trials of a group with costs of a step without it. */
+typedef struct {
+    Problem *problem;
+    double *held_out_s;
+    const FittedCosts *costs;
+    const GArray *index; /* uint32_t: trials of the group */
+} HeldOut;
+
+static bool hold_out_one(void *data, uint32_t k, GError **error)
+{
+    HeldOut *held = data;
+    const uint32_t i = g_array_index(held->index, uint32_t, k);
+    TrialPlan *plan = &held->problem->plan[i];
+    g_autofree double *log = g_new(double, trial_slots(plan->trial));
+    fitted_costs_at(held->costs, plan->trial, log);
+    return trial_plan_predict(plan, log, &held->held_out_s[i], NULL, error);
+}
+
+static bool hold_out_group(Problem *problem, const GArray *index, double *held_out_s,
+                           GError **error)
+{
+    const uint32_t n = problem->costs->n;
+    gsl_matrix *curvature = gsl_matrix_alloc(n, n);
+    gsl_vector *gradient = gsl_vector_alloc(n), *step = gsl_vector_alloc(n);
+    add_all(problem, curvature, gradient);
+    for (uint32_t k = 0; k < index->len; k++)
+        add_trial(problem, g_array_index(index, uint32_t, k), -1, curvature, gradient);
+    solve(curvature, gradient, 1e-9, step);
+    FittedCosts costs = {n, g_memdup2(problem->costs->cost, n * sizeof(FittedCost))};
+    for (uint32_t p = 0; p < n; p++)
+        costs.cost[p].log += gsl_vector_get(step, p);
+    HeldOut held = {problem, held_out_s, &costs, index};
+    const bool good =
+        trial_work_each(index->len, problem->threads, hold_out_one, &held, error);
+    g_free(costs.cost);
+    gsl_vector_free(step);
+    gsl_vector_free(gradient);
+    gsl_matrix_free(curvature);
+    return good;
+}
+
+static bool hold_out(Problem *problem, TrialFit *fit, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    fit->held_out_s = g_new0(double, problem->n);
+    for (uint32_t i = 0; i < problem->n; i++) {
+        const char *group = problem->plan[i].trial->group;
+        if (!g_hash_table_add(seen, (gpointer)group))
+            continue;
+        g_autoptr(GArray) index = g_array_new(false, false, sizeof(uint32_t));
+        for (uint32_t k = i; k < problem->n; k++)
+            if (strcmp(problem->plan[k].trial->group, group) == 0)
+                g_array_append_val(index, k);
+        if (!hold_out_group(problem, index, fit->held_out_s, error))
+            return false;
+    }
+    fit->held_out =
+        statistics_agreement(fit->held_out_s, problem->measured_s, problem->n);
+    return true;
+}
+
+/* --- all of it --- */
+
+void trial_fit_clear(TrialFit *fit)
+{
+    g_free(fit->costs.cost);
+    g_free(fit->predicted_s);
+    g_free(fit->held_out_s);
+    g_free(fit->covariance);
+    *fit = (TrialFit){0};
+}
+
+bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
+               GError **error)
+{
+    *fit = (TrialFit){
+        .costs = list_costs(plan, n), .n = n, .predicted_s = g_new0(double, n + 1)};
+    g_autofree double *measured_s = g_new(double, n + 1), *weight = g_new0(double, n + 1),
+                      *slope = g_new0(double, (size_t)n * fit->costs.n + 1);
+    Problem problem = {.plan = plan,
+                       .n = n,
+                       .threads = options->threads,
+                       .costs = &fit->costs,
+                       .time_s = fit->predicted_s,
+                       .slope = slope,
+                       .measured_s = measured_s,
+                       .weight = weight};
+    for (uint32_t i = 0; i < n; i++)
+        measured_s[i] = plan[i].trial->measured_s;
+    if (!minimise_all(&problem, options->one_start, error))
+        return false;
+    weigh(&problem);
+    find_covariance(&problem, fit);
+    fit->fitted = statistics_agreement(fit->predicted_s, measured_s, n);
+    fit->held_out = statistics_agreement(NULL, NULL, 0);
+    return !options->hold_out || hold_out(&problem, fit, error);
+}
+
+bool trial_fit_slopes(const TrialFit *fit, TrialPlan *plan, double *row, GError **error)
+{
+    double time_s;
+    Problem problem = {.plan = plan,
+                       .n = 1,
+                       .threads = 1,
+                       .costs = &fit->costs,
+                       .time_s = &time_s,
+                       .slope = row};
+    problem.slopes = true;
+    return evaluate_one(&problem, 0, error);
+}

@@ -1,0 +1,62 @@
+/* Costs fitted to trials, of several device types and networks at once.
+ *
+ * Each cost of a device type or a network is where it starts times exp(common + own): `common` is
+ * what all of them are off alike (of costs that only one has there is none), `own` what is left.
+ * Both are expected within the cost's width, so that few trials leave a cost where it is, and a
+ * device type without any is predicted with what the others have in common. The fit is least squares
+ * of log(predicted / measured), outliers weighing less (Huber), by Gauss-Newton steps with GSL's
+ * Cholesky factors. Launches that nothing waits for have no slope, so that it begins from several;
+ * the minimum that leaves the least of the trials is taken.
+ *
+ * Leave-one-group-out: for each group of trials the costs are those of one more step without it, and
+ * its trials are simulated again with these. */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
+#define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
+
+#include "experiments/calibration/statistics.h"
+#include "experiments/calibration/trial_work.h"
+
+typedef struct {
+    Cost cost;
+    const char *key;   /* interned: device type or network; "": what all have in common */
+    double log;        /* of the factor on the start */
+    double low, high;  /* 95 % interval of it */
+    uint32_t n_trials; /* that it has a part in */
+} FittedCost;
+
+typedef struct {
+    uint32_t n;
+    FittedCost *cost; /* [n] */
+} FittedCosts;
+
+/* The trial's costs [trial_slots]: common + own of each slot. */
+void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
+/* The one of that cost and key; NULL: none. */
+const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
+
+typedef struct {
+    uint32_t threads; /* 0: one per core */
+    bool one_start;   /* begin once */
+    bool hold_out;    /* leave-one-group-out, too */
+} TrialFitOptions;
+
+typedef struct {
+    FittedCosts costs;
+    uint32_t n;          /* trials */
+    double *predicted_s; /* [n] */
+    double
+        *held_out_s; /* [n], by fits without the trial's group; NULL unless asked for */
+    double *covariance; /* [costs.n * costs.n] of the logarithms */
+    Agreement fitted, held_out;
+} TrialFit;
+
+/* Of n plans, all measured. An error of a trial is passed on. */
+bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
+               GError **error);
+void trial_fit_clear(TrialFit *fit);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialFit, trial_fit_clear)
+
+/* The slopes of log(time) of a trial by the fit's costs, at them: row [fit->costs.n]. */
+bool trial_fit_slopes(const TrialFit *fit, TrialPlan *plan, double *row, GError **error);
+
+#endif

@@ -1,0 +1,143 @@
+-- Today's models on V100 to GB300: 456 published iterations with tensor, pipeline, context, expert and data parallelism, FSDP, FP8
+--
+-- Strategies are those of `manual`. What a page leaves out is what its framework does by itself: Megatron's tensor parallelism is
+-- with sequence parallelism since 2023; a batch or micro-batch that is not given is one sample a GPU. Models without gated units are written as gated
+-- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
+-- BLOOM's runs layers follow from the parameters where they are not given. Calibrated on some models of each type of GPU, tested on the others.
+WITH page AS (
+    SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
+    UNION ALL SELECT * FROM modern_colossalai UNION ALL SELECT * FROM modern_dgxc_benchmarking UNION ALL SELECT * FROM modern_flagperf
+    UNION ALL SELECT * FROM modern_flash_attention UNION ALL SELECT * FROM modern_fms_fsdp UNION ALL SELECT * FROM modern_hexiscale
+    UNION ALL SELECT * FROM modern_megatron_bridge UNION ALL SELECT * FROM modern_megatron_lm UNION ALL SELECT * FROM modern_nemo_docs
+    UNION ALL SELECT * FROM modern_nemo_launcher UNION ALL SELECT * FROM modern_neuron_sp UNION ALL SELECT * FROM modern_primus
+    UNION ALL SELECT * FROM modern_torchao UNION ALL SELECT * FROM modern_torchtitan
+),
+-- Which models are which, in whose words, and which of them are for calibration
+model(name, fit, family, dims) AS (
+    VALUES
+    ('Llama3.1-8b', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256'),
+    ('Llama3.1-8B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256'),
+    ('LLAMA3_8B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256'),
+    ('Llama3.1-70b', 1, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256'),
+    ('Llama3.1-70B', 0, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256'),
+    ('LLAMA3-70B', 0, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256'),
+    ('Llama3-70B', 0, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256'),
+    ('Llama3.1-405b', 0, 'llama', 'layers=126,hidden=16384,heads=128,kv_heads=8,ffn=53248,vocab=128256'),
+    ('LLAMA3.1_405B', 0, 'llama', 'layers=126,hidden=16384,heads=128,kv_heads=8,ffn=53248,vocab=128256'),
+    ('LLAMA2-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=32000'),
+    ('Llama1-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=32000'),
+    ('LLAMA2-13B', 1, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13824,vocab=32000'),
+    ('Llama2-13B', 1, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13824,vocab=32000'),
+    ('Llama1-13B', 0, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13824,vocab=32000'),
+    ('Llama-34B', 0, 'llama', 'layers=48,hidden=8192,heads=64,kv_heads=8,ffn=22016,vocab=32000'),
+    ('LLAMA2-70B', 1, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=32000'),
+    ('Llama2-70B', 0, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=32000'),
+    ('Llama-like-70B', 1, 'llama', 'layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=32000'),
+    ('Aquila2-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=100008'),
+    ('Baichuan2-13B', 0, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13696,vocab=125696'),
+    ('Qwen3-8B', 1, 'llama', 'layers=36,hidden=4096,heads=32,kv_heads=8,ffn=12288,vocab=151936'),
+    ('Nemotron4-15b', 0, 'llama', 'layers=32,hidden=6144,heads=48,kv_heads=8,ffn=16384,vocab=256000'),
+    ('Nemotron-8B', 0, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=10923,vocab=256000'),
+    ('Nemotron-22B', 0, 'llama', 'layers=40,hidden=6144,heads=48,kv_heads=48,ffn=16384,vocab=256000'),
+    ('Nemotron-340B', 0, 'llama', 'layers=96,hidden=18432,heads=96,kv_heads=8,ffn=49152,vocab=256000'),
+    ('GPT3-125M', 1, 'llama', 'layers=12,hidden=768,heads=12,kv_heads=12,ffn=2048,vocab=50304'),
+    ('GPT3-355M', 0, 'llama', 'layers=24,hidden=1024,heads=16,kv_heads=16,ffn=2731,vocab=50304'),
+    ('GPT3-5B', 0, 'llama', 'layers=24,hidden=4096,heads=32,kv_heads=32,ffn=10923,vocab=51200'),
+    ('GPT3-6.7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=10923,vocab=50304'),
+    ('GPT3-13B', 0, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13653,vocab=50304'),
+    ('GPT3-175B', 0, 'llama', 'layers=96,hidden=12288,heads=96,kv_heads=96,ffn=32768,vocab=51200'),
+    ('GPT-7.1B', 1, 'llama', 'layers=30,hidden=4096,heads=32,kv_heads=32,ffn=10923,vocab=131072'),
+    ('GPT-32B', 0, 'llama', 'layers=48,hidden=7168,heads=56,kv_heads=56,ffn=19115,vocab=131072'),
+    ('GPT2-700M', 1, 'llama', 'layers=36,hidden=1280,heads=20,kv_heads=20,ffn=3413,vocab=50257'),
+    ('GPT2-1.3B', 0, 'llama', 'layers=24,hidden=2048,heads=16,kv_heads=16,ffn=5461,vocab=50257'),
+    ('Qwen1.5-MoE-14B-A2.7B', 0, 'mixtral', 'layers=24,hidden=2048,heads=16,kv_heads=16,ffn=1408,experts=64,top=8,vocab=151936'),
+    ('Llama4-Scout', 0, 'mixtral', 'layers=48,hidden=5120,heads=40,kv_heads=8,ffn=8192,experts=16,top=2,vocab=202048'),
+    ('Llama4-Scout-2layers', 1, 'mixtral', 'layers=2,hidden=5120,heads=40,kv_heads=8,ffn=8192,experts=16,top=2,vocab=202048'),
+    ('Qwen3_30B_a3B', 1, 'experiments/scorecard/models/qwen3-30b-a3b.json', ''),
+    ('Qwen3_235B_a22B', 0, 'experiments/scorecard/models/qwen3-235b-a22b.json', ''),
+    ('DeepSeekV3', 0, 'experiments/scorecard/models/deepseek-v3.json', ''),
+    ('DeepSeek V3 671B', 0, 'experiments/scorecard/models/deepseek-v3.json', ''),
+    ('Kimi_K2', 0, 'experiments/scorecard/models/kimi-k2.json', ''),
+    ('Kimi K2', 0, 'experiments/scorecard/models/kimi-k2.json', ''),
+    ('GPT-OSS 120B', 1, 'experiments/scorecard/models/gpt-oss-120b.json', '')
+),
+-- GPUs by the name that data/devices has, with GPUs of a machine and its NICs; a rack of 72 gives jobs 64
+gpu(name, device, of_machine, nic, nics, inner) AS (
+    VALUES
+    ('H100', 'h100-sxm', 8, 'ib-ndr', 8, ''), ('H200', 'h200', 8, 'ib-ndr', 8, ''), ('H800-80GB', 'h800', 8, 'ib-ndr', 8, ''),
+    ('A100-80GB', 'a100-80g', 8, 'ib-hdr', 8, ''), ('A100-40GB', 'a100-40g', 8, 'ib-hdr', 8, ''), ('A800-80GB', 'a800-80g', 8, 'ib-hdr', 8, ''),
+    ('V100-32GB', 'v100-32g', 4, 'ib-edr', 4, ''), ('V100-16GB', 'v100-16g', 4, 'ib-edr', 4, ''),
+    ('B200', 'b200', 8, 'ib-ndr', 8, ''), ('B300', 'b300', 8, 'ib-xdr', 8, ''), ('Blackwell-184GiB', 'b200', 8, 'ib-ndr', 8, ''),
+    ('GB200', 'gb200', 64, 'ib-ndr', 64, ''), ('GB300', 'gb300', 64, 'ib-xdr', 64, ''), ('MI325X', 'mi325x', 8, 'eth-400', 8, '')
+),
+-- Numbers as numbers; what the pages leave out
+trial AS (
+    SELECT page.*, family, dims, fit, device, of_machine, nic, nics,
+        page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher') OR page.model IN ('GPT-32B', 'GPT-7.1B') AS sequence_parallel,
+        CASE WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
+             WHEN page.precision IN ('fp16', 'fp16/bf16', 'amp') THEN 'mixed'
+             ELSE 'bf16' END AS numbers,
+        CASE WHEN page.source_id = 'megatron_lm' AND page.tp = '' AND page.other LIKE 'model_parallel=%'
+             THEN min(8, CAST(substr(page.other, 16) AS INTEGER)) ELSE max(1, CAST(page.tp AS INTEGER)) END AS tps,
+        CASE WHEN page.source_id = 'megatron_lm' AND page.pp = '' AND page.other LIKE 'model_parallel=%'
+             THEN max(1, CAST(substr(page.other, 16) AS INTEGER) / 8) ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
+        max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
+        max(1, CAST(page.mbs AS INTEGER)) AS micro,
+        CAST(page.n_gpus AS INTEGER) AS n,
+        CASE WHEN page.source_id LIKE 'bigscience%' AND page.hidden = '' THEN 8192 ELSE CAST(page.hidden AS INTEGER) END AS width,
+        CASE WHEN page.source_id = 'bigscience_tr11' THEN 250880 WHEN page.source_id = 'megatron_lm' THEN 51200 ELSE 50257 END AS words,
+        CAST(substr(page.other, instr(page.other, 'hw_tflops=') + 10) AS REAL) AS hw_tflops
+    FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu
+),
+counted AS (
+    SELECT *, n / (tps * pps * cps) AS dps,
+        CASE WHEN gbs = '' THEN micro * n / (tps * pps * cps) ELSE CAST(gbs AS INTEGER) END AS batch,
+        CASE WHEN layers = '' THEN CAST(round((CAST(params AS REAL) - words * width) / (12.0 * width * width)) AS INTEGER) ELSE CAST(layers AS INTEGER) END AS depth,
+        CASE WHEN fsdp LIKE 'zero1%' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN fsdp LIKE 'zero3%' THEN 3 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3 ELSE 0 END AS stage
+    FROM trial
+),
+said AS (
+    SELECT *,
+        CASE
+            WHEN model LIKE 'Nemotron-H%' OR model LIKE 'Nemotron V3%' THEN 'the model has state space layers'
+            WHEN model LIKE 'DeepSeek%V4%' THEN 'the model''s attention is not known'
+            WHEN precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
+            WHEN source_id = 'hexiscale' THEN 'no batch and no plan are published'
+            WHEN model = 'Llama4-Scout' THEN 'no plan is published'
+            WHEN other LIKE '%DESLOC%' OR other LIKE '%LocalAdam%' THEN 'replicas exchange gradients every so many steps'
+            WHEN other LIKE '%Full Offload%' THEN 'states are offloaded to the host'
+            WHEN tokens_per_s_per_gpu = '' AND step_s = '' AND source_id <> 'megatron_lm' THEN 'no time is published'
+            WHEN mfu = '' AND hw_tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
+            WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'
+        END AS reason
+    FROM (SELECT *, gpu LIKE '%+%' AS mixed FROM counted)
+)
+SELECT
+    CASE WHEN fit = 1 OR model IN ('GPT-200B-h14400', 'GPT-194B-h14400', 'GPT-20B-h14400-l8', 'GPT-182B-h13312-l84', 'GPT-39B', 'GPT-3.6B (A100)')
+         THEN 'calibration' ELSE 'test' END AS split,
+    source_id || ', ' || model || ', ' || n || ' x ' || gpu || ', ' || precision || ', batch ' || batch || ' x ' || seq AS contest,
+    source_id || ', ' || model || ', ' || gpu AS "group",
+    CASE WHEN family IS NULL
+         THEN 'gpt2:dropout=0.1,layers=' || depth || ',hidden=' || width || ',ffn=' || (4 * width) || ',vocab=' || words || ',heads='
+            || CASE WHEN other LIKE 'heads=_%' AND CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) WHEN width % 96 = 0 THEN width / (width / 96) WHEN width = 2304 THEN 24 ELSE 32 END
+         ELSE family || ':' || dims || CASE dims WHEN '' THEN '' ELSE ',' END END
+        || CASE WHEN family IS NULL THEN ',' ELSE '' END
+        || 'seq=' || seq || ',global_batch=' || batch || ',precision=' || numbers AS model,
+    'manual' AS planner,
+    'pp=' || pps || ',tp=' || tps || ',micro_batch=' || micro
+        || CASE WHEN vps > 1 THEN ',schedule=interleaved,virtual_stages=' || vps ELSE '' END
+        || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps ELSE '' END
+        || CASE WHEN sequence_parallel AND tps > 1 THEN ',sequence_parallel=on' ELSE '' END
+        || CASE WHEN recompute LIKE 'selective%' THEN ',recompute=selective' WHEN recompute = 'full' THEN ',recompute=full' ELSE '' END
+        || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END AS options,
+    CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
+         ELSE '{name: ' || nic || ' x ' || nics || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
+            || max(1, n / of_machine) || ', nic: ' || nic || ', nics: ' || nics || '}]}' END AS cluster,
+    CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
+         -- FLOPs of an iteration by Narayanan et al. 2021, Eq. 3; of those without recomputation 3/4
+         WHEN tokens_per_s_per_gpu = '' AND hw_tflops > 0 THEN 96.0 * batch * seq * depth * width * width * (1 + seq / (6.0 * width) + words / (16.0 * depth * width)) / (n * hw_tflops * 1e12)
+         WHEN tokens_per_s_per_gpu = '' THEN 72.0 * batch * seq * depth * width * width * (1 + seq / (6.0 * width) + 131072 / (12.0 * depth * width)) / (n * mfu * 989.4e12)
+    END AS measured_s,
+    CASE WHEN tokens_per_s_per_gpu <> '' THEN CAST(tokens_per_s_per_gpu AS REAL) END AS tokens_per_s_per_gpu,
+    CASE WHEN peak_gib <> '' THEN CAST(peak_gib AS REAL) END AS measured_gib, 0 AS failed, reason
+FROM said
