@@ -15,6 +15,7 @@
 
 #include "sim/sim.h"
 #include "synth/amp/amp.h"
+#include "synth/joint/joint.h"
 #include "synth/pipeline.h"
 #include "synth/strategy.h"
 #include "synth/tag/sfb.h"
@@ -59,6 +60,10 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
  * (Korthikanti et al. 2022, Sec. 4.2.2). */
 Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
                         const bool *sequence, GError **error);
+
+/* The same over ways[layer] devices, 1 or more; what passes between layers of unlike ways is whole. */
+Program *synth_megatron_ways(const Graph *graph, const ClusterView *view,
+                             const uint32_t *ways, GError **error);
 
 /* --- pins: forms that a user asks for --- */
 

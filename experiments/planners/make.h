@@ -42,6 +42,9 @@ bool plan_make_manual(const Planning *planning, Plan *plan, GError **error);
 bool plan_is_trained(const Planning *planning);
 bool plan_make_trained(const Planning *planning, Plan *plan, GError **error);
 
+/* joint.c */
+bool plan_make_joint(const Planning *planning, Plan *plan, GError **error);
+
 /* auto.c */
 bool plan_make_auto(const Planning *planning, Plan *plan, GError **error);
 

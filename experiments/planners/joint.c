@@ -1,0 +1,205 @@
+/* The planner joint: pipelines of unlike stages (synth/joint/joint.h).
+ *
+ * For every number of microbatches the best few pipelines by the formula, which no simulation is faster than by much; the
+ * cheapest of them all are made into programs and evaluated, as long as the formula leaves room for a faster one. Where
+ * memory is short, stages plan with less than there is. The bound is the formula's without communication, memory and waits. */
+#include <math.h>
+
+#include "experiments/planners/complete.h"
+#include "experiments/planners/make.h"
+
+enum {
+    TRIALS = 12, /* programs that are evaluated */
+    EACH = 4,    /* pipelines of each number of microbatches */
+    BEAM = 4,
+    LABELS = 1000000, /* of a search */
+};
+
+/* A pipeline and the problem that it is of. */
+typedef struct {
+    JointPipeline pipeline;
+    uint32_t problem;
+} Found;
+
+typedef struct {
+    const Planning *planning;
+    Plan *plan;
+    JointMenu *menu;
+    GPtrArray *problems; /* JointProblem */
+    GArray *found;       /* Found, cheapest first */
+    double upper_s;      /* the cheapest so far */
+} Joint;
+
+static void clear_found(void *data)
+{
+    synth_joint_pipeline_clear(&((Found *)data)->pipeline);
+}
+
+static gint by_cost(gconstpointer a, gconstpointer b)
+{
+    const Found *x = a, *y = b;
+    if (x->pipeline.cost_s != y->pipeline.cost_s)
+        return x->pipeline.cost_s < y->pipeline.cost_s ? -1 : 1;
+    return (x->problem > y->problem) - (x->problem < y->problem);
+}
+
+/* The best pipelines of a problem; with one label a state first, so that there is something to beat. */
+static void search(Joint *j, uint32_t number, uint32_t beam)
+{
+    static const double wanted =
+        1.1; /* what may yet be the fastest when it is evaluated */
+    g_auto(JointResult) result = {0};
+    const JointProblem *problem = j->problems->pdata[number];
+    const JointOptions options = {.n_best = beam > 1 ? EACH : 1,
+                                  .beam = beam,
+                                  .upper_s = j->upper_s * (beam > 1 ? wanted : 1),
+                                  .most_labels = LABELS,
+                                  .deadline_us = j->planning->deadline_us};
+    if (synth_joint_density_s(problem) >= options.upper_s)
+        return;
+    synth_joint_solve(problem, &options, &result);
+    for (uint32_t i = 0; i < result.best->len; i++) {
+        Found found = {g_array_index(result.best, JointPipeline, i), number};
+        j->upper_s = fmin(j->upper_s, found.pipeline.cost_s);
+        if (beam == 1)
+            continue;
+        g_array_index(result.best, JointPipeline, i).stage = NULL;
+        g_array_append_val(j->found, found);
+    }
+}
+
+/* Every number of microbatches that divides the batch, or the one that is asked for. */
+static void make_problems(Joint *j, double headroom)
+{
+    const Strategy *asked = &j->planning->options->strategy;
+    const uint32_t batch = graph_batch(j->planning->graph);
+    g_ptr_array_set_size(j->problems, 0);
+    for (uint32_t m = batch; m > 0; m--) {
+        if (batch % m != 0 || m >= PROGRAM_WHOLE ||
+            (asked->microbatches > 1 && m != asked->microbatches))
+            continue;
+        JointProblem *problem = synth_joint_problem(j->menu, m, headroom, true);
+        if (problem)
+            g_ptr_array_add(j->problems, problem);
+    }
+}
+
+static void search_all(Joint *j, double headroom)
+{
+    g_array_set_size(j->found, 0);
+    make_problems(j, headroom);
+    for (uint32_t beam = 1; beam <= BEAM; beam += BEAM - 1)
+        for (uint32_t i = 0; i < j->problems->len; i++)
+            search(j, i, beam);
+    g_array_sort(j->found, by_cost);
+}
+
+/* Puts a pipeline's program in the plan. */
+static bool put(const Joint *j, const Found *found, Plan *plan, GError **error)
+{
+    const Planning *planning = j->planning;
+    g_auto(JointProgram) made = {0};
+    if (!synth_joint_program(j->menu, j->problems->pdata[found->problem],
+                             &found->pipeline, SCHEDULE_1F1B, &made, error))
+        return false;
+    plan_set(plan, planning->graph, planning->view, g_steal_pointer(&made.program),
+             made.ratio);
+    return plan_complete(plan, planning, error);
+}
+
+/* The fastest that fits is left in the plan. */
+static bool try_first(Joint *j, GError **error)
+{
+    double best_s = INFINITY;
+    uint32_t best = 0, n = MIN(j->found->len, TRIALS);
+    bool fits = false, is_last = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const Found *found = &g_array_index(j->found, Found, i);
+        if (fits && found->pipeline.cost_s >= best_s)
+            break;
+        if (!put(j, found, j->plan, error))
+            return false;
+        const double time_s = j->plan->iteration_time_s;
+        is_last = (j->plan->feasible && !fits) ||
+                  (j->plan->feasible == fits && time_s < best_s);
+        if (!is_last)
+            continue;
+        best_s = time_s;
+        fits = j->plan->feasible;
+        best = i;
+    }
+    return is_last || put(j, &g_array_index(j->found, Found, best), j->plan, error);
+}
+
+static bool search_and_try(Joint *j, GError **error)
+{
+    static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
+        j->upper_s = j->planning->upper_s;
+        search_all(j, headroom[i]);
+        if (!try_first(j, error))
+            return false;
+        if (j->found->len == 0 || j->plan->feasible)
+            break;
+    }
+    return j->plan->program ||
+           kilter_fail(
+               error, KILTER_ERROR_INFEASIBLE,
+               "no pipeline of stages on groups of these devices fits the memory");
+}
+
+/* Over every number of microbatches that the plan could have had. */
+static void bound(Joint *j)
+{
+    Plan *plan = j->plan;
+    double bound_s = INFINITY;
+    bool exact = true;
+    if (j->planning->options->strategy.microbatches > 1)
+        make_problems(j, 1);
+    for (uint32_t i = 0; i < j->problems->len && exact; i++) {
+        const JointProblem *problem = j->problems->pdata[i];
+        g_auto(JointResult) result = {0};
+        const JointOptions options = {.n_best = 1,
+                                      .upper_s = fmin(bound_s, plan->iteration_time_s),
+                                      .most_labels = LABELS,
+                                      .relaxed = true,
+                                      .deadline_us = j->planning->deadline_us};
+        synth_joint_solve(problem, &options, &result);
+        exact = result.exact;
+        bound_s = fmin(bound_s, result.best->len > 0
+                                    ? g_array_index(result.best, JointPipeline, 0).cost_s
+                                    : options.upper_s);
+    }
+    if (!exact) {
+        bound_s = INFINITY;
+        for (uint32_t i = 0; i < j->problems->len; i++)
+            bound_s = fmin(bound_s, synth_joint_density_s(j->problems->pdata[i]));
+    }
+    plan->lower_bound_s = fmin(bound_s, plan->iteration_time_s);
+    plan->bound_over = g_strdup(
+        exact ? "pipelines of these stages, one a device, in any order and schedule, "
+                "without communication"
+              : "pipelines of these stages, by the computation that a device does");
+}
+
+bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
+{
+    const gint64 start = g_get_monotonic_time();
+    g_autoptr(JointMenu) menu =
+        synth_joint_menu_new(planning->graph, planning->view, error);
+    if (!menu)
+        return false;
+    g_autoptr(GPtrArray) problems =
+        g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(Found));
+    g_array_set_clear_func(found, clear_found);
+    Joint j = {planning, plan, menu, problems, found, INFINITY};
+    if (!search_and_try(&j, error))
+        return false;
+    const gint64 searched = g_get_monotonic_time();
+    plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;
+    bound(&j);
+    plan->certificate_time_s =
+        (double)(g_get_monotonic_time() - searched) / G_USEC_PER_SEC;
+    return true;
+}

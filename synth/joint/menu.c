@@ -1,0 +1,470 @@
+/* What groups of devices take for runs of layers: the menu of the joint search. */
+#include <math.h>
+#include <string.h>
+
+#include "synth/joint/menu.h"
+
+enum { MOST_STATES = 1000, MOST_UNIONS = 64, MOST_ENTRIES = 16 };
+
+/* --- kinds of machines --- */
+
+static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
+{
+    uint32_t device = 0;
+    while (view->device[device].machine != machine)
+        device++;
+    return device;
+}
+
+static bool alike(const ClusterView *view, uint32_t a, uint32_t b)
+{
+    const Machine *x = &view->cluster->machine[a], *y = &view->cluster->machine[b];
+    return x->gpus == y->gpus && x->inner.bandwidth == y->inner.bandwidth &&
+           x->inner.latency_s == y->inner.latency_s &&
+           device_compare(&view->device[first_gpu(view, a)],
+                          &view->device[first_gpu(view, b)]) == 0;
+}
+
+static void find_kinds(JointMenu *menu)
+{
+    const ClusterView *view = menu->view;
+    for (uint32_t i = 0; i < view->cluster->n_machines; i++) {
+        uint32_t k = 0;
+        while (k < menu->kind->len &&
+               !alike(view, g_array_index(menu->kind, JointKind, k).machine[0], i))
+            k++;
+        if (k == menu->kind->len) {
+            const JointKind kind = {.machine = g_new(uint32_t, view->cluster->n_machines),
+                                    .gpus = view->cluster->machine[i].gpus,
+                                    .first = first_gpu(view, i)};
+            g_array_append_val(menu->kind, kind);
+        }
+        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        kind->machine[kind->n_machines++] = i;
+    }
+}
+
+/* Units are as small as keeps the states few: pieces of a machine that are halves of one another, then several
+ * machines. */
+static void find_units(JointMenu *menu)
+{
+    double states = 1;
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        kind->unit = kind->gpus;
+        while (kind->unit % 2 == 0)
+            kind->unit /= 2;
+    }
+    do {
+        JointKind *most = &g_array_index(menu->kind, JointKind, 0);
+        states = 1;
+        for (uint32_t k = 0; k < menu->kind->len; k++) {
+            JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+            kind->n_units = kind->n_machines * kind->gpus / kind->unit;
+            states *= kind->n_units + 1;
+            most = kind->n_units > most->n_units ? kind : most;
+        }
+        if (states > MOST_STATES)
+            most->unit *= 2;
+    } while (states > MOST_STATES);
+}
+
+static void clear_kind(void *data)
+{
+    g_free(((JointKind *)data)->machine);
+}
+
+JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
+                                GError **error)
+{
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(view, error);
+    g_autoptr(AmpModel) model =
+        cluster ? synth_amp_model(graph, view, NULL, error) : NULL;
+    if (!model)
+        return NULL;
+    JointMenu *menu = g_new0(JointMenu, 1);
+    menu->graph = graph;
+    menu->view = view;
+    menu->cluster = g_steal_pointer(&cluster);
+    menu->model = g_steal_pointer(&model);
+    menu->layers = amp_layers_new(menu->model, menu->cluster);
+    menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
+    g_array_set_clear_func(menu->kind, clear_kind);
+    menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    find_kinds(menu);
+    find_units(menu);
+    return menu;
+}
+
+void synth_joint_menu_free(JointMenu *menu)
+{
+    if (!menu)
+        return;
+    g_hash_table_unref(menu->passes);
+    g_array_unref(menu->kind);
+    amp_layers_free(menu->layers);
+    synth_amp_model_free(menu->model);
+    synth_amp_cluster_free(menu->cluster);
+    g_free(menu);
+}
+
+/* --- seconds of layers --- */
+
+/* Sums over the layers before [pass * (n_layers + 1) + layer], of `samples` on tp GPUs of a kind. */
+static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
+                               uint32_t samples)
+{
+    const uint32_t n = menu->model->n_layers;
+    g_autofree char *key = g_strdup_printf("%u %u %u", kind, tp, samples);
+    double *sum = g_hash_table_lookup(menu->passes, key);
+    if (sum)
+        return sum;
+    g_autofree uint32_t *device = g_new(uint32_t, tp);
+    for (uint32_t i = 0; i < tp; i++)
+        device[i] = g_array_index(menu->kind, JointKind, kind).first + i;
+    const AmpDelay *delay = amp_layers_delays(menu->layers, amp_degree(menu->model, tp),
+                                              samples, tp, 1, device, NULL);
+    sum = g_new0(double, (size_t)AMP_PASSES *(n + 1));
+    for (AmpPass pass = 0; pass < AMP_PASSES; pass++)
+        for (uint32_t l = 0; l < n; l++)
+            sum[pass * (n + 1) + l + 1] =
+                sum[pass * (n + 1) + l] + amp_delay_pace(&delay[pass * n + l]);
+    g_hash_table_insert(menu->passes, g_steal_pointer(&key), sum);
+    return sum;
+}
+
+static double whole_s(JointMenu *menu, uint32_t kind, uint32_t tp, uint32_t samples)
+{
+    const uint32_t n = menu->model->n_layers;
+    const double *sum = passes_of(menu, kind, tp, samples);
+    return sum[n] + sum[AMP_BACKWARD * (n + 1) + n];
+}
+
+/* --- entries --- */
+
+/* The kind of each replica. Caller frees. */
+static uint32_t *replica_kinds(const JointMenu *menu, const JointGroup *group,
+                               uint32_t tp, uint32_t *dp)
+{
+    uint32_t *kind = g_new(uint32_t, group->n_devices / tp);
+    *dp = 0;
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        const uint32_t gpus =
+            group->use[k] * g_array_index(menu->kind, JointKind, k).unit;
+        for (uint32_t i = 0; i < gpus / tp; i++)
+            kind[(*dp)++] = k;
+    }
+    return kind;
+}
+
+/* Samples of the replicas, one by one to whoever would be done first. */
+static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32_t tp,
+                      uint32_t batch, uint32_t *samples)
+{
+    g_autofree double *rate = g_new(double, dp);
+    const uint32_t mean = (batch + dp - 1) / dp;
+    for (uint32_t r = 0; r < dp; r++) {
+        samples[r] = 1;
+        rate[r] = r > 0 && kind[r] == kind[r - 1]
+                      ? rate[r - 1]
+                      : whole_s(menu, kind[r], tp, mean) / mean;
+    }
+    for (uint32_t left = batch - dp; left > 0; left--) {
+        uint32_t next = 0;
+        for (uint32_t r = 1; r < dp; r++)
+            if ((samples[r] + 1) * rate[r] < (samples[next] + 1) * rate[next])
+                next = r;
+        samples[next]++;
+    }
+}
+
+/* Seconds of an all-reduce of `bytes` over the replicas, as many at once as devices share layers. */
+static double reduce_s(const JointMenu *menu, const JointGroup *group, uint32_t dp,
+                       uint32_t tp, double bytes)
+{
+    const ClusterView *view = menu->view;
+    uint32_t k = 0;
+    while (group->use[k] == 0)
+        k++;
+    const Machine *machine =
+        &view->cluster->machine[g_array_index(menu->kind, JointKind, k).machine[0]];
+    const bool inside = group->n_machines == 1;
+    const LinkCost line =
+        inside ? machine->inner : cluster_view_line(view, COLLECTIVE_ALL_REDUCE, bytes);
+    return line.latency_s +
+           2.0 * (dp - 1) / dp * bytes * (inside ? 1 : tp) / line.bandwidth;
+}
+
+static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
+                      const double *update)
+{
+    const AmpSteps *steps = menu->model->steps;
+    const uint32_t n = menu->model->n_layers;
+    g_autofree double *layer = g_new0(double, n);
+    for (uint32_t i = 0; e->dp > 1 && i < steps->gradient->len; i++) {
+        const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
+        const AmpGradientKind *bytes =
+            &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
+        layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
+            reduce_s(menu, group, e->dp, e->tp, bytes->whole + bytes->cut / e->tp);
+    }
+    for (uint32_t l = 0; l < n; l++)
+        e->sync_s[l + 1] = e->sync_s[l] + layer[l] + update[l + 1] - update[l];
+}
+
+static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
+{
+    const AmpModel *model = menu->model;
+    const uint32_t n = model->n_layers;
+    const size_t row = (size_t)amp_degree(model, e->tp) * n;
+    for (uint32_t l = 0; l < n; l++) {
+        const double all = model->activation[row + l] * samples;
+        const double border = l > 0 ? model->steps->sent[l - 1] * samples : 0;
+        e->held[l + 1] = e->held[l] + model->held[row + l];
+        e->kept[l + 1] = e->kept[l] + (e->recompute ? border : all);
+        e->work = e->recompute ? fmax(e->work, all) : 0;
+    }
+}
+
+static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp, bool recompute)
+{
+    return (JointEntry){.dp = dp,
+                        .tp = tp,
+                        .recompute = recompute,
+                        .samples = g_new(uint32_t, dp),
+                        .forward_s = g_new0(double, n_layers + 1),
+                        .backward_s = g_new0(double, n_layers + 1),
+                        .sync_s = g_new0(double, n_layers + 1),
+                        .held = g_new0(double, n_layers + 1),
+                        .kept = g_new0(double, n_layers + 1)};
+}
+
+/* Times are those of the replica that takes longest, and memory that of the one with the least for its samples. */
+static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
+                             const JointGroup *group, uint32_t tp, const uint32_t *kind,
+                             const uint32_t *samples, uint32_t dp, bool recompute,
+                             double headroom)
+{
+    const uint32_t n = p->n_layers;
+    JointEntry e = entry_new(n, dp, tp, recompute);
+    uint32_t slowest = 0, most = 0;
+    memcpy(e.samples, samples, dp * sizeof *samples);
+    e.capacity = INFINITY;
+    for (uint32_t r = 0; r < dp; r++) {
+        const JointKind *at = &g_array_index(menu->kind, JointKind, kind[r]);
+        const uint32_t last = r > 0 ? r - 1 : 0;
+        most = MAX(most, samples[r]);
+        e.capacity = fmin(e.capacity,
+                          headroom * (double)menu->view->device[at->first].memory_bytes);
+        if ((kind[r] != kind[last] || samples[r] != samples[last]) &&
+            whole_s(menu, kind[r], tp, samples[r]) >
+                whole_s(menu, kind[slowest], tp, samples[slowest]))
+            slowest = r;
+    }
+    const double *sum = passes_of(menu, kind[slowest], tp, samples[slowest]);
+    for (uint32_t l = 0; l <= n; l++) {
+        e.forward_s[l] = sum[l];
+        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] + (recompute ? sum[l] : 0);
+    }
+    fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
+    fill_memory(menu, &e, most);
+    return e;
+}
+
+/* Lowers what a kind's units take at least for the microbatch. */
+static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t tp,
+                       uint32_t samples, uint32_t batch)
+{
+    const uint32_t n = p->n_layers;
+    const double *sum = passes_of(menu, kind, tp, samples);
+    const double part =
+        (double)batch / samples * tp / g_array_index(menu->kind, JointKind, kind).unit;
+    for (uint32_t l = 0; l < n; l++) {
+        const double *b = &sum[AMP_BACKWARD * (n + 1)];
+        double *least = &p->least_s[kind * n + l];
+        *least = fmin(*least, (sum[l + 1] - sum[l] + b[l + 1] - b[l]) * part);
+    }
+}
+
+static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
+                        double headroom, bool recompute)
+{
+    const uint32_t batch = menu->model->global_batch / p->n_microbatches;
+    group->entry = g_new0(JointEntry, MOST_ENTRIES);
+    for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
+        const uint32_t tp = menu->model->degree[d];
+        bool possible = group->n_entries + 2 <= MOST_ENTRIES;
+        for (uint32_t k = 0; k < p->n_kinds; k++) {
+            const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+            possible &= group->use[k] == 0 ||
+                        MIN(group->use[k] * kind->unit, kind->gpus) % tp == 0;
+        }
+        uint32_t dp = group->n_devices / tp;
+        if (!possible || dp > batch)
+            continue;
+        g_autofree uint32_t *kind = replica_kinds(menu, group, tp, &dp);
+        g_autofree uint32_t *samples = g_new(uint32_t, dp);
+        share_out(menu, kind, dp, tp, batch, samples);
+        for (uint32_t r = 0; r < dp; r++)
+            if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
+                note_least(menu, p, kind[r], tp, samples[r], batch);
+        for (uint32_t again = 0; again <= recompute; again++)
+            group->entry[group->n_entries++] =
+                fill_entry(menu, p, group, tp, kind, samples, dp, again, headroom);
+    }
+}
+
+/* --- groups --- */
+
+static uint32_t machines_of(const JointKind *kind, uint32_t units)
+{
+    return (units * kind->unit + kind->gpus - 1) / kind->gpus;
+}
+
+static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
+{
+    JointGroup group = {.use = g_memdup2(use, menu->kind->len * sizeof *use)};
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        group.n_devices += use[k] * kind->unit;
+        group.n_machines += machines_of(kind, use[k]);
+    }
+    g_array_append_val(groups, group);
+}
+
+/* Whether so many units are a piece of one machine that its halves make up, or whole machines, of which sizes beyond eight
+ * are twice or one and a half times a power of two, or all. */
+static bool is_size(const JointKind *kind, uint32_t units)
+{
+    const uint32_t gpus = units * kind->unit;
+    if (gpus < kind->gpus)
+        return (kind->gpus / kind->unit) % units == 0 && (units & (units - 1)) == 0;
+    if (gpus % kind->gpus != 0)
+        return false;
+    const uint32_t n = MAX(kind->gpus / kind->unit, 1), size = units / n, most = 8;
+    uint32_t odd = size;
+    while (odd % 2 == 0)
+        odd /= 2;
+    return size <= most || odd == 1 || odd == 3 || units == kind->n_units;
+}
+
+static void add_single_groups(JointMenu *menu, GArray *groups)
+{
+    g_autofree uint32_t *use = g_new0(uint32_t, menu->kind->len);
+    for (uint32_t k = 0; k < menu->kind->len; k++) {
+        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        for (use[k] = 1; use[k] <= kind->n_units; use[k]++)
+            if (is_size(kind, use[k]))
+                add_group(menu, groups, use);
+        use[k] = 0;
+    }
+}
+
+/* Whole machines of several kinds: any numbers of them where these are few, else all of a kind or none. */
+static void add_unions(JointMenu *menu, GArray *groups)
+{
+    const uint32_t n_kinds = menu->kind->len;
+    g_autofree uint32_t *use = g_new0(uint32_t, n_kinds), *n = g_new(uint32_t, n_kinds),
+                        *step = g_new(uint32_t, n_kinds);
+    double all = 1, total = 1;
+    for (uint32_t k = 0; k < n_kinds; k++) {
+        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        step[k] = MAX(kind->gpus / kind->unit, 1);
+        n[k] = kind->n_units / step[k];
+        all *= n[k] + 1;
+    }
+    for (uint32_t k = 0; k < n_kinds; k++) {
+        if (all > MOST_UNIONS) {
+            step[k] *= n[k];
+            n[k] = 1;
+        }
+        total *= n[k] + 1;
+    }
+    for (uint32_t c = 1; c < total && total <= MOST_UNIONS; c++) {
+        uint32_t rest = c, several = 0;
+        for (uint32_t k = 0; k < n_kinds; k++) {
+            use[k] = rest % (n[k] + 1) * step[k];
+            rest /= n[k] + 1;
+            several += use[k] > 0;
+        }
+        if (several > 1)
+            add_group(menu, groups, use);
+    }
+}
+
+/* --- problems --- */
+
+static void fill_network(const JointMenu *menu, JointProblem *p)
+{
+    const Cluster *cluster = menu->view->cluster;
+    const LinkCost *line = cluster->n_machines == 1
+                               ? &cluster->machine[0].inner
+                               : &cluster->collective[COLLECTIVE_GROUPED_ALL_GATHER];
+    const uint32_t batch = menu->model->global_batch / p->n_microbatches;
+    p->latency_s = line->latency_s;
+    p->bandwidth = line->bandwidth;
+    for (uint32_t l = 1; l < p->n_layers; l++) {
+        p->sent[l] = menu->model->steps->sent[l - 1] * batch;
+        p->returned[l] = menu->model->steps->returned[l - 1] * batch;
+    }
+}
+
+JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
+                                  double headroom, bool recompute)
+{
+    g_assert(n_microbatches > 0 && menu->model->global_batch % n_microbatches == 0);
+    const uint32_t n = menu->model->n_layers, n_kinds = menu->kind->len;
+    g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(JointGroup));
+    JointProblem *p = g_new0(JointProblem, 1);
+    p->n_layers = n;
+    p->n_microbatches = n_microbatches;
+    p->n_kinds = n_kinds;
+    p->units = g_new0(uint32_t, n_kinds);
+    p->sent = g_new0(double, n + 1);
+    p->returned = g_new0(double, n + 1);
+    p->least_s = g_new(double, (size_t)n_kinds *n);
+    for (uint32_t k = 0; k < n_kinds; k++)
+        p->units[k] = g_array_index(menu->kind, JointKind, k).n_units;
+    for (uint32_t i = 0; i < n_kinds * n; i++)
+        p->least_s[i] = INFINITY;
+    fill_network(menu, p);
+    add_single_groups(menu, groups);
+    add_unions(menu, groups);
+    p->n_groups = groups->len;
+    p->group = (JointGroup *)(void *)g_array_free(g_steal_pointer(&groups), FALSE);
+    uint32_t n_entries = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        add_entries(menu, p, &p->group[g], headroom, recompute);
+        n_entries += p->group[g].n_entries;
+    }
+    if (n_entries > 0)
+        return p;
+    synth_joint_problem_free(p);
+    return NULL;
+}
+
+static void entry_clear(JointEntry *e)
+{
+    double *sum[] = {e->forward_s, e->backward_s, e->sync_s, e->held, e->kept};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(sum); i++)
+        g_free(sum[i]);
+    g_free(e->samples);
+}
+
+void synth_joint_problem_free(JointProblem *p)
+{
+    if (!p)
+        return;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        for (uint32_t e = 0; e < p->group[g].n_entries; e++)
+            entry_clear(&p->group[g].entry[e]);
+        g_free(p->group[g].entry);
+        g_free(p->group[g].use);
+    }
+    g_free(p->group);
+    g_free(p->units);
+    g_free(p->sent);
+    g_free(p->returned);
+    g_free(p->least_s);
+    g_free(p);
+}

@@ -1,0 +1,138 @@
+/* From a pipeline of unlike stages to its program: layers are divided over as many devices as their stage says. */
+#include "synth/joint/menu.h"
+#include "synth/synth.h"
+
+void synth_joint_program_clear(JointProgram *made)
+{
+    g_clear_pointer(&made->program, program_free);
+    g_clear_pointer(&made->ratio, g_free);
+}
+
+typedef struct {
+    const JointMenu *menu;
+    const JointProblem *problem;
+    const JointPipeline *pipeline;
+    uint32_t *used;   /* [machine]: GPUs that stages have */
+    uint32_t *first;  /* [machine]: its first GPU */
+    uint32_t *device; /* [stage * n_devices + place] */
+} Placing;
+
+static const JointGroup *group_of(const Placing *p, uint32_t stage)
+{
+    return &p->problem->group[p->pipeline->stage[stage].group];
+}
+
+static const JointEntry *entry_of(const Placing *p, uint32_t stage)
+{
+    return &group_of(p, stage)->entry[p->pipeline->stage[stage].entry];
+}
+
+/* GPUs of a kind for a stage: a piece of the first machine that has as many left, or whole machines. Returns how many places
+ * are filled then. */
+static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t *device)
+{
+    const JointKind *kind = &g_array_index(p->menu->kind, JointKind, k);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kind->n_machines && n < gpus; i++) {
+        const uint32_t m = kind->machine[i], wanted = MIN(gpus - n, kind->gpus);
+        if (p->used[m] + wanted > kind->gpus)
+            continue;
+        for (uint32_t d = 0; d < wanted; d++)
+            device[n++] = p->first[m] + p->used[m]++;
+    }
+    g_assert(
+        n ==
+        gpus); /* pieces that are halves of one another always fit, the largest first */
+    return n;
+}
+
+/* Stages that have at least so many GPUs of a kind, of those that have fewer than the next larger. */
+static void place(const Placing *p)
+{
+    const uint32_t n_all = p->menu->view->n_devices;
+    g_autofree uint32_t *filled = g_new0(uint32_t, p->pipeline->n_stages);
+    for (uint32_t k = 0; k < p->menu->kind->len; k++) {
+        const JointKind *kind = &g_array_index(p->menu->kind, JointKind, k);
+        for (uint32_t units = kind->n_units; units > 0; units--)
+            for (uint32_t s = 0; s < p->pipeline->n_stages; s++)
+                if (group_of(p, s)->use[k] == units)
+                    filled[s] += place_kind(p, k, units * kind->unit,
+                                            p->device + (size_t)s * n_all + filled[s]);
+    }
+}
+
+static void fill_ratios(const Placing *p, JointProgram *made)
+{
+    const uint32_t n_all = p->menu->view->n_devices, n_stages = p->pipeline->n_stages;
+    const double batch = (double)graph_batch(p->menu->graph) / p->problem->n_microbatches;
+    made->ratio = g_new0(double, n_all);
+    for (uint32_t s = 0; s < n_stages; s++) {
+        const JointEntry *e = entry_of(p, s);
+        for (uint32_t i = 0; i < e->dp * e->tp; i++)
+            made->ratio[p->device[(size_t)s * n_all + i]] =
+                e->samples[i / e->tp] / batch / e->tp / n_stages;
+    }
+}
+
+/* By layer: the stage, how many devices share it, and what is computed again. */
+static uint32_t last_layer(const Placing *p, uint32_t s)
+{
+    return s + 1 < p->pipeline->n_stages ? p->pipeline->stage[s + 1].first
+                                         : p->problem->n_layers;
+}
+
+static Program *write_program(const Placing *p, SynthSchedule schedule, GError **error)
+{
+    const Graph *graph = p->menu->graph;
+    const uint32_t n_stages = p->pipeline->n_stages, n_layers = p->problem->n_layers;
+    g_autofree uint32_t *ways = g_new(uint32_t, n_layers),
+                        *stage_of = g_new(uint32_t, n_layers);
+    g_autofree Recompute *recompute = g_new0(Recompute, n_layers);
+    g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));
+    g_autofree DeviceGroup *group = g_new(DeviceGroup, n_stages);
+    for (uint32_t s = 0; s < n_stages; s++) {
+        const JointEntry *e = entry_of(p, s);
+        group[s] =
+            (DeviceGroup){e->dp, e->tp, p->device + (size_t)s * p->menu->view->n_devices};
+        for (uint32_t l = p->pipeline->stage[s].first; l < last_layer(p, s); l++) {
+            ways[l] = e->tp;
+            stage_of[l] = s;
+            recompute[l] = e->recompute ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        }
+    }
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        stage[id] = (uint16_t)stage_of[graph_get_op(graph, id)->layer];
+    g_autoptr(Program) inner = synth_megatron_ways(graph, p->menu->view, ways, error);
+    const SynthPipeline pipeline = {.n_stages = n_stages,
+                                    .n_microbatches = p->problem->n_microbatches,
+                                    .stage = stage,
+                                    .n_groups = n_stages,
+                                    .group = group,
+                                    .schedule = schedule,
+                                    .recompute = recompute};
+    return inner ? synth_pipeline(inner, graph, &pipeline, error) : NULL;
+}
+
+bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
+                         const JointPipeline *pipeline, SynthSchedule schedule,
+                         JointProgram *made, GError **error)
+{
+    const uint32_t n_machines = menu->view->cluster->n_machines;
+    g_autofree uint32_t *used = g_new0(uint32_t, n_machines),
+                        *first = g_new0(uint32_t, n_machines),
+                        *device = g_new0(uint32_t, (size_t)pipeline->n_stages *
+                                                       menu->view->n_devices);
+    const Placing p = {menu, problem, pipeline, used, first, device};
+    *made = (JointProgram){0};
+    for (uint32_t d = menu->view->n_devices; d-- > 0;)
+        first[menu->view->device[d].machine] = d;
+    place(&p);
+    fill_ratios(&p, made);
+    for (uint32_t s = 0; s < pipeline->n_stages; s++)
+        made->most_tp = MAX(made->most_tp, entry_of(&p, s)->tp);
+    made->program = write_program(&p, schedule, error);
+    if (made->program)
+        return true;
+    synth_joint_program_clear(made);
+    return false;
+}

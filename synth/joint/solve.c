@@ -1,0 +1,372 @@
+/* The dynamic program over suffixes of a pipeline (synth/joint/joint.h). */
+#include <math.h>
+#include <string.h>
+
+#include "synth/joint/joint.h"
+
+enum { NONE = UINT32_MAX, MOST_STAGES = 200 };
+
+/* A suffix of stages: layers from the state's on, on the state's units. */
+typedef struct {
+    double sum_s, pace_s, end_s; /* S, Z, E */
+    uint32_t next;               /* label of the same state */
+    uint32_t behind;             /* label of the suffix without its first stage */
+    uint16_t group, entry, first;
+    uint16_t n; /* stages */
+} Label;
+
+typedef struct {
+    const JointProblem *p;
+    const JointOptions *o;
+    uint32_t n_states;   /* of used units */
+    uint32_t *step;      /* [kind]: of the state's number, a unit */
+    uint32_t *group_use; /* [group]: what it adds to the state's number */
+    uint32_t *head;      /* [layer * n_states + state]: first label */
+    GArray *label;       /* Label */
+    double *
+        least_s; /* [layer]: of a microbatch on all layers before, in the fastest groups */
+    double *price; /* [kind]: of a unit's second */
+    double *work;  /* [layer]: seconds at these prices on all layers before */
+    double upper_s;
+    double slack; /* what is within so much of the best is wanted, too */
+    bool cut;     /* a label was left out that was as good as others */
+} Search;
+
+/* --- costs --- */
+
+static double span(const double *sum, uint32_t i, uint32_t j)
+{
+    return sum[j] - sum[i];
+}
+
+/* Microbatches in flight on a stage with n stages behind it. */
+static uint32_t in_flight(const JointProblem *p, uint32_t n)
+{
+    return MIN(p->n_microbatches, n + 1);
+}
+
+static bool fits(const JointProblem *p, const JointEntry *e, uint32_t i, uint32_t j,
+                 uint32_t n)
+{
+    return span(e->held, i, j) + e->work + in_flight(p, n) * span(e->kept, i, j) <=
+           e->capacity;
+}
+
+/* Of the border in front of layer `at`, one way: every device of a group that shares layers gets all of them. */
+static double transfer_s(const JointProblem *p, const JointGroup *from,
+                         const JointEntry *sender, const JointGroup *to,
+                         const JointEntry *receiver, uint32_t at, bool back)
+{
+    const double port = p->bandwidth * MIN(from->n_machines, to->n_machines);
+    const double bytes = back ? p->returned[at] * sender->tp : p->sent[at] * receiver->tp;
+    return bytes > 0 ? p->latency_s + bytes / port : 0;
+}
+
+/* The longest of the chains through one stage, from its first forward to its last backward. */
+static double own_pace_s(const JointProblem *p, double behind_s, double f, double b,
+                         uint32_t n)
+{
+    const double m = p->n_microbatches, in = in_flight(p, n) - 1.0, both = f + b;
+    const double most = floor((m + in) / (in + 1));
+    double pace = fmax(m * both, behind_s + m * both - in * fmin(f, b));
+    if (most >= 2)
+        pace = fmax(pace, fmax(2 * behind_s + (m - in) * both,
+                               most * behind_s + (m - (most - 1) * in) * both));
+    return pace;
+}
+
+/* The suffix with one more stage in front, layers i to j. */
+static Label prepend(const JointProblem *p, const Label *l, uint32_t group,
+                     uint32_t entry, uint32_t i, uint32_t j, bool relaxed)
+{
+    const JointGroup *g = &p->group[group];
+    const JointEntry *e = &g->entry[entry];
+    const double f = span(e->forward_s, i, j), b = span(e->backward_s, i, j);
+    double there = 0, back = 0;
+    if (l->n > 0 && !relaxed) {
+        const JointGroup *h = &p->group[l->group];
+        there = transfer_s(p, g, e, h, &h->entry[l->entry], j, false);
+        back = transfer_s(p, g, e, h, &h->entry[l->entry], j, true);
+    }
+    const double behind = l->sum_s + there + back;
+    Label made = {.next = NONE,
+                  .group = (uint16_t)group,
+                  .entry = (uint16_t)entry,
+                  .first = (uint16_t)i,
+                  .n = (uint16_t)(l->n + 1)};
+    made.sum_s = behind + f + b;
+    const double own =
+        relaxed ? p->n_microbatches * (f + b) : own_pace_s(p, behind, f, b, l->n);
+    made.pace_s = fmax(fmax(l->pace_s + f + b + there + back, own), made.sum_s);
+    made.end_s = fmax(l->n > 0 ? l->end_s + f + there : 0,
+                      made.pace_s + (relaxed ? 0 : span(e->sync_s, i, j)));
+    return made;
+}
+
+/* What it takes at least with the layers before in front. */
+static double least_s(const Search *s, const Label *l, uint32_t i, uint32_t state)
+{
+    const JointProblem *p = s->p;
+    if (i == 0)
+        return l->end_s;
+    double left = 0;
+    for (uint32_t k = 0; k < p->n_kinds; k++)
+        left += s->price[k] * (p->units[k] - state / s->step[k] % (p->units[k] + 1));
+    if (left <= 0)
+        return INFINITY;
+    return fmax(fmax(l->end_s, l->pace_s + s->least_s[i]),
+                p->n_microbatches * s->work[i] / left);
+}
+
+/* --- labels of a state --- */
+
+static bool same_front(const Search *s, const Label *a, const Label *b)
+{
+    const JointGroup *g = &s->p->group[a->group], *h = &s->p->group[b->group];
+    return s->o->relaxed || (g->n_machines >= h->n_machines &&
+                             g->entry[a->entry].tp <= h->entry[b->entry].tp);
+}
+
+static bool dominates(const Search *s, const Label *a, const Label *b)
+{
+    return a->sum_s <= b->sum_s && a->pace_s <= b->pace_s && a->end_s <= b->end_s &&
+           (a->n == b->n || s->o->relaxed) && same_front(s, a, b);
+}
+
+/* With a beam the one that ends last goes when there are too many. */
+static void drop_worst(Search *s, uint32_t *head)
+{
+    uint32_t n = 0, *worst = head;
+    for (uint32_t *at = head; *at != NONE;
+         at = &g_array_index(s->label, Label, *at).next, n++)
+        if (g_array_index(s->label, Label, *at).end_s >
+            g_array_index(s->label, Label, *worst).end_s)
+            worst = at;
+    if (n <= s->o->beam)
+        return;
+    *worst = g_array_index(s->label, Label, *worst).next;
+    s->cut = true;
+}
+
+static void insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
+{
+    uint32_t *head = &s->head[(size_t)layer * s->n_states + state];
+    for (uint32_t at = *head; at != NONE;) {
+        const Label *l = &g_array_index(s->label, Label, at);
+        if (dominates(s, l, made))
+            return;
+        at = l->next;
+    }
+    for (uint32_t *at = head; *at != NONE;) {
+        Label *l = &g_array_index(s->label, Label, *at);
+        if (dominates(s, made, l))
+            *at = l->next;
+        else
+            at = &l->next;
+    }
+    Label added = *made;
+    added.next = *head;
+    *head = s->label->len;
+    g_array_append_val(s->label, added);
+    if (s->o->beam > 0)
+        drop_worst(s, &s->head[(size_t)layer * s->n_states + state]);
+}
+
+/* --- the search --- */
+
+static bool has_left(const Search *s, uint32_t state, const JointGroup *g)
+{
+    for (uint32_t k = 0; k < s->p->n_kinds; k++)
+        if (state / s->step[k] % (s->p->units[k] + 1) + g->use[k] > s->p->units[k])
+            return false;
+    return true;
+}
+
+/* All stages that end before layer j in front of a label. */
+static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_t group)
+{
+    const JointGroup *g = &s->p->group[group];
+    const uint32_t to = state + s->group_use[group];
+    for (uint32_t e = 0; e < g->n_entries; e++)
+        for (uint32_t i = j; i-- > 0;) {
+            const Label l = g_array_index(s->label, Label, from);
+            if (!s->o->relaxed && !fits(s->p, &g->entry[e], i, j, l.n))
+                break; /* nor do more layers */
+            Label made = prepend(s->p, &l, group, e, i, j, s->o->relaxed);
+            made.behind = from;
+            if (made.pace_s >= s->upper_s)
+                break;
+            if (least_s(s, &made, i, to) < s->upper_s)
+                insert(s, i, to, &made);
+            if (i == 0)
+                s->upper_s = fmin(s->upper_s, made.end_s * s->slack);
+        }
+}
+
+static bool is_over(const Search *s)
+{
+    return (s->o->most_labels > 0 && s->label->len >= s->o->most_labels) ||
+           (s->o->deadline_us > 0 && g_get_monotonic_time() >= s->o->deadline_us);
+}
+
+static void run(Search *s)
+{
+    const JointProblem *p = s->p;
+    const Label none = {.next = NONE, .behind = NONE, .first = (uint16_t)p->n_layers};
+    g_array_append_val(s->label, none);
+    s->head[(size_t)p->n_layers * s->n_states] = 0;
+    for (uint32_t j = p->n_layers; j > 0; j--)
+        for (uint32_t state = 0; state < s->n_states; state++) {
+            if (is_over(s)) {
+                s->cut = true;
+                return;
+            }
+            for (uint32_t at = s->head[(size_t)j * s->n_states + state]; at != NONE;
+                 at = g_array_index(s->label, Label, at).next)
+                for (uint32_t g = 0; g < p->n_groups; g++)
+                    if (g_array_index(s->label, Label, at).n < MOST_STAGES &&
+                        has_left(s, state, &p->group[g]))
+                        extend(s, at, j, state, g);
+        }
+}
+
+/* --- what the bounds start from --- */
+
+static void find_least(Search *s)
+{
+    const JointProblem *p = s->p;
+    double all = 0;
+    for (uint32_t k = 0; k < p->n_kinds; k++) {
+        double whole = 0;
+        for (uint32_t l = 0; l < p->n_layers; l++)
+            whole += p->least_s[k * p->n_layers + l];
+        s->price[k] = whole > 0 && isfinite(whole) ? 1 / whole : 0;
+        all += s->price[k] * p->units[k];
+    }
+    for (uint32_t k = 0; k < p->n_kinds && all > 0; k++)
+        s->price[k] /= all;
+    for (uint32_t l = 0; l < p->n_layers; l++) {
+        double cheapest = INFINITY, fastest = INFINITY;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            cheapest = fmin(cheapest, s->price[k] * p->least_s[k * p->n_layers + l]);
+        for (uint32_t g = 0; g < p->n_groups; g++)
+            for (uint32_t e = 0; e < p->group[g].n_entries; e++) {
+                const JointEntry *entry = &p->group[g].entry[e];
+                fastest = fmin(fastest, span(entry->forward_s, l, l + 1) +
+                                            span(entry->backward_s, l, l + 1));
+            }
+        s->work[l + 1] = s->work[l] + (isfinite(cheapest) ? cheapest : 0);
+        s->least_s[l + 1] = s->least_s[l] + (isfinite(fastest) ? fastest : 0);
+    }
+}
+
+double synth_joint_density_s(const JointProblem *p)
+{
+    g_autofree double *least = g_new0(double, p->n_layers + 1),
+                      *work = g_new0(double, p->n_layers + 1),
+                      *price = g_new0(double, p->n_kinds);
+    Search s = {.p = p, .least_s = least, .work = work, .price = price};
+    find_least(&s);
+    return p->n_microbatches * work[p->n_layers];
+}
+
+/* --- what comes out --- */
+
+void synth_joint_pipeline_clear(JointPipeline *pipeline)
+{
+    g_clear_pointer(&pipeline->stage, g_free);
+}
+
+static void clear_pipeline(void *data)
+{
+    synth_joint_pipeline_clear(data);
+}
+
+void synth_joint_result_clear(JointResult *result)
+{
+    g_clear_pointer(&result->best, g_array_unref);
+}
+
+static gint by_cost(gconstpointer a, gconstpointer b)
+{
+    const JointPipeline *x = a, *y = b;
+    if (x->cost_s != y->cost_s)
+        return x->cost_s < y->cost_s ? -1 : 1;
+    return (x->n_stages > y->n_stages) - (x->n_stages < y->n_stages);
+}
+
+static void collect(const Search *s, JointResult *result)
+{
+    for (uint32_t state = 0; state < s->n_states; state++)
+        for (uint32_t at = s->head[state]; at != NONE;
+             at = g_array_index(s->label, Label, at).next) {
+            const Label *l = &g_array_index(s->label, Label, at);
+            JointPipeline made = {l->n, g_new(JointStage, l->n), l->end_s};
+            for (uint32_t i = 0; i < made.n_stages; i++) {
+                made.stage[i] = (JointStage){l->first, l->group, l->entry};
+                l = &g_array_index(s->label, Label, l->behind);
+            }
+            g_array_append_val(result->best, made);
+        }
+    g_array_sort(result->best, by_cost);
+    if (result->best->len > s->o->n_best)
+        g_array_set_size(result->best, s->o->n_best);
+}
+
+void synth_joint_solve(const JointProblem *p, const JointOptions *options,
+                       JointResult *result)
+{
+    static const double SLACK = 1.1;
+    g_assert(p->n_layers > 0 && p->n_layers < UINT16_MAX && options->n_best > 0);
+    g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds),
+                        *use = g_new0(uint32_t, MAX(p->n_groups, 1));
+    g_autofree double *least = g_new0(double, p->n_layers + 1),
+                      *work = g_new0(double, p->n_layers + 1),
+                      *price = g_new0(double, p->n_kinds);
+    g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(Label));
+    Search s = {.p = p,
+                .o = options,
+                .n_states = 1,
+                .step = step,
+                .group_use = use,
+                .label = label,
+                .least_s = least,
+                .price = price,
+                .work = work,
+                .upper_s = options->upper_s,
+                .slack = options->n_best > 1 ? SLACK : 1};
+    for (uint32_t k = 0; k < p->n_kinds; k++) {
+        step[k] = s.n_states;
+        s.n_states *= p->units[k] + 1;
+    }
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            use[g] += p->group[g].use[k] * step[k];
+    const size_t n = ((size_t)p->n_layers + 1) * s.n_states;
+    g_autofree uint32_t *head = g_new(uint32_t, n);
+    memset(head, 0xff, n * sizeof *head);
+    s.head = head;
+    find_least(&s);
+    run(&s);
+    result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
+    g_array_set_clear_func(result->best, clear_pipeline);
+    collect(&s, result);
+    result->exact = !s.cut;
+    result->labels = label->len;
+}
+
+double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
+                        bool relaxed)
+{
+    Label l = {.next = NONE};
+    uint32_t j = p->n_layers;
+    for (uint32_t i = pipeline->n_stages; i-- > 0;) {
+        const JointStage *stage = &pipeline->stage[i];
+        const JointEntry *e = &p->group[stage->group].entry[stage->entry];
+        if (!relaxed && !fits(p, e, stage->first, j, l.n))
+            return INFINITY;
+        l = prepend(p, &l, stage->group, stage->entry, stage->first, j, relaxed);
+        j = stage->first;
+    }
+    return l.end_s;
+}

@@ -1,0 +1,378 @@
+/* The joint search against brute force over every pipeline of small menus, the formula written down as it is defined; its
+ * bounds below every pipeline; and its plans, proved by running them.
+ *
+ *     KILTER_ROUNDS=N    random menus in place of 150 (joint_long: 2,000) */
+#include <math.h>
+
+#include "exec/exec.h"
+#include "experiments/planners/planner.h"
+#include "synth/synth.h"
+#include "tests/test.h"
+
+/* --- random menus --- */
+
+static double *sums(GRand *rand, uint32_t n, double low, double high)
+{
+    double *sum = g_new0(double, n + 1);
+    for (uint32_t l = 0; l < n; l++)
+        sum[l + 1] = sum[l] + g_rand_double_range(rand, low, high);
+    return sum;
+}
+
+static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
+{
+    const bool again = g_rand_boolean(rand);
+    const double keep = again ? 0.2 : 1;
+    return (JointEntry){
+        .dp = 1,
+        .tp = (uint32_t)g_rand_int_range(rand, 1, 3),
+        .samples = g_new0(uint32_t, 1),
+        .recompute = again,
+        .forward_s = sums(rand, n, 0.5 / speed, 2 / speed),
+        .backward_s = sums(rand, n, 1 / speed, (again ? 6 : 4) / speed),
+        .sync_s = sums(rand, n, 0, 3),
+        .held = sums(rand, n, 0, 2),
+        .kept = sums(rand, n, 0.5 * keep, 2 * keep),
+        .work = again ? 1 : 0,
+        .capacity = g_rand_double_range(rand, 2.5, 14),
+    };
+}
+
+/* Groups of some units of either kind, or of both. */
+static JointProblem *random_problem(GRand *rand)
+{
+    enum { GROUPS = 4 };
+    JointProblem *p = g_new0(JointProblem, 1);
+    const uint32_t n = (uint32_t)g_rand_int_range(rand, 2, 7);
+    p->n_layers = n;
+    p->n_microbatches = (uint32_t)g_rand_int_range(rand, 1, 9);
+    p->n_kinds = 2;
+    p->units = g_new(uint32_t, 2);
+    p->units[0] = (uint32_t)g_rand_int_range(rand, 1, 3);
+    p->units[1] = (uint32_t)g_rand_int_range(rand, 1, 3);
+    p->sent = sums(rand, n, 0, 1);
+    p->returned = sums(rand, n, 0, 1);
+    p->latency_s = g_rand_double_range(rand, 0, 0.1);
+    p->bandwidth = exp(g_rand_double_range(rand, log(0.1), log(30)));
+    p->least_s = g_new(double, 2 * (size_t)n);
+    for (uint32_t i = 0; i < 2 * n; i++)
+        p->least_s[i] = INFINITY;
+    p->group = g_new0(JointGroup, GROUPS);
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        JointGroup *group = &p->group[p->n_groups];
+        uint32_t use[2] = {(uint32_t)g_rand_int_range(rand, 0, (gint32)p->units[0] + 1),
+                           (uint32_t)g_rand_int_range(rand, 0, (gint32)p->units[1] + 1)};
+        if (use[0] + use[1] == 0)
+            continue;
+        group->use = g_memdup2(use, sizeof use);
+        group->n_devices = use[0] + use[1];
+        group->n_machines = (uint32_t)g_rand_int_range(rand, 1, 3);
+        group->n_entries = (uint32_t)g_rand_int_range(rand, 1, 4);
+        group->entry = g_new(JointEntry, group->n_entries);
+        for (uint32_t e = 0; e < group->n_entries; e++) {
+            group->entry[e] = random_entry(rand, n, use[0] + 3.0 * use[1]);
+            const JointEntry *entry = &group->entry[e];
+            for (uint32_t k = 0; k < 2; k++)
+                for (uint32_t l = 0; l < n; l++) {
+                    /* as if a unit of the kind did nothing else: below all that it takes part in */
+                    const double m = entry->forward_s[l + 1] - entry->forward_s[l] +
+                                     entry->backward_s[l + 1] - entry->backward_s[l];
+                    double *least = &p->least_s[k * n + l];
+                    *least = fmin(*least, m * (use[0] + use[1]) / 4);
+                }
+        }
+        p->n_groups++;
+    }
+    return p;
+}
+
+/* --- the formula --- */
+
+typedef struct {
+    const JointProblem *p;
+    JointPipeline made;
+    uint32_t left[2];
+    double best_s, relaxed_s;
+    uint32_t n;
+} Brute;
+
+static const JointGroup *group_at(const Brute *b, uint32_t i)
+{
+    return &b->p->group[b->made.stage[i].group];
+}
+
+static const JointEntry *entry_at(const Brute *b, uint32_t i)
+{
+    return &group_at(b, i)->entry[b->made.stage[i].entry];
+}
+
+static double part(const Brute *b, const double *sum, uint32_t i)
+{
+    const uint32_t end =
+        i + 1 < b->made.n_stages ? b->made.stage[i + 1].first : b->p->n_layers;
+    return sum[end] - sum[b->made.stage[i].first];
+}
+
+/* Of the border behind stage i, there or back. */
+static double border(const Brute *b, uint32_t i, bool back)
+{
+    if (i + 1 == b->made.n_stages)
+        return 0;
+    const JointProblem *p = b->p;
+    const uint32_t at = b->made.stage[i + 1].first;
+    const double bytes = back ? p->returned[at] * entry_at(b, i)->tp
+                              : p->sent[at] * entry_at(b, i + 1)->tp;
+    const double machines =
+        MIN(group_at(b, i)->n_machines, group_at(b, i + 1)->n_machines);
+    return bytes > 0 ? p->latency_s + bytes / (p->bandwidth * machines) : 0;
+}
+
+/* Z of the stages from `from` on. */
+static double z_from(const Brute *b, uint32_t from)
+{
+    const double m = b->p->n_microbatches;
+    double z = 0, before = 0;
+    for (uint32_t i = from; i < b->made.n_stages; i++) {
+        const double f = part(b, entry_at(b, i)->forward_s, i),
+                     back = part(b, entry_at(b, i)->backward_s, i);
+        const double in = fmin(m, b->made.n_stages - i) - 1;
+        double behind = 0;
+        for (uint32_t q = i; q < b->made.n_stages; q++) {
+            behind += border(b, q, false) + border(b, q, true);
+            if (q > i)
+                behind += part(b, entry_at(b, q)->forward_s, q) +
+                          part(b, entry_at(b, q)->backward_s, q);
+        }
+        double own = fmax(m * (f + back), behind + m * (f + back) - in * fmin(f, back));
+        for (double t = 2; t <= floor((m + in) / (in + 1)); t++)
+            own = fmax(own, t * behind + (m - (t - 1) * in) * (f + back));
+        z = fmax(z, before + own);
+        before += f + back + border(b, i, false) + border(b, i, true);
+    }
+    return fmax(z, before);
+}
+
+static bool fits(const Brute *b)
+{
+    for (uint32_t i = 0; i < b->made.n_stages; i++) {
+        const JointEntry *e = entry_at(b, i);
+        const double flying = fmin(b->p->n_microbatches, b->made.n_stages - i);
+        if (part(b, e->held, i) + e->work + flying * part(b, e->kept, i) > e->capacity)
+            return false;
+    }
+    return true;
+}
+
+/* E: each stage ends with its sync. */
+static double cost(const Brute *b)
+{
+    double end = 0, before = 0;
+    for (uint32_t i = 0; i < b->made.n_stages; i++) {
+        end = fmax(end, before + z_from(b, i) + part(b, entry_at(b, i)->sync_s, i));
+        before += part(b, entry_at(b, i)->forward_s, i) + border(b, i, false);
+    }
+    return end;
+}
+
+static double relaxed_cost(const Brute *b)
+{
+    double z = 0, before = 0;
+    for (uint32_t i = 0; i < b->made.n_stages; i++) {
+        const double m = part(b, entry_at(b, i)->forward_s, i) +
+                         part(b, entry_at(b, i)->backward_s, i);
+        z = fmax(z, before + b->p->n_microbatches * m);
+        before += m;
+    }
+    return z;
+}
+
+static void visit(Brute *b)
+{
+    b->n++;
+    const double relaxed = relaxed_cost(b);
+    assert_close(synth_joint_cost(b->p, &b->made, true), relaxed, 1e-9);
+    b->relaxed_s = fmin(b->relaxed_s, relaxed);
+    const double formula = synth_joint_cost(b->p, &b->made, false);
+    assert_true(isfinite(formula) == fits(b));
+    if (!isfinite(formula))
+        return;
+    assert_close(formula, cost(b), 1e-9);
+    assert_at_most(relaxed, formula * (1 + 1e-9));
+    b->best_s = fmin(b->best_s, formula);
+}
+
+/* All stages from layer `from` on. */
+static void enumerate(Brute *b, uint32_t from)
+{
+    const JointProblem *p = b->p;
+    if (from == p->n_layers) {
+        visit(b);
+        return;
+    }
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        const JointGroup *group = &p->group[g];
+        if (group->use[0] > b->left[0] || group->use[1] > b->left[1])
+            continue;
+        b->left[0] -= group->use[0];
+        b->left[1] -= group->use[1];
+        for (uint32_t e = 0; e < group->n_entries; e++)
+            for (uint32_t to = from + 1; to <= p->n_layers; to++) {
+                b->made.stage[b->made.n_stages++] = (JointStage){from, g, e};
+                enumerate(b, to);
+                b->made.n_stages--;
+            }
+        b->left[0] += group->use[0];
+        b->left[1] += group->use[1];
+    }
+}
+
+/* The search, and the cost of what it found. */
+static double solve(const JointProblem *p, bool relaxed, double upper_s)
+{
+    g_auto(JointResult) result = {0};
+    const JointOptions options = {.n_best = 1, .upper_s = upper_s, .relaxed = relaxed};
+    synth_joint_solve(p, &options, &result);
+    assert_true(result.exact);
+    if (result.best->len == 0)
+        return INFINITY;
+    const JointPipeline *best = &g_array_index(result.best, JointPipeline, 0);
+    assert_close(synth_joint_cost(p, best, relaxed), best->cost_s, 1e-12);
+    return best->cost_s;
+}
+
+static void test_brute_force(void **state)
+{
+    (void)state;
+    const char *rounds = g_getenv("KILTER_ROUNDS");
+    const uint32_t n = rounds ? (uint32_t)g_ascii_strtoull(rounds, NULL, 10) : 150;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1717);
+    uint32_t infeasible = 0, pipelines = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        g_autoptr(JointProblem) p = random_problem(rand);
+        Brute b = {.p = p, .best_s = INFINITY, .relaxed_s = INFINITY};
+        JointStage stage[8];
+        b.made.stage = stage;
+        b.left[0] = p->units[0];
+        b.left[1] = p->units[1];
+        enumerate(&b, 0);
+        pipelines += b.n;
+        const double found = solve(p, false, INFINITY), bound = solve(p, true, INFINITY);
+        infeasible += !isfinite(b.best_s);
+        if (isfinite(b.best_s))
+            assert_close(found, b.best_s, 1e-9);
+        else
+            assert_false(isfinite(found));
+        if (b.n > 0) {
+            assert_close(bound, b.relaxed_s, 1e-9);
+            assert_at_most(synth_joint_density_s(p), b.relaxed_s * (1 + 1e-9));
+            /* what is no better than what is known is not found */
+            assert_false(isfinite(solve(p, false, b.best_s / 2)));
+        }
+    }
+    print_message("%u menus, %u pipelines, %u menus without one that fits\n", n,
+                  pipelines, infeasible);
+    assert_true(infeasible > 0 && infeasible < n);
+}
+
+/* --- plans --- */
+
+static const char *const MODEL[] = {
+    "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16",
+    "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24",
+    "bert-moe:layers=2,hidden=48,heads=4,ffn=96,vocab=128,seq=16,global_batch=16",
+    "vgg19:width=8,fc=64,global_batch=16",
+};
+
+/* Two kinds of machines of 4 and 2 GPUs, the second one slower and with less memory. */
+static Cluster *lab(double memory_mib, double bandwidth_mb)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strdup_printf(
+        "name: lab\ndevice_types:\n"
+        "  - {name: fast, rate: 20 GFLOP/s, memory: %.3f MiB, source: test}\n"
+        "  - {name: slow, rate: 6 GFLOP/s, memory: %.3f MiB, source: test}\n"
+        "machines:\n"
+        "  - {name: f, type: fast, gpus: 4, inner: {latency: 2 us, bandwidth: 2 GB/s}, "
+        "source: test}\n"
+        "  - {name: s, type: slow, gpus: 2, count: 2, inner: {latency: 2 us, bandwidth: "
+        "1 "
+        "GB/s}, source: test}\n"
+        "collectives:\n"
+        "  all_reduce: {latency: 20 us, bandwidth: %.3f MB/s}\n"
+        "  all_gather: {latency: 20 us, bandwidth: %.3f MB/s}\n"
+        "  grouped_all_gather: {latency: 20 us, bandwidth: %.3f MB/s}\n"
+        "  reduce_scatter: {latency: 20 us, bandwidth: %.3f MB/s}\n"
+        "  grouped_reduce_scatter: {latency: 20 us, bandwidth: %.3f MB/s}\n"
+        "  all_to_all: {latency: 20 us, bandwidth: %.3f MB/s}\n  source: test\n",
+        memory_mib, memory_mib / 2, bandwidth_mb, bandwidth_mb, bandwidth_mb,
+        bandwidth_mb, bandwidth_mb, bandwidth_mb);
+    Cluster *cluster = cluster_parse("lab", text, strlen(text), &error);
+    assert_no_error(error);
+    return cluster;
+}
+
+static void check_right(const Plan *plan, const Graph *graph)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) small = NULL;
+    g_autoptr(Plan) shrunk = exec_shrink_plan(plan, graph, NULL, &small, &error);
+    assert_no_error(error);
+    g_autoptr(ExecBackend) backend = exec_reference_new(shrunk->n_devices);
+    g_auto(ExecVerdict) verdict = {0};
+    exec_verify(backend, shrunk, small, 1, EXEC_TOLERANCE, &verdict, &error);
+    assert_no_error(error);
+    assert_true(verdict.right);
+}
+
+static Plan *plan_by(const char *planner, const char *model, const ClusterView *view,
+                     Graph **graph)
+{
+    PlannerOptions options;
+    planner_options_init(&options);
+    return planner_plan(planner_find(planner, NULL), model, "lab", view, &options, graph,
+                        NULL);
+}
+
+/* Memory from plenty to little: plans fit, are right, and above their bound, as are those of the planners of equal stages. */
+static void test_plans(void **state)
+{
+    (void)state;
+    static const double memory[] = {64, 2.5, 1.2}, bandwidth[] = {5, 200};
+    uint32_t n = 0, unlike = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(memory); i++) {
+            g_autoptr(Cluster) cluster = lab(memory[i], bandwidth[(m + i) % 2]);
+            g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+            g_autoptr(Graph) graph = NULL;
+            g_autoptr(Plan) plan = plan_by("joint", MODEL[m], view, &graph);
+            if (!plan || !plan->feasible)
+                continue;
+            n++;
+            assert_true(plan->lower_bound_s > 0);
+            assert_at_most(plan->lower_bound_s, plan->iteration_time_s * (1 + 1e-9));
+            for (uint32_t g = 1; g < plan->program->n_groups; g++)
+                unlike += plan->program->group[g].n_devices !=
+                              plan->program->group[0].n_devices ||
+                          plan->program->group[g].n_replicas !=
+                              plan->program->group[0].n_replicas;
+            check_right(plan, graph);
+            static const char *const other[] = {"amp", "megatron"};
+            for (uint32_t o = 0; o < G_N_ELEMENTS(other); o++) {
+                g_autoptr(Plan) equal = plan_by(other[o], MODEL[m], view, NULL);
+                if (equal && equal->feasible)
+                    assert_at_most(plan->lower_bound_s,
+                                   equal->iteration_time_s * (1 + 1e-9));
+            }
+        }
+    print_message("%u plans, %u stages unlike the first\n", n, unlike);
+    assert_true(n >= 8 && unlike > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
