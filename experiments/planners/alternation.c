@@ -143,7 +143,7 @@ static bool worth_climbing(const Alternation *a, const Plan *plan)
 {
     static const double visible = 1e-3; /* of the time before rounding */
     const double least_s = plan->fractional_time_s;
-    return a->options->search != SEARCH_REFERENCE && plan->feasible &&
+    return a->options->search != SEARCH_REFERENCE && !a->rough && plan->feasible &&
            plan->iteration_time_s > least_s * (1 + visible) &&
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }
@@ -347,6 +347,22 @@ static bool consider_rounded(Alternation *a, Known *known, GError **error)
     take(a, g_steal_pointer(&candidate));
     bool feasible = false;
     return alternation_balance(a, known, ratio, &feasible, error);
+}
+
+bool alternation_round_best(Alternation *a, GError **error)
+{
+    if (!alternation_fits(a) || a->best->n_segments > 1)
+        return true;
+    g_autoptr(Plan) candidate = plan_new();
+    Known *known = alternation_know(a, a->best->program);
+    candidate->bucket_bytes = a->options->bucket_bytes;
+    plan_set(candidate, a->graph, a->view, program_copy(a->best->program),
+             a->best->ratio);
+    if (!evaluate(a, known, candidate, error))
+        return false;
+    candidate->optimal = a->best->optimal;
+    take(a, g_steal_pointer(&candidate));
+    return true;
 }
 
 bool alternation_settle(Alternation *a, GError **error)

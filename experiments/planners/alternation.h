@@ -23,6 +23,7 @@ typedef struct {
     GPtrArray *known;        /* Known: rounds and baselines meet the same again */
     Plan *best;              /* NULL until there is a candidate */
     bool pinned;             /* the ratios stay what they are */
+    bool rough;              /* plans are not rounded by time: better ones are to come */
     const uint16_t *segment; /* [op] as asked for, or NULL: one */
     double search_s, balance_s;
     /* ratios that the program at hand is proved best for, or NULL */
@@ -53,6 +54,9 @@ bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory 
  * it. */
 bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                          GError **error);
+
+/* Rounds the best plan by time, if it was not. */
+bool alternation_round_best(Alternation *a, GError **error);
 
 /* Searches again at the shares of the best plan as rounded, where rounding costs something: programs
  * that were a little slower before it may be faster after it. */

@@ -394,12 +394,16 @@ static void set_bound(Certifier *c)
         plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
 }
 
-/* Where memory decided, the box of all ratios once more, with the charge that is best at the plan's
- * ratios. */
+/* Where memory decided, the box of all ratios once more, with the charge that the plan was found with, or that is best at
+ * its ratios. */
 static bool charge_all(Certifier *c, GError **error)
 {
     Box *all = &g_array_index(c->boxes, Box, 0);
-    return find_multipliers(c, error) && (!c->memory_s || bound_charged(c, all, error));
+    const double *found = c->planning->done->memory_s;
+    if (found)
+        c->memory_s = g_memdup2(found, SYNTH_POINTS * c->view->n_devices * sizeof *found);
+    return (found || find_multipliers(c, error)) &&
+           (!c->memory_s || bound_charged(c, all, error));
 }
 
 bool plan_bound(Plan *plan, const Planning *planning, GError **error)

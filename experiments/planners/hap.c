@@ -62,6 +62,18 @@ static bool consider_baselines(Alternation *a, const double *ratio, GError **err
     return true;
 }
 
+/* From both ratios; `even` NULL: there is one. Where the fastest programs do not fit (`tight`), a baseline is what the
+ * search for others starts from, and rounding it by time can wait until it is known to be the best plan. */
+static bool consider_all_baselines(Alternation *a, const double *proportional,
+                                   const double *even, bool tight, GError **error)
+{
+    a->rough = tight;
+    const bool done = consider_baselines(a, proportional, error) &&
+                      (!even || consider_baselines(a, even, error));
+    a->rough = false;
+    return done;
+}
+
 /* The best plan's program, ratios, and shards as they were rounded. */
 static void give(Alternation *a, Plan *plan)
 {
@@ -96,11 +108,12 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
         a.best && !alternation_fits(&a) ? a.best->iteration_time_s : 0;
     const bool rounding = misfit_s > 0 && alternation_know(&a, a.best->program)->roomy;
     if (done && options->search != SEARCH_REFERENCE)
-        done = consider_baselines(&a, proportional, error) &&
-               (homogeneous || consider_baselines(&a, even, error)) &&
+        done = consider_all_baselines(&a, proportional, homogeneous ? NULL : even,
+                                      misfit_s > 0, error) &&
                (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
                 planning_is_lost(planning, misfit_s) ||
                 spend_memory(&a, proportional, even, misfit_s, error)) &&
+               (misfit_s == 0 || alternation_round_best(&a, error)) &&
                alternation_settle(&a, error);
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,

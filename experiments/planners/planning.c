@@ -205,6 +205,7 @@ void planning_free(Planning *planning)
         return;
     cluster_view_free(planning->done->chosen);
     sim_report_free(planning->done->report);
+    g_free(planning->done->memory_s);
     g_free(planning->done);
     synth_space_free(planning->space);
     synth_pins_free(planning->pins);

@@ -13,6 +13,8 @@ typedef struct {
     /* least time before rounding of a plan that fits, of all that were met; 0: none was */
     double seen_s;
     ClusterView *chosen; /* of the plan, where the planner chose it; NULL */
+    /* [SYNTH_POINTS * n_devices] multipliers of memory where the best plan so far was found; NULL: it took none */
+    double *memory_s;
     bool
         tight; /* the fastest program does not fit: plans were searched for less memory */
 } PlanningDone;

@@ -74,6 +74,9 @@ static bool ration(Alternation *a, const double *start, uint64_t effort, GError 
             return false;
         if (!alternation_fits(a) || a->best->iteration_time_s >= before_s)
             break;
+        g_free(a->planning->done->memory_s);
+        a->planning->done->memory_s =
+            g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s);
         memcpy(ratio, a->best->ratio, n * sizeof *ratio);
     }
     return true;

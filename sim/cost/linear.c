@@ -256,8 +256,8 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
         double largest = 0;
         for (uint32_t k = 0; k < kinds->n; k++) {
             const uint32_t j = kinds->first[k];
-            largest = fmax(largest, fmax(share[t->from * view->n_devices + j],
-                                         share[t->to * view->n_devices + j]));
+            largest = MAX(largest, share[t->from * view->n_devices + j]);
+            largest = MAX(largest, share[t->to * view->n_devices + j]);
         }
         seconds += t->seconds * largest;
     }
@@ -287,9 +287,10 @@ static double slowest_s(const SimLinear *linear, const ClusterView *view,
 {
     double slowest = 0;
 
-    for (uint32_t k = 0; k < kinds->n; k++)
-        slowest =
-            fmax(slowest, sim_linear_comp_s(linear, view, share, stage, kinds->first[k]));
+    for (uint32_t k = 0; k < kinds->n; k++) {
+        const double s = sim_linear_comp_s(linear, view, share, stage, kinds->first[k]);
+        slowest = MAX(slowest, s);
+    }
     return slowest;
 }
 
