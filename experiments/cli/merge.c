@@ -48,7 +48,9 @@ bool cmd_merge(int argc, char **argv, GError **error)
             "Adds the results of other stores, one transaction each. Equal results "
             "are passed over;\nanother answer to the same question is an error, "
             "and nothing of that part is added.",
-        .example = "kilter merge out/sweep.db out/sweep.part-*.db",
+        .example = "kilter sweep hap-fig4 --shard 0/2 --db part-0.db\n"
+                   "  kilter sweep hap-fig4 --shard 1/2 --db part-1.db\n"
+                   "  kilter merge hap-fig4.db part-0.db part-1.db",
     };
     g_auto(CommandOptions) options = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&

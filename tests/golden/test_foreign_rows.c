@@ -81,8 +81,109 @@ static void test_the_same_in_any_company(void **state)
     assert_string_equal(second, alone);
 }
 
+/* --- all of them --- */
+
+/* Whose numbers are what planners take by the clock: the same only from the same rows. */
+static const char *const BY_THE_CLOCK[] = {"amp-tab2", "hap-fig19", "hidup-fig14", NULL};
+
+/* The names that `reproduce all` goes through. Free with g_strfreev. */
+static char **all_names(void)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    g_autoptr(GDir) dir = g_dir_open(KILTER_HOME "/experiments", 0, NULL);
+    const char *file;
+    while ((file = g_dir_read_name(dir)))
+        if (g_str_has_suffix(file, ".yaml")) {
+            g_autofree char *name = g_strndup(file, strlen(file) - strlen(".yaml"));
+            g_strv_builder_add(list, name);
+        }
+    return g_strv_builder_end(list);
+}
+
+/* Pictures of an experiment, if it has some, and its claims in the output of `reproduce`. */
+static char *made_of(const Sandbox *box, const char *folder, const char *name,
+                     const char *out)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    static const char *const suffix[] = {".png", ".svg"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++) {
+        g_autofree char *path =
+            g_strdup_printf("%s/%s/%s%s", box->folder, folder, name, suffix[i]);
+        if (g_file_test(path, G_FILE_TEST_EXISTS))
+            add_file(text, box, folder, name, suffix[i]);
+    }
+    g_autofree char *head = g_strdup_printf("\"experiment\": \"%s\"", name);
+    const char *from = strstr(out, head);
+    assert_non_null(from);
+    const char *claims = strstr(from, "\"claims\"");
+    const char *next = strstr(from + 1, "\"experiment\": ");
+    assert_true(claims && (!next || claims < next));
+    /* The claims end where the experiment's object does. */
+    const char *end = strstr(claims, "\n    }");
+    assert_non_null(end);
+    g_string_append_len(text, claims, end - claims);
+    return g_strdup(text->str);
+}
+
+static void reproduce_in(const Sandbox *box, const char *what, const char *database,
+                         const char *folder, GHashTable *made, char *const *names)
+{
+    g_autofree char *line =
+        g_strdup_printf("reproduce %s --db %s -o %s --json -q", what, database, folder);
+    g_auto(Ran) ran = program_run_good(box, line);
+    for (char *const *name = names; *name; name++)
+        g_hash_table_insert(made, g_strdup(*name), made_of(box, folder, *name, ran.out));
+}
+
+static GHashTable *new_table(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+static void compare(GHashTable *want, GHashTable *got, char *const *names, bool clock)
+{
+    for (char *const *name = names; *name; name++) {
+        if (!clock && g_strv_contains(BY_THE_CLOCK, *name))
+            continue;
+        if (g_strcmp0(g_hash_table_lookup(want, *name), g_hash_table_lookup(got, *name)))
+            print_error("%s differs\n", *name);
+        assert_string_equal(g_hash_table_lookup(want, *name),
+                            g_hash_table_lookup(got, *name));
+    }
+}
+
+/* `reproduce all`; one by one backwards beside foreign rows; and all again there. */
+static void test_all_twice(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    g_auto(GStrv) names = all_names();
+    g_autoptr(GHashTable) alone = new_table(), backwards = new_table(),
+                          again = new_table();
+    assert_true(g_strv_length(names) > 20);
+    if (!gnuplot) {
+        print_message("skipped: no gnuplot\n");
+        skip();
+    }
+    reproduce_in(box, "all", "alone.db", "a", alone, names);
+    sandbox_write(box, "foreign.yaml", FOREIGN);
+    g_auto(Ran) before = program_run_good(box, "sweep foreign.yaml --db r.db -q");
+    for (uint32_t i = g_strv_length(names); i-- > 0;) {
+        char *const one[] = {names[i], NULL};
+        reproduce_in(box, names[i], "r.db", "b", backwards, one);
+    }
+    g_auto(Ran) other =
+        program_run_good(box, "sweep hap-fig15 --db r.db --set collectives=padded -q");
+    reproduce_in(box, "all", "r.db", "c", again, names);
+    compare(alone, backwards, names, false);
+    compare(backwards, again, names, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_same_in_any_company)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest all[] = {cmocka_unit_test(test_all_twice)};
+    return g_getenv("KILTER_ALL") ? cmocka_run_group_tests(all, NULL, NULL)
+                                  : cmocka_run_group_tests(tests, NULL, NULL);
 }
