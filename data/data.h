@@ -23,6 +23,7 @@
 #include "data/base/options.h"
 #include "data/base/output.h"
 #include "data/base/path.h"
+#include "data/base/stream.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/base/yaml.h"

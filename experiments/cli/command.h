@@ -33,7 +33,8 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(merge, "add the results of the parts of a sweep to a store") \
     X(figure, "draw a figure from stored results")                 \
-    X(reproduce, "sweep, figure and table of claims of a published experiment")
+    X(reproduce, "sweep, figure and table of claims of a published experiment")        \
+    X(report, "write results, or a plan, as a page")
 
 #define X(name, help) bool cmd_##name(int argc, char **argv, GError **error);
 COMMAND_TABLE(X)

@@ -1,4 +1,6 @@
 /* An evaluation as JSON and as text. */
+#include <string.h>
+
 #include "experiments/cli/command.h"
 #include "experiments/cli/plan_words.h"
 #include "experiments/json_values.h"
@@ -8,6 +10,18 @@
 static json_t *bound_json(double bound)
 {
     return bound > 0.0 ? json_number(bound) : json_null();
+}
+
+/* What the bound is over. It is one on times of the stage-synchronized cost model, which flow can undercut. Caller frees. */
+static char *bound_words(const Evaluation *evaluation)
+{
+    const char *over = evaluation->plan->bound_over;
+    return over && strcmp(evaluation->report->fidelity, "flow") == 0
+               ? g_strconcat(over,
+                             "; as the cost model prices them, one step after the other, "
+                             "which flow may undercut",
+                             NULL)
+               : g_strdup(over);
 }
 
 /* The plan before rounding and after, and what its bound is over. */
@@ -20,8 +34,8 @@ static void add_rounding(json_t *object, const Evaluation *evaluation)
     json_object_set_new(object, "rounding_loss",
                         known ? json_number(plan_rounding_loss(plan)) : json_null());
     json_object_set_new(object, "spmd", json_boolean(program_is_spmd(plan->program)));
-    json_object_set_new(object, "bound_over",
-                        plan->bound_over ? json_string(plan->bound_over) : json_null());
+    g_autofree char *over = bound_words(evaluation);
+    json_object_set_new(object, "bound_over", over ? json_string(over) : json_null());
     json_object_set_new(object, "certificate_time_s",
                         json_number(plan->certificate_time_s));
     json_object_set_new(object, "shards", explain_shards(plan, evaluation->graph));

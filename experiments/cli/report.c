@@ -1,0 +1,151 @@
+/* kilter report: results or a plan as a page. */
+#include <string.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/figures/reproduce.h"
+#include "experiments/render.h"
+#include "experiments/report/report.h"
+
+typedef struct {
+    char *output, *database;
+    gboolean markdown;
+    int threads;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->output);
+    g_free(own->database);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* Runs what the database lacks of an experiment. */
+static bool run(const char *name, const char *database, const char *line, const Own *own,
+                const CommandOptions *options, GError **error)
+{
+    const ExperimentChange change = {
+        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    g_autoptr(Experiment) experiment = experiment_load(name, &change, error);
+    g_autoptr(Store) store = experiment ? store_open(database, error) : NULL;
+    if (!store || !store_begin_run(store, line, command_revision(), error))
+        return false;
+    Terminal *terminal = terminal_begin(options->quiet);
+    SweepProgress progress;
+    const SweepOptions sweep = {
+        .threads = (uint32_t)own->threads, .watch = terminal_watch, .data = terminal};
+    const bool good = sweep_run(experiment, store, &sweep, &progress, error);
+    terminal_end(terminal);
+    return good;
+}
+
+static char *report_of(const char *database, const char *const *names, const Own *own,
+                       GError **error)
+{
+    return own->markdown ? report_store_markdown(database, names, error)
+                         : report_store(database, names, error);
+}
+
+static char *report_names(const char *what, const char *line, const Own *own,
+                          const CommandOptions *options, GError **error)
+{
+    g_auto(GStrv) names = reproduce_names(what, error);
+    g_autofree char *database =
+        own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", what);
+    g_autofree char *folder = g_path_get_dirname(database);
+    if (names && g_mkdir_with_parents(folder, 0777) != 0) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s", folder);
+        return NULL;
+    }
+    for (char **name = names; name && *name; name++)
+        if (!run(*name, database, line, own, options, error))
+            return NULL;
+    return names ? report_of(database, (const char *const *)names, own, error) : NULL;
+}
+
+static char *report_file(const char *file, const CommandOptions *options, GError **error)
+{
+    g_auto(Evaluation) evaluation = {0};
+    const CommandPlanning how = {0};
+    char *argv[] = {NULL, (char *)file, NULL};
+    if (!command_evaluate(&how, 2, argv, "flow", options, &evaluation, error))
+        return NULL;
+    json_t *answer = command_simulation_json(&evaluation, options->verbose, false);
+    g_autofree char *words = render(COMMAND_EVALUATION_TEXT, answer);
+    char *text = report_plan(&evaluation, answer, words, error);
+    json_decref(answer);
+    return text;
+}
+
+/* Whether the file begins as SQLite's do. */
+static bool is_store(const char *file)
+{
+    static const char MAGIC[] = "SQLite format 3";
+    char head[sizeof MAGIC] = {0};
+    gsize length;
+    return stream_head(file, head, sizeof head, &length) &&
+           memcmp(head, MAGIC, sizeof MAGIC) == 0;
+}
+
+static char *make(const char *what, const char *line, const Own *own,
+                  const CommandOptions *options, GError **error)
+{
+    if (is_store(what))
+        return report_of(what, NULL, own, error);
+    if (!g_file_test(what, G_FILE_TEST_IS_REGULAR))
+        return report_names(what, line, own, options, error);
+    if (own->markdown) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "--markdown is for results; %s is taken for a plan", what);
+        return NULL;
+    }
+    return report_file(what, options, error);
+}
+
+bool cmd_report(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
+         "The page (default out/report.html, or .md)", "FILE"},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+         "Of NAME: where results are kept (default out/NAME.db)", "FILE"},
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
+         "Threads (default: one per core)", "N"},
+        {"markdown", 0, 0, G_OPTION_ARG_NONE, &own.markdown,
+         "Only the claims, as tables of Markdown", NULL},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "report",
+        .arguments = "RESULTS.db | PLAN.json | NAME|PAPER|all",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Writes a page (HTML in one file, no network) of stored results: the "
+                   "papers' claims with verdict\n"
+                   "and cause, figures, the rows behind them; of a plan: its timeline, "
+                   "memory and links. Of an\n"
+                   "experiment's or a paper's name it runs what is missing first.",
+        .example = "kilter report hap-fig2 -o report.html",
+        .entries = entries,
+    };
+    g_autofree char *line = command_line(argc, argv);
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !command_check_range("--jobs", own.threads, 0, G_MAXINT, error))
+        return false;
+    if (!own.output) {
+        if (g_mkdir_with_parents("out", 0777) != 0)
+            return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out");
+        own.output = g_strdup(own.markdown ? "out/report.md" : "out/report.html");
+    }
+    g_autofree char *text = output_check(own.output, error)
+                                ? make(argv[1], line, &own, &options, error)
+                                : NULL;
+    if (!text || !output_write(own.output, text, -1, error))
+        return false;
+    command_report(&options,
+                   json_pack("{s:s, s:s, s:I, s:s}", "of", argv[1], "output", own.output,
+                             "bytes", (json_int_t)strlen(text), "version",
+                             KILTER_VERSION),
+                   "{output}: {bytes} bytes\n", NULL);
+    return true;
+}

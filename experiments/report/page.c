@@ -1,0 +1,154 @@
+/* HTML, escaped. */
+#include "experiments/report/page.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "data/data.h"
+
+static char *asset(const char *name, GError **error)
+{
+    g_autofree char *relative = g_strdup_printf("plots/%s", name);
+    g_autofree char *path = path_find(relative);
+    char *text = NULL;
+    if (!path)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s is missing: reports need it",
+                    relative);
+    else
+        g_file_get_contents(path, &text, NULL, error);
+    return text;
+}
+
+GString *page_new(const char *title, GError **error)
+{
+    g_autofree char *css = asset("report.css", error);
+    g_autofree char *js = css ? asset("report.js", error) : NULL;
+    if (!js)
+        return NULL;
+    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+                                 "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+                                 "content=\"width=device-width, initial-scale=1\">\n");
+    page_add(page, "title", "%s", title);
+    g_string_append_printf(page,
+                           "<style>\n%s</style>\n<script>\ndocument.addEventListener("
+                           "'DOMContentLoaded', () => {\n%s});\n</script>\n</head>\n"
+                           "<body>\n<main>\n",
+                           css, js);
+    page_add(page, "h1", "%s", title);
+    return page;
+}
+
+char *page_end(GString *page)
+{
+    g_string_append(page, "</main>\n</body>\n</html>\n");
+    return g_string_free(page, FALSE);
+}
+
+void page_text(GString *page, const char *text)
+{
+    g_autofree char *plain = g_utf8_make_valid(text, -1);
+    g_autofree char *escaped = g_markup_escape_text(plain, -1);
+    g_string_append(page, escaped);
+}
+
+static void close_element(GString *page, const char *element)
+{
+    g_string_append_printf(page, "</%.*s>\n", (int)strcspn(element, " "), element);
+}
+
+void page_add(GString *page, const char *element, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_string_append_printf(page, "<%s>", element);
+    page_text(page, text);
+    close_element(page, element);
+}
+
+void page_heading(GString *page, const char *element, const char *id, const char *text)
+{
+    g_autofree char *open = g_strdup_printf("%s id=\"%s\"", element, id);
+    page_add(page, open, "%s", text);
+}
+
+/* --- tables --- */
+
+void page_table(GString *page, const char *caption, const char *const *columns)
+{
+    g_string_append(page, "<div class=\"scroll\">\n<table class=\"sortable\">\n");
+    if (caption)
+        page_add(page, "caption", "%s", caption);
+    g_string_append(page, "<thead>\n<tr>\n");
+    for (; *columns; columns++) {
+        const bool number = **columns == '#';
+        page_add(page, number ? "th class=\"n\" scope=\"col\"" : "th scope=\"col\"", "%s",
+                 *columns + number);
+    }
+    g_string_append(page, "</tr>\n</thead>\n<tbody>\n");
+}
+
+void page_row(GString *page)
+{
+    g_string_append(page, "<tr>\n");
+}
+
+void page_row_of(GString *page, const char *id)
+{
+    g_string_append_printf(page, "<tr id=\"%s\">\n", id);
+}
+
+void page_row_end(GString *page)
+{
+    g_string_append(page, "</tr>\n");
+}
+
+void page_mark(GString *page, const char *class, const char *text)
+{
+    g_autofree char *open =
+        class ? g_strdup_printf("td class=\"%s\"", class) : g_strdup("td");
+    page_add(page, open, "%s", text ? text : "");
+}
+
+void page_cell(GString *page, const char *text)
+{
+    page_mark(page, NULL, text);
+}
+
+void page_link(GString *page, const char *id, const char *text)
+{
+    g_string_append_printf(page, "<td><a href=\"#%s\">", id);
+    page_text(page, text);
+    g_string_append(page, "</a></td>\n");
+}
+
+/* Scripts sort by the exact number. */
+void page_number(GString *page, double value, const char *format)
+{
+    char exact[G_ASCII_DTOSTR_BUF_SIZE], shown[G_ASCII_DTOSTR_BUF_SIZE];
+    if (!isfinite(value)) {
+        page_mark(page, "n", isnan(value) ? "" : "\u221e");
+        return;
+    }
+    g_ascii_dtostr(exact, sizeof exact, value);
+    g_ascii_formatd(shown, sizeof shown, format, value);
+    g_string_append_printf(page, "<td class=\"n\" data-value=\"%s\">%s</td>\n", exact,
+                           shown);
+}
+
+void page_table_end(GString *page)
+{
+    g_string_append(page, "</tbody>\n</table>\n</div>\n");
+}
+
+void page_picture(GString *page, const char *svg, gsize length, const char *words)
+{
+    g_autofree char *data = g_base64_encode((const guchar *)svg, length);
+    g_autofree char *alt = g_markup_escape_text(words, -1);
+    g_string_append_printf(page,
+                           "<figure><img alt=\"%s\" "
+                           "src=\"data:image/svg+xml;base64,%s\"></figure>\n",
+                           alt, data);
+}

@@ -1,0 +1,39 @@
+/* A page of HTML in one file: no other file and no network is needed to read it, scripts neither. All texts are escaped. */
+#ifndef KILTER_EXPERIMENTS_REPORT_PAGE_H
+#define KILTER_EXPERIMENTS_REPORT_PAGE_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* The head, with the styles and the script of plots/report.css and .js, and the title. KILTER_ERROR_INPUT: these are not
+ * there. Free with g_string_free, or end it. */
+GString *page_new(const char *title, GError **error);
+/* The whole text; frees the page. Caller frees. */
+char *page_end(GString *page);
+
+/* <ELEMENT>text</ELEMENT>; ELEMENT may have attributes, as in "p class='x'". */
+void page_add(GString *page, const char *element, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* A heading that links lead to. */
+void page_heading(GString *page, const char *element, const char *id, const char *text);
+/* Text alone, escaped. */
+void page_text(GString *page, const char *text);
+
+/* A table whose head scripts make sortable. Columns whose name begins with '#' hold numbers, without the '#'. */
+void page_table(GString *page, const char *caption, const char *const *columns);
+/* A row begins; then a cell for each column: page_cell, page_number, page_link, or page_mark with a class of its own. */
+void page_row(GString *page);
+/* The same with a name that links lead to. */
+void page_row_of(GString *page, const char *id);
+void page_cell(GString *page, const char *text);
+void page_number(GString *page, double value, const char *format);
+void page_mark(GString *page, const char *class, const char *text);
+/* A link to a place of the page. */
+void page_link(GString *page, const char *id, const char *text);
+void page_row_end(GString *page);
+void page_table_end(GString *page);
+
+/* An SVG file as a picture with a text that stands for it. */
+void page_picture(GString *page, const char *svg, gsize length, const char *words);
+
+#endif

@@ -1,0 +1,120 @@
+/* Pages of kilter report: whole, in one file, with links that lead somewhere, the same again; of papers, a sweep and a plan. */
+#include "tests/support/program.h"
+
+enum { MOST_BYTES = 2000000 };
+
+/* Every href="#..." is some id, which is there once, and nothing is fetched from elsewhere. */
+static void check_page(const char *text)
+{
+    g_autoptr(GHashTable) ids =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    assert_true(strlen(text) < MOST_BYTES);
+    assert_true(g_str_has_prefix(text, "<!DOCTYPE html>"));
+    assert_true(g_str_has_suffix(text, "</html>\n"));
+    for (const char *at = text; (at = strstr(at, " id=\""));) {
+        at += strlen(" id=\"");
+        if (!g_hash_table_add(ids, g_strndup(at, strcspn(at, "\""))))
+            TEST_FAIL_AT(__FILE__, __LINE__, "id %.40s is there twice", at);
+    }
+    uint32_t n_links = 0;
+    for (const char *at = text; (at = strstr(at, "href=\"")); n_links++) {
+        at += strlen("href=\"");
+        g_autofree char *id = g_strndup(at + 1, strcspn(at, "\"") - 1);
+        if (*at != '#' || !g_hash_table_contains(ids, id))
+            TEST_FAIL_AT(__FILE__, __LINE__, "a link leads to %.40s", at);
+    }
+    for (const char *at = text; (at = strstr(at, "src=\"")); at++)
+        assert_true(g_str_has_prefix(at, "src=\"data:image/"));
+    assert_null(strstr(text, "http:"));
+    assert_null(strstr(text, "https:"));
+}
+
+/* tidy finds no error, where it is installed. */
+static void check_tidy(const Sandbox *box, const char *file)
+{
+    g_autofree char *tidy = g_find_program_in_path("tidy");
+    g_autofree char *path = g_strdup_printf("%s/%s", box->folder, file);
+    const char *const argv[] = {"tidy", "-e", "-q", path, NULL};
+    g_autofree char *said = NULL;
+    if (!tidy)
+        return;
+    assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL,
+                             NULL, &said, NULL, NULL));
+    if (*said)
+        TEST_FAIL_AT(__FILE__, __LINE__, "tidy: %s", said);
+}
+
+static void run(const Sandbox *box, const char *line)
+{
+    g_auto(Ran) ran = program_run_good(box, line);
+}
+
+static void test_papers(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    run(box, "report hap-fig4 -q --db r.db -o a.html");
+    run(box, "report hap-fig2 -q --db r.db -o b.html");
+    run(box, "report r.db -o c.html");
+    run(box, "report r.db -o d.html");
+    run(box, "report r.db --markdown -o c.md");
+    g_autofree char *a = sandbox_read(box, "a.html"), *c = sandbox_read(box, "c.html"),
+                    *d = sandbox_read(box, "d.html"), *md = sandbox_read(box, "c.md");
+    check_page(a);
+    check_page(c);
+    check_tidy(box, "c.html");
+    assert_string_equal(c, d);
+    assert_null(strstr(a, "hap-fig2"));
+    assert_non_null(strstr(c, "<h3 id=\"hap-fig2\">"));
+    assert_non_null(strstr(c, "HAP (EuroSys"));
+    assert_non_null(strstr(md, "| hap-fig4 |"));
+    program_refuses(box, "report hap-fig99 -o x.html", 2,
+                    "nothing to reproduce is called");
+    program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
+}
+
+static const char SWEEP[] = "name: mine\n"
+                            "grid:\n"
+                            "  model: [\"vgg19:width=8\"]\n"
+                            "  cluster: [hap-8]\n"
+                            "  planner: [hap, dp-ev, dp-cp]\n";
+
+/* An experiment of one's own. */
+static void test_sweep(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "mine.yaml", SWEEP);
+    run(box, "sweep mine.yaml -q --db r.db");
+    run(box, "report r.db -o r.html");
+    g_autofree char *text = sandbox_read(box, "r.html");
+    check_page(text);
+    check_tidy(box, "r.html");
+    assert_non_null(strstr(text, "mean regret"));
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    run(box, "plan vgg19:width=8 hap-8 -q -o p.json");
+    run(box, "report p.json -o p.html");
+    g_autofree char *text = sandbox_read(box, "p.html");
+    check_page(text);
+    check_tidy(box, "p.html");
+    assert_non_null(strstr(text, "id=\"timeline\""));
+    assert_non_null(strstr(text, "<title>"));
+    assert_non_null(strstr(text, "id=\"links\""));
+    program_refuses(box, "report p.json --markdown -o p.md", 2,
+                    "--markdown is for results");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_papers),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
