@@ -32,6 +32,7 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
         for (uint32_t i = 0; i < cluster->pieces[kind].n; i++)
             scale_line(&cluster->pieces[kind].piece[i].line, bandwidth, latency);
     }
+    scale_line(&cluster->transfer, bandwidth, latency);
     if (!cluster->network)
         return;
     scale_line(&cluster->network->link, bandwidth, latency);

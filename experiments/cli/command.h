@@ -19,6 +19,8 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(planners, "list the planners")                               \
     X(plan, "plan a model on a cluster")                           \
     X(advise, "say which machines to use, and what mixing buys")   \
+    X(compare, "put plans side by side, and say what differs")     \
+    X(sensitivity, "say what each number of a cluster is worth")   \
     X(simulate, "simulate an iteration of a plan")                 \
     X(memory, "say what the memory of each type of devices holds") \
     X(collective, "simulate one collective on a network")          \

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
 #include "experiments/json_values.h"
 #include "experiments/planners/explain/shards.h"
@@ -113,6 +114,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
     json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
     json_object_set_new(object, "layout", plan_words_layout_json(evaluation));
+    json_object_set_new(object, "pipeline", plan_stages_json(evaluation));
     json_object_set_new(object, "experts", plan_words_experts_json(evaluation));
     if (*certificate_text(plan->certificate))
         json_object_set_new(object, "certified",
@@ -199,6 +201,7 @@ const char COMMAND_EVALUATION_TEXT[] =
     "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
     PLAN_TEXT_PACE
     PLAN_TEXT_STRATEGY
+    PLAN_TEXT_STAGES
     "[*shards<5:[{?uneven}{?tensors}  [=-12:[{!#}shards]] {units} units as [*counts/,<16:{.}]"
     "[{?counts>16},... on {counts:count} devices]: {tensor}[ and {tensors:.1over} more]\n]]"
     "  devices             gpus     ratio      busy      idle   memory of a GPU\n"

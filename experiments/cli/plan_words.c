@@ -1,6 +1,8 @@
 /* What commands say of a plan beside its times, as JSON. */
 #include "experiments/cli/plan_words.h"
 
+#include "experiments/cli/plan_stages.h"
+
 #include "experiments/json_values.h"
 
 /* --- throughput --- */
@@ -57,21 +59,6 @@ json_t *plan_words_strategy_json(const Plan *plan)
                                                 : strategy_json(&plan->strategy);
 }
 
-/* "3 x 6, 7": runs of equal numbers. */
-static char *runs_text(const uint32_t *number, uint32_t n)
-{
-    g_autoptr(GString) text = g_string_new("");
-    for (uint32_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && number[end] == number[i];)
-            end++;
-        g_string_append_printf(text, i ? ", " : "");
-        if (end - i > 1)
-            g_string_append_printf(text, "%u x ", end - i);
-        g_string_append_printf(text, "%u", number[i]);
-    }
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 static json_t *layers_json(const StrategyLayout *layout, const Graph *graph)
 {
     if (layout->n_stages == 1)
@@ -79,7 +66,7 @@ static json_t *layers_json(const StrategyLayout *layout, const Graph *graph)
     g_autofree uint32_t *count = g_new(uint32_t, layout->n_stages);
     for (uint32_t s = 0; s < layout->n_stages; s++)
         count[s] = layout->first[s + 1] - layout->first[s];
-    g_autofree char *runs = runs_text(count, layout->n_stages);
+    g_autofree char *runs = plan_stages_runs(count, layout->n_stages);
     return json_pack("{s:s, s:i, s:s, s:s}", "of_stages", runs, "count",
                      (int)graph_n_layers(graph), "first", graph_layer_name(graph, 0),
                      "last", graph_layer_name(graph, graph_n_layers(graph) - 1));

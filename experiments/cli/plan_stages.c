@@ -1,0 +1,148 @@
+/* The stages of a pipeline, read off its program. */
+#include "experiments/cli/plan_stages.h"
+
+#include "experiments/json_values.h"
+
+char *plan_stages_runs(const uint32_t *number, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && number[end] == number[i];)
+            end++;
+        g_string_append_printf(text, i ? ", " : "");
+        if (end - i > 1)
+            g_string_append_printf(text, "%u x ", end - i);
+        g_string_append_printf(text, "%u", number[i]);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* What is known of a group. */
+typedef struct {
+    uint32_t first, last; /* layers */
+    uint32_t n_layers, n_again;
+    bool any;
+} Stage;
+
+/* Which layers each group computes, and how many of them twice; forward ops on the first microbatch. */
+static Stage *find_stages(const Program *program, const Graph *graph)
+{
+    const uint32_t n_layers = graph_n_layers(graph);
+    Stage *stage = g_new0(Stage, program->n_groups);
+    g_autofree uint8_t *seen = g_new0(uint8_t, (size_t)program->n_groups * n_layers);
+    g_autofree uint8_t *ops =
+        g_new0(uint8_t, (size_t)program->n_groups * graph_n_ops(graph));
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        const Op *op =
+            instr->kind == INSTR_COMPUTE ? graph_get_op(graph, instr->op) : NULL;
+        if (!op || op->pass != PASS_FORWARD || instr->microbatch != 0)
+            continue;
+        Stage *s = &stage[instr->group];
+        uint8_t *of_layer = &seen[(size_t)instr->group * n_layers + op->layer];
+        uint8_t *of_op = &ops[(size_t)instr->group * graph_n_ops(graph) + instr->op];
+        s->first = s->any ? MIN(s->first, op->layer) : op->layer;
+        s->last = s->any ? MAX(s->last, op->layer) : op->layer;
+        s->any = true;
+        s->n_layers += !(*of_layer & 1);
+        *of_layer |= 1;
+        if (*of_op > 0 && !(*of_layer & 2)) {
+            s->n_again++;
+            *of_layer |= 2;
+        }
+        *of_op = 1;
+    }
+    return stage;
+}
+
+/* Whether the groups are stages: each has layers of its own, and devices of its own. */
+static bool are_stages(const Evaluation *evaluation, const Stage *stage)
+{
+    const Program *program = evaluation->plan->program;
+    g_autofree bool *used = g_new0(bool, evaluation->plan->n_devices);
+    for (uint32_t g = 0; g < program->n_groups; g++) {
+        const DeviceGroup *group = &program->group[g];
+        if (!stage[g].any)
+            return false;
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
+            if (used[group->device[i]])
+                return false;
+            used[group->device[i]] = true;
+        }
+    }
+    return true;
+}
+
+static char *devices_text(const Evaluation *evaluation, const DeviceGroup *group)
+{
+    const ClusterView *view = evaluation->view;
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t t = 0; t < view->cluster->n_types; t++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+            n += view->device[group->device[i]].type == t
+                     ? view->device[group->device[i]].gpus
+                     : 0;
+        if (n > 0)
+            g_string_append_printf(text, "%s%u %s", text->len ? " and " : "", n,
+                                   view->cluster->type[t].name);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Samples of a microbatch by replica; NULL: the batch is not cut over replicas. Caller frees. */
+static char *samples_text(const Evaluation *evaluation, uint32_t g)
+{
+    const Plan *plan = evaluation->plan;
+    const DeviceGroup *group = &plan->program->group[g];
+    const uint32_t samples =
+        graph_batch(evaluation->graph) / plan->program->n_microbatches;
+    g_autofree uint32_t *count = g_new0(uint32_t, group->n_replicas);
+    for (uint32_t s = 0; s < plan->n_splits; s++) {
+        const Split *split = &plan->split[s];
+        if (split->group != g || split->kind != SPLIT_BATCH || split->units != samples)
+            continue;
+        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+            count[i / group->n_devices] += split->count[i];
+        return plan_stages_runs(count, group->n_replicas);
+    }
+    return NULL;
+}
+
+static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage *stage)
+{
+    const Graph *graph = evaluation->graph;
+    const DeviceGroup *group = &evaluation->plan->program->group[g];
+    g_autofree char *devices = devices_text(evaluation, group);
+    g_autofree char *samples = samples_text(evaluation, g);
+    double busy_s = 0;
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+        busy_s = MAX(busy_s, evaluation->report->busy_s[group->device[i]]);
+    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:i, s:s?, s:i, s:o}", "first",
+                     graph_layer_name(graph, stage->first), "last",
+                     graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers,
+                     "devices", devices, "replicas", (int)group->n_replicas,
+                     "tensor_parallel", (int)group->n_devices, "samples", samples,
+                     "recompute", (int)stage->n_again, "busy_s", json_number(busy_s));
+}
+
+json_t *plan_stages_json(const Evaluation *evaluation)
+{
+    const Program *program = evaluation->plan->program;
+    g_autofree Stage *stage =
+        program->n_groups > 1 ? find_stages(program, evaluation->graph) : NULL;
+    if (!stage || !are_stages(evaluation, stage))
+        return json_null();
+    json_t *list = json_array();
+    g_autofree bool *done = g_new0(bool, program->n_groups);
+    for (uint32_t i = 0; i < program->n_groups; i++) {
+        uint32_t next = program->n_groups;
+        for (uint32_t g = 0; g < program->n_groups; g++)
+            if (!done[g] &&
+                (next == program->n_groups || stage[g].first < stage[next].first))
+                next = g;
+        done[next] = true;
+        json_array_append_new(list, stage_json(evaluation, next, &stage[next]));
+    }
+    return list;
+}

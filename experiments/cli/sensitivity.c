@@ -1,0 +1,248 @@
+/* kilter sensitivity: what each number of a cluster is worth. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/json_values.h"
+
+static const double STEP = 0.01; /* of a derivative */
+
+/* A number of the cluster, as --scale names it. */
+typedef struct {
+    char *what;
+    double better;  /* the factor of an upgrade */
+    bool replanned; /* it does nothing to a plan that is made */
+    double slope;   /* percent of time for a percent more of it */
+    double kept_s;  /* with the upgrade, the plan kept; NaN: no */
+    double again_s; /* planned again; NaN: not asked for, or no plan */
+} Knob;
+
+typedef struct {
+    const Evaluation *evaluation;
+    const Configuration
+        *configuration; /* NULL: of a plan's file, which is not made again */
+    double time_s;
+    GArray *knob; /* Knob */
+} Survey;
+
+static void clear_knob(void *data)
+{
+    g_free(((Knob *)data)->what);
+}
+
+static void add_knob(Survey *s, char *what, double better, bool replanned)
+{
+    const Knob knob = {what, better, replanned, NAN, NAN, NAN};
+    g_array_append_val(s->knob, knob);
+}
+
+static void list_knobs(Survey *s)
+{
+    const double more = 2, less = 0.5;
+    const Cluster *cluster = s->evaluation->view->cluster;
+    bool inside = false;
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        inside |= cluster->machine[i].gpus > 1;
+    for (uint32_t t = 0; t < cluster->n_types; t++) {
+        const char *name = cluster->type[t].name;
+        add_knob(s, g_strdup_printf("%s.rate", name), more, false);
+        if (cluster->type[t].op)
+            add_knob(s, g_strdup_printf("%s.bandwidth", name), more, false);
+        add_knob(s, g_strdup_printf("%s.memory", name), more, true);
+    }
+    if (inside)
+        add_knob(s, g_strdup("inner"), more, false);
+    if (cluster->n_machines > 1) {
+        add_knob(s, g_strdup("network"), more, false);
+        add_knob(s, g_strdup("latency"), less, false);
+    }
+}
+
+static Cluster *scaled(const Cluster *cluster, const char *what, double factor,
+                       GError **error)
+{
+    g_autofree char *text = cluster_write(cluster);
+    g_autofree char *change = g_strdup_printf("%s=%.17g", what, factor);
+    g_autoptr(Cluster) copy = cluster_parse(cluster->name, text, strlen(text), error);
+    return copy && cluster_change(copy, CHANGE_SCALE, change, error)
+               ? g_steal_pointer(&copy)
+               : NULL;
+}
+
+/* The plan as it is, on the changed cluster. */
+static bool reprice(const Survey *s, const char *what, double factor, double *time_s,
+                    GError **error)
+{
+    const Evaluation *e = s->evaluation;
+    g_autoptr(Cluster) cluster = scaled(e->view->cluster, what, factor, error);
+    if (!cluster)
+        return false;
+    g_autoptr(ClusterView) view = cluster_view(cluster, e->plan->granularity);
+    g_autoptr(SimReport) report =
+        sim_evaluate(e->plan, e->graph, view, e->report->fidelity, error);
+    if (report)
+        *time_s = report->iteration_time_s;
+    return report != NULL;
+}
+
+/* A plan made for the changed cluster; NaN if none fits. */
+static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **error)
+{
+    const Configuration *c = s->configuration;
+    g_autoptr(Cluster) cluster = scaled(c->cluster, knob->what, knob->better, error);
+    if (!cluster)
+        return false;
+    g_autoptr(Configuration) changed = configuration_new(
+        c->canonical_model, c->cluster_name, cluster, c->granularity, c->planner,
+        s->evaluation->report->fidelity, &c->options, error);
+    g_auto(Evaluation) evaluation = {0};
+    if (!changed || !configuration_evaluate(changed, &evaluation, error))
+        return false;
+    *time_s = evaluation.report->feasible ? evaluation.report->iteration_time_s : NAN;
+    return true;
+}
+
+static bool turn(const Survey *s, Knob *knob, GError **error)
+{
+    double near_s;
+    if (!knob->replanned) {
+        if (!reprice(s, knob->what, 1 + STEP, &near_s, error) ||
+            !reprice(s, knob->what, knob->better, &knob->kept_s, error))
+            return false;
+        knob->slope = (near_s / s->time_s - 1) / STEP;
+    }
+    return !s->configuration || replan(s, knob, &knob->again_s, error);
+}
+
+/* The better of the plan that is kept and the one that is made again. */
+static double upgraded_s(const Knob *knob)
+{
+    return fmin(isnan(knob->kept_s) ? INFINITY : knob->kept_s,
+                isnan(knob->again_s) ? INFINITY : knob->again_s);
+}
+
+static gint by_gain(gconstpointer a, gconstpointer b)
+{
+    const double x = upgraded_s(a), y = upgraded_s(b);
+    return (x > y) - (x < y);
+}
+
+/* --- output --- */
+
+static json_t *knob_json(const Survey *s, const Knob *knob)
+{
+    const double time_s = upgraded_s(knob);
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o}", "what", knob->what, "elasticity",
+        isnan(knob->slope) ? json_null() : json_number(knob->slope), "factor",
+        json_number(knob->better), "kept_s",
+        isnan(knob->kept_s) ? json_null() : json_number(knob->kept_s), "replanned_s",
+        isnan(knob->again_s) ? json_null() : json_number(knob->again_s), "gain",
+        isfinite(time_s) ? json_number(s->time_s / time_s - 1) : json_null());
+}
+
+static const char TEXT[] =
+    "{model} on {cluster} with {planner}, {fidelity} fidelity: {iteration_time_s:time}\n"
+    "  what                      1 % more of it   upgrade   plan kept  planned again    "
+    "gain\n"
+    "[*knobs:  [=-24:{what}] [=16:[{elasticity:.3f} % time|-]]   x[=-6:{factor}]"
+    " [=11:[{kept_s:time}|-]] [=13:[{replanned_s:time}|-]] [=9:[{gain:.1%}|-]]\n]"
+    "{words}\n";
+
+static char *words_of(const Survey *s)
+{
+    const Knob *best = &g_array_index(s->knob, Knob, 0);
+    const double time_s = upgraded_s(best);
+    if (!(time_s < s->time_s * (1 - 1e-6)))
+        return g_strdup("No upgrade of a single number makes it faster.");
+    return g_strdup_printf("Pays most: %s x %g, %.1f %% more throughput. %s", best->what,
+                           best->better, 100 * (s->time_s / time_s - 1),
+                           s->configuration
+                               ? "Derivatives are of the plan kept, by pricing it again."
+                               : "The plan is kept and priced again; name MODEL CLUSTER "
+                                 "to have it planned again.");
+}
+
+static void report(const Survey *s, const CommandOptions *options)
+{
+    const Plan *plan = s->evaluation->plan;
+    json_t *knobs = json_array();
+    for (uint32_t i = 0; i < s->knob->len; i++)
+        json_array_append_new(knobs, knob_json(s, &g_array_index(s->knob, Knob, i)));
+    g_autofree char *words = words_of(s);
+    command_report(options,
+                   json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:s}", "model", plan->model,
+                             "cluster", plan->cluster, "planner", plan->planner,
+                             "fidelity", s->evaluation->report->fidelity,
+                             "iteration_time_s", json_number(s->time_s), "knobs", knobs,
+                             "words", words),
+                   TEXT, NULL);
+}
+
+static bool survey(const Evaluation *evaluation, const Configuration *configuration,
+                   const CommandOptions *options, GError **error)
+{
+    g_autoptr(GArray) knobs = g_array_new(FALSE, FALSE, sizeof(Knob));
+    Survey s = {evaluation, configuration, evaluation->report->iteration_time_s, knobs};
+    g_array_set_clear_func(knobs, clear_knob);
+    if (!command_check_fits(evaluation, error))
+        return false;
+    list_knobs(&s);
+    for (uint32_t i = 0; i < knobs->len; i++)
+        if (!turn(&s, &g_array_index(knobs, Knob, i), error))
+            return false;
+    g_array_sort(knobs, by_gain);
+    if (!command_is_silent(options))
+        report(&s, options);
+    return true;
+}
+
+static bool of_model(const CommandPlanning *how, char **argv, const char *fidelity,
+                     const CommandOptions *options, GError **error)
+{
+    g_auto(CommandSetting) setting = {0};
+    if (!command_setting(how, argv[2], &setting, error))
+        return false;
+    g_autoptr(Configuration) configuration =
+        configuration_new(argv[1], argv[2], setting.cluster, setting.granularity,
+                          setting.planner, fidelity, &options->planner, error);
+    g_auto(Evaluation) evaluation = {0};
+    return configuration && configuration_evaluate(configuration, &evaluation, error) &&
+           survey(&evaluation, configuration, options, error);
+}
+
+bool cmd_sensitivity(int argc, char **argv, GError **error)
+{
+    g_auto(CommandOptions) options = {0};
+    g_auto(CommandPlanning) how = {0};
+    g_autofree char *fidelity = NULL;
+    const GOptionEntry entries[] = {
+        COMMAND_PLANNING_ENTRIES(how),
+        COMMAND_CHANGE_ENTRIES(how),
+        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
+         "How to simulate: stage, flow or analytic (default: as the plan was made)",
+         "NAME"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "sensitivity",
+        .arguments = "MODEL CLUSTER | PLAN.json",
+        .min_arguments = 1,
+        .max_arguments = 2,
+        .summary =
+            "Says what each rate, bandwidth, latency and memory of the cluster is worth: "
+            "percent of the iteration for one\npercent more of it, the plan kept; and "
+            "the "
+            "iteration with twice of it (half the latency), the plan kept\nand, of MODEL "
+            "CLUSTER, planned again. Memory does nothing to a plan that is made.",
+        .example = "kilter sensitivity vgg19 hap-8 --planner dp-cp",
+        .entries = entries,
+    };
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (argc == 3)
+        return of_model(&how, argv, fidelity, &options, error);
+    g_auto(Evaluation) evaluation = {0};
+    return command_evaluate(&how, argc, argv, fidelity, &options, &evaluation, error) &&
+           survey(&evaluation, NULL, &options, error);
+}
