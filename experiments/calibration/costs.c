@@ -103,6 +103,9 @@ static Cost memory_cost(OpKind kind)
     }
 }
 
+/* No op has more operands' bytes: costs hold for all sizes. */
+static const double LARGEST = 1e15;
+
 static double start_bandwidth(const TypeStart *start, Cost cost)
 {
     return cost == COST_ATTENTION ? start->attention
@@ -124,7 +127,7 @@ static OpCost op_cost(const DeviceType *type, const TypeStart *start, const doub
                    .overhead_s = start->overhead_s * factor(log, COST_OVERHEAD),
                    .launch_s = start->launch_s * factor(log, COST_LAUNCH),
                    .wave = start->processors * TILE,
-                   .largest = INFINITY};
+                   .largest = LARGEST};
     if (op_kind_is_view(kind)) {
         cost.bandwidth = INFINITY;
         cost.overhead_s = 0;

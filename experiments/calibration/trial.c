@@ -2,6 +2,7 @@
 #include "experiments/calibration/trial.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *trial_split_name(TrialSplit split)
 {
@@ -21,6 +22,35 @@ void trial_clear(Trial *trial)
     cluster_free(trial->cluster);
     g_free(trial->start);
     *trial = (Trial){0};
+}
+
+Trial trial_copy(const Trial *trial, const char *options)
+{
+    g_autofree char *text = cluster_write(trial->cluster);
+    Trial copy = {
+        .name = g_strdup(trial->name),
+        .group = g_strdup(trial->group),
+        .contest = g_strdup(trial->contest),
+        .model = g_strdup(trial->model),
+        .planner = g_strdup(trial->planner),
+        .options = g_strdup(options),
+        .cluster = cluster_parse(trial->cluster->name, text, strlen(text), NULL),
+        .start = g_memdup2(trial->start, trial->cluster->n_types * sizeof *trial->start),
+        .waits = trial->waits,
+        .measured_s = NAN,
+        .measured_bytes = NAN,
+        .measured_comm_s = NAN,
+        .measured_hidden_s = NAN,
+        .tokens_per_s = NAN,
+        .samples_per_s = NAN};
+    g_assert(copy.cluster);
+    return copy;
+}
+
+bool trial_is_measured(const Trial *trial)
+{
+    return isfinite(trial->measured_s) || isfinite(trial->tokens_per_s) ||
+           isfinite(trial->samples_per_s);
 }
 
 bool trial_set_cluster(Trial *trial, Cluster *cluster, const Sheets *sheets)

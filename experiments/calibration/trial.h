@@ -23,13 +23,22 @@ typedef struct {
     Cluster *cluster;
     TypeStart *start; /* [cluster->n_types] */
     TrialSplit split;
+    bool
+        waits; /* hosts wait for what they receive, as those of Megatron-LM and DeepSpeed do */
     bool failed; /* it ended for want of memory */
     double measured_s, measured_bytes, measured_comm_s,
         measured_hidden_s; /* NAN: not measured */
-    double tokens_per_s; /* instead of measured_s, where that is NAN; NAN: not measured */
+    /* instead of measured_s, where that is NAN; NAN: not measured */
+    double tokens_per_s, samples_per_s;
 } Trial;
 
 void trial_clear(Trial *trial);
+
+/* The trial with other options, not measured. */
+Trial trial_copy(const Trial *trial, const char *options);
+
+/* Whether its time is known, or a throughput that says it. */
+bool trial_is_measured(const Trial *trial);
 
 /* Takes the cluster; costs start by data sheets (type_start). False if it is NULL. */
 bool trial_set_cluster(Trial *trial, Cluster *cluster, const Sheets *sheets);

@@ -8,8 +8,6 @@
 
 /* Beyond this a residual counts less: Huber's bound, in log(predicted / measured). */
 static const double HUBER_BOUND = 0.1;
-/* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
-static const double EXPECTED_ERROR = 0.1;
 /* Simulated times are exact, but a max over paths: differences of some percent say more than tiny
  * ones. */
 static const double DIFFERENCE = 0.03;
@@ -171,7 +169,7 @@ static double objective(const Problem *problem)
     for (uint32_t i = 0; i < problem->n; i++) {
         const double off = fabs(residual(problem, i));
         sum += (off <= HUBER_BOUND ? off * off : HUBER_BOUND * (2 * off - HUBER_BOUND)) /
-               (EXPECTED_ERROR * EXPECTED_ERROR);
+               (TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR);
     }
     for (uint32_t p = 0; p < problem->costs->n; p++)
         sum += pow(problem->costs->cost[p].log, 2) * prior_precision(problem->costs, p);
@@ -194,7 +192,8 @@ static void add_trial(const Problem *problem, uint32_t i, double times,
     const uint32_t n = problem->costs->n;
     const gsl_vector_const_view row =
         gsl_vector_const_view_array(problem->slope + (size_t)i * n, n);
-    const double weight = times * problem->weight[i] / (EXPECTED_ERROR * EXPECTED_ERROR);
+    const double weight =
+        times * problem->weight[i] / (TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR);
     gsl_blas_dsyr(CblasLower, weight, &row.vector, curvature);
     gsl_blas_daxpy(weight * residual(problem, i), &row.vector, gradient);
 }

@@ -16,6 +16,9 @@
 #include "experiments/calibration/statistics.h"
 #include "experiments/calibration/trial_work.h"
 
+/* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
+#define TRIAL_EXPECTED_ERROR 0.1
+
 typedef struct {
     Cost cost;
     const char *key;   /* interned: device type or network; "": what all have in common */

@@ -72,7 +72,8 @@ bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
     plan->options = options.sim;
     if (is_strategy(trial)) {
-        plan->options.host = SIM_HOST_WAITS;
+        if (trial->waits)
+            plan->options.host = SIM_HOST_WAITS;
         return make_strategy(plan, &options, view, error);
     }
     plan->plan = planner_plan(planner, trial->model, plan->cluster->name, view, &options,
@@ -109,8 +110,14 @@ bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
     return true;
 }
 
-SimWorkload trial_plan_workload(const TrialPlan *plan)
+double trial_plan_measured_s(const TrialPlan *plan)
 {
+    const Trial *trial = plan->trial;
+    if (!isnan(trial->measured_s) || trial->failed)
+        return trial->measured_s;
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
-    return sim_workload(plan->plan, plan->graph, view);
+    const SimWorkload work = sim_workload(plan->plan, plan->graph, view);
+    return trial->tokens_per_s > 0    ? work.tokens / trial->tokens_per_s
+           : trial->samples_per_s > 0 ? work.samples / trial->samples_per_s
+                                      : NAN;
 }

@@ -20,9 +20,8 @@ typedef struct {
     double hidden_s;   /* part of it in which it computes as well */
 } TrialDetail;
 
-/* The fidelity that predicts it: `stage` of strategies, where hosts wait for what they receive (as
- * those of Megatron-LM and DeepSpeed do); of a plan by one of the other planners, some of which
- * overlap, `flow`. */
+/* The fidelity that predicts it: `stage` of strategies; of a plan by one of the other planners, some of
+ * which overlap, `flow`. */
 const char *trial_fidelity(const Trial *trial);
 
 /* The plan of the trial's strategy, or that its planner makes on devices of these costs (log as
@@ -37,7 +36,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialPlan, trial_plan_clear)
 bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
                         TrialDetail *detail, GError **error);
 
-/* What an iteration works on, as throughputs count it. */
-SimWorkload trial_plan_workload(const TrialPlan *plan);
+/* The measured time of an iteration, also of trials that say tokens or samples; NAN: not measured. */
+double trial_plan_measured_s(const TrialPlan *plan);
 
 #endif

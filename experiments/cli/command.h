@@ -31,6 +31,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(profile, "measure ops and collectives on this machine")      \
     X(import, "read what others measured")                         \
     X(calibrate, "fit a cluster's costs to measurements")          \
+    X(fit, "fit a cluster's costs to measured iterations")         \
     X(validate, "compare predicted with measured times of plans")  \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(merge, "add the results of the parts of a sweep to a store") \

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static Trial *trial_at(const TrialSet *set, uint32_t i)
 {
     return &g_array_index(set->trial, Trial, i);
@@ -75,8 +74,7 @@ static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
         making->score->reason[i] = g_strdup(failure->message);
         return false;
     }
-    if (isnan(trial->measured_s) && trial->tokens_per_s > 0)
-        trial->measured_s = trial_plan_workload(plan).tokens / trial->tokens_per_s;
+    trial->measured_s = trial_plan_measured_s(plan);
     return true;
 }
 

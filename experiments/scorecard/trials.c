@@ -286,6 +286,7 @@ static void read_measured(sqlite3_stmt *row, Trial *trial)
 {
     trial->measured_s = number_of(row, "measured_s");
     trial->tokens_per_s = number_of(row, "tokens_per_s_per_gpu") * trial_gpus(trial);
+    trial->samples_per_s = NAN;
     trial->measured_comm_s = number_of(row, "measured_comm_s");
     trial->measured_hidden_s = number_of(row, "measured_hidden_s");
     trial->measured_bytes = number_of(row, "measured_gib") * GIB;
@@ -314,6 +315,7 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
         trial.options = options_of_degrees(row);
     }
     trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
+    trial.waits = true;
     trial.split = strcmp(split, "calibration") == 0 ? SPLIT_FIT
                   : is_sealed(trial.group)          ? SPLIT_SEALED
                                                     : SPLIT_DEVELOPMENT;

@@ -46,13 +46,15 @@ static Trial trial(const Costs *costs, uint32_t layers, const char *options,
                    .planner = g_strdup("manual"),
                    .options = g_strdup(options),
                    .cluster = make_cluster(costs),
+                   .waits = true,
                    .start = start,
                    .split = calibration ? SPLIT_FIT : SPLIT_DEVELOPMENT,
                    .measured_s = 1,
                    .measured_bytes = NAN,
                    .measured_comm_s = NAN,
                    .measured_hidden_s = NAN,
-                   .tokens_per_s = NAN};
+                   .tokens_per_s = NAN,
+                   .samples_per_s = NAN};
 }
 
 static const Costs GUESSED = {.launch_s = 3e-6,

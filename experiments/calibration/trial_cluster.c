@@ -1,0 +1,236 @@
+/* The cluster that trials were run on, with the costs that they tell. */
+#include "experiments/calibration/trial_cluster.h"
+
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <string.h>
+
+static Trial *trial_at(const GArray *list, uint32_t i)
+{
+    return &g_array_index(list, Trial, i);
+}
+
+void trial_cluster_clear(TrialCluster *fitted)
+{
+    cluster_free(fitted->cluster);
+    cluster_free(fitted->from);
+    g_free(fitted->start);
+    trial_fit_clear(&fitted->fit);
+    g_clear_pointer(&fitted->measured, g_array_unref);
+    g_free(fitted->runtime);
+    *fitted = (TrialCluster){0};
+}
+
+/* --- plans --- */
+
+typedef struct {
+    const GArray *list;
+    TrialPlan *plan;     /* [list] */
+    TrialDetail *detail; /* [list] */
+    const FittedCosts *costs;
+} Work;
+
+static bool make_one(void *data, uint32_t i, GError **error)
+{
+    const Work *work = data;
+    Trial *trial = trial_at(work->list, i);
+    if (!trial_is_measured(trial) && !trial->failed)
+        return true;
+    if (!trial_plan_make(trial, NULL, &work->plan[i], error)) {
+        g_prefix_error(error, "%s: ", trial->name);
+        return false;
+    }
+    trial->measured_s = trial_plan_measured_s(&work->plan[i]);
+    return true;
+}
+
+static bool predict_one(void *data, uint32_t i, GError **error)
+{
+    const Work *work = data;
+    double time_s;
+    if (!work->plan[i].plan)
+        return true;
+    g_autofree double *log = g_new(double, trial_slots(trial_at(work->list, i)));
+    fitted_costs_at(work->costs, trial_at(work->list, i), log);
+    return trial_plan_predict(&work->plan[i], log, &time_s, &work->detail[i], error);
+}
+
+/* Fits to the measured ones, whose plans are put next to one another for it. */
+static bool fit_measured(const Work *work, TrialCluster *fitted, uint32_t threads,
+                         GError **error)
+{
+    const TrialFitOptions how = {.threads = threads, .hold_out = true};
+    g_autofree TrialPlan *plan = g_new(TrialPlan, work->list->len + 1);
+    fitted->measured = g_array_new(false, false, sizeof(uint32_t));
+    for (uint32_t i = 0; i < work->list->len; i++)
+        if (work->plan[i].plan && isfinite(trial_at(work->list, i)->measured_s)) {
+            plan[fitted->measured->len] = work->plan[i];
+            g_array_append_val(fitted->measured, i);
+        }
+    return trial_fit(plan, fitted->measured->len, &how, &fitted->fit, error);
+}
+
+/* --- memory --- */
+
+/* A trial's peak is that of a device of some type: the first one's that it is not less for. */
+static bool tells_of(const Trial *trial, const char *type)
+{
+    return isfinite(trial->measured_bytes) && trial->cluster->n_types == 1 &&
+           strcmp(trial->cluster->type[0].name, type) == 0;
+}
+
+static RuntimeMemory runtime_of(const char *type, const Work *work)
+{
+    g_autofree double *more = g_new(double, work->list->len + 1);
+    RuntimeMemory runtime = {.type = type};
+    for (uint32_t i = 0; i < work->list->len; i++)
+        if (work->plan[i].plan && tells_of(trial_at(work->list, i), type))
+            more[runtime.n++] =
+                trial_at(work->list, i)->measured_bytes - work->detail[i].peak_bytes;
+    if (runtime.n > 0)
+        runtime.bytes = fmax(0, gsl_stats_median(more, 1, runtime.n));
+    return runtime;
+}
+
+static double runtime_bytes(const TrialCluster *fitted, const Trial *trial)
+{
+    double most = 0;
+    for (uint32_t t = 0; t < fitted->base->n_types; t++)
+        for (uint32_t k = 0; k < trial->cluster->n_types; k++)
+            if (strcmp(fitted->runtime[t].type, trial->cluster->type[k].name) == 0)
+                most = fmax(most, fitted->runtime[t].bytes);
+    return most;
+}
+
+static void judge_memory(const Work *work, TrialCluster *fitted)
+{
+    g_autoptr(GArray) peak = g_array_new(false, false, sizeof(double)),
+                      measured = g_array_new(false, false, sizeof(double));
+    TrialMemory *memory = &fitted->memory;
+    for (uint32_t i = 0; i < work->list->len; i++) {
+        const Trial *trial = trial_at(work->list, i);
+        if (!work->plan[i].plan)
+            continue;
+        const double bytes = work->detail[i].peak_bytes + runtime_bytes(fitted, trial);
+        const bool alarm = bytes > trial_memory_bytes(trial);
+        memory->failed += trial->failed;
+        memory->fit += !trial->failed;
+        memory->hits += trial->failed && alarm;
+        memory->false_alarms += !trial->failed && alarm;
+        if (isfinite(trial->measured_bytes)) {
+            g_array_append_val(peak, bytes);
+            g_array_append_val(measured, trial->measured_bytes);
+        }
+    }
+    memory->peaks = statistics_agreement((double *)(void *)peak->data,
+                                         (double *)(void *)measured->data, peak->len);
+}
+
+/* --- the cluster --- */
+
+static Cluster *copy_of(const Cluster *cluster, GError **error)
+{
+    g_autofree char *text = cluster_write(cluster);
+    return cluster_parse(cluster->name, text, strlen(text), error);
+}
+
+/* A trial on all of the cluster, whose costs are the cluster's. */
+static Trial whole(const TrialCluster *fitted)
+{
+    return (Trial){.cluster = fitted->from, .start = fitted->start};
+}
+
+static void describe(DeviceType *type, const RuntimeMemory *runtime, uint32_t trials)
+{
+    g_free(type->source);
+    type->source = g_strdup_printf("fitted by kilter fit to %u trials", trials);
+    if (runtime->n > 0)
+        type->runtime_bytes = (uint64_t)runtime->bytes;
+}
+
+static bool make_cluster(TrialCluster *fitted, GError **error)
+{
+    const Trial all = whole(fitted);
+    g_autofree double *log = g_new(double, trial_slots(&all));
+    fitted->cluster = copy_of(fitted->base, error);
+    if (!fitted->cluster)
+        return false;
+    fitted_costs_at(&fitted->fit.costs, &all, log);
+    costs_apply(fitted->from, fitted->start, log, fitted->cluster);
+    for (uint32_t t = 0; t < fitted->cluster->n_types; t++)
+        describe(&fitted->cluster->type[t], &fitted->runtime[t], fitted->fit.n);
+    g_free(fitted->cluster->collective_source);
+    fitted->cluster->collective_source =
+        g_strdup_printf("fitted by kilter fit to %u trials", fitted->fit.n);
+    return true;
+}
+
+static bool start_from(const Cluster *base, TrialCluster *fitted, GError **error)
+{
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    fitted->base = base;
+    fitted->from = sheets ? copy_of(base, error) : NULL;
+    if (!fitted->from)
+        return false;
+    fitted->start = g_new(TypeStart, base->n_types);
+    for (uint32_t t = 0; t < base->n_types; t++)
+        fitted->start[t] = type_start(sheets, &fitted->from->type[t]);
+    return true;
+}
+
+static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError **error)
+{
+    if (!trial_work_each(work->list->len, threads, make_one, work, error) ||
+        !fit_measured(work, fitted, threads, error))
+        return false;
+    work->costs = &fitted->fit.costs;
+    if (!trial_work_each(work->list->len, threads, predict_one, work, error))
+        return false;
+    fitted->runtime = g_new(RuntimeMemory, fitted->base->n_types);
+    for (uint32_t t = 0; t < fitted->base->n_types; t++)
+        fitted->runtime[t] = runtime_of(fitted->base->type[t].name, work);
+    judge_memory(work, fitted);
+    return make_cluster(fitted, error);
+}
+
+static bool any_measured(const GArray *list)
+{
+    for (uint32_t i = 0; i < list->len; i++)
+        if (trial_is_measured(trial_at(list, i)))
+            return true;
+    return false;
+}
+
+bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,
+                       TrialCluster *fitted, GError **error)
+{
+    *fitted = (TrialCluster){0};
+    if (!any_measured(list))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "no trial was measured: expected seconds, tokens_per_s, "
+                           "tokens_per_s_per_gpu or samples_per_s in some line");
+    if (!start_from(base, fitted, error))
+        return false;
+    g_autofree TrialPlan *plan = g_new0(TrialPlan, list->len + 1);
+    g_autofree TrialDetail *detail = g_new0(TrialDetail, list->len + 1);
+    Work work = {.list = list, .plan = plan, .detail = detail};
+    const bool good = fit_all(&work, threads, fitted, error);
+    for (uint32_t i = 0; i < list->len; i++)
+        trial_plan_clear(&plan[i]);
+    return good;
+}
+
+double trial_cluster_value(const TrialCluster *fitted, Cost cost, const char *key,
+                           double log)
+{
+    const FittedCost *common = fitted_costs_find(&fitted->fit.costs, cost, "");
+    for (uint32_t t = 0; t < fitted->from->n_types; t++) {
+        const bool own = cost_is_of_network(cost)
+                             ? strcmp(key, fitted->from->name) == 0
+                             : strcmp(key, fitted->from->type[t].name) == 0;
+        if (own)
+            return cost_value(fitted->from, fitted->start, t, cost,
+                              log + (common ? common->log : 0));
+    }
+    return NAN;
+}

@@ -1,0 +1,248 @@
+/* Reading trials from a table. */
+#include "experiments/calibration/trial_file.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_TRIALS = 100000, MOST_GPUS = 65536 };
+static const double MOST_SECONDS = 1e9, MOST_PER_S = 1e15, MOST_BYTES = 1e15,
+                    GIB = 1024.0 * 1024 * 1024;
+static const double SHORTEST = 1e-9;
+
+static const char *const COLUMN[] = {
+    "cluster",       "machines", "gpus",         "planner",
+    "options",       "seconds",  "tokens_per_s", "tokens_per_s_per_gpu",
+    "samples_per_s", "peak",     "peak_bytes",   "peak_gib",
+    "group",         "contest"};
+
+typedef struct {
+    GArray *list;
+    const Cluster *cluster;
+    Sheets *sheets;
+} Reading;
+
+static void clear_trial(void *data)
+{
+    trial_clear(data);
+}
+
+static bool is_given(const Csv *csv, const char *column)
+{
+    return *csv_text(csv, column) != '\0';
+}
+
+/* --- the cluster --- */
+
+static Cluster *copy_of(const Cluster *cluster, GError **error)
+{
+    g_autofree char *text = cluster_write(cluster);
+    return cluster_parse(cluster->name, text, strlen(text), error);
+}
+
+/* Keeps `most` machines of a device type (NULL: any), the first ones. */
+static bool keep_first(const Csv *csv, const Cluster *cluster, const char *type,
+                       uint32_t most, bool *keep, GError **error)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cluster->n_machines && n < most; i++) {
+        const char *name = cluster->type[cluster->machine[i].type].name;
+        if (type && g_ascii_strcasecmp(type, name) != 0)
+            continue;
+        keep[i] = true;
+        n++;
+    }
+    return n == most ||
+           csv_fail(csv, "machines", error,
+                    "expected at most %u%s%s, which cluster %s has, got %u", n,
+                    type ? " of " : "", type ? type : "", cluster->name, most);
+}
+
+/* "2", or "h100-sxm=2 a100=1". */
+static bool read_machines(const Csv *csv, const Cluster *cluster, bool *keep,
+                          GError **error)
+{
+    uint32_t n;
+    if (!strchr(csv_text(csv, "machines"), '='))
+        return csv_count(csv, "machines", 1, MOST_GPUS, &n, error) &&
+               keep_first(csv, cluster, NULL, n, keep, error);
+    g_auto(GStrv) part = g_strsplit_set(csv_text(csv, "machines"), " ;", -1);
+    for (char **p = part; *p; p++) {
+        if (!**p)
+            continue;
+        char *value = strchr(*p, '='), *end = NULL;
+        const guint64 count = value ? g_ascii_strtoull(value + 1, &end, 10) : 0;
+        if (!value || end == value + 1 || *end || count > MOST_GPUS)
+            return csv_fail(csv, "machines", error,
+                            "expected TYPE=COUNT for each device type, got '%s'", *p);
+        *value = '\0';
+        if (!keep_first(csv, cluster, *p, (uint32_t)count, keep, error))
+            return false;
+    }
+    return true;
+}
+
+static bool cut_cluster(const Csv *csv, Cluster *cluster, GError **error)
+{
+    g_autofree bool *keep = g_new0(bool, cluster->n_machines);
+    uint32_t gpus;
+    if (is_given(csv, "machines") && (!read_machines(csv, cluster, keep, error) ||
+                                      !cluster_keep(cluster, keep, error)))
+        return false;
+    if (!is_given(csv, "gpus"))
+        return true;
+    if (!csv_count(csv, "gpus", 1, MOST_GPUS, &gpus, error))
+        return false;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        if (gpus > cluster->machine[i].gpus)
+            return csv_fail(csv, "gpus", error,
+                            "expected at most %u, which machine %s has, got %u",
+                            cluster->machine[i].gpus, cluster->machine[i].name, gpus);
+        cluster->machine[i].gpus = gpus;
+    }
+    return true;
+}
+
+static bool read_cluster(const Csv *csv, const Reading *reading, Trial *trial,
+                         GError **error)
+{
+    g_autoptr(Cluster) cluster = is_given(csv, "cluster")
+                                     ? cluster_load(csv_text(csv, "cluster"), error)
+                                     : copy_of(reading->cluster, error);
+    return cluster && cut_cluster(csv, cluster, error) &&
+           trial_set_cluster(trial, g_steal_pointer(&cluster), reading->sheets);
+}
+
+/* --- what was measured --- */
+
+/* A positive number, NAN where the cell is empty. */
+static bool read_positive(const Csv *csv, const char *column, double most, double *value,
+                          GError **error)
+{
+    *value = NAN;
+    return !is_given(csv, column) ||
+           csv_number(csv, column, SHORTEST, most, value, error);
+}
+
+static bool read_peak(const Csv *csv, Trial *trial, GError **error)
+{
+    static const char *const column[] = {"peak", "peak_bytes", "peak_gib", "seconds"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(column); i++)
+        trial->failed |= g_ascii_strcasecmp(csv_text(csv, column[i]), "oom") == 0;
+    trial->measured_bytes = NAN;
+    if (trial->failed)
+        return true;
+    g_autoptr(GError) failure = NULL;
+    if (is_given(csv, "peak"))
+        return units_parse(csv_text(csv, "peak"), QUANTITY_BYTES, &trial->measured_bytes,
+                           &failure) ||
+               csv_fail(csv, "peak", error, "%s, or oom", failure->message);
+    if (is_given(csv, "peak_bytes"))
+        return read_positive(csv, "peak_bytes", MOST_BYTES, &trial->measured_bytes,
+                             error);
+    const bool good =
+        read_positive(csv, "peak_gib", MOST_BYTES / GIB, &trial->measured_bytes, error);
+    trial->measured_bytes *= GIB;
+    return good;
+}
+
+static bool read_measured(const Csv *csv, Trial *trial, GError **error)
+{
+    double per_gpu;
+    trial->measured_s = trial->tokens_per_s = trial->samples_per_s = NAN;
+    trial->measured_comm_s = trial->measured_hidden_s = NAN;
+    if (!read_peak(csv, trial, error) || trial->failed)
+        return trial->failed;
+    if (!read_positive(csv, "seconds", MOST_SECONDS, &trial->measured_s, error) ||
+        !read_positive(csv, "tokens_per_s", MOST_PER_S, &trial->tokens_per_s, error) ||
+        !read_positive(csv, "samples_per_s", MOST_PER_S, &trial->samples_per_s, error) ||
+        !read_positive(csv, "tokens_per_s_per_gpu", MOST_PER_S, &per_gpu, error))
+        return false;
+    if (isfinite(per_gpu))
+        trial->tokens_per_s = per_gpu * trial_gpus(trial);
+    return true;
+}
+
+/* --- the plan --- */
+
+/* The strategy's columns as options of `manual`. */
+static char *strategy_options(const Csv *csv)
+{
+    GString *text = g_string_new(NULL);
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const char *key = strategy_table.row[i].key;
+        if (!is_given(csv, key))
+            continue;
+        g_autofree char *value = g_strdelimit(g_strdup(csv_text(csv, key)), ",", ' ');
+        g_string_append_printf(text, "%s%s=%s", text->len ? "," : "", key, value);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void read_plan(const Csv *csv, Trial *trial)
+{
+    g_autofree char *strategy = strategy_options(csv),
+                    *more = g_strdelimit(g_strdup(csv_text(csv, "options")), " ;", ',');
+    trial->planner =
+        g_strdup(is_given(csv, "planner") ? csv_text(csv, "planner") : "manual");
+    trial->options = g_strconcat(strategy, *strategy && *more ? "," : "", more, NULL);
+}
+
+static bool take(const Csv *csv, void *data, GError **error)
+{
+    Reading *reading = data;
+    if (reading->list->len >= MOST_TRIALS)
+        return csv_fail(csv, NULL, error, "expected at most %d trials", MOST_TRIALS);
+    if (!is_given(csv, "model"))
+        return csv_fail(csv, "model", error, "missing");
+    Trial trial = {.name = g_strdup_printf("%s:%u", csv->file, csv->line),
+                   .model = g_strdup(csv_text(csv, "model"))};
+    trial.group = g_strdup(csv_text(csv, is_given(csv, "group") ? "group" : "model"));
+    trial.contest =
+        is_given(csv, "contest")
+            ? g_strdup(csv_text(csv, "contest"))
+            : g_strdup_printf("%s on %s %s x %s", trial.model, csv_text(csv, "cluster"),
+                              csv_text(csv, "machines"), csv_text(csv, "gpus"));
+    read_plan(csv, &trial);
+    const bool good =
+        read_cluster(csv, reading, &trial, error) && read_measured(csv, &trial, error);
+    if (good)
+        g_array_append_val(reading->list, trial);
+    else
+        trial_clear(&trial);
+    return good;
+}
+
+/* Takes the table; NULL: it cannot be read. */
+static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
+{
+    static const char *const required[] = {"model", NULL};
+    g_autoptr(Csv) csv = table;
+    g_autoptr(GPtrArray) optional = g_ptr_array_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(COLUMN); i++)
+        g_ptr_array_add(optional, (gpointer)COLUMN[i]);
+    for (uint32_t i = 0; i < strategy_table.n; i++)
+        g_ptr_array_add(optional, (gpointer)strategy_table.row[i].key);
+    g_ptr_array_add(optional, NULL);
+    Reading reading = {.cluster = cluster};
+    if (!csv || !csv_expect(csv, required, (const char *const *)optional->pdata, error) ||
+        !(reading.sheets = sheets_load(error)))
+        return NULL;
+    reading.list = g_array_new(false, false, sizeof(Trial));
+    g_array_set_clear_func(reading.list, clear_trial);
+    const bool good = csv_each(csv, take, &reading, error);
+    sheets_free(reading.sheets);
+    if (!good)
+        g_clear_pointer(&reading.list, g_array_unref);
+    return reading.list;
+}
+
+GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error)
+{
+    return read_table(csv_read(file, error), cluster, error);
+}
+
+GArray *trial_file_parse(const char *file, const char *text, size_t length,
+                         const Cluster *cluster, GError **error)
+{
+    return read_table(csv_parse(file, text, length, error), cluster, error);
+}

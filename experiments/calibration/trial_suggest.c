@@ -1,0 +1,194 @@
+/* Trials by what they would tell. */
+#include "experiments/calibration/trial_suggest.h"
+
+#include <gsl/gsl_blas.h>
+#include <math.h>
+#include <string.h>
+
+/* Models and clusters that strategies are made for, and strategies of each. */
+enum { MOST_SUBJECTS = 4, MOST_DEGREE = 16, MOST_MICRO = 8 };
+
+typedef struct {
+    Trial trial;
+    double *
+        slope; /* [fit->costs.n] of log(time); NULL: it cannot be made, or does not fit */
+    double time_s;
+} Candidate;
+
+typedef struct {
+    const TrialFit *fit;
+    GArray *candidate;
+} Search;
+
+static void clear_candidate(void *data)
+{
+    Candidate *candidate = data;
+    trial_clear(&candidate->trial);
+    g_free(candidate->slope);
+}
+
+static void clear_suggestion(void *data)
+{
+    trial_clear(&((Suggestion *)data)->trial);
+}
+
+static void add_candidate(GArray *list, const Trial *like, const char *options)
+{
+    const Candidate candidate = {.trial = trial_copy(like, options)};
+    g_array_append_val(list, candidate);
+}
+
+static bool is_known(const GArray *list, const Trial *trial, const char *options)
+{
+    for (uint32_t i = 0; i < list->len; i++) {
+        const Trial *other = &g_array_index(list, Trial, i);
+        if (strcmp(other->contest, trial->contest) == 0 &&
+            strcmp(other->options, options) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Strategies for the trial's model on its cluster. */
+static void add_strategies(GArray *candidates, const GArray *list, const Trial *like)
+{
+    uint32_t gpus = UINT32_MAX;
+    for (uint32_t i = 0; i < like->cluster->n_machines; i++)
+        gpus = MIN(gpus, like->cluster->machine[i].gpus);
+    for (uint32_t tp = 1; tp <= MIN(gpus, MOST_DEGREE); tp *= 2)
+        for (uint32_t pp = 1; pp * tp <= trial_gpus(like) && pp <= MOST_DEGREE; pp *= 2)
+            for (uint32_t micro = 1; micro <= MOST_MICRO; micro *= 2) {
+                g_autofree char *options =
+                    g_strdup_printf("pp=%u,tp=%u,micro_batch=%u", pp, tp, micro);
+                if (!is_known(list, like, options))
+                    add_candidate(candidates, like, options);
+            }
+}
+
+static GArray *list_candidates(const GArray *list)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    GArray *candidates = g_array_new(false, true, sizeof(Candidate));
+    g_array_set_clear_func(candidates, clear_candidate);
+    for (uint32_t i = 0; i < list->len; i++) {
+        const Trial *trial = &g_array_index(list, Trial, i);
+        if (!trial_is_measured(trial) && !trial->failed)
+            add_candidate(candidates, trial, trial->options);
+        else if (trial_is_measured(trial) && strcmp(trial->planner, "manual") == 0 &&
+                 g_hash_table_size(seen) < MOST_SUBJECTS &&
+                 g_hash_table_add(seen, trial->contest))
+            add_strategies(candidates, list, trial);
+    }
+    return candidates;
+}
+
+/* Slopes of a candidate that can be made and fits the memory. */
+static bool price(void *data, uint32_t i, GError **error)
+{
+    const Search *search = data;
+    Candidate *candidate = &g_array_index(search->candidate, Candidate, i);
+    g_auto(TrialPlan) plan = {0};
+    TrialDetail detail;
+    g_autofree double *log = g_new(double, trial_slots(&candidate->trial));
+    fitted_costs_at(&search->fit->costs, &candidate->trial, log);
+    if (!trial_plan_make(&candidate->trial, log, &plan, NULL))
+        return true;
+    if (!trial_plan_predict(&plan, log, &candidate->time_s, &detail, error))
+        return false;
+    if (detail.peak_bytes > trial_memory_bytes(&candidate->trial))
+        return true;
+    candidate->slope = g_new(double, search->fit->costs.n + 1);
+    return trial_fit_slopes(search->fit, &plan, candidate->slope, error);
+}
+
+/* log(1 + s' C s / e^2) / 2 with the covariance C, and C s. */
+static double information(const gsl_matrix *covariance, const double *slope,
+                          gsl_vector *spread)
+{
+    const gsl_vector_const_view s = gsl_vector_const_view_array(slope, covariance->size1);
+    double variance;
+    gsl_blas_dsymv(CblasLower, 1, covariance, &s.vector, 0, spread);
+    gsl_blas_ddot(&s.vector, spread, &variance);
+    return log1p(variance / (TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR)) / 2;
+}
+
+/* What the best candidate tells becomes known: C -= C s s' C / (e^2 + s' C s). */
+static void learn(gsl_matrix *covariance, const double *slope)
+{
+    gsl_vector *spread = gsl_vector_alloc(covariance->size1);
+    const double nats = information(covariance, slope, spread);
+    const double all = TRIAL_EXPECTED_ERROR * TRIAL_EXPECTED_ERROR * exp(2 * nats);
+    gsl_blas_dsyr(CblasLower, -1 / all, spread, covariance);
+    gsl_vector_free(spread);
+}
+
+/* The candidate that tells the most; NULL: none tells anything. */
+static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance, double *nats)
+{
+    gsl_vector *spread = gsl_vector_alloc(covariance->size1);
+    Candidate *best = NULL;
+    *nats = 0;
+    for (uint32_t i = 0; i < candidates->len; i++) {
+        Candidate *candidate = &g_array_index(candidates, Candidate, i);
+        const double now =
+            candidate->slope ? information(covariance, candidate->slope, spread) : 0;
+        if (now > *nats) {
+            *nats = now;
+            best = candidate;
+        }
+    }
+    gsl_vector_free(spread);
+    return best;
+}
+
+/* The cost that a candidate has the most variance of. */
+static const FittedCost *told(const TrialFit *fit, const gsl_matrix *covariance,
+                              const double *slope)
+{
+    uint32_t most = 0;
+    double largest = -1;
+    for (uint32_t p = 0; p < fit->costs.n; p++) {
+        const double now =
+            fabs(slope[p]) * sqrt(fmax(0, gsl_matrix_get(covariance, p, p)));
+        if (now > largest) {
+            largest = now;
+            most = p;
+        }
+    }
+    return &fit->costs.cost[most];
+}
+
+static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
+{
+    GArray *list = g_array_new(false, false, sizeof(Suggestion));
+    g_array_set_clear_func(list, clear_suggestion);
+    gsl_matrix *covariance = gsl_matrix_alloc(fit->costs.n, fit->costs.n);
+    const gsl_matrix_const_view now =
+        gsl_matrix_const_view_array(fit->covariance, fit->costs.n, fit->costs.n);
+    gsl_matrix_memcpy(covariance, &now.matrix);
+    for (uint32_t k = 0; k < n; k++) {
+        double nats;
+        Candidate *best = best_of(candidates, covariance, &nats);
+        if (!best)
+            break;
+        const FittedCost *cost = told(fit, covariance, best->slope);
+        learn(covariance, best->slope);
+        const Suggestion suggestion = {best->trial, best->time_s, nats, cost->cost,
+                                       cost->key};
+        g_array_append_val(list, suggestion);
+        best->trial = (Trial){0};
+        g_clear_pointer(&best->slope, g_free);
+    }
+    gsl_matrix_free(covariance);
+    return list;
+}
+
+GArray *trial_suggest(const TrialFit *fit, const GArray *list, uint32_t n,
+                      uint32_t threads, GError **error)
+{
+    g_autoptr(GArray) candidates = list_candidates(list);
+    Search search = {fit, candidates};
+    if (!trial_work_each(candidates->len, threads, price, &search, error))
+        return NULL;
+    return choose(fit, candidates, n);
+}

@@ -1,0 +1,214 @@
+/* kilter fit: a cluster file from iterations that were measured. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/calibration/trial_cluster.h"
+#include "experiments/calibration/trial_file.h"
+#include "experiments/calibration/trial_suggest.h"
+#include "experiments/cli/command.h"
+#include "experiments/json_values.h"
+
+typedef struct {
+    char *output, *cluster;
+    int jobs, suggest;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->output);
+    g_free(own->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* clang-format off */
+static const char TEXT[] =
+    "{trials} trials of {groups} groups: MAPE {fitted.mape:%}, worst {fitted.worst:%}"
+    "[; predicted without their group {held_out.mape:%}, worst {held_out.worst:%}]\n"
+    "cost                            of                              value     95 % interval  start x\n"
+    "[*costs:[{?value}{?trials}[=-30:{cost}]  [=-22:{of}]  [=14:{text}]  [=26:{low_text} to {high_text}]  {factor:5.2f}\n]]"
+    "[*runtime:[{?trials}memory of the runtime on {of}: {bytes:bytes} ({trials} trials)\n]]"
+    "[{?memory.trials}peaks: MAPE {memory.mape:%}, worst {memory.worst:%}\n]"
+    "[{?fits.failed}memory: {fits.found} of {fits.failed} trials that failed found, {fits.false_alarms} false alarms of {fits.fit}\n]"
+    "[{?verbose}[*trial_list:  {name}  measured {measured_s:time}  fitted {predicted_s:time}  without its group {held_out_s:time}\n]]"
+    "[*suggestions:[{!#}tells the most next:\n]  {options} of {model} on {cluster}: {predicted_s:time} predicted; of {cost} ({of})\n]"
+    "[wrote {output}\n]";
+/* clang-format on */
+
+static char *value_text(double value, const char *unit)
+{
+    const Quantity quantity = strcmp(unit, "s") == 0        ? QUANTITY_TIME
+                              : strcmp(unit, "FLOP/s") == 0 ? QUANTITY_RATE
+                                                            : QUANTITY_BANDWIDTH;
+    return isfinite(value) ? units_format(value, quantity) : g_strdup("-");
+}
+
+/* Costs that the cluster has: with what all have in common, as values. */
+static json_t *costs_json(const TrialCluster *fitted)
+{
+    json_t *list = json_array();
+    for (uint32_t p = 0; p < fitted->fit.costs.n; p++) {
+        const FittedCost *cost = &fitted->fit.costs.cost[p];
+        const CostInfo *info = cost_info(cost->cost);
+        const double log[] = {cost->log, cost->low, cost->high};
+        double value[3];
+        g_autofree char *text[3] = {NULL};
+        for (uint32_t k = 0; k < 3; k++) {
+            value[k] = trial_cluster_value(fitted, cost->cost, cost->key, log[k]);
+            text[k] = value_text(value[k], info->unit);
+        }
+        if (!(value[0] > 0) && *cost->key)
+            continue;
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:s, s:s, s:f, s:i}", "cost",
+                      info->name, "of", *cost->key ? cost->key : "all alike", "unit",
+                      info->unit, "value", json_number(value[0]), "low",
+                      json_number(value[1]), "high", json_number(value[2]), "text",
+                      text[0], "low_text", text[1], "high_text", text[2], "factor",
+                      exp(cost->log), "trials", (int)cost->n_trials));
+        g_free(text[1]);
+        g_free(text[2]);
+    }
+    return list;
+}
+
+static json_t *agreement_json(const Agreement *a)
+{
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
+                     json_number(a->mape), "worst", json_number(a->worst), "p95",
+                     json_number(a->p95), "bias", json_number(a->bias), "spearman",
+                     json_number(a->spearman));
+}
+
+static json_t *trials_json(const TrialCluster *fitted, const GArray *list)
+{
+    json_t *trials = json_array();
+    for (uint32_t k = 0; k < fitted->measured->len; k++) {
+        const Trial *trial =
+            &g_array_index(list, Trial, g_array_index(fitted->measured, uint32_t, k));
+        json_array_append_new(
+            trials, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "name", trial->name,
+                              "model", trial->model, "options", trial->options, "group",
+                              trial->group, "measured_s", json_number(trial->measured_s),
+                              "predicted_s", json_number(fitted->fit.predicted_s[k]),
+                              "held_out_s", json_number(fitted->fit.held_out_s[k])));
+    }
+    return trials;
+}
+
+static json_t *suggestions_json(const GArray *suggestions)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; suggestions && i < suggestions->len; i++) {
+        const Suggestion *s = &g_array_index(suggestions, Suggestion, i);
+        g_autofree char *cluster = g_strdup_printf(
+            "%u machines, %u GPUs", s->trial.cluster->n_machines, trial_gpus(&s->trial));
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:s, s:s}", "model", s->trial.model,
+                      "planner", s->trial.planner, "options", s->trial.options, "cluster",
+                      cluster, "predicted_s", s->predicted_s, "information",
+                      s->information, "cost", cost_info(s->cost)->name, "of",
+                      *s->key ? s->key : "all alike"));
+    }
+    return list;
+}
+
+static uint32_t count_groups(const TrialCluster *fitted, const GArray *list)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t k = 0; k < fitted->measured->len; k++)
+        g_hash_table_add(
+            seen, g_array_index(list, Trial, g_array_index(fitted->measured, uint32_t, k))
+                      .group);
+    return g_hash_table_size(seen);
+}
+
+static json_t *answer(const TrialCluster *fitted, const GArray *list,
+                      const GArray *suggestions, const char *output)
+{
+    const TrialMemory *memory = &fitted->memory;
+    json_t *runtime = json_array();
+    for (uint32_t t = 0; t < fitted->base->n_types; t++)
+        json_array_append_new(runtime,
+                              json_pack("{s:s, s:f, s:i}", "of", fitted->runtime[t].type,
+                                        "bytes", fitted->runtime[t].bytes, "trials",
+                                        (int)fitted->runtime[t].n));
+    return json_pack("{s:s, s:s*, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i, "
+                     "s:i}, s:o, s:o}",
+                     "cluster", fitted->base->name, "output", output, "trials",
+                     (int)fitted->fit.n, "groups", (int)count_groups(fitted, list),
+                     "fitted", agreement_json(&fitted->fit.fitted), "held_out",
+                     agreement_json(&fitted->fit.held_out), "costs", costs_json(fitted),
+                     "runtime", runtime, "memory", agreement_json(&memory->peaks), "fits",
+                     "failed", (int)memory->failed, "found", (int)memory->hits, "fit",
+                     (int)memory->fit, "false_alarms", (int)memory->false_alarms,
+                     "trial_list", trials_json(fitted, list), "suggestions",
+                     suggestions_json(suggestions));
+}
+
+static bool run(const char *file, const Own *own, const CommandOptions *options,
+                GError **error)
+{
+    g_autoptr(Cluster) base = cluster_load(own->cluster, error);
+    g_autoptr(GArray) list = base ? trial_file_read(file, base, error) : NULL;
+    g_autoptr(GArray) suggestions = NULL;
+    g_auto(TrialCluster) fitted = {0};
+    const uint32_t threads = (uint32_t)own->jobs;
+    if (!list || !trial_cluster_fit(base, list, threads, &fitted, error))
+        return false;
+    if (own->suggest > 0 &&
+        !(suggestions =
+              trial_suggest(&fitted.fit, list, (uint32_t)own->suggest, threads, error)))
+        return false;
+    if (own->output) {
+        g_autofree char *text = cluster_write(fitted.cluster);
+        if (!output_write(own->output, text, -1, error))
+            return false;
+    }
+    command_report(options, answer(&fitted, list, suggestions, own->output), TEXT, NULL);
+    return true;
+}
+
+bool cmd_fit(int argc, char **argv, GError **error)
+{
+    enum { MOST_SUGGESTED = 1000 };
+    g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
+    const GOptionEntry entries[] = {
+        {"cluster", 0, 0, G_OPTION_ARG_STRING, &own.cluster,
+         "The cluster that the iterations ran on: a name or a file", "CLUSTER"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
+         "Write the fitted cluster (YAML)", "FILE"},
+        {"suggest", 0, 0, G_OPTION_ARG_INT, &own.suggest,
+         "Also say which N trials would tell the most next", "N"},
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs, "Threads (default: one per core)",
+         "N"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "fit",
+        .arguments = "TRIALS.csv",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary =
+            "Fits launches, overheads, rates, memory bandwidths, links and the runtime's "
+            "memory of a cluster "
+            "to\niterations that were measured on it: a row for each, with model, "
+            "machines, the keys of a strategy\n"
+            "(kilter planners), seconds or tokens_per_s, and peak or oom "
+            "(experiments/calibration/trial_file.h\n"
+            "has the columns). What the trials say little of stays near the data sheets.",
+        .example = "kilter fit trials.csv --cluster dgx-a100 --suggest 5 -o mine.yaml",
+        .entries = entries,
+    };
+    if (!command_parse(&syntax, &argc, argv, &options, error) ||
+        !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
+        !command_check_range("--suggest", own.suggest, 0, MOST_SUGGESTED, error) ||
+        (own.output && !output_check(own.output, error)))
+        return false;
+    if (!own.cluster)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "expected --cluster with the cluster that the iterations ran on");
+    return run(argv[1], &own, &options, error);
+}

@@ -1,0 +1,241 @@
+/* kilter fit: trials of made costs on a cluster of two device types give these costs back; tables of
+ * trials, their errors, and damaged ones. */
+#include "experiments/calibration/trial_cluster.h"
+#include "experiments/calibration/trial_file.h"
+#include "experiments/calibration/trial_suggest.h"
+#include "experiments/sweep/configuration.h"
+#include "tests/support/damage.h"
+#include "tests/test.h"
+
+static const char CLUSTER[] = "name: mixed\nmachines:\n"
+                              "  - {device: v100-16g, gpus: 4, count: 2, nic: eth-100}\n"
+                              "  - {device: t4, gpus: 4, count: 2, nic: eth-100}\n";
+
+#define MODEL                                                                         \
+    "\"gpt2:layers=2,hidden=512,heads=8,ffn=2048,seq=256,vocab=1024,global_batch=32," \
+    "precision=mixed\""
+#define WIDE                                                                           \
+    "\"gpt2:layers=2,hidden=1024,heads=8,ffn=4096,seq=256,vocab=1024,global_batch=32," \
+    "precision=mixed\""
+
+static const char TABLE[] =
+    "model,machines,gpus,tp,pp,micro_batch,recompute,seconds,peak,group\n" MODEL
+    ",v100-16g=1,4,1,1,8,,1,,v1\n" MODEL ",v100-16g=1,4,2,1,2,,1,3 GiB,v2\n" MODEL
+    ",v100-16g=2,4,1,2,4,full,1,,v3\n" WIDE ",v100-16g=2,4,4,1,4,,1,,v4\n" WIDE
+    ",v100-16g=1,2,1,1,16,,1,,v5\n" MODEL ",t4=1,4,1,1,8,,1,,t1\n" MODEL
+    ",t4=1,4,2,1,2,,1,,t2\n" MODEL ",t4=2,4,1,2,4,full,1,,t3\n" WIDE
+    ",t4=2,4,4,1,4,,1,,t4\n" WIDE ",v100-16g=1 t4=1,,1,1,2,,1,,m1\n" WIDE
+    ",v100-16g=1 t4=1,,2,1,2,,,,m2\n";
+enum { MEASURED = 10, ALL = 11 };
+
+static Cluster *cluster(void)
+{
+    g_autoptr(GError) error = NULL;
+    Cluster *made = cluster_parse("mixed", CLUSTER, strlen(CLUSTER), &error);
+    assert_no_error(error);
+    return made;
+}
+
+static GArray *table(const Cluster *on, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    GArray *list = trial_file_parse("t.csv", text, strlen(text), on, &error);
+    assert_no_error(error);
+    return list;
+}
+
+/* The truth: factors on where costs start, of each type. */
+static double truth(const char *type, Cost cost)
+{
+    const bool v100 = strcmp(type, "v100-16g") == 0;
+    switch (cost) {
+    case COST_RATE_HALF:
+        return v100 ? -0.3 : 0.15;
+    case COST_BANDWIDTH:
+        return v100 ? 0.5 : 0.3;
+    case COST_OVERHEAD:
+        return -0.8;
+    case COST_LAUNCH:
+        return -1.5;
+    case COST_OUTER_BANDWIDTH:
+        return -0.2;
+    default:
+        return 0;
+    }
+}
+
+static void measure(GArray *list)
+{
+    g_autoptr(GError) error = NULL;
+    for (uint32_t i = 0; i < MEASURED; i++) {
+        Trial *trial = &g_array_index(list, Trial, i);
+        g_autofree double *log = g_new(double, trial_slots(trial));
+        g_auto(TrialPlan) plan = {0};
+        for (uint32_t s = 0; s < trial_slots(trial); s++)
+            log[s] = truth(trial->cluster->type[s / COSTS].name, (Cost)(s % COSTS));
+        trial_plan_make(trial, log, &plan, &error);
+        assert_no_error(error);
+        trial_plan_predict(&plan, log, &trial->measured_s, NULL, &error);
+        assert_no_error(error);
+    }
+}
+
+static void test_recovers(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list = table(on, TABLE);
+    assert_int_equal(list->len, ALL);
+    measure(list);
+    g_autoptr(GError) error = NULL;
+    g_auto(TrialCluster) fitted = {0};
+    trial_cluster_fit(on, list, 1, &fitted, &error);
+    assert_no_error(error);
+    assert_int_equal(fitted.fit.n, MEASURED);
+    assert_at_most(fitted.fit.fitted.mape, 0.03);
+    assert_at_most(fitted.fit.fitted.mape, fitted.fit.held_out.mape);
+    uint32_t near = 0;
+    for (uint32_t i = 0; i < MEASURED; i++)
+        near += fabs(log(fitted.fit.held_out_s[i] /
+                         g_array_index(list, Trial, i).measured_s)) < 0.1;
+    assert_at_most(MEASURED - 2, near); /* one trial alone tells the launch of its type */
+    /* On the T4 the rate decides; between its interval's ends lies the truth. */
+    const FittedCost *common = fitted_costs_find(&fitted.fit.costs, COST_RATE_HALF, ""),
+                     *own = fitted_costs_find(&fitted.fit.costs, COST_RATE_HALF, "t4");
+    assert_close(exp(common->log + own->log), exp(0.15), 0.15);
+    assert_true(own->low < own->log && own->log < own->high);
+    /* The runtime is what the one peak has more than its plan. */
+    assert_int_equal(fitted.runtime[0].n, 1);
+    assert_int_equal(fitted.runtime[1].n, 0);
+    assert_true(fitted.runtime[0].bytes > 0 && fitted.runtime[0].bytes < 3.0 * (1 << 30));
+    assert_int_equal(fitted.cluster->type[0].runtime_bytes,
+                     (uint64_t)fitted.runtime[0].bytes);
+    assert_at_most(fitted.memory.peaks.mape, 1e-9);
+}
+
+/* The cluster that is written predicts as the fit does, by the commands' own way. */
+static void test_cluster(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list = table(on, TABLE);
+    measure(list);
+    g_autoptr(GError) error = NULL;
+    g_auto(TrialCluster) fitted = {0};
+    trial_cluster_fit(on, list, 1, &fitted, &error);
+    assert_no_error(error);
+    g_autofree char *text = cluster_write(fitted.cluster);
+    g_autoptr(Cluster) read = cluster_parse("mine", text, strlen(text), &error);
+    assert_no_error(error);
+    const bool keep[] = {false, false, true, true};
+    cluster_keep(read, keep, &error);
+    assert_no_error(error);
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_autoptr(Spec) spec = spec_read_pairs("tp=1,pp=2,micro_batch=4,recompute=full");
+    options_assign(&options, spec, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(read, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    const Trial *trial = &g_array_index(list, Trial, 7);
+    g_autoptr(Plan) plan = planner_plan(planner_find("manual", NULL), trial->model,
+                                        "mine", view, &options, &graph, &error);
+    assert_no_error(error);
+    g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
+    assert_no_error(error);
+    assert_close(report->iteration_time_s, fitted.fit.predicted_s[7], 1e-9);
+}
+
+static void test_suggestions(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list = table(on, TABLE);
+    measure(list);
+    g_autoptr(GError) error = NULL;
+    g_auto(TrialCluster) fitted = {0};
+    trial_cluster_fit(on, list, 1, &fitted, &error);
+    assert_no_error(error);
+    g_autoptr(GArray) best = trial_suggest(&fitted.fit, list, 4, 1, &error);
+    assert_no_error(error);
+    assert_int_equal(best->len, 4);
+    for (uint32_t i = 0; i < best->len; i++) {
+        const Suggestion *s = &g_array_index(best, Suggestion, i);
+        assert_true(s->information > 0 && s->predicted_s > 0);
+        if (i > 0)
+            assert_at_most(s->information,
+                           g_array_index(best, Suggestion, i - 1).information);
+        for (uint32_t k = 0; k < MEASURED; k++) {
+            const Trial *trial = &g_array_index(list, Trial, k);
+            assert_false(strcmp(trial->contest, s->trial.contest) == 0 &&
+                         strcmp(trial->options, s->trial.options) == 0);
+        }
+    }
+}
+
+static void refuses(const char *header, const char *row, const char *expected)
+{
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strconcat(header, "\n", row, "\n", NULL);
+    g_auto(TrialCluster) fitted = {0};
+    g_autoptr(GArray) list = trial_file_parse("t.csv", text, strlen(text), on, &error);
+    if (list)
+        assert_false(trial_cluster_fit(on, list, 1, &fitted, &error));
+    assert_error(error, KILTER_ERROR_INPUT, expected);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuses("model,machines,seconds", MODEL ",9,1",
+            "t.csv:2: machines: expected at most 4");
+    refuses("model,machines,seconds", MODEL ",t4=3,1", "of t4, which cluster mixed has");
+    refuses("model,machines,seconds", MODEL ",t4=x,1", "expected TYPE=COUNT");
+    refuses("model,gpus,seconds", MODEL ",8,1", "t.csv:2: gpus: expected at most 4");
+    refuses("model,seconds", MODEL ",-1", "t.csv:2: seconds");
+    refuses("model,seconds", MODEL ",", "no trial was measured");
+    refuses("model,seconds", "vgg20,1", "t.csv:2: ");
+    refuses("model,seconds,tensor", MODEL ",1,2", "tensor");
+    refuses("model,seconds,tp", MODEL ",1,3", "t.csv:2: pp=1, dp=5, tp=3");
+    refuses("model,seconds,peak", MODEL ",1,much", "t.csv:2: peak: expected");
+    refuses("seconds", "1", "model");
+}
+
+/* Damaged tables are read or refused with the file's name. */
+static void test_mutants(void **state)
+{
+    (void)state;
+    enum { MUTANTS = 300, DAMAGES = 4 };
+    static const char *const piece[] = {",",   "\n", "oom",   "=",   "99999999999",
+                                        "nan", "\"", "t4=1",  " ",   "machines",
+                                        "GiB", "-1", "1e308", "zero"};
+    g_autoptr(Cluster) on = cluster();
+    GRand *rand = g_rand_new_with_seed(5);
+    for (uint32_t i = 0; i < MUTANTS; i++) {
+        g_autoptr(GString) text = g_string_new(TABLE);
+        g_string_truncate(text, 400);
+        for (gint32 d = g_rand_int_range(rand, 1, DAMAGES + 1); d > 0; d--)
+            damage_text(text, rand, piece, G_N_ELEMENTS(piece));
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GArray) list =
+            trial_file_parse("t.csv", text->str, strlen(text->str), on, &error);
+        if (list) {
+            for (uint32_t k = 0; k < list->len; k++)
+                assert_true(trial_gpus(&g_array_index(list, Trial, k)) > 0);
+        } else {
+            assert_int_equal(error->code, KILTER_ERROR_INPUT);
+        }
+    }
+    g_rand_free(rand);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recovers),    cmocka_unit_test(test_cluster),
+        cmocka_unit_test(test_suggestions), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_mutants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
