@@ -4,6 +4,7 @@
 
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
+#include "experiments/figures/plan_figure.h"
 #include "experiments/figures/timeline_figure.h"
 #include "experiments/sweep/experiment.h"
 
@@ -29,6 +30,18 @@ static bool draw_timeline(const Own *own, GError **error)
     return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
 }
 
+/* The plan of a file, simulated by `flow`. */
+static bool draw_plan(const char *file, const Own *own, const CommandOptions *options,
+                      GError **error)
+{
+    const CommandPlanning how = {0};
+    char *argument[] = {NULL, (char *)file, NULL};
+    g_auto(Evaluation) e = {0};
+    return command_evaluate(&how, 2, argument, "flow", options, &e, error) &&
+           plan_figure_draw(e.plan, e.graph, e.view, e.report,
+                            own->folder ? own->folder : "out", error);
+}
+
 /* What the experiment of that name asks now; all of the store if there is no such experiment. */
 static bool select_asked(const char *name, Store *store, const CommandOptions *options,
                          GError **error)
@@ -43,9 +56,17 @@ static bool select_asked(const char *name, Store *store, const CommandOptions *o
     return experiment && experiment_select(experiment, store, error);
 }
 
-static bool draw(const char *name, const Own *own, const CommandOptions *options,
-                 GError **error)
+static bool draw(const char *name, const char *plan, const Own *own,
+                 const CommandOptions *options, GError **error)
 {
+    if (strcmp(name, "plan") == 0)
+        return plan ? draw_plan(plan, own, options, error)
+                    : kilter_fail(
+                          error, KILTER_ERROR_INPUT,
+                          "plan needs the plan's file: kilter figure plan PLAN.json");
+    if (plan)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected no more than %s, got '%s'", name, plan);
     if (strcmp(name, "timeline") == 0)
         return draw_timeline(own, error);
     if (own->trace)
@@ -72,11 +93,12 @@ bool cmd_figure(int argc, char **argv, GError **error)
                                     G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "figure",
-        .arguments = "NAME|timeline|all",
+        .arguments = "NAME|timeline|all|plan PLAN.json",
         .min_arguments = 1,
-        .max_arguments = 1,
-        .summary = "Draws a figure from stored results, or the timeline of a trace, as "
-                   "DIR/NAME.png and DIR/NAME.svg.",
+        .max_arguments = 2,
+        .summary =
+            "Draws a figure from stored results, the timeline of a trace, or a plan, as "
+            "DIR/NAME.png and DIR/NAME.svg.",
         .example = "kilter figure hap-fig13 --db results.db -o pictures",
         .entries = entries,
     };
@@ -89,7 +111,7 @@ bool cmd_figure(int argc, char **argv, GError **error)
     json_t *files = json_array();
     bool good = true;
     for (char **name = names; good && *name; name++) {
-        good = draw(*name, &own, &options, error);
+        good = draw(*name, argc > 2 ? argv[2] : NULL, &own, &options, error);
         json_array_append_new(files, json_sprintf("%s/%s.png", folder, *name));
         json_array_append_new(files, json_sprintf("%s/%s.svg", folder, *name));
         if (good && !options.json && !options.quiet)

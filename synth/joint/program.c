@@ -93,7 +93,9 @@ static Program *write_program(const Placing *p, SynthSchedule schedule, GError *
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s);
         group[s] =
-            (DeviceGroup){e->dp, e->tp, p->device + (size_t)s * p->menu->view->n_devices};
+            (DeviceGroup){.n_replicas = e->dp,
+                          .n_devices = e->tp,
+                          .device = p->device + (size_t)s * p->menu->view->n_devices};
         for (uint32_t l = p->pipeline->stage[s].first; l < last_layer(p, s); l++) {
             ways[l] = e->tp;
             stage_of[l] = s;
