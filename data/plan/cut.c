@@ -204,6 +204,23 @@ static void round_split(const Plan *plan, const DeviceGroup *group, Split *split
     }
 }
 
+bool plan_splits_evenly(const Plan *plan)
+{
+    uint32_t n_groups;
+    DeviceGroup *group = program_groups(plan->program, plan->n_devices, &n_groups);
+    bool even = true;
+    for (uint32_t j = 1; j < plan->n_segments * plan->n_devices; j++)
+        even = even && plan->ratio[j] == plan->ratio[0];
+    for (uint32_t i = 0; even && i < plan->n_splits; i++) {
+        const Split *split = &plan->split[i];
+        const DeviceGroup *of = &group[split->group];
+        for (uint32_t k = 1; k < of->n_replicas * of->n_devices; k++)
+            even = even && split->count[k] == split->count[0];
+    }
+    program_groups_free(group, n_groups);
+    return even;
+}
+
 bool plan_check_groups(const Plan *plan, GError **error)
 {
     const Program *program = plan->program;

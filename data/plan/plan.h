@@ -181,6 +181,9 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
  * Errors as batch_forms_new, and plan_check_groups. */
 bool plan_round(Plan *plan, const Graph *graph, GError **error);
 
+/* Whether all ratios are equal, and so are the counts of every split: rounding changed nothing. */
+bool plan_splits_evenly(const Plan *plan);
+
 /* Whether the program's groups fit the plan: devices that there are, and one segment where the
  * batch is cut over replicas (the part of a replica is one and the same for all tensors).
  * KILTER_ERROR_INPUT. */

@@ -8,7 +8,8 @@
 #include "experiments/sweep/configuration.h"
 #include "synth/synth.h"
 
-/* The planner that makes programs of strategies, which trials need not complete. */
+/* Planner manual. Trials take its program and shares, and price them once, where the planner looks for
+ * what does not fit as well. */
 static bool is_strategy(const Trial *trial)
 {
     return strcmp(trial->planner, "manual") == 0;
@@ -51,7 +52,7 @@ static bool make_strategy(TrialPlan *plan, const PlannerOptions *options,
     g_autofree double *ratio = synth_strategy_ratios(&layout);
     plan->plan = plan_new();
     plan_set(plan->plan, plan->graph, view, program, ratio);
-    return true;
+    return plan_round(plan->plan, plan->graph, error);
 }
 
 static Cluster *copy_of(const Cluster *cluster, GError **error)

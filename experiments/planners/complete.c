@@ -84,6 +84,10 @@ static bool set_fractional(Plan *plan, const Planning *planning, GError **error)
         plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
         return true;
     }
+    if (plan_splits_evenly(plan)) {
+        plan->fractional_time_s = plan->iteration_time_s;
+        return true;
+    }
     Plan unrounded = *plan;
     unrounded.n_splits = 0;
     unrounded.split = NULL;

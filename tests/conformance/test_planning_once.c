@@ -99,13 +99,16 @@ static void test_pins_and_segments_are_read_once(void **state)
     assert_int_equal(count[COUNT_segments_make], 1);
 }
 
-/* Each strategy that is tried is evaluated, the one that is taken not again; the time before
- * rounding is that of another plan. */
+/* Each strategy that is tried is evaluated, the one that is taken not again. Where shares are even the
+ * time before rounding is the same, else it is that of another plan. */
 static void test_a_trial_is_the_evaluation(void **state)
 {
     (void)state;
     run("plan -q bert-base:layers=2,batch=2 hap-8 --planner amp --granularity gpu --set "
         "trials=1");
+    assert_int_equal(evaluations(), 1);
+    run("plan -q bert-base:layers=2,global_batch=24 star:hosts=2,gpus=4,bandwidth=10Gb/s,"
+        "inner_bandwidth=10GB/s --planner manual --set tp=4 --set shares=1,2");
     assert_int_equal(evaluations(), 2);
 }
 
