@@ -306,6 +306,25 @@ static void builder_clear(Builder *b)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, builder_clear)
 
+Program *synth_recompute(const Program *inner, const Graph *graph,
+                         const SynthPipeline *pipeline, GError **error)
+{
+    g_assert(pipeline->n_stages == 1 && pipeline->n_microbatches == 1);
+    g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline, .pass = 1};
+    if (!(b.batch = batch_forms_of_microbatches(graph, error)))
+        return NULL;
+    b.place = g_new0(Place, inner->n);
+    b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));
+    b.program = program_new();
+    pipeline_find_places(&b);
+    for (uint32_t i = 0; i < inner->n; i++) {
+        if (b.place[i].phase == BACKWARD || b.place[i].phase == LATE)
+            demand(&b, i, 0);
+        pipeline_append(&b, inner->instr[i], 0, 0);
+    }
+    return program_check(b.program, graph, error) ? g_steal_pointer(&b.program) : NULL;
+}
+
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error)
 {

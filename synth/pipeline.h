@@ -62,10 +62,15 @@ typedef struct {
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
 
+/* The inner program as it is, on all devices, with what `pipeline` (of one stage, one group and one
+ * microbatch) computes again. KILTER_ERROR_INPUT if an op reads a sum over the batch. */
+Program *synth_recompute(const Program *inner, const Graph *graph,
+                         const SynthPipeline *pipeline, GError **error);
+
 /* A program of one group for n_devices, whose batch is not cut, with its batch in microbatches and
  * layers computed again (NULL: none). Gradients are added up and communicated once, after the last
- * microbatch; parameters are gathered once, before the first. One microbatch leaves it an SPMD
- * program. KILTER_ERROR_INPUT as above. */
+ * microbatch; parameters are gathered once, before the first. With one microbatch the program stays in
+ * its order, and SPMD. KILTER_ERROR_INPUT as above. */
 Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,
                      uint32_t n_microbatches, const Recompute *recompute, GError **error);
 

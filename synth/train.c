@@ -1,18 +1,6 @@
 /* The techniques that any program of one group can be given: a pipeline of one stage. */
 #include "synth/pipeline.h"
 
-/* The program without the group that it was given, where that is all devices as one replica on the
- * whole batch. */
-static void drop_group(Program *program)
-{
-    for (uint32_t i = 0; i < program->n; i++)
-        if (program->instr[i].microbatch == PROGRAM_WHOLE)
-            program->instr[i].microbatch = 0;
-    program_groups_free(program->group, program->n_groups);
-    program->group = NULL;
-    program->n_groups = 0;
-}
-
 Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,
                      uint32_t n_microbatches, const Recompute *recompute, GError **error)
 {
@@ -28,8 +16,6 @@ Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devi
                                     .group = &all,
                                     .schedule = SCHEDULE_1F1B,
                                     .recompute = recompute};
-    Program *trained = synth_pipeline(program, graph, &pipeline, error);
-    if (trained && n_microbatches == 1)
-        drop_group(trained);
-    return trained;
+    return n_microbatches == 1 ? synth_recompute(program, graph, &pipeline, error)
+                               : synth_pipeline(program, graph, &pipeline, error);
 }

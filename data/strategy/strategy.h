@@ -56,7 +56,7 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
       "of the batch, a number per replica; equal unless given")                              \
     X(PARSED(strategy_recompute), recompute, "recompute", "none",                          \
       "none, selective or full; a word per stage; MODE@FIRST-LAST of layers; or auto: the "  \
-      "fewest layers that make it fit")             \
+      "layers that make it fit, or faster")         \
     X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",            \
       "on or off, or a word per stage: what tp does not divide is divided along the sequence") \
     X(COUNT(0, 3), zero, "zero", "0",                                                      \

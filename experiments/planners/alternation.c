@@ -321,17 +321,6 @@ bool alternation_consider_all(Alternation *a, const GPtrArray *programs,
     return true;
 }
 
-/* Gives the candidate's cuts the counts of the best plan, where that has them. */
-static void copy_counts(Plan *candidate, const Plan *best)
-{
-    for (uint32_t i = 0; i < candidate->n_splits; i++) {
-        const Split *known = plan_find_split(best, &candidate->split[i]);
-        if (known)
-            memcpy(candidate->split[i].count, known->count,
-                   candidate->n_devices * sizeof *known->count);
-    }
-}
-
 /* Considers a program with the best plan's ratios and counts, and with its own best ratios. */
 static bool consider_rounded(Alternation *a, Known *known, GError **error)
 {
@@ -342,7 +331,7 @@ static bool consider_rounded(Alternation *a, Known *known, GError **error)
     plan_set(candidate, a->graph, a->view, program_copy(known->program), ratio);
     if (!plan_round(candidate, a->graph, error))
         return false;
-    copy_counts(candidate, a->best);
+    plan_copy_counts(candidate, a->best);
     measure(a, known, candidate);
     take(a, g_steal_pointer(&candidate));
     bool feasible = false;

@@ -378,11 +378,13 @@ static char *bound_over(const Planning *planning, bool fits)
         [EXCHANGES_GROUPED] = ", by grouped collectives",
     };
     return g_strdup_printf(
-        "programs of one microbatch on all %u devices%s%s%s, at any "
+        "programs of one microbatch on all %u devices%s%s%s%s, at any "
         "ratios, before rounding; "
         "fewer devices or a pipeline may be faster",
         planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
-        fits ? ", within the memory" : "", exchange[planning->options->collectives]);
+        fits ? ", within the memory" : "",
+        planning->options->strategy.recompute ? ", with any layers computed again" : "",
+        exchange[planning->options->collectives]);
 }
 
 static void set_bound(Certifier *c)
@@ -413,7 +415,9 @@ bool plan_bound(Plan *plan, const Planning *planning, GError **error)
     if (!c)
         return true;
     bool done = add_all(c, false, error) &&
-                (!planning->done->tight || !plan->feasible || charge_all(c, error));
+                (!planning->done->tight || planning->options->strategy.recompute ||
+                 !plan->feasible ||
+                 charge_all(c, error));
     if (done)
         set_bound(c);
     certifier_free(c);

@@ -49,6 +49,16 @@ static void take_report(Plan *plan, const SimReport *report)
         g_memdup2(report->memory_bytes, plan->n_devices * sizeof *report->memory_bytes);
 }
 
+void plan_copy_counts(Plan *plan, const Plan *from)
+{
+    for (uint32_t i = 0; i < plan->n_splits; i++) {
+        const Split *known = plan_find_split(from, &plan->split[i]);
+        if (known)
+            memcpy(plan->split[i].count, known->count,
+                   plan->n_devices * sizeof *known->count);
+    }
+}
+
 static bool complete_on(Plan *plan, const Planning *planning, const ClusterView *view,
                         GError **error)
 {
@@ -128,8 +138,24 @@ bool plan_double(Plan *plan, const Planning *planning, GError **error)
     return true;
 }
 
+/* Ratios that are best within `part` of the memory, into `ratio`; false if nothing fits that. */
+static bool balance_within(const Plan *plan, const ClusterView *seen, double part,
+                           const SimLinear *linear, const SimMemory *memory,
+                           double *ratio)
+{
+    ClusterView view = *seen;
+    BalanceReport report;
+    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view.n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    view.device = device;
+    return balance_ratios(linear, memory, &view, plan->n_segments, ratio, &report, NULL);
+}
+
 bool plan_balance(Plan *plan, const Planning *planning, GError **error)
 {
+    /* Rounding adds up to a unit of each cut. */
+    static const double part[] = {1, 0.98, 0.95, 0.9};
     const Graph *graph = planning->graph;
     const ClusterView *view = planning->view;
     g_autoptr(SimLinear) linear =
@@ -139,15 +165,20 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error)
     g_autoptr(Plan) candidate = plan_new();
     BalanceReport report;
     const gint64 start = g_get_monotonic_time();
-    if (!balance_ratios(linear, memory, view, plan->n_segments, ratio, &report, NULL) &&
-        !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report, error))
-        return false;
-    plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     candidate->bucket_bytes = plan->bucket_bytes;
-    plan_set(candidate, graph, view, program_copy(plan->program), ratio);
-    plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);
-    if (!plan_complete(candidate, planning, error))
-        return false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !candidate->feasible; i++) {
+        const bool fits = balance_within(plan, view, part[i], linear, memory, ratio);
+        if (!fits && i > 0)
+            break;
+        if (!fits && !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report,
+                                     error))
+            return false;
+        plan_set(candidate, graph, view, program_copy(plan->program), ratio);
+        plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);
+        if (!plan_complete(candidate, planning, error))
+            return false;
+    }
+    plan->balance_time_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     if (!plan_is_better(candidate, plan))
         return true;
     plan->optimal = false;

@@ -33,4 +33,7 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error);
  * does not, or is faster, or as fast and proved. */
 bool plan_is_better(const Plan *a, const Plan *b);
 
+/* Gives the plan's cuts the counts of another one on the same devices, where that has them. */
+void plan_copy_counts(Plan *plan, const Plan *from);
+
 #endif

@@ -114,7 +114,7 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
                 planning_is_lost(planning, misfit_s) ||
                 spend_memory(&a, proportional, even, misfit_s, error)) &&
                (misfit_s == 0 || alternation_round_best(&a, error)) &&
-               alternation_settle(&a, error);
+               (planning->roomy || alternation_settle(&a, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",

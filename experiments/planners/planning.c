@@ -273,7 +273,7 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
     const gint64 start = g_get_monotonic_time();
     if (planning->options->certify == 0 &&
         (!planner_can(planning->planner, PLANNER_BOUNDS) || is_doubled(planning) ||
-         plan_is_trained(planning)))
+         planning->options->strategy.microbatches > 1))
         return true;
     const bool done = planning->options->certify > 0 ? plan_certify(plan, planning, error)
                                                      : plan_bound(plan, planning, error);
