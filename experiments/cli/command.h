@@ -35,6 +35,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(validate, "compare predicted with measured times of plans")  \
     X(sweep, "evaluate the grid of an experiment file, resumably") \
     X(merge, "add the results of the parts of a sweep to a store") \
+    X(league, "rank the planners of an experiment by regret")      \
     X(figure, "draw a figure from stored results")                 \
     X(reproduce, "sweep, figure and table of claims of a published experiment")        \
     X(report, "write results, or a plan, as a page")

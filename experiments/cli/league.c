@@ -1,0 +1,124 @@
+/* kilter league: the planners of an experiment, ranked. */
+#include <math.h>
+#include <stdio.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/figures/figure.h"
+#include "experiments/json_values.h"
+#include "experiments/sweep/league.h"
+
+typedef struct {
+    char *database, *folder;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->database);
+    g_free(own->folder);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static json_t *known(double value)
+{
+    return isnan(value) ? json_null() : json_number(value);
+}
+
+static json_t *rows_json(const GArray *rows)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < rows->len; i++) {
+        const LeagueRow *row = &g_array_index(rows, LeagueRow, i);
+        const bool any = row->plans > 0;
+        json_array_append_new(
+            list, json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "rank",
+                            (int)i + 1, "planner", row->entry, "results", (int)row->asked,
+                            "plans", (int)row->plans, "fastest", (int)row->firsts,
+                            "regret", known(row->regret), "worst_regret",
+                            any ? known(row->worst_regret) : json_null(), "gap",
+                            known(row->gap), "worst_gap",
+                            any ? known(row->worst_gap) : json_null(), "planning_s",
+                            json_number(row->planning_s)));
+    }
+    return list;
+}
+
+static const char TEXT[] =
+    "      planner              plans  fastest    to the best    worst    to the bound   "
+    " worst   planning\n"
+    "[*planners: {rank:3}  [=-20:{planner}] {plans:3}/[=-4:{results}] {fastest:4}"
+    "     [=10:[{regret:.1%}|-]] [=10:[{worst_regret:.1%}|-]]   [=10:[{gap:.1%}|-]] "
+    "[=10:[{worst_gap:.1%}|-]] [=10:{planning_s:time}]\n]"
+    "To the best: time over the fastest plan of the same model on the same cluster; to "
+    "the bound: over what "
+    "computation\nalone takes all devices (geometric means).\n"
+    "[{?missing}{missing} configurations have no result yet; kilter sweep makes them.\n]"
+    "[{figure}\n]";
+
+/* One row a planner: place, name, regret, worst regret, gap in percent. */
+static bool draw(const GArray *rows, const char *folder, GError **error)
+{
+    g_autoptr(GString) text = g_string_new("# rank\tplanner\tregret\tworst\tgap\n");
+    for (uint32_t i = 0; i < rows->len; i++) {
+        const LeagueRow *row = &g_array_index(rows, LeagueRow, i);
+        if (row->plans > 0)
+            g_string_append_printf(text, "%u\t%s\t%.6g\t%.6g\t%.6g\n", i, row->entry,
+                                   100 * row->regret, 100 * row->worst_regret,
+                                   100 * row->gap);
+    }
+    return figure_draw_text("league", text->str, folder, error);
+}
+
+static bool run(const char *file, const Own *own, const CommandOptions *options,
+                GError **error)
+{
+    const ExperimentChange change = {
+        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
+    if (!experiment)
+        return false;
+    g_autofree char *usual = g_strdup_printf("out/%s.db", experiment_name(experiment));
+    g_autoptr(Store) store =
+        store_open_read(own->database ? own->database : usual, error);
+    uint32_t missing;
+    g_autoptr(GArray) rows = store ? league_of(experiment, store, &missing, error) : NULL;
+    if (!rows || (own->folder && !draw(rows, own->folder, error)))
+        return false;
+    g_autofree char *figure = own->folder ? g_strdup_printf("%s/league.png %s/league.svg",
+                                                            own->folder, own->folder)
+                                          : NULL;
+    command_report(options,
+                   json_pack("{s:s, s:o, s:i, s:s?}", "experiment",
+                             experiment_name(experiment), "planners", rows_json(rows),
+                             "missing", (int)missing, "figure", figure),
+                   TEXT, NULL);
+    return true;
+}
+
+bool cmd_league(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
+    const GOptionEntry entries[] = {
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+         "The results (default out/NAME.db)", "FILE"},
+        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.folder,
+         "Draw the table as DIR/league.png and DIR/league.svg", "DIR"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "league",
+        .arguments = "EXPERIMENT",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary =
+            "Ranks the planners of an experiment whose results kilter sweep has stored: "
+            "how "
+            "many of its\nconfigurations they have a plan for, how often theirs is the "
+            "fastest, and how much slower it is than the\nfastest one and than a bound "
+            "on "
+            "every plan.",
+        .example = "kilter league hap-fig13 --db results.db",
+        .entries = entries,
+    };
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           run(argv[1], &own, &options, error);
+}

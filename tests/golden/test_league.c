@@ -1,0 +1,72 @@
+/* kilter league against the plans themselves. */
+#include <jansson.h>
+#include <math.h>
+
+#include "tests/support/program_json.h"
+
+static const char *const MODEL[] = {
+    "gpt2:layers=2,hidden=32,heads=2,ffn=64,seq=8,vocab=32,global_batch=16",
+    "vgg19:width=8,fc=64"};
+static const char *const PLANNER[] = {"dp-ev", "dp-cp", "tensor-parallel"};
+enum { MODELS = G_N_ELEMENTS(MODEL), PLANNERS = G_N_ELEMENTS(PLANNER) };
+
+static void write_experiment(const Sandbox *box)
+{
+    g_autofree char *file = g_build_filename(box->folder, "small.yaml", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "name: small\ngrid:\n  model: [\"%s\", \"%s\"]\n  cluster: [hap-8]\n"
+        "  planner: [dp-ev, dp-cp, tensor-parallel]\n",
+        MODEL[0], MODEL[1]);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+}
+
+static void test_league(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    double time_s[PLANNERS][MODELS], best_s[MODELS];
+    write_experiment(box);
+    g_auto(Ran) none = program_run(box, "league small.yaml --db small.db");
+    assert_int_equal(none.status, 2);
+    g_auto(Ran) swept = program_run_good(box, "sweep small.yaml --db small.db -q");
+    for (uint32_t m = 0; m < MODELS; m++) {
+        best_s[m] = INFINITY;
+        for (uint32_t p = 0; p < PLANNERS; p++) {
+            g_autofree char *line =
+                g_strdup_printf("simulate %s hap-8 -p %s --json", MODEL[m], PLANNER[p]);
+            json_t *plan = program_json(box, line);
+            time_s[p][m] = number(plan, "iteration_time_s");
+            best_s[m] = fmin(best_s[m], time_s[p][m]);
+            json_decref(plan);
+        }
+    }
+    json_t *root = program_json(box, "league small.yaml --db small.db --json");
+    const json_t *rows = json_object_get(root, "planners");
+    assert_int_equal(json_array_size(rows), PLANNERS);
+    assert_int_equal(json_integer_value(json_object_get(root, "missing")), 0);
+    double last = -1;
+    for (size_t i = 0; i < PLANNERS; i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = json_string_value(json_object_get(row, "planner"));
+        uint32_t p = 0;
+        while (strcmp(PLANNER[p], name) != 0)
+            p++;
+        double product = 1, worst = 0;
+        for (uint32_t m = 0; m < MODELS; m++) {
+            product *= time_s[p][m] / best_s[m];
+            worst = fmax(worst, time_s[p][m] / best_s[m] - 1);
+        }
+        assert_close(1 + number(row, "regret"), sqrt(product), 1e-9);
+        assert_close(1 + number(row, "worst_regret"), 1 + worst, 1e-9);
+        assert_true(number(row, "gap") >= number(row, "regret"));
+        assert_true(number(row, "gap") >= last);
+        last = number(row, "gap");
+    }
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_league)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
