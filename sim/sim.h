@@ -99,6 +99,7 @@
 #define KILTER_SIM_SIM_H
 
 #include "data/data.h"
+#include "sim/campaign/campaign.h"
 #include "sim/flow/execution.h"
 #include "sim/flow/timeline.h"
 #include "sim/options.h"

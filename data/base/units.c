@@ -48,6 +48,9 @@ static const Unit UNIT[] = {
     {QUANTITY_TIME, "ms", 1, 1e3},
     {QUANTITY_TIME, "us", 1, 1e6},
     {QUANTITY_TIME, "ns", 1, 1e9},
+    {QUANTITY_TIME, "min", 60, 1},
+    {QUANTITY_TIME, "h", 3600, 1},
+    {QUANTITY_TIME, "d", 86400, 1},
     {QUANTITY_POWER, "W", 1, 1},
     {QUANTITY_POWER, "kW", 1e3, 1},
 };

@@ -1,15 +1,19 @@
 /* kilter simulate. */
 #include <string.h>
 
+#include "experiments/cli/campaign.h"
 #include "experiments/cli/execution.h"
 #include "experiments/cli/simulate_tasks.h"
 
 typedef struct {
     CommandPlanning how;
     CommandExecution execution;
+    CommandCampaign campaign;
     char *fidelity, *trace, *dot;
     gboolean explain;
     int samples, jobs;
+    int argc;    /* what the command was given, */
+    char **argv; /* for what plans again */
 } Own;
 
 static void own_clear(Own *own)
@@ -19,6 +23,7 @@ static void own_clear(Own *own)
     g_free(own->trace);
     g_free(own->dot);
     command_execution_clear(&own->execution);
+    command_campaign_clear(&own->campaign);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -97,7 +102,13 @@ static bool report(const Evaluation *evaluation, const Own *own,
     }
     if (samples)
         json_object_set_new(object, "samples", samples_json(samples));
-    command_report(options, object, COMMAND_EVALUATION_TEXT, TEXT, NULL);
+    if (!command_campaign_add(&own->campaign, &own->how, own->argc, own->argv, options,
+                              evaluation, object, error)) {
+        json_decref(object);
+        return false;
+    }
+    command_report(options, object, COMMAND_EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT,
+                   NULL);
     return true;
 }
 
@@ -166,6 +177,7 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.jobs,
          "Threads for the samples (default all cores)", "N"},
         COMMAND_EXECUTION_ENTRIES(own.execution),
+        COMMAND_CAMPAIGN_ENTRIES(own.campaign),
         {"dot", 0, 0, G_OPTION_ARG_FILENAME, &own.dot,
          "Write the program as a picture, which Graphviz' dot draws", "FILE"},
         COMMAND_PIN_ENTRIES(&options),
@@ -196,6 +208,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         return simulate_tasks(argv[1], &own, &options, error);
     if (argc == 3 && trace_is(argv[1]))
         return command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
+    own.argc = argc;
+    own.argv = argv;
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
                             error) &&

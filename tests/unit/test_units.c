@@ -31,6 +31,9 @@ static void test_parse(void **state)
         {"2.5 ms", QUANTITY_TIME, 2.5e-3},
         {"7 ns", QUANTITY_TIME, 7e-9},
         {"3 s", QUANTITY_TIME, 3},
+        {"5min", QUANTITY_TIME, 300},
+        {"2 h", QUANTITY_TIME, 7200},
+        {"1 d", QUANTITY_TIME, 86400},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
         double value = NAN;

@@ -1,0 +1,297 @@
+/* Days of training with a plan. */
+#include "experiments/cli/campaign.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double DAY_S = 86400, HOUR_S = 3600;
+
+enum { DEFAULT_RUNS = 100 };
+
+void command_campaign_clear(CommandCampaign *campaign)
+{
+    char **text[] = {&campaign->days,     &campaign->mtbf,       &campaign->weibull,
+                     &campaign->failures, &campaign->checkpoint, &campaign->save,
+                     &campaign->write,    &campaign->restart,    &campaign->repair,
+                     &campaign->spares,   &campaign->stragglers};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++)
+        g_clear_pointer(text[i], g_free);
+}
+
+/* --- what is asked --- */
+
+static bool read_time(const char *option, const char *text, const char *otherwise,
+                      double *seconds, GError **error)
+{
+    if (units_parse(text ? text : otherwise, QUANTITY_TIME, seconds, error))
+        return true;
+    g_prefix_error(error, "%s: ", option);
+    return false;
+}
+
+static bool read_number(const char *option, const char *text, double least, double most,
+                        double *value, GError **error)
+{
+    char *end;
+    const double number = g_ascii_strtod(text, &end);
+    if (end == text || *end || !(number >= least && number <= most))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: expected a number from %g to %g, got '%.60s'", option,
+                           least, most, text);
+    *value = number;
+    return true;
+}
+
+typedef struct {
+    const char *name;
+    double hours;
+    GString *known;
+} Rate;
+
+static bool take_rate(const Csv *csv, void *data, GError **error)
+{
+    Rate *rate = data;
+    double hours;
+    if (!csv_number(csv, "mtbf_h", 1e-3, 1e9, &hours, error))
+        return false;
+    if (strcmp(csv_text(csv, "name"), rate->name) == 0)
+        rate->hours = hours;
+    g_string_append_printf(rate->known, ", %s", csv_text(csv, "name"));
+    return true;
+}
+
+/* A time, or a published rate by its name. */
+static bool read_mtbf(const char *text, double *seconds, GError **error)
+{
+    const char *name = text ? text : "llama3-405b";
+    if (units_parse(name, QUANTITY_TIME, seconds, NULL))
+        return *seconds > 0 ||
+               kilter_fail(error, KILTER_ERROR_INPUT, "--mtbf: expected more than 0");
+    static const char *const COLUMNS[] = {"name", "mtbf_h", "source", NULL};
+    g_autofree char *path = path_find("failures.csv");
+    g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
+    g_autoptr(GString) known = g_string_new(NULL);
+    Rate rate = {.name = name, .known = known};
+    if (!path)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "data/failures.csv is missing");
+    if (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
+        !csv_each(csv, take_rate, &rate, error))
+        return false;
+    *seconds = rate.hours * HOUR_S;
+    return rate.hours > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "--mtbf: expected a time such as 40000h%s, got '%.60s'",
+                       known->str, name);
+}
+
+/* "3" machines, or "2%" of those that train, rounded up. */
+static bool read_spares(const char *text, uint32_t machines, uint32_t *spares,
+                        GError **error)
+{
+    double number = 0;
+    const size_t length = text ? strlen(text) : 0;
+    const bool part = length > 0 && text[length - 1] == '%';
+    g_autofree char *digits = g_strndup(text ? text : "0", text ? length - part : 1);
+    if (!read_number("--spares", digits, 0, part ? 100 : 1e6, &number, error))
+        return false;
+    *spares = (uint32_t)ceil(part ? number / 100 * machines : number);
+    return true;
+}
+
+static bool read_stragglers(const char *text, SimCampaign *of, GError **error)
+{
+    g_auto(GStrv) part = g_strsplit(text ? text : "", ",", -1);
+    if (!text)
+        return true;
+    if (g_strv_length(part) != 3)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--stragglers: expected EVERY,STAYS,FACTOR such as "
+                           "1000h,30min,1.5, got '%.60s'",
+                           text);
+    return read_time("--stragglers", part[0], NULL, &of->straggler_every_s, error) &&
+           read_time("--stragglers", part[1], NULL, &of->straggler_stays_s, error) &&
+           read_number("--stragglers", part[2], 1, 1000, &of->straggler_factor, error);
+}
+
+static bool take_failure(const Csv *csv, void *data, GError **error)
+{
+    double time_s;
+    if (!csv_number(csv, "time_s", 0, 1e12, &time_s, error))
+        return false;
+    g_array_append_val((GArray *)data, time_s);
+    return true;
+}
+
+static int by_value(gconstpointer a, gconstpointer b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool read_failures(const char *file, GArray *times, GError **error)
+{
+    static const char *const COLUMNS[] = {"time_s", NULL};
+    g_autoptr(Csv) csv = file ? csv_read(file, error) : NULL;
+    if (file && (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
+                 !csv_each(csv, take_failure, times, error)))
+        return false;
+    g_array_sort(times, by_value);
+    return true;
+}
+
+/* One copy of parameters and optimizer states, an equal part through each machine's port. */
+static double save_s(const Evaluation *evaluation, uint32_t machines)
+{
+    double bytes = 0;
+    for (TensorId t = 0; t < graph_n_tensors(evaluation->graph); t++) {
+        const Tensor *tensor = graph_tensor(evaluation->graph, t);
+        if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
+            bytes += (double)tensor_bytes(tensor);
+    }
+    const double port = evaluation->view->collective[COLLECTIVE_ALL_GATHER].bandwidth;
+    return port > 0 ? bytes / (port * machines) : 0;
+}
+
+static uint32_t machines_of(const ClusterView *view)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        g_hash_table_add(seen, GUINT_TO_POINTER(view->device[j].machine));
+    return g_hash_table_size(seen);
+}
+
+/* --- plans for fewer machines --- */
+
+/* Iteration times with 1, 2, ... of the machines of the most frequent type gone. */
+static bool plan_fewer(const CommandCampaign *campaign, const CommandPlanning *how,
+                       int argc, char **argv, const CommandOptions *options,
+                       const Evaluation *evaluation, GArray *times, GError **error)
+{
+    if (campaign->replan == 0)
+        return true;
+    if (argc < 3 || how->change[CHANGE_WITHOUT])
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--replan is for MODEL CLUSTER, without --without");
+    const Cluster *cluster = evaluation->view->cluster;
+    g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_types);
+    uint32_t type = 0;
+    for (uint32_t m = 0; m < cluster->n_machines; m++)
+        count[cluster->machine[m].type]++;
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        if (count[t] > count[type])
+            type = t;
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (uint32_t m = cluster->n_machines, n = 0;
+         m-- > 1 && n < (uint32_t)campaign->replan;) {
+        if (cluster->machine[m].type != type)
+            continue;
+        n++;
+        g_string_append_printf(names, "%s%s", names->len ? "," : "",
+                               cluster->machine[m].name);
+        CommandPlanning fewer = *how;
+        fewer.change[CHANGE_WITHOUT] = (char *[]){names->str, NULL};
+        g_auto(Evaluation) left = {0};
+        if (!command_evaluate(&fewer, argc, argv, evaluation->report->fidelity, options,
+                              &left, error))
+            return false;
+        if (!left.report->feasible)
+            break;
+        const double time_s =
+            MAX(left.report->iteration_time_s, evaluation->report->iteration_time_s);
+        g_array_append_val(times, time_s);
+    }
+    return true;
+}
+
+/* --- the answer --- */
+
+/* clang-format off */
+const char COMMAND_CAMPAIGN_TEXT[] =
+    "[{?campaign}  {campaign.days:.3g} days      goodput {campaign.goodput:.2%} (5 to 95 % of {campaign.runs} runs: "
+    "{campaign.goodput_5:.2%} to {campaign.goodput_95:.2%}), {campaign.iterations:.4g} iterations"
+    "[, {campaign.tokens:.4g} tokens]\n"
+    "                failures {campaign.failures:.1f} (the whole every {campaign.system_mtbf_h:.3g} h), a checkpoint after "
+    "{campaign.checkpoint_s:time}[{?campaign.best_interval} (loses least)], saved in {campaign.save_s:time}\n"
+    "                of the time: lost work {campaign.parts.lost:.2%}, saving {campaign.parts.save:.2%}, restarts "
+    "{campaign.parts.restart:.2%}, waiting {campaign.parts.wait:.2%}, slowed {campaign.parts.slow:.2%}\n]";
+/* clang-format on */
+
+static json_t *report_json(const SimCampaign *of, const SimCampaignReport *report,
+                           const Evaluation *evaluation)
+{
+    const double length_s = of->days_s;
+    const SimWorkload work =
+        sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
+    const double iterations = report->mean.work_s / of->iteration_s;
+    const SimCampaignRun *mean = &report->mean;
+    json_t *parts =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "work", mean->work_s / length_s,
+                  "lost", mean->lost_s / length_s, "save", mean->save_s / length_s,
+                  "restart", mean->restart_s / length_s, "wait", mean->wait_s / length_s,
+                  "slow", mean->slow_s / length_s);
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:o, s:o}",
+        "days", length_s / DAY_S, "goodput", report->goodput, "goodput_5", report->low,
+        "goodput_50", report->median, "goodput_95", report->high, "runs", (int)report->n,
+        "failures", report->failures, "checkpoints", report->checkpoints, "system_mtbf_s",
+        isfinite(report->system_mtbf_s) ? report->system_mtbf_s : 0, "checkpoint_s",
+        report->interval_s, "best_interval", of->interval_s == 0, "save_s", of->save_s,
+        "iterations", iterations, "tokens",
+        work.tokens > 0 ? json_real(work.tokens * iterations) : json_null(), "parts",
+        parts);
+}
+
+static bool read_all(const CommandCampaign *campaign, const Evaluation *evaluation,
+                     uint32_t machines, SimCampaign *of, GError **error)
+{
+    double days = 0;
+    g_autofree char *save = g_strdup_printf("%.17g s", save_s(evaluation, machines));
+    const char *checkpoint = campaign->checkpoint ? campaign->checkpoint : "auto";
+    if (!read_number("--days", campaign->days, 1e-6, 36500, &days, error) ||
+        !read_mtbf(campaign->mtbf, &of->mtbf_s, error) ||
+        !read_number("--weibull", campaign->weibull ? campaign->weibull : "1", 0.1, 20,
+                     &of->shape, error) ||
+        !read_time("--save", campaign->save, save, &of->save_s, error) ||
+        !read_time("--write", campaign->write, "0 s", &of->write_s, error) ||
+        !read_time("--restart", campaign->restart, "5 min", &of->restart_s, error) ||
+        !read_time("--repair", campaign->repair, "24 h", &of->repair_s, error) ||
+        !read_spares(campaign->spares, machines, &of->spares, error) ||
+        !read_stragglers(campaign->stragglers, of, error) ||
+        !command_check_range("--runs", campaign->runs, 0, CAMPAIGN_MAX_RUNS, error) ||
+        !command_check_range("--replan", campaign->replan, 0, CAMPAIGN_MAX_FEWER, error))
+        return false;
+    of->days_s = days * DAY_S;
+    return strcmp(checkpoint, "auto") == 0 ||
+           read_time("--checkpoint", checkpoint, NULL, &of->interval_s, error);
+}
+
+bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
+                          int argc, char **argv, const CommandOptions *options,
+                          const Evaluation *evaluation, json_t *answer, GError **error)
+{
+    if (!campaign->days)
+        return true;
+    const uint32_t machines = machines_of(evaluation->view);
+    SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
+                      .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
+                      .seed = options->planner.seed};
+    for (uint32_t j = 0; j < evaluation->view->n_devices; j++)
+        of.gpus += evaluation->view->device[j].gpus;
+    g_autoptr(GArray) failures = g_array_new(false, false, sizeof(double));
+    g_autoptr(GArray) fewer = g_array_new(false, false, sizeof(double));
+    if (!read_all(campaign, evaluation, machines, &of, error) ||
+        !read_failures(campaign->failures, failures, error) ||
+        !plan_fewer(campaign, how, argc, argv, options, evaluation, fewer, error))
+        return false;
+    if (campaign->failures) {
+        of.failure_s = (const double *)(void *)failures->data;
+        of.n_failures = failures->len;
+    }
+    of.fewer = (const double *)(void *)fewer->data;
+    of.n_fewer = fewer->len;
+    g_autoptr(SimCampaignReport) report = sim_campaign(&of, error);
+    if (!report)
+        return false;
+    json_object_set_new(answer, "campaign", report_json(&of, report, evaluation));
+    return true;
+}
