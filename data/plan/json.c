@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { DOUBLE_DIGITS = 17 }; /* enough to read back the same double */
@@ -122,8 +123,9 @@ static json_t *instr_json(const Instr *instr, const Graph *graph)
     return array;
 }
 
-static json_t *program_json(const Program *program, const Graph *graph)
+static json_t *program_json(const Plan *plan, const Graph *graph)
 {
+    const Program *program = plan->program;
     json_t *array = json_array();
     for (uint32_t i = 0; i < program->n; i++)
         json_array_append_new(array, instr_json(&program->instr[i], graph));
@@ -131,8 +133,11 @@ static json_t *program_json(const Program *program, const Graph *graph)
 }
 
 /* Of each group the devices of each replica. */
-static json_t *groups_json(const Program *program)
+static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
+    const Program *program = plan->program;
+    if (program->n_groups == 0)
+        return NULL;
     json_t *groups = json_array();
     for (uint32_t g = 0; g < program->n_groups; g++) {
         const DeviceGroup *group = &program->group[g];
@@ -156,7 +161,7 @@ static json_t *groups_json(const Program *program)
 
 /* --- the rest --- */
 
-static json_t *ratios_json(const Plan *plan)
+static json_t *ratios_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     json_t *rows = json_array();
     for (uint32_t k = 0; k < plan->n_segments; k++) {
@@ -179,7 +184,7 @@ static json_t *segments_json(const Plan *plan, const Graph *graph)
     return array;
 }
 
-static json_t *splits_json(const Plan *plan)
+static json_t *splits_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < plan->n_splits; i++) {
@@ -200,7 +205,7 @@ static json_t *splits_json(const Plan *plan)
     return array;
 }
 
-static json_t *memory_json(const Plan *plan)
+static json_t *memory_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     json_t *array = json_array();
     for (uint32_t j = 0; j < plan->n_devices; j++)
@@ -208,57 +213,128 @@ static json_t *memory_json(const Plan *plan)
     return array;
 }
 
-/* The order of keys is the order in the file. */
+static json_t *format_json(const Plan *plan G_GNUC_UNUSED,
+                           const Graph *graph G_GNUC_UNUSED)
+{
+    return json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION);
+}
+
+static json_t *granularity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return json_string(granularity_name(plan->granularity));
+}
+
+static json_t *fidelity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return json_string(plan_fidelity(plan));
+}
+
+static json_t *gap_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return real_json(plan_gap(plan));
+}
+
+static json_t *certificate_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return json_string(certificate_name(plan->certificate));
+}
+
+static json_t *plan_strategy_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return strategy_is_default(&plan->strategy) ? NULL : strategy_json(&plan->strategy);
+}
+
+static json_t *microbatches_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return plan->program->n_microbatches == 1
+               ? NULL
+               : json_integer(plan->program->n_microbatches);
+}
+
+/* --- the table of members --- */
+
+/* clang-format off */
+#define AT(name, of, at) {.key = name, .kind = MEMBER_##of, .offset = offsetof(Plan, at)}
+#define MAYBE(name, of, at) \
+    {.key = name, .kind = MEMBER_##of, .offset = offsetof(Plan, at), .may_lack = true}
+#define PART(name, to) {.key = name, .kind = MEMBER_PART, .json = to}
+
+static const PlanMember MEMBERS[] = {
+    PART("kilter", format_json),
+    AT("model", TEXT, model),
+    MAYBE("model_content", OBJECT, content),
+    AT("cluster", TEXT, cluster),
+    MAYBE("cluster_content", OBJECT, cluster_text),
+    PART("granularity", granularity_json),
+    AT("planner", TEXT, planner),
+    MAYBE("made_by", TEXT, maker),
+    PART("fidelity", fidelity_json),
+    AT("iteration_time_s", SECONDS_OR_NEVER, iteration_time_s),
+    AT("fractional_time_s", SECONDS_OR_NEVER, fractional_time_s),
+    AT("lower_bound_s", SECONDS, lower_bound_s),
+    MAYBE("bound_over", TEXT, bound_over),
+    PART("gap", gap_json),
+    AT("optimal", BOOL, optimal),
+    PART("certificate", certificate_json),
+    AT("stages", COUNT, stages),
+    AT("feasible", BOOL, feasible),
+    PART("memory_bytes", memory_json),
+    AT("search_time_s", SECONDS, search_time_s),
+    AT("balance_time_s", SECONDS, balance_time_s),
+    MAYBE("certificate_time_s", SECONDS, certificate_time_s),
+    AT("seed", INTEGER, seed),
+    AT("version", TEXT, version),
+    PART("strategy", plan_strategy_json),
+    AT("bucket_bytes", INTEGER, bucket_bytes),
+    PART("ratios", ratios_json),
+    PART("segments", segments_json),
+    PART("splits", splits_json),
+    PART("microbatches", microbatches_json),
+    PART("groups", groups_json),
+    PART("program", program_json),
+    PART(PLAN_SEAL, NULL),
+};
+/* clang-format on */
+
+const PlanMember *plan_member(uint32_t i)
+{
+    return i < G_N_ELEMENTS(MEMBERS) ? &MEMBERS[i] : NULL;
+}
+
+/* NULL where the member is left out. */
+static json_t *member_json(const PlanMember *member, const Plan *plan, const Graph *graph)
+{
+    const void *at = (const char *)plan + member->offset;
+    switch (member->kind) {
+    case MEMBER_TEXT:
+        return *(char *const *)at ? text_json(*(char *const *)at) : NULL;
+    case MEMBER_OBJECT:
+        return *(char *const *)at ? json_loads(*(char *const *)at, 0, NULL) : NULL;
+    case MEMBER_SECONDS:
+    case MEMBER_SECONDS_OR_NEVER:
+        return member->may_lack && !(*(const double *)at > 0)
+                   ? NULL
+                   : real_json(*(const double *)at);
+    case MEMBER_BOOL:
+        return json_boolean(*(const bool *)at);
+    case MEMBER_COUNT:
+        return json_integer(*(const uint32_t *)at);
+    case MEMBER_INTEGER:
+        return integer_json(*(const uint64_t *)at);
+    case MEMBER_PART:
+        return member->json ? member->json(plan, graph) : NULL;
+    }
+    g_assert_not_reached();
+}
+
 static json_t *plan_json(const Plan *plan, const Graph *graph)
 {
     json_t *root = json_object();
-    json_object_set_new(
-        root, "kilter",
-        json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version", PLAN_VERSION));
-    json_object_set_new(root, "model", text_json(plan->model));
-    if (plan->content)
-        json_object_set_new(root, "model_content", json_loads(plan->content, 0, NULL));
-    json_object_set_new(root, "cluster", text_json(plan->cluster));
-    if (plan->cluster_text)
-        json_object_set_new(root, "cluster_content",
-                            json_loads(plan->cluster_text, 0, NULL));
-    json_object_set_new(root, "granularity",
-                        json_string(granularity_name(plan->granularity)));
-    json_object_set_new(root, "planner", text_json(plan->planner));
-    if (plan->maker)
-        json_object_set_new(root, "made_by", text_json(plan->maker));
-    json_object_set_new(root, "fidelity", json_string(plan_fidelity(plan)));
-    json_object_set_new(root, "iteration_time_s", real_json(plan->iteration_time_s));
-    json_object_set_new(root, "fractional_time_s", real_json(plan->fractional_time_s));
-    json_object_set_new(root, "lower_bound_s", real_json(plan->lower_bound_s));
-    if (plan->bound_over)
-        json_object_set_new(root, "bound_over", text_json(plan->bound_over));
-    json_object_set_new(root, "gap", real_json(plan_gap(plan)));
-    json_object_set_new(root, "optimal", json_boolean(plan->optimal));
-    json_object_set_new(root, "certificate",
-                        json_string(certificate_name(plan->certificate)));
-    json_object_set_new(root, "stages", json_integer(plan->stages));
-    json_object_set_new(root, "feasible", json_boolean(plan->feasible));
-    json_object_set_new(root, "memory_bytes", memory_json(plan));
-    json_object_set_new(root, "search_time_s", real_json(plan->search_time_s));
-    json_object_set_new(root, "balance_time_s", real_json(plan->balance_time_s));
-    if (plan->certificate_time_s > 0)
-        json_object_set_new(root, "certificate_time_s",
-                            real_json(plan->certificate_time_s));
-    json_object_set_new(root, "seed", integer_json(plan->seed));
-    json_object_set_new(root, "version", text_json(plan->version));
-    if (!strategy_is_default(&plan->strategy))
-        json_object_set_new(root, "strategy", strategy_json(&plan->strategy));
-    json_object_set_new(root, "bucket_bytes", integer_json(plan->bucket_bytes));
-    json_object_set_new(root, "ratios", ratios_json(plan));
-    json_object_set_new(root, "segments", segments_json(plan, graph));
-    json_object_set_new(root, "splits", splits_json(plan));
-    if (plan->program->n_microbatches != 1)
-        json_object_set_new(root, "microbatches",
-                            json_integer(plan->program->n_microbatches));
-    if (plan->program->n_groups > 0)
-        json_object_set_new(root, "groups", groups_json(plan->program));
-    json_object_set_new(root, "program", program_json(plan->program, graph));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(MEMBERS); i++) {
+        json_t *value = member_json(&MEMBERS[i], plan, graph);
+        if (value)
+            json_object_set_new(root, MEMBERS[i].key, value);
+    }
     plan_json_seal(root);
     return root;
 }

@@ -45,6 +45,29 @@
 /* The key that says of a split what it cuts for; NULL: the positions. */
 extern const char *const PLAN_SPLIT_KEY[SPLIT_REPLICAS + 1];
 
+/* A member of the file: one row says how it is called, written and read. */
+typedef enum {
+    MEMBER_TEXT,
+    MEMBER_OBJECT, /* kept as its text */
+    MEMBER_SECONDS,
+    MEMBER_SECONDS_OR_NEVER, /* null: infinity */
+    MEMBER_BOOL,
+    MEMBER_COUNT,
+    MEMBER_INTEGER,
+    MEMBER_PART, /* read once what it speaks of is known (data/plan/read.c) */
+} PlanMemberKind;
+
+typedef struct {
+    const char *key;
+    PlanMemberKind kind;
+    size_t offset; /* in Plan: char *, double, bool, uint32_t or uint64_t by the kind */
+    bool may_lack; /* left out where it is NULL or 0 */
+    json_t *(*json)(const Plan *plan, const Graph *graph); /* of a part; NULL: left out */
+} PlanMember;
+
+/* In the file's order; NULL after the last. */
+const PlanMember *plan_member(uint32_t i);
+
 /* The stream on which an instruction of that kind runs unless it says otherwise. */
 uint8_t plan_json_stream(InstrKind kind, Collective collective);
 

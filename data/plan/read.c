@@ -32,63 +32,73 @@ static bool read_format(const Reader *r)
 
 static bool read_keys(const Reader *r)
 {
-    static const char *const known[] = {"kilter",
-                                        "model",
-                                        "model_content",
-                                        "cluster",
-                                        "cluster_content",
-                                        "granularity",
-                                        "planner",
-                                        "made_by",
-                                        "fidelity",
-                                        "optimal",
-                                        "iteration_time_s",
-                                        "fractional_time_s",
-                                        "lower_bound_s",
-                                        "gap",
-                                        "certificate",
-                                        "stages",
-                                        "feasible",
-                                        "memory_bytes",
-                                        "search_time_s",
-                                        "seed",
-                                        "balance_time_s",
-                                        "certificate_time_s",
-                                        "bound_over",
-                                        PLAN_SEAL,
-                                        "version",
-                                        "strategy",
-                                        "bucket_bytes",
-                                        "ratios",
-                                        "segments",
-                                        "splits",
-                                        "microbatches",
-                                        "groups",
-                                        "program",
-                                        NULL};
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
+    const PlanMember *member;
     const char *key;
     json_t *value;
+    for (uint32_t i = 0; (member = plan_member(i)); i++)
+        g_ptr_array_add(known, (char *)member->key);
+    g_ptr_array_add(known, NULL);
     json_object_foreach (r->root, key, value) {
-        if (!g_strv_contains(known, key))
+        if (!g_strv_contains((const char *const *)known->pdata, key))
             return reader_fail(r, key, READER_WHOLE, "unknown key");
     }
+    return true;
+}
+
+static bool read_object(const Reader *r, const char *key, char **text)
+{
+    const json_t *object = json_object_get(r->root, key);
+    if (!json_is_object(object))
+        return reader_expected(r, key, READER_WHOLE, "an object", object);
+    char *dump = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+    *text = g_strdup(dump);
+    free(dump);
+    return true;
+}
+
+static bool read_member(const Reader *r, const PlanMember *member)
+{
+    void *at = (char *)r->plan + member->offset;
+    uint64_t count = 0;
+    if (member->may_lack && !json_object_get(r->root, member->key))
+        return true;
+    switch (member->kind) {
+    case MEMBER_TEXT:
+        return reader_text(r, member->key, at);
+    case MEMBER_OBJECT:
+        return read_object(r, member->key, at);
+    case MEMBER_SECONDS:
+    case MEMBER_SECONDS_OR_NEVER:
+        return reader_seconds(r, member->key, member->kind == MEMBER_SECONDS_OR_NEVER,
+                              at);
+    case MEMBER_BOOL:
+        return reader_bool(r, member->key, at);
+    case MEMBER_INTEGER:
+        return reader_integer(r, member->key, UINT64_MAX, at);
+    case MEMBER_COUNT:
+        if (!reader_integer(r, member->key, UINT32_MAX, &count))
+            return false;
+        *(uint32_t *)at = (uint32_t)count;
+        return true;
+    case MEMBER_PART:
+        return true;
+    }
+    g_assert_not_reached();
+}
+
+static bool read_members(const Reader *r)
+{
+    const PlanMember *member;
+    for (uint32_t i = 0; (member = plan_member(i)); i++)
+        if (!read_member(r, member))
+            return false;
     return true;
 }
 
 static Graph *read_model(const Reader *r)
 {
     Plan *plan = r->plan;
-    if (!reader_text(r, "model", &plan->model))
-        return NULL;
-    const json_t *content = json_object_get(r->root, "model_content");
-    if (content && !json_is_object(content)) {
-        reader_expected(r, "model_content", READER_WHOLE, "what the model's file says",
-                        content);
-        return NULL;
-    }
-    char *text = content ? json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    plan->content = g_strdup(text);
-    free(text);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) graph =
         model_build_from(plan->model, plan->content, 1, &canonical, r->error);
@@ -103,21 +113,6 @@ static Graph *read_model(const Reader *r)
         return NULL;
     }
     return g_steal_pointer(&graph);
-}
-
-/* Kept as text: who evaluates the plan reads it. Files without it name their cluster only. */
-static bool read_cluster(const Reader *r)
-{
-    Plan *plan = r->plan;
-    const json_t *content = json_object_get(r->root, "cluster_content");
-    if (!reader_text(r, "cluster", &plan->cluster))
-        return false;
-    if (content && !json_is_object(content))
-        return reader_expected(r, "cluster_content", READER_WHOLE, "an object", content);
-    char *text = content ? json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    plan->cluster_text = g_strdup(text);
-    free(text);
-    return true;
 }
 
 /* A key of the strategy: a number, or the text that --set takes. */
@@ -145,29 +140,20 @@ static bool read_strategy(const Reader *r)
     json_t *value;
     if (object && !json_is_object(object))
         return reader_expected(r, "strategy", READER_WHOLE, "an object", object);
-    json_object_foreach((json_t *)object, key, value)
-    {
+    json_object_foreach ((json_t *)object, key, value) {
         if (!read_strategy_key(r, key, value))
             return false;
     }
     return true;
 }
 
-static bool read_provenance(const Reader *r)
+static bool read_granularity(const Reader *r)
 {
-    Plan *plan = r->plan;
     g_autofree char *granularity = NULL;
-    if (!read_cluster(r) || !reader_text(r, "granularity", &granularity) ||
-        !reader_text(r, "planner", &plan->planner) ||
-        (json_object_get(r->root, "made_by") &&
-         !reader_text(r, "made_by", &plan->maker)))
-        return false;
-    if (!granularity_parse(granularity, &plan->granularity))
-        return reader_fail(r, "granularity", READER_WHOLE,
-                           "expected machine or gpu, got '%s'", granularity);
-    return read_strategy(r) && reader_integer(r, "seed", UINT64_MAX, &plan->seed) &&
-           reader_text(r, "version", &plan->version) &&
-           reader_integer(r, "bucket_bytes", UINT64_MAX, &plan->bucket_bytes);
+    return reader_text(r, "granularity", &granularity) &&
+           (granularity_parse(granularity, &r->plan->granularity) ||
+            reader_fail(r, "granularity", READER_WHOLE,
+                        "expected machine or gpu, got '%s'", granularity));
 }
 
 /* Only once the program's groups are known. */
@@ -180,8 +166,6 @@ static bool check_fidelity(const Reader *r)
             reader_fail(r, "fidelity", READER_WHOLE, "expected %s, got '%s'", expected,
                         fidelity));
 }
-
-/* --- ratios, segments, splits --- */
 
 /* --- costs --- */
 
@@ -218,16 +202,6 @@ static bool check_gap(const Reader *r)
     return reader_expected(r, "gap", READER_WHOLE, what, value);
 }
 
-/* What the bound is over, and what it took: in a file where there is a bound. */
-static bool read_bound(const Reader *r)
-{
-    Plan *plan = r->plan;
-    return (!json_object_get(r->root, "bound_over") ||
-            reader_text(r, "bound_over", &plan->bound_over)) &&
-           (!json_object_get(r->root, "certificate_time_s") ||
-            reader_seconds(r, "certificate_time_s", false, &plan->certificate_time_s));
-}
-
 /* Plans of before there was one have none. */
 static bool read_certificate(const Reader *r)
 {
@@ -241,24 +215,6 @@ static bool read_certificate(const Reader *r)
         }
     return reader_expected(r, "certificate", READER_WHOLE, "one such as \"reached\"",
                            value);
-}
-
-static bool read_costs(const Reader *r)
-{
-    Plan *plan = r->plan;
-    uint64_t stages;
-    if (!reader_seconds(r, "iteration_time_s", true, &plan->iteration_time_s) ||
-        !reader_seconds(r, "fractional_time_s", true, &plan->fractional_time_s) ||
-        !reader_seconds(r, "lower_bound_s", false, &plan->lower_bound_s) ||
-        !check_gap(r) || !reader_bool(r, "optimal", &plan->optimal) ||
-        !read_certificate(r) || !read_bound(r) ||
-        !reader_integer(r, "stages", UINT32_MAX, &stages) ||
-        !reader_bool(r, "feasible", &plan->feasible) || !read_memory(r) ||
-        !reader_seconds(r, "search_time_s", false, &plan->search_time_s) ||
-        !reader_seconds(r, "balance_time_s", false, &plan->balance_time_s))
-        return false;
-    plan->stages = (uint32_t)stages;
-    return true;
 }
 
 /* --- whole plans --- */
@@ -345,15 +301,16 @@ static bool check_groups(const Reader *r)
 
 static bool read_plan(Reader *r, Graph **graph)
 {
-    if (!read_format(r) || !read_keys(r) || !(*graph = read_model(r)))
+    if (!read_format(r) || !read_keys(r) || !read_members(r) || !(*graph = read_model(r)))
         return false;
     r->graph = *graph;
     for (OpId id = 0; id < graph_n_ops(r->graph); id++)
         g_hash_table_insert(r->op, (char *)graph_get_op(r->graph, id)->name,
                             GUINT_TO_POINTER(id + 1));
-    return read_provenance(r) && reader_ratios(r) && reader_groups(r) &&
-           check_groups(r) && check_fidelity(r) && reader_segments(r) &&
-           reader_splits(r) && reader_program(r) && read_costs(r) && check_splits(r) &&
+    return read_granularity(r) && read_strategy(r) && reader_ratios(r) &&
+           reader_groups(r) && check_groups(r) && check_fidelity(r) &&
+           reader_segments(r) && reader_splits(r) && reader_program(r) &&
+           read_memory(r) && check_gap(r) && read_certificate(r) && check_splits(r) &&
            check_seal(r);
 }
 
