@@ -19,6 +19,7 @@
 #include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/options.h"
 #include "data/base/output.h"

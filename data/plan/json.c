@@ -1,4 +1,5 @@
 /* Writing plan files. */
+#include "data/base/json.h"
 #include "data/plan/json.h"
 
 #include <jansson.h>
@@ -23,25 +24,6 @@ uint32_t plan_split_devices(const Plan *plan, const Split *split)
         return plan->n_devices;
     const DeviceGroup *group = &plan->program->group[split->group];
     return group->n_replicas * group->n_devices;
-}
-
-static json_t *text_json(const char *text)
-{
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    return json_string(valid);
-}
-
-static json_t *real_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *integer_json(uint64_t value)
-{
-    if (value <= INT64_MAX)
-        return json_integer((json_int_t)value);
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, value);
-    return json_string(text);
 }
 
 static json_t *form_json(Form form)
@@ -108,11 +90,11 @@ static json_t *instr_json(const Instr *instr, const Graph *graph)
     json_array_append_new(array, json_string(instr_name(instr)));
     if (instr->kind == INSTR_COMPUTE) {
         const Op *op = graph_get_op(graph, instr->op);
-        json_array_append_new(array, text_json(op->name));
+        json_array_append_new(array, json_text(op->name));
         json_array_append_new(array, forms_json(instr->form, op->n_in));
         json_array_append_new(array, forms_json(instr->form + op->n_in, op->n_out));
     } else {
-        json_array_append_new(array, text_json(graph_tensor(graph, instr->tensor)->name));
+        json_array_append_new(array, json_text(graph_tensor(graph, instr->tensor)->name));
         if (instr->kind != INSTR_LOAD)
             json_array_append_new(array, form_json(instr->from));
         json_array_append_new(array, form_json(instr->to));
@@ -161,16 +143,21 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 
 /* --- the rest --- */
 
-static json_t *ratios_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+json_t *plan_ratios_json(const Plan *plan)
 {
     json_t *rows = json_array();
     for (uint32_t k = 0; k < plan->n_segments; k++) {
         json_t *row = json_array();
         for (uint32_t j = 0; j < plan->n_devices; j++)
-            json_array_append_new(row, real_json(plan->ratio[k * plan->n_devices + j]));
+            json_array_append_new(row, json_number(plan->ratio[k * plan->n_devices + j]));
         json_array_append_new(rows, row);
     }
     return rows;
+}
+
+static json_t *ratios_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
+{
+    return plan_ratios_json(plan);
 }
 
 static json_t *segments_json(const Plan *plan, const Graph *graph)
@@ -179,7 +166,7 @@ static json_t *segments_json(const Plan *plan, const Graph *graph)
     for (OpId id = 0; id < plan->n_ops; id++)
         if (id == 0 || plan->segment[id] != plan->segment[id - 1])
             json_array_append_new(
-                array, json_pack("[o, i]", text_json(graph_get_op(graph, id)->name),
+                array, json_pack("[o, i]", json_text(graph_get_op(graph, id)->name),
                                  (int)plan->segment[id]));
     return array;
 }
@@ -209,7 +196,7 @@ static json_t *memory_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     json_t *array = json_array();
     for (uint32_t j = 0; j < plan->n_devices; j++)
-        json_array_append_new(array, integer_json(plan->memory_bytes[j]));
+        json_array_append_new(array, json_unsigned(plan->memory_bytes[j]));
     return array;
 }
 
@@ -231,7 +218,7 @@ static json_t *fidelity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 
 static json_t *gap_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
-    return real_json(plan_gap(plan));
+    return json_number(plan_gap(plan));
 }
 
 static json_t *certificate_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
@@ -307,20 +294,20 @@ static json_t *member_json(const PlanMember *member, const Plan *plan, const Gra
     const void *at = (const char *)plan + member->offset;
     switch (member->kind) {
     case MEMBER_TEXT:
-        return *(char *const *)at ? text_json(*(char *const *)at) : NULL;
+        return *(char *const *)at ? json_text(*(char *const *)at) : NULL;
     case MEMBER_OBJECT:
         return *(char *const *)at ? json_loads(*(char *const *)at, 0, NULL) : NULL;
     case MEMBER_SECONDS:
     case MEMBER_SECONDS_OR_NEVER:
         return member->may_lack && !(*(const double *)at > 0)
                    ? NULL
-                   : real_json(*(const double *)at);
+                   : json_number(*(const double *)at);
     case MEMBER_BOOL:
         return json_boolean(*(const bool *)at);
     case MEMBER_COUNT:
         return json_integer(*(const uint32_t *)at);
     case MEMBER_INTEGER:
-        return integer_json(*(const uint64_t *)at);
+        return json_unsigned(*(const uint64_t *)at);
     case MEMBER_PART:
         return member->json ? member->json(plan, graph) : NULL;
     }

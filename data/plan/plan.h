@@ -193,6 +193,9 @@ bool plan_check_groups(const Plan *plan, GError **error);
  * microbatches), by `stage`. */
 const char *plan_fidelity(const Plan *plan);
 
+/* The ratios as JSON, [segment][device]; the caller's. */
+struct json_t *plan_ratios_json(const Plan *plan);
+
 /* JSON text; the graph names ops and tensors. */
 char *plan_write(const Plan *plan, const Graph *graph);
 

@@ -6,6 +6,7 @@
 #include "data/plan/reader.h"
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/models/model.h"
 
 #include <jansson.h>
@@ -314,27 +315,9 @@ static bool read_plan(Reader *r, Graph **graph)
            check_seal(r);
 }
 
-static json_t *parse_file(const char *file, GError **error)
-{
-    g_autofree char *text = NULL;
-    gsize size;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(file, &text, &size, &cause)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the plan: %s",
-                    cause->message);
-        return NULL;
-    }
-    json_error_t wrong;
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
-    if (!root)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a plan in JSON: %s", file,
-                    wrong.line, wrong.text);
-    return root;
-}
-
 Plan *plan_read(const char *file, Graph **graph, GError **error)
 {
-    json_t *root = parse_file(file, error);
+    json_t *root = json_read_file(file, "plan", error);
     if (!root)
         return NULL;
     g_autoptr(Plan) plan = plan_new();

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 #include "experiments/planners/portfolio.h"
 
 enum { SECONDS_AN_HOUR = 3600 };

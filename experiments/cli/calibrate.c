@@ -7,7 +7,6 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 #include "experiments/figures/figure.h"
-#include "experiments/json_values.h"
 
 typedef struct {
     char *output, *base, *memory, *plot;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 
 enum { NODES_MAX = 65536, NICS_MAX = 1000 };
 

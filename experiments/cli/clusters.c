@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 
 /* "2 V100, 6 P100 machines": machines by type, in the order of the file. */
 static char *machine_counts(const Cluster *cluster)

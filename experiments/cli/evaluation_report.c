@@ -4,7 +4,6 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
-#include "experiments/json_values.h"
 #include "experiments/planners/explain/shards.h"
 
 /* A bound that was proved; 0 says that none was. */
@@ -104,7 +103,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
         certificate_name(plan->certificate), "search_time_s",
         json_number(plan->search_time_s), "balance_time_s",
         json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
-        json_ratios(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
+        plan_ratios_json(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
     if (plan->maker)
         json_object_set_new(object, "made_by", json_string(plan->maker));

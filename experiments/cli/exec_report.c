@@ -3,7 +3,6 @@
 
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 #include "experiments/sweep/configuration.h"
 #include "experiments/sweep/result.h"
 

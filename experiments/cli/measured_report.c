@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/json_values.h"
-
 bool measured_read_all(int argc, char **argv, GArray *list, GArray *tables,
                        GError **error)
 {

@@ -3,8 +3,6 @@
 
 #include "experiments/cli/plan_stages.h"
 
-#include "experiments/json_values.h"
-
 /* --- throughput --- */
 
 typedef struct {

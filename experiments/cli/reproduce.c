@@ -74,9 +74,8 @@ static json_t *claims_json(const Claims *claims)
             list, json_pack("{s:s, s:s, s:s, s:f, s:f, s:o, s:s, s:s, s:s}", "claim",
                             claim->claim, "text", claim->text, "where", claim->where,
                             "paper", claim->value, "tolerance", claim->tolerance, "ours",
-                            isnan(claim->ours) ? json_null() : json_real(claim->ours),
-                            "verdict", verdict(claim), "note", claim->note, "reason",
-                            claim->reason));
+                            json_number(claim->ours), "verdict", verdict(claim), "note",
+                            claim->note, "reason", claim->reason));
     }
     return list;
 }

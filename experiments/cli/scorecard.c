@@ -31,18 +31,12 @@ static const char TEXT[] =
     "{hidden_s:8ms}  {measured_hidden_s:8ms}\n]]]";
 /* clang-format on */
 
-/* NAN is null. */
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *agreement_json(const Agreement *a)
 {
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
-                     real_or_null(a->mape), "p95", real_or_null(a->p95), "worst",
-                     real_or_null(a->worst), "bias", real_or_null(a->bias), "pearson",
-                     real_or_null(a->pearson), "spearman", real_or_null(a->spearman));
+                     json_number(a->mape), "p95", json_number(a->p95), "worst",
+                     json_number(a->worst), "bias", json_number(a->bias), "pearson",
+                     json_number(a->pearson), "spearman", json_number(a->spearman));
 }
 
 /* Trials that cannot be expressed or made, by reason. */
@@ -106,14 +100,13 @@ static json_t *trial_json(const Trial *trial, const Score *score, uint32_t i)
         "model", trial->model, "planner", trial->planner, "options", trial->options,
         "contest", trial->contest, "device", trial->cluster->type[0].name, "split",
         trial_split_name(trial->split), "gpus", (int)trial_gpus(trial), "measured_s",
-        real_or_null(trial->measured_s), "predicted_s",
-        real_or_null(score->predicted_s[i]), "measured_bytes",
-        real_or_null(trial->measured_bytes), "peak_bytes",
-        real_or_null(score->detail[i].peak_bytes), "measured_comm_s",
-        real_or_null(trial->measured_comm_s), "comm_s",
-        real_or_null(score->detail[i].comm_s), "measured_hidden_s",
-        real_or_null(trial->measured_hidden_s), "hidden_s",
-        real_or_null(score->detail[i].hidden_s), "failed", (int)trial->failed, "strategy",
+        json_number(trial->measured_s), "predicted_s", json_number(score->predicted_s[i]),
+        "measured_bytes", json_number(trial->measured_bytes), "peak_bytes",
+        json_number(score->detail[i].peak_bytes), "measured_comm_s",
+        json_number(trial->measured_comm_s), "comm_s",
+        json_number(score->detail[i].comm_s), "measured_hidden_s",
+        json_number(trial->measured_hidden_s), "hidden_s",
+        json_number(score->detail[i].hidden_s), "failed", (int)trial->failed, "strategy",
         strcmp(trial->planner, "manual") == 0, "reason", score->reason[i]);
 }
 
@@ -132,7 +125,7 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         "data_set", set->name, "description", set->description, "test_split",
         trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
         agreement_json(&score->calibration), "held_out", agreement_json(&score->held_out),
-        "test", agreement_json(&score->test), "regret", real_or_null(score->regret),
+        "test", agreement_json(&score->test), "regret", json_number(score->regret),
         "contests", (int)score->contests, "memory", agreement_json(&score->memory),
         "fits", "failed", (int)v->failed, "found", (int)v->hits, "fit", (int)v->fit,
         "false_alarms", (int)v->false_alarms, "runtime_bytes", score->runtime_bytes,

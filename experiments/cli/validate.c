@@ -5,7 +5,6 @@
 #include "experiments/calibration/validate.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
-#include "experiments/json_values.h"
 
 typedef struct {
     char *cluster, *plot;

@@ -116,11 +116,9 @@ static void add_memory(Table *table)
 
 bool timeline_figure_draw(const char *trace, const char *folder, GError **error)
 {
-    json_error_t wrong;
-    json_t *root = json_load_file(trace, 0, &wrong);
+    json_t *root = json_read_file(trace, "trace", error);
     if (!root)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: line %d: %s", trace,
-                           wrong.line, wrong.text);
+        return false;
     Table table = {.events = json_object_get(root, "traceEvents"),
                    .text = g_string_new(NULL)};
     bool good = json_is_array(table.events) && json_array_size(table.events) > 0;

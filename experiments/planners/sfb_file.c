@@ -168,22 +168,9 @@ static bool read_cases(const char *file, json_t *root, GPtrArray *cases, GError 
 
 GPtrArray *sfb_file_read(const char *file, GError **error)
 {
-    g_autofree char *text = NULL;
-    gsize size;
-    json_error_t wrong;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(file, &text, &size, &cause)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the cases: %s",
-                    cause->message);
+    json_t *root = json_read_file(file, "list of cases", error);
+    if (!root)
         return NULL;
-    }
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
-    if (!root) {
-        g_autofree char *valid = g_utf8_make_valid(wrong.text, -1);
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected cases in JSON: %s", file,
-                    wrong.line, valid);
-        return NULL;
-    }
     g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
     const bool good = read_cases(file, root, cases, error);
     json_decref(root);

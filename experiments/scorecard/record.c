@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "experiments/json_values.h"
 #include "experiments/sweep/result.h"
 
 static json_t *trial_json(const Trial *t)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/json_values.h"
 #include "experiments/planners/complete.h"
 
 Configuration *configuration_new(const char *model, const char *cluster_name,

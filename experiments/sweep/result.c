@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/json_values.h"
-
 /* --- questions --- */
 
 StorePart *question_part(json_t *object)
@@ -161,8 +159,8 @@ static json_t *stages_json(const Program *program)
 void result_take_plan(Result *result, const Plan *plan)
 {
     const Program *program = plan->program;
-    json_t *object =
-        json_pack("{s:o, s:o}", "ratios", json_ratios(plan), "counts", counts_json(plan));
+    json_t *object = json_pack("{s:o, s:o}", "ratios", plan_ratios_json(plan), "counts",
+                               counts_json(plan));
     if (program->n_groups > 0)
         json_object_set_new(object, "stages", stages_json(program));
     if (program->n_microbatches > 1)

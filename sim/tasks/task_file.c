@@ -331,29 +331,9 @@ static bool read_tasks(Reader *r)
     return true;
 }
 
-static json_t *parse(const char *file, json_error_t *wrong, GError **error)
-{
-    g_autofree char *text = NULL;
-    gsize size;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(file, &text, &size, &cause)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the task graph: %s",
-                    cause->message);
-        return NULL;
-    }
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, wrong);
-    if (!root) {
-        g_autofree char *valid = g_utf8_make_valid(wrong->text, -1);
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a task graph in JSON: %s",
-                    file, wrong->line, valid);
-    }
-    return root;
-}
-
 bool sim_task_file_is(const char *file)
 {
-    json_error_t wrong;
-    json_t *root = parse(file, &wrong, NULL);
+    json_t *root = json_read_file(file, "task graph", NULL);
     const bool is = json_object_get(root, "task") != NULL;
     json_decref(root);
     return is;
@@ -361,8 +341,7 @@ bool sim_task_file_is(const char *file)
 
 SimTaskFile *sim_task_file_read(const char *file, GError **error)
 {
-    json_error_t wrong;
-    json_t *root = parse(file, &wrong, error);
+    json_t *root = json_read_file(file, "task graph", error);
     if (!root)
         return NULL;
     g_autoptr(SimTaskFile) tasks = g_new0(SimTaskFile, 1);

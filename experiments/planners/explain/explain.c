@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/json_values.h"
 #include "experiments/planners/explain/pattern.h"
 #include "experiments/planners/explain/stages.h"
 

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "experiments/json_values.h"
-
 #define ANY UINT32_MAX /* every group, every lane */
 
 typedef struct {
