@@ -68,6 +68,9 @@ static inline bool before(const SimEventKey *a, const SimEventKey *b)
     return a->sequence < b->sequence;
 }
 
+#define KEY_BEFORE(queue, a, b) ((void)(queue), before(a, b))
+HEAP_DEFINE(key_heap, const SimQueue, SimEventKey, 2, KEY_BEFORE, heap_unplaced)
+
 /* Where the heap keeps the event. */
 static uint32_t take_place(SimQueue *queue, const SimEvent *event)
 {
@@ -93,31 +96,17 @@ static void heap_push(SimQueue *queue, const SimEvent *event)
         queue->heap_capacity = MAX(64, 2 * queue->heap_capacity);
         queue->heap = g_renew(SimEventKey, queue->heap, queue->heap_capacity);
     }
-    SimEventKey *heap = queue->heap;
-    uint32_t i = queue->n_heap++;
-    for (; i > 0 && before(&key, &heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = key;
+    key_heap_rise(queue, queue->heap, queue->n_heap++, key);
     queue->cost += queue->n_heap > DEEP;
 }
 
 static SimEvent heap_pop(SimQueue *queue)
 {
     KILTER_ASSERT(queue->n_heap > 0);
-    SimEventKey *heap = queue->heap;
-    const uint32_t place = heap[0].event;
+    const uint32_t place = queue->heap[0].event;
     const SimEvent first = queue->event[place];
-    const SimEventKey last = heap[--queue->n_heap];
-    uint32_t i = 0;
-    for (uint32_t child = 1; child < queue->n_heap; child = 2 * i + 1) {
-        if (child + 1 < queue->n_heap && before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!before(&heap[child], &last))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = last;
+    queue->n_heap--;
+    key_heap_sink(queue, queue->heap, queue->n_heap, 0, queue->heap[queue->n_heap]);
     queue->event[place].next = queue->free;
     queue->free = place;
     return first;
@@ -366,8 +355,7 @@ static uint32_t chunk_events(const SimMonth *month)
 static void walk_queue(const SimQueue *queue)
 {
     uint32_t n = queue->n_heap + queue->n_now - queue->at;
-    for (uint32_t i = 1; i < queue->n_heap; i++)
-        g_assert(!before(&queue->heap[i], &queue->heap[(i - 1) / 2]));
+    key_heap_walk(queue, queue->heap, queue->n_heap);
     for (uint32_t i = queue->at; i + 1 < queue->n_now; i++)
         g_assert(before(&queue->sorted[i], &queue->sorted[i + 1]));
     for (uint32_t m = 0; m < queue->n_months; m++)

@@ -9,54 +9,29 @@
 
 typedef struct {
     const SimFlowCase *flow;
-    uint32_t n;
-    gint next; /* sample that nobody has taken yet; atomic */
-    double *time_s;
-    GError **error; /* [sample] */
+    double *time_s; /* [sample] */
 } Work;
 
-static gpointer work(gpointer data)
+static void *timeline_new(void *context)
 {
-    Work *w = data;
-    const SimTasks *tasks = w->flow->tasks;
-    g_autoptr(SimTimeline) timeline =
-        sim_tasks_timeline(tasks, w->flow->sim->plan->program->n);
-
-    for (;;) {
-        const uint32_t i = (uint32_t)g_atomic_int_add(&w->next, 1);
-        if (i >= w->n)
-            return NULL;
-        if (sim_flow_run(w->flow, i, false, timeline, &w->error[i]))
-            w->time_s[i] = timeline->lost_s + sim_timeline_end_s(timeline);
-    }
+    const Work *work = context;
+    const SimTasks *tasks = work->flow->tasks;
+    return sim_tasks_timeline(tasks, work->flow->sim->plan->program->n);
 }
 
-static void run_all(Work *w, uint32_t jobs)
+static void timeline_end(void *own)
 {
-    g_autofree GThread **thread = g_new(GThread *, jobs);
-
-    for (uint32_t t = 1; t < jobs; t++)
-        thread[t] = g_thread_new("sample", work, w);
-    work(w);
-    for (uint32_t t = 1; t < jobs; t++)
-        g_thread_join(thread[t]);
+    sim_timeline_free(own);
 }
 
-/* Moves the error of the first sample that failed to *error; true if none did. */
-static bool take_error(const Work *w, GError **error)
+static bool run_one(void *context, void *own, uint32_t i, GError **error)
 {
-    bool good = true;
-
-    for (uint32_t i = 0; i < w->n; i++) {
-        if (!w->error[i])
-            continue;
-        if (good)
-            g_propagate_prefixed_error(error, w->error[i], "sample %u: ", i);
-        else
-            g_error_free(w->error[i]);
-        good = false;
-    }
-    return good;
+    const Work *work = context;
+    const SimTimeline *timeline = own;
+    if (!sim_flow_run(work->flow, i, false, own, error))
+        return false;
+    work->time_s[i] = timeline->lost_s + sim_timeline_end_s(timeline);
+    return true;
 }
 
 static void summarize(SimSamples *samples)
@@ -87,13 +62,20 @@ static SimSamples *run_samples(const SimCase *sim, uint32_t n, uint32_t jobs,
         return NULL;
 
     g_autoptr(SimSamples) samples = g_new0(SimSamples, 1);
-    g_autofree GError **errors = g_new0(GError *, n);
     samples->n = n;
     samples->time_s = g_new0(double, n);
-    Work w = {&flow, n, 0, samples->time_s, errors};
-    run_all(&w, MAX(1, MIN(jobs, n)));
-    if (!take_error(&w, error))
+    Work work = {&flow, samples->time_s};
+    const Parallel all = {.n = n,
+                          .threads = MAX(1, jobs),
+                          .context = &work,
+                          .begin = timeline_new,
+                          .end = timeline_end,
+                          .round = run_one};
+    uint32_t failed;
+    if (!parallel_run(&all, &failed, error)) {
+        g_prefix_error(error, "sample %u: ", failed);
         return NULL;
+    }
     summarize(samples);
     return g_steal_pointer(&samples);
 }

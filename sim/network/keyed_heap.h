@@ -18,45 +18,26 @@ typedef struct {
     uint32_t n, capacity;
 } KeyedHeap;
 
-static inline void keyed_heap_set(KeyedHeap *heap, uint32_t *place, uint32_t at,
-                                  KeyedItem item)
+static inline bool keyed_heap_before(const uint32_t *place, const KeyedItem *a,
+                                     const KeyedItem *b)
 {
-    heap->at[at] = item;
-    place[item.item] = at;
+    (void)place;
+    return a->key < b->key;
 }
 
-static inline void keyed_heap_up(KeyedHeap *heap, uint32_t *place, uint32_t at,
-                                 KeyedItem item)
+static inline void keyed_heap_moved(uint32_t *place, const KeyedItem *item, uint32_t at)
 {
-    for (; at > 0 && item.key < heap->at[(at - 1) / 4].key; at = (at - 1) / 4)
-        keyed_heap_set(heap, place, at, heap->at[(at - 1) / 4]);
-    keyed_heap_set(heap, place, at, item);
+    place[item->item] = at;
 }
 
-static inline void keyed_heap_down(KeyedHeap *heap, uint32_t *place, uint32_t at,
-                                   KeyedItem item)
-{
-    for (;;) {
-        uint32_t child = 4 * at + 1, least = child;
-        if (child >= heap->n)
-            break;
-        for (uint32_t k = 1; k < 4 && child + k < heap->n; k++)
-            if (heap->at[child + k].key < heap->at[least].key)
-                least = child + k;
-        if (heap->at[least].key >= item.key)
-            break;
-        keyed_heap_set(heap, place, at, heap->at[least]);
-        at = least;
-    }
-    keyed_heap_set(heap, place, at, item);
-}
+HEAP_DEFINE(keyed, uint32_t, KeyedItem, 4, keyed_heap_before, keyed_heap_moved)
 
 /* The invariant: no child is before its parent, and every item knows its place. */
-static inline void keyed_heap_walk(const KeyedHeap *heap, const uint32_t *place)
+static inline void keyed_heap_walk(const KeyedHeap *heap, uint32_t *place)
 {
+    keyed_walk(place, heap->at, heap->n);
     for (uint32_t i = 0; i < heap->n; i++)
-        g_assert(place[heap->at[i].item] == i &&
-                 (i == 0 || heap->at[(i - 1) / 4].key <= heap->at[i].key));
+        g_assert(place[heap->at[i].item] == i);
 }
 
 static inline void keyed_heap_push(KeyedHeap *heap, uint32_t *place, KeyedItem item)
@@ -65,25 +46,15 @@ static inline void keyed_heap_push(KeyedHeap *heap, uint32_t *place, KeyedItem i
         heap->capacity = MAX(8, 2 * heap->capacity);
         heap->at = g_renew(KeyedItem, heap->at, heap->capacity);
     }
-    keyed_heap_up(heap, place, heap->n++, item);
+    keyed_rise(place, heap->at, heap->n++, item);
     if (kilter_walk_due(heap->n))
         KILTER_WALK(keyed_heap_walk(heap, place));
-}
-
-/* Puts `item` where another one was: up or down, as its key wants. */
-static inline void keyed_heap_settle(KeyedHeap *heap, uint32_t *place, uint32_t at,
-                                     KeyedItem item)
-{
-    if (at > 0 && item.key < heap->at[(at - 1) / 4].key)
-        keyed_heap_up(heap, place, at, item);
-    else
-        keyed_heap_down(heap, place, at, item);
 }
 
 static inline void keyed_heap_change(KeyedHeap *heap, uint32_t *place, KeyedItem item)
 {
     g_assert(place[item.item] < heap->n && heap->at[place[item.item]].item == item.item);
-    keyed_heap_settle(heap, place, place[item.item], item);
+    keyed_settle(place, heap->at, heap->n, place[item.item], item);
 }
 
 static inline void keyed_heap_remove(KeyedHeap *heap, uint32_t *place, uint32_t item)
@@ -92,7 +63,7 @@ static inline void keyed_heap_remove(KeyedHeap *heap, uint32_t *place, uint32_t 
     g_assert(at < heap->n && heap->at[at].item == item);
     const KeyedItem last = heap->at[--heap->n];
     if (last.item != item)
-        keyed_heap_settle(heap, place, at, last);
+        keyed_settle(place, heap->at, heap->n, at, last);
 }
 
 #endif

@@ -220,44 +220,29 @@ static bool not_dearer(const Search *s, const Node *a, const Node *b)
 
 /* --- S --- */
 
-static bool sooner(const Search *s, uint32_t a, uint32_t b)
+static inline bool sooner(const Search *s, const uint32_t *a, const uint32_t *b)
 {
-    double x = node_at(s, a)->score_s, y = node_at(s, b)->score_s;
-    return x < y || (x == y && a > b); /* of equal ones the later, which is longer */
+    const double x = node_at(s, *a)->score_s, y = node_at(s, *b)->score_s;
+    return x < y || (x == y && *a > *b); /* of equal ones the later, which is longer */
 }
 
-/* The invariant of S: no child comes sooner than its parent. */
-static void walk_queue(const Search *s)
-{
-    const uint32_t *heap = (const uint32_t *)(void *)s->queue->data;
-    for (uint32_t i = 1; i < s->queue->len; i++)
-        g_assert(!sooner(s, heap[i], heap[(i - 1) / 2]));
-}
+HEAP_DEFINE(open, const Search, uint32_t, 2, sooner, heap_unplaced)
 
 static void push(Search *s, uint32_t node)
 {
     g_array_append_val(s->queue, node);
-    uint32_t *heap = (uint32_t *)(void *)s->queue->data, i = s->queue->len - 1;
-    for (; i > 0 && sooner(s, node, heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = node;
+    uint32_t *heap = (uint32_t *)(void *)s->queue->data;
+    open_rise(s, heap, s->queue->len - 1, node);
     if (kilter_walk_due(s->queue->len))
-        KILTER_WALK(walk_queue(s));
+        KILTER_WALK(open_walk(s, heap, s->queue->len));
 }
 
 static uint32_t pop(Search *s)
 {
     g_assert(s->queue->len > 0);
-    uint32_t *heap = (uint32_t *)(void *)s->queue->data, first = heap[0];
-    uint32_t n = s->queue->len - 1, node = heap[n], i = 0;
-    for (uint32_t child = 1; child < n; child = 2 * i + 1) {
-        child += child + 1 < n && sooner(s, heap[child + 1], heap[child]);
-        if (!sooner(s, heap[child], node))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = node;
+    uint32_t *heap = (uint32_t *)(void *)s->queue->data;
+    const uint32_t first = heap[0], n = s->queue->len - 1;
+    open_sink(s, heap, n, 0, heap[n]);
     g_array_set_size(s->queue, n);
     return first;
 }
