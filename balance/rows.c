@@ -6,37 +6,45 @@
 
 /* --- classes --- */
 
-/* Devices that sort equal are one class. */
-static int compare_devices(const void *a, const void *b, void *data)
+typedef struct {
+    const ClusterView *view;
+    const DeviceKinds *kinds;
+} Order;
+
+static int compare_kinds(const void *a, const void *b, void *data)
 {
-    const Device *device = data;
-    return device_compare(&device[*(const uint32_t *)a], &device[*(const uint32_t *)b]);
+    const Order *order = data;
+    const uint32_t *first = order->kinds->first;
+    return device_compare(&order->view->device[first[*(const uint32_t *)a]],
+                          &order->view->device[first[*(const uint32_t *)b]]);
 }
 
+/* The kinds of devices, fastest first. */
 BalanceClasses *balance_classes(const ClusterView *view)
 {
-    uint32_t n = view->n_devices;
-    g_autofree uint32_t *order = g_new(uint32_t, n);
-    for (uint32_t j = 0; j < n; j++)
-        order[j] = j;
-    bool sorted = true; /* as many equal devices are */
-    for (uint32_t j = 1; j < n && sorted; j++)
-        sorted = device_compare(&view->device[j - 1], &view->device[j]) <= 0;
-    /* Stable, so that a class's first device is the one of lowest index. */
-    if (!sorted)
-        g_qsort_with_data(order, (int)n, sizeof *order, compare_devices, view->device);
+    const uint32_t n = view->n_devices;
+    g_auto(DeviceKinds) kinds = {0};
+    device_kinds(view, UINT32_MAX, &kinds);
+    g_autofree uint32_t *order = g_new(uint32_t, kinds.n);
+    g_autofree uint32_t *rank = g_new(uint32_t, kinds.n);
+    for (uint32_t k = 0; k < kinds.n; k++)
+        order[k] = k;
+    Order by = {view, &kinds};
+    g_qsort_with_data(order, (int)kinds.n, sizeof *order, compare_kinds, &by);
 
     BalanceClasses *classes = g_new0(BalanceClasses, 1);
+    classes->n = kinds.n;
     classes->n_devices = n;
     classes->of_device = g_new(uint32_t, n);
     classes->device = g_new(uint32_t, n);
     classes->count = g_new0(uint32_t, n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (i == 0 || compare_devices(&order[i - 1], &order[i], view->device) != 0)
-            classes->device[classes->n++] = order[i];
-        classes->of_device[order[i]] = classes->n - 1;
-        classes->count[classes->n - 1]++;
+    for (uint32_t k = 0; k < kinds.n; k++) {
+        rank[order[k]] = k;
+        classes->device[k] = kinds.first[order[k]];
+        classes->count[k] = kinds.count[order[k]];
     }
+    for (uint32_t j = 0; j < n; j++)
+        classes->of_device[j] = rank[kinds.of[j]];
     return classes;
 }
 

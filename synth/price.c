@@ -41,45 +41,25 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
     }
 }
 
-/* The class of each device, a kind each; false if there are more kinds than classes. */
-static bool class_by_kind(const ClusterView *view, uint32_t *class, const Device **first,
-                          uint32_t *n)
-{
-    *n = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        uint32_t k = 0;
-        while (k < *n && device_compare(first[k], &view->device[j]) != 0)
-            k++;
-        if (k == PRICE_MAX_CLASSES)
-            return false;
-        if (k == *n)
-            first[(*n)++] = &view->device[j];
-        class[j] = k;
-    }
-    return true;
-}
-
 /* Sharded coefficients are those of all of the work from here on, times shares by units; dims that
  * the table lacks, if any, count whole. */
 void pricer_round(Pricer *pricer, const SynthShares *shares)
 {
     const ClusterView *view = pricer->view;
     const uint32_t n = view->n_devices;
-    g_autofree uint32_t *class = g_new(uint32_t, n);
-    const Device *first[PRICE_MAX_CLASSES];
-    uint32_t n_classes;
-    if (!class_by_kind(view, class, first, &n_classes))
+    g_auto(DeviceKinds) kinds = {0};
+    if (!device_kinds(view, PRICE_MAX_CLASSES, &kinds))
         return;
-    pricer->n_classes = n_classes;
-    for (uint32_t h = 0; h < n_classes; h++)
-        pricer->class[h] = coefficients_of(first[h], 1);
+    pricer->n_classes = kinds.n;
+    for (uint32_t h = 0; h < kinds.n; h++)
+        pricer->class[h] = coefficients_of(&view->device[kinds.first[h]], 1);
     pricer->exact = false;
     pricer->n_units = shares->n;
     pricer->units = g_memdup2(shares->units, shares->n * sizeof *shares->units);
     pricer->unit_max = g_new0(double, shares->n);
     pricer->unit_share = g_new0(double, (gsize)shares->n *PRICE_MAX_CLASSES);
     for (uint32_t i = 0; i < shares->n * n; i++) {
-        const uint32_t u = i / n, h = class[i % n];
+        const uint32_t u = i / n, h = kinds.of[i % n];
         double *largest = &pricer->unit_share[u * PRICE_MAX_CLASSES + h];
         *largest = fmax(*largest, shares->share[i]);
         pricer->unit_max[u] = fmax(pricer->unit_max[u], shares->share[i]);

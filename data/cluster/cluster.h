@@ -173,14 +173,15 @@ typedef struct {
     const char *name;      /* borrowed from the view */
     const char *type_name; /* borrowed from the cluster */
     uint32_t type;
-    uint32_t machine;      /* index in Cluster.machine */
-    double rate;           /* FLOP/s of all its GPUs together */
-    uint32_t gpus;         /* GPUs inside; 1 for a plain device */
-    uint64_t memory_bytes; /* of ONE of its GPUs, without what the runtime takes: a plan's */
+    uint32_t machine; /* index in Cluster.machine */
+    double rate;      /* FLOP/s of all its GPUs together */
+    uint32_t gpus;    /* GPUs inside; 1 for a plain device */
+    uint64_t
+        memory_bytes; /* of ONE of its GPUs, without what the runtime takes: a plan's */
     uint64_t runtime_bytes; /* of the type */
     double peaks[NUMBERS];  /* FLOP/s of all its GPUs: data sheet, else the type's rate */
-    LinkCost inner;        /* between its GPUs; unused when gpus is 1 */
-    double slowdown;       /* of its computations while it communicates; up to 1: none */
+    LinkCost inner;         /* between its GPUs; unused when gpus is 1 */
+    double slowdown;        /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* of fitted overheads (in the rate already); 0: has none */
     double launch_s; /* of its type */
@@ -200,6 +201,19 @@ typedef struct {
     uint32_t n_fitted;
     const DeviceType *fitted[CLUSTER_MAX_FITTED]; /* borrowed from the cluster */
 } ClusterView;
+
+/* The kinds of a view's devices (device_compare), in the order of their first devices. */
+typedef struct {
+    uint32_t n;
+    uint32_t *of;    /* [device] its kind */
+    uint32_t *first; /* [kind] a device */
+    uint32_t *count; /* [kind] how many devices are of it */
+} DeviceKinds;
+
+/* False if there are more than `most`; the kinds are to be cleared all the same. */
+bool device_kinds(const ClusterView *view, uint32_t most, DeviceKinds *kinds);
+void device_kinds_clear(DeviceKinds *kinds);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DeviceKinds, device_kinds_clear)
 
 /* At GPU granularity the GPUs of a machine share its network port: with g the largest GPU count, an
  * all-to-all's bandwidth per GPU is the machine's times (n - 1) / (n - g) / g, since g of n devices

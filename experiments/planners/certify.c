@@ -39,42 +39,22 @@ typedef struct {
     double upper_s; /* the least time before rounding of a plan that was seen */
     /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
     double *memory_s;
-    uint32_t n_kinds;
-    uint32_t *kind_of; /* by device */
-    uint32_t members[MAX_KINDS];
+    DeviceKinds kinds;
     GArray *boxes; /* Box */
 } Certifier;
-
-static bool find_kinds(Certifier *c)
-{
-    const Device *first[MAX_KINDS];
-    c->kind_of = g_new(uint32_t, c->view->n_devices);
-    for (uint32_t j = 0; j < c->view->n_devices; j++) {
-        uint32_t k = 0;
-        while (k < c->n_kinds && device_compare(first[k], &c->view->device[j]) != 0)
-            k++;
-        if (k == MAX_KINDS)
-            return false;
-        if (k == c->n_kinds)
-            first[c->n_kinds++] = &c->view->device[j];
-        c->kind_of[j] = k;
-        c->members[k]++;
-    }
-    return true;
-}
 
 /* Cuts off what cannot sum to 1; false if nothing is left. */
 static bool tighten(const Certifier *c, Box *box)
 {
     double lo = 0, hi = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++) {
-        lo += c->members[k] * box->lo[k];
-        hi += c->members[k] * box->hi[k];
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        lo += c->kinds.count[k] * box->lo[k];
+        hi += c->kinds.count[k] * box->hi[k];
     }
     if (lo > 1 + 1e-12 || hi < 1 - 1e-12)
         return false;
-    for (uint32_t k = 0; k < c->n_kinds; k++) {
-        double n = c->members[k];
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
+        double n = c->kinds.count[k];
         double low = box->lo[k], high = box->hi[k];
         box->lo[k] = fmax(low, (1 - (hi - n * high)) / n);
         box->hi[k] = fmin(high, (1 - (lo - n * low)) / n);
@@ -87,7 +67,7 @@ static double *spread(const Certifier *c, const double *kind)
 {
     double *device = g_new(double, c->view->n_devices);
     for (uint32_t j = 0; j < c->view->n_devices; j++)
-        device[j] = fmax(0, kind[c->kind_of[j]]);
+        device[j] = fmax(0, kind[c->kinds.of[j]]);
     return device;
 }
 
@@ -152,11 +132,11 @@ static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
                     GError **error)
 {
     double middle[MAX_KINDS], sum = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++) {
+    for (uint32_t k = 0; k < c->kinds.n; k++) {
         middle[k] = middle_of(box, k);
-        sum += c->members[k] * middle[k];
+        sum += c->kinds.count[k] * middle[k];
     }
-    for (uint32_t k = 0; k < c->n_kinds; k++)
+    for (uint32_t k = 0; k < c->kinds.n; k++)
         middle[k] /= sum;
     g_autofree double *ratio = spread(c, middle);
     if (!plan_improve(c->plan, c->planning, ratio, programs, error))
@@ -172,10 +152,10 @@ static uint32_t fullest_kind(const Certifier *c, const Box *box)
 {
     double most[MAX_KINDS];
     uint32_t fullest = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++)
+    for (uint32_t k = 0; k < c->kinds.n; k++)
         most[k] = -INFINITY;
     for (uint32_t i = 0; i < SYNTH_POINTS * c->view->n_devices; i++) {
-        uint32_t j = i % c->view->n_devices, k = c->kind_of[j];
+        uint32_t j = i % c->view->n_devices, k = c->kinds.of[j];
         const SynthBytes *b = &box->bytes[i / c->view->n_devices];
         const Device *device = &c->view->device[j];
         double share = middle_of(box, k);
@@ -184,7 +164,7 @@ static uint32_t fullest_kind(const Certifier *c, const Box *box)
                               (b->divided + b->divided_sharded * share) / device->gpus -
                               (double)device->memory_bytes);
     }
-    for (uint32_t k = 1; k < c->n_kinds; k++)
+    for (uint32_t k = 1; k < c->kinds.n; k++)
         fullest = most[k] > most[fullest] ? k : fullest;
     return fullest;
 }
@@ -199,15 +179,15 @@ static double *charge_box(const Certifier *c, const Box *box)
         return g_memdup2(c->memory_s, SYNTH_POINTS * n * sizeof *c->memory_s);
     double *memory_s = g_new0(double, SYNTH_POINTS *n);
     for (uint32_t i = 0; i < SYNTH_POINTS * n; i++)
-        if (c->kind_of[i % n] == kind)
-            memory_s[i] = c->memory_s[i] * n / c->members[kind];
+        if (c->kinds.of[i % n] == kind)
+            memory_s[i] = c->memory_s[i] * n / c->kinds.count[kind];
     return memory_s;
 }
 
 /* Whether no kind's shares differ by more than a part of an even share. */
 static bool is_narrow(const Certifier *c, const Box *box, double part)
 {
-    for (uint32_t k = 0; k < c->n_kinds; k++)
+    for (uint32_t k = 0; k < c->kinds.n; k++)
         if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
             return false;
     return true;
@@ -267,9 +247,9 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
     g_array_remove_index_fast(c->boxes, index);
     uint32_t widest = 0;
     double width = 0;
-    for (uint32_t k = 0; k < c->n_kinds; k++)
-        if (c->members[k] * (box.hi[k] - box.lo[k]) > width) {
-            width = c->members[k] * (box.hi[k] - box.lo[k]);
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        if (c->kinds.count[k] * (box.hi[k] - box.lo[k]) > width) {
+            width = c->kinds.count[k] * (box.hi[k] - box.lo[k]);
             widest = k;
         }
     Box low = box, high = box;
@@ -317,10 +297,10 @@ static Certifier *certifier_new(Plan *plan, const Planning *planning)
     c->upper_s = plan->fractional_time_s;
     if (planning->done->seen_s > 0)
         c->upper_s = fmin(c->upper_s, planning->done->seen_s);
-    bool kinds = find_kinds(c);
+    const bool kinds = device_kinds(c->view, MAX_KINDS, &c->kinds);
     if (plan->bucket_bytes > 0 || !kinds) {
         plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
-        g_free(c->kind_of);
+        device_kinds_clear(&c->kinds);
         return NULL;
     }
     c->boxes = g_array_new(FALSE, FALSE, sizeof(Box));
@@ -331,7 +311,7 @@ static void certifier_free(Certifier *c)
 {
     g_array_free(c->boxes, TRUE);
     g_free(c->memory_s);
-    g_free(c->kind_of);
+    device_kinds_clear(&c->kinds);
     g_free(c);
 }
 
@@ -358,8 +338,8 @@ static bool find_multipliers(Certifier *c, GError **error)
 static bool add_all(Certifier *c, bool memory, GError **error)
 {
     Box all = {0};
-    for (uint32_t k = 0; k < c->n_kinds; k++)
-        all.hi[k] = 1.0 / c->members[k];
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        all.hi[k] = 1.0 / c->kinds.count[k];
     if (!bound_box(c, &all, error))
         return false;
     if (memory && !is_closed(c, all.bound_s) &&

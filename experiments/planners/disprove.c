@@ -26,26 +26,22 @@ static ClusterView timeless(const ClusterView *view, Device *device)
     return copy;
 }
 
-static bool alike(const Device *a, const Device *b)
-{
-    return a->type == b->type && a->gpus == b->gpus;
-}
-
-/* The devices like `first`, or all of them: what they lack at a point at least. view: the timeless
- * one. */
-static bool find_lack(const Planning *planning, const ClusterView *view, bool all,
-                      Lack *lack, GError **error)
+/* The devices of a kind, or, after the last kind, all of them: what they lack at a point at least.
+ * view: the timeless one. */
+static bool find_lack(const Planning *planning, const ClusterView *view,
+                      const DeviceKinds *kinds, uint32_t kind, Lack *lack, GError **error)
 {
     uint32_t n = view->n_devices;
     g_autofree double *pinned = ratios_pinned(planning->view, planning->options->ratios);
     g_autofree double *lo = g_new0(double, n), *hi = g_new(double, n),
                       *weight = g_new0(double, SYNTH_POINTS *n);
     double memory = 0;
+    lack->first = kind < kinds->n ? kinds->first[kind] : 0;
     lack->n = 0;
     for (uint32_t j = 0; j < n; j++) {
         lo[j] = pinned ? pinned[j] : 0;
         hi[j] = pinned ? pinned[j] : 1;
-        if (!all && !alike(&view->device[j], &view->device[lack->first]))
+        if (kind < kinds->n && kinds->of[j] != kind)
             continue;
         weight[lack->point * n + j] = 1;
         memory += (double)view->device[j].memory_bytes;
@@ -86,18 +82,16 @@ bool plan_disprove(Plan *plan, const Planning *planning, GError **error)
     g_autofree Device *device = g_new(Device, view->n_devices);
     ClusterView free_view = timeless(view, device);
     Lack worst = {0};
-    for (uint32_t j = 0; j <= view->n_devices; j++) {
-        bool all = j == view->n_devices, known = false;
-        for (uint32_t i = 0; !all && i < j; i++)
-            known |= alike(&view->device[i], &view->device[j]);
-        for (SynthPoint point = 0; !known && point < SYNTH_POINTS; point++) {
-            Lack lack = {.first = all ? 0 : j, .point = point};
-            if (!find_lack(planning, &free_view, all, &lack, error))
+    g_auto(DeviceKinds) kinds = {0};
+    device_kinds(view, UINT32_MAX, &kinds);
+    for (uint32_t kind = 0; kind <= kinds.n; kind++)
+        for (SynthPoint point = 0; point < SYNTH_POINTS; point++) {
+            Lack lack = {.point = point};
+            if (!find_lack(planning, &free_view, &kinds, kind, &lack, error))
                 return false;
             if (lack.missing > worst.missing)
                 worst = lack;
         }
-    }
     /* Less than a byte may be rounding. */
     plan->misfit = worst.missing >= 1 ? describe(view, &worst) : NULL;
     return true;

@@ -116,32 +116,11 @@ static void add_machines(Portfolio *portfolio, const Cluster *cluster)
 }
 
 /* Machines of a kind: planning sees no difference between them. */
-typedef struct {
-    uint32_t n_kinds;
-    uint32_t *of;    /* [machine] */
-    uint32_t *count; /* [kind] */
-} Kinds;
-
-static Kinds find_kinds(const Cluster *cluster)
-{
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
-    const uint32_t n = cluster->n_machines;
-    Kinds kinds = {0, g_new0(uint32_t, n), g_new0(uint32_t, n)};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t like = 0;
-        while (device_compare(&view->device[like], &view->device[i]) != 0)
-            like++;
-        kinds.of[i] = like < i ? kinds.of[like] : kinds.n_kinds++;
-        kinds.count[kinds.of[i]]++;
-    }
-    return kinds;
-}
-
-static void add_counts(Portfolio *portfolio, const Cluster *cluster, const Kinds *kinds,
-                       const uint32_t *count)
+static void add_counts(Portfolio *portfolio, const Cluster *cluster,
+                       const DeviceKinds *kinds, const uint32_t *count)
 {
     g_autofree bool *keep = g_new0(bool, cluster->n_machines);
-    g_autofree uint32_t *left = g_memdup2(count, kinds->n_kinds * sizeof *count);
+    g_autofree uint32_t *left = g_memdup2(count, kinds->n * sizeof *count);
     g_autoptr(GString) names = g_string_new("");
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         keep[i] = left[kinds->of[i]] > 0;
@@ -156,17 +135,19 @@ static void add_counts(Portfolio *portfolio, const Cluster *cluster, const Kinds
 /* Every number of machines of each kind, if these are not too many choices; but none and all. */
 static bool add_some(Portfolio *portfolio, const Cluster *cluster)
 {
-    Kinds kinds = find_kinds(cluster);
-    g_autofree uint32_t *of = kinds.of, *most = kinds.count,
-                        *count = g_new0(uint32_t, kinds.n_kinds);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
+    g_auto(DeviceKinds) kinds = {0};
+    device_kinds(view, UINT32_MAX, &kinds);
+    const uint32_t *most = kinds.count;
+    g_autofree uint32_t *count = g_new0(uint32_t, kinds.n);
     uint64_t n = 1;
-    for (uint32_t k = 0; k < kinds.n_kinds && n <= MOST_CHOICES; k++)
+    for (uint32_t k = 0; k < kinds.n && n <= MOST_CHOICES; k++)
         n *= most[k] + 1;
     if (n > MOST_CHOICES)
         return false;
     for (uint64_t c = 1; c + 1 < n; c++) {
         uint64_t rest = c;
-        for (uint32_t k = 0; k < kinds.n_kinds; k++) {
+        for (uint32_t k = 0; k < kinds.n; k++) {
             count[k] = (uint32_t)(rest % (most[k] + 1));
             rest /= most[k] + 1;
         }
