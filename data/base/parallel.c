@@ -63,3 +63,25 @@ bool parallel_run(const Parallel *work, uint32_t *failed, GError **error)
     g_propagate_error(error, shared.error);
     return false;
 }
+
+typedef struct {
+    bool (*each)(void *context, uint32_t i, GError **error);
+    void *context;
+} Each;
+
+static bool call_each(void *context, void *own, uint32_t i, GError **error)
+{
+    (void)own;
+    const Each *work = context;
+    return work->each(work->context, i, error);
+}
+
+bool parallel_each(uint32_t n, uint32_t threads,
+                   bool (*each)(void *context, uint32_t i, GError **error), void *context,
+                   GError **error)
+{
+    Each one = {each, context};
+    const Parallel work = {
+        .n = n, .threads = threads, .context = &one, .round = call_each};
+    return parallel_run(&work, NULL, error);
+}

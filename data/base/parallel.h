@@ -20,4 +20,9 @@ typedef struct {
  * threads there are; *failed (may be NULL) is its number. */
 bool parallel_run(const Parallel *work, uint32_t *failed, GError **error);
 
+/* The same of rounds that need nothing but their number. */
+bool parallel_each(uint32_t n, uint32_t threads,
+                   bool (*each)(void *context, uint32_t i, GError **error), void *context,
+                   GError **error);
+
 #endif

@@ -148,7 +148,7 @@ static bool evaluate_one(void *data, uint32_t i, GError **error)
 static bool evaluate(Problem *problem, bool slopes, GError **error)
 {
     problem->slopes = slopes;
-    return trial_work_each(problem->n, problem->threads, evaluate_one, problem, error);
+    return parallel_each(problem->n, problem->threads, evaluate_one, problem, error);
 }
 
 static double residual(const Problem *problem, uint32_t i)
@@ -377,7 +377,7 @@ static bool hold_out_group(Problem *problem, const GArray *index, double *held_o
         costs.cost[p].log += gsl_vector_get(step, p);
     HeldOut held = {problem, held_out_s, &costs, index};
     const bool good =
-        trial_work_each(index->len, problem->threads, hold_out_one, &held, error);
+        parallel_each(index->len, problem->threads, hold_out_one, &held, error);
     g_free(costs.cost);
     gsl_vector_free(step);
     gsl_vector_free(gradient);

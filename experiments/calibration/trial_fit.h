@@ -14,7 +14,7 @@
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 
 #include "experiments/calibration/statistics.h"
-#include "experiments/calibration/trial_work.h"
+#include "experiments/calibration/trial_plan.h"
 
 /* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
 #define TRIAL_EXPECTED_ERROR 0.1

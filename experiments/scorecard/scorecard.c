@@ -149,7 +149,7 @@ static bool calibrate_trials(TrialSet *set, const ScoreOptions *options, Score *
                       made = g_array_new(false, false, sizeof(uint32_t));
     g_autofree TrialPlan *plan = g_new0(TrialPlan, index->len + 1);
     Making making = {set, index, plan, score};
-    if (!trial_work_each(index->len, options->threads, keep_one, &making, error))
+    if (!parallel_each(index->len, options->threads, keep_one, &making, error))
         return false;
     for (uint32_t k = 0; k < index->len; k++)
         if (plan[k].plan) {
@@ -250,7 +250,7 @@ static bool predict_trials(TrialSet *set, const GArray *index,
                            const ScoreOptions *options, Score *score, GError **error)
 {
     Making making = {set, index, NULL, score};
-    if (!trial_work_each(index->len, options->threads, predict_one, &making, error))
+    if (!parallel_each(index->len, options->threads, predict_one, &making, error))
         return false;
     judge(set, index, score);
     return true;
