@@ -5,7 +5,6 @@
 
 #include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
-#include "experiments/json_values.h"
 
 enum { MOST_PLANS = 16 };
 

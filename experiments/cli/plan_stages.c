@@ -1,8 +1,6 @@
 /* The stages of a pipeline, read off its program. */
 #include "experiments/cli/plan_stages.h"
 
-#include "experiments/json_values.h"
-
 char *plan_stages_runs(const uint32_t *number, uint32_t n)
 {
     g_autoptr(GString) text = g_string_new("");

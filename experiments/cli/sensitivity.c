@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 
 static const double STEP = 0.01; /* of a derivative */
 
