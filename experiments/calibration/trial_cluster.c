@@ -180,11 +180,11 @@ static bool start_from(const Cluster *base, TrialCluster *fitted, GError **error
 
 static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError **error)
 {
-    if (!trial_work_each(work->list->len, threads, make_one, work, error) ||
+    if (!parallel_each(work->list->len, threads, make_one, work, error) ||
         !fit_measured(work, fitted, threads, error))
         return false;
     work->costs = &fitted->fit.costs;
-    if (!trial_work_each(work->list->len, threads, predict_one, work, error))
+    if (!parallel_each(work->list->len, threads, predict_one, work, error))
         return false;
     fitted->runtime = g_new(RuntimeMemory, fitted->base->n_types);
     for (uint32_t t = 0; t < fitted->base->n_types; t++)

@@ -188,7 +188,7 @@ GArray *trial_suggest(const TrialFit *fit, const GArray *list, uint32_t n,
 {
     g_autoptr(GArray) candidates = list_candidates(list);
     Search search = {fit, candidates};
-    if (!trial_work_each(candidates->len, threads, price, &search, error))
+    if (!parallel_each(candidates->len, threads, price, &search, error))
         return NULL;
     return choose(fit, candidates, n);
 }

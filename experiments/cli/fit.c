@@ -6,7 +6,6 @@
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"
 #include "experiments/cli/command.h"
-#include "experiments/json_values.h"
 
 typedef struct {
     char *output, *cluster;
