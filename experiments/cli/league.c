@@ -4,7 +4,6 @@
 
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
-#include "experiments/json_values.h"
 #include "experiments/sweep/league.h"
 
 typedef struct {
