@@ -84,6 +84,9 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
         {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
              options->search != SEARCH_OWN,
          "search", "own, since it has one search"},
+        {planner_can(method, PLANNER_PLACES) && is_technique, "microbatches, recompute",
+         "neither, since op groups on subsets of the devices run the batch once, and keep "
+         "what they make"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
          "own"},

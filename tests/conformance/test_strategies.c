@@ -198,12 +198,33 @@ static void test_memory_of_layers(void **state)
     }
 }
 
+/* Planners whose programs have no place for the techniques say so. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const set[][2] = {{"microbatches", "2"}, {"recompute", "full"}};
+    static const char *const planner[] = {"tag", "heterog"};
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set) * G_N_ELEMENTS(planner); i++) {
+        g_autoptr(GError) error = NULL;
+        PlannerOptions options;
+        planner_options_init(&options);
+        planner_options_set(&options, set[i % 2][0], set[i % 2][1], &error);
+        g_autoptr(Plan) plan = planner_plan(planner_find(planner[i / 2], NULL), GPT,
+                                            CLUSTER, view, &options, NULL, &error);
+        assert_null(plan);
+        assert_error(error, KILTER_ERROR_INPUT, "microbatches, recompute");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_strategies),
         cmocka_unit_test(test_techniques),
         cmocka_unit_test(test_memory_of_layers),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_of_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
