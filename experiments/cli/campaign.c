@@ -266,7 +266,7 @@ static bool read_all(const CommandCampaign *campaign, const Evaluation *evaluati
 }
 
 bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
-                          int argc, char **argv, const CommandOptions *options,
+                          char **argv, const CommandOptions *options,
                           const Evaluation *evaluation, json_t *answer, GError **error)
 {
     if (!campaign->days)
@@ -281,7 +281,8 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     g_autoptr(GArray) fewer = g_array_new(false, false, sizeof(double));
     if (!read_all(campaign, evaluation, machines, &of, error) ||
         !read_failures(campaign->failures, failures, error) ||
-        !plan_fewer(campaign, how, argc, argv, options, evaluation, fewer, error))
+        !plan_fewer(campaign, how, (int)g_strv_length(argv), argv, options, evaluation,
+                    fewer, error))
         return false;
     if (campaign->failures) {
         of.failure_s = (const double *)(void *)failures->data;

@@ -46,9 +46,9 @@ void command_campaign_clear(CommandCampaign *campaign);
     {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, "Runs that are drawn (default 100)", "N"}
 /* clang-format on */
 
-/* Adds "campaign" to the answer, if one is asked for. argv: the command's arguments, for --replan. */
+/* Adds "campaign" to the answer, if one is asked for. argv: the command's name and arguments, then NULL, for --replan. */
 bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
-                          int argc, char **argv, const CommandOptions *options,
+                          char **argv, const CommandOptions *options,
                           const Evaluation *evaluation, json_t *answer, GError **error);
 
 /* How it reads (experiments/render.h). */

@@ -8,9 +8,14 @@ static bool evaluate_model(const CommandPlanning *how, char **argv, const char *
     g_auto(CommandSetting) setting = {0};
     if (!command_setting(how, argv[2], &setting, error))
         return false;
-    g_autoptr(Configuration) configuration =
-        configuration_new(argv[1], argv[2], setting.cluster, setting.granularity,
-                          setting.planner, fidelity, options, error);
+    const ConfigurationAsk ask = {.model = argv[1],
+                                  .cluster_name = argv[2],
+                                  .cluster = setting.cluster,
+                                  .granularity = setting.granularity,
+                                  .planner = setting.planner,
+                                  .fidelity = fidelity,
+                                  .options = options};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
     if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
     evaluation->cluster = g_steal_pointer(&setting.cluster);

@@ -92,9 +92,14 @@ static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **e
     g_autoptr(Cluster) cluster = scaled(c->cluster, knob->what, knob->better, error);
     if (!cluster)
         return false;
-    g_autoptr(Configuration) changed = configuration_new(
-        c->canonical_model, c->cluster_name, cluster, c->granularity, c->planner,
-        s->evaluation->report->fidelity, &c->options, error);
+    const ConfigurationAsk ask = {.model = c->canonical_model,
+                                  .cluster_name = c->cluster_name,
+                                  .cluster = cluster,
+                                  .granularity = c->granularity,
+                                  .planner = c->planner,
+                                  .fidelity = s->evaluation->report->fidelity,
+                                  .options = &c->options};
+    g_autoptr(Configuration) changed = configuration_new(&ask, error);
     g_auto(Evaluation) evaluation = {0};
     if (!changed || !configuration_evaluate(changed, &evaluation, error))
         return false;
@@ -203,9 +208,14 @@ static bool of_model(const CommandPlanning *how, char **argv, const char *fideli
     g_auto(CommandSetting) setting = {0};
     if (!command_setting(how, argv[2], &setting, error))
         return false;
-    g_autoptr(Configuration) configuration =
-        configuration_new(argv[1], argv[2], setting.cluster, setting.granularity,
-                          setting.planner, fidelity, &options->planner, error);
+    const ConfigurationAsk ask = {.model = argv[1],
+                                  .cluster_name = argv[2],
+                                  .cluster = setting.cluster,
+                                  .granularity = setting.granularity,
+                                  .planner = setting.planner,
+                                  .fidelity = fidelity,
+                                  .options = &options->planner};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
     g_auto(Evaluation) evaluation = {0};
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
            survey(&evaluation, configuration, options, error);

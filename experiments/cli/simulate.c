@@ -102,8 +102,8 @@ static bool report(const Evaluation *evaluation, const Own *own,
     }
     if (samples)
         json_object_set_new(object, "samples", samples_json(samples));
-    if (!command_campaign_add(&own->campaign, &own->how, own->argc, own->argv, options,
-                              evaluation, object, error)) {
+    if (!command_campaign_add(&own->campaign, &own->how, own->argv, options, evaluation,
+                              object, error)) {
         json_decref(object);
         return false;
     }

@@ -88,8 +88,14 @@ static bool evaluate_model(const json_t *root, const char *fidelity,
     g_autoptr(Cluster) cluster = planner ? cluster_load(name, error) : NULL;
     if (!cluster)
         return false;
-    g_autoptr(Configuration) configuration = configuration_new(
-        model, name, cluster, granularity, planner, fidelity, &options, error);
+    const ConfigurationAsk ask = {.model = model,
+                                  .cluster_name = name,
+                                  .cluster = cluster,
+                                  .granularity = granularity,
+                                  .planner = planner,
+                                  .fidelity = fidelity,
+                                  .options = &options};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
     if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
     evaluation->cluster = g_steal_pointer(&cluster);

@@ -6,29 +6,27 @@
 
 #include "experiments/planners/complete.h"
 
-Configuration *configuration_new(const char *model, const char *cluster_name,
-                                 const Cluster *cluster, Granularity granularity,
-                                 const Planner *planner, const char *fidelity,
-                                 const PlannerOptions *options, GError **error)
+Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
 {
-    const char *known = fidelity ? fidelity_find(fidelity, error) : NULL;
-    if (fidelity && !known)
+    const char *known = ask->fidelity ? fidelity_find(ask->fidelity, error) : NULL;
+    if (ask->fidelity && !known)
         return NULL;
-    g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
-    g_autoptr(Planning) planning = planning_open(planner, model, view, options, error);
+    g_autoptr(ClusterView) view = cluster_view(ask->cluster, ask->granularity);
+    g_autoptr(Planning) planning =
+        planning_open(ask->planner, ask->model, view, ask->options, error);
     if (!planning)
         return NULL;
     g_autoptr(Configuration) c = g_new0(Configuration, 1);
-    c->model = g_strdup(model);
+    c->model = g_strdup(ask->model);
     c->canonical_model = g_strdup(planning_model(planning));
     c->planning = g_steal_pointer(&planning);
     c->view = g_steal_pointer(&view);
-    c->cluster_name = g_strdup(cluster_name);
-    c->cluster = cluster;
-    c->granularity = granularity;
-    c->planner = planner;
+    c->cluster_name = g_strdup(ask->cluster_name);
+    c->cluster = ask->cluster;
+    c->granularity = ask->granularity;
+    c->planner = ask->planner;
     c->fidelity = known;
-    c->options = *options;
+    c->options = *ask->options;
     return g_steal_pointer(&c);
 }
 

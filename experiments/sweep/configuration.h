@@ -39,11 +39,18 @@ typedef struct {
     char *hash; /* hex; NULL before */
 } Configuration;
 
+/* What is asked for; all of it is borrowed. */
+typedef struct {
+    const char *model, *cluster_name;
+    const Cluster *cluster;
+    Granularity granularity;
+    const Planner *planner;
+    const char *fidelity; /* NULL: the one that plans of its kind are made by */
+    const PlannerOptions *options;
+} ConfigurationAsk;
+
 /* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
-Configuration *configuration_new(const char *model, const char *cluster_name,
-                                 const Cluster *cluster, Granularity granularity,
-                                 const Planner *planner, const char *fidelity,
-                                 const PlannerOptions *options, GError **error);
+Configuration *configuration_new(const ConfigurationAsk *ask, GError **error);
 /* One of many: nothing is built, and nothing checked that takes a graph or the cluster, before its turn. What is wrong then
  * is the answer. */
 Configuration *configuration_of_subject(const char *model, Subject *subject,
@@ -79,7 +86,8 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 /* A configuration that was planned and simulated. */
 typedef struct {
     Graph *graph;
-    ClusterView *view; /* of the machines that were given, or of those that the planner chose */
+    ClusterView
+        *view; /* of the machines that were given, or of those that the planner chose */
     Cluster *cluster; /* owned; NULL: the view is of a cluster of the caller's */
     Plan *plan;
     SimReport *report;

@@ -1,5 +1,5 @@
 /* Reading experiment files. */
-#include "experiments/sweep/experiment.h"
+#include "experiments/sweep/experiment_parts.h"
 
 #include <cyaml/cyaml.h>
 #include <string.h>
@@ -7,25 +7,6 @@
 #include "experiments/sweep/result.h"
 
 /* --- the file --- */
-
-typedef struct {
-    char **model, **cluster, **planner, **granularity, **fidelity, **seed;
-    uint32_t n_model, n_cluster, n_planner, n_granularity, n_fidelity, n_seed;
-} Grid;
-
-/* Collectives alone, instead of plans. */
-typedef struct {
-    char **kind, **bytes, **share, **cluster, **granularity;
-    uint32_t n_kind, n_bytes, n_share, n_cluster, n_granularity;
-} Exchanges;
-
-typedef struct {
-    char *name, *description;
-    Grid grid;
-    Exchanges exchange;
-    char **set;
-    uint32_t n_set;
-} File;
 
 static const cyaml_schema_value_t text_entry = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, CYAML_UNLIMITED)};
@@ -61,14 +42,6 @@ static const cyaml_schema_value_t file_schema = {
 
 /* --- the experiment --- */
 
-struct Experiment {
-    char *name, *description;
-    GPtrArray *clusters;       /* Cluster */
-    GPtrArray *parts;          /* StorePart of each cluster */
-    GHashTable *subjects;      /* "GPUs MODEL" -> Subject */
-    GPtrArray *configurations; /* Configuration */
-};
-
 void experiment_free(Experiment *experiment)
 {
     if (!experiment)
@@ -102,17 +75,8 @@ const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
     return experiment->configurations->pdata[index];
 }
 
-/* The file while configurations are made from it. */
-typedef struct {
-    const Yaml *yaml;
-    const File *file;
-    const ExperimentChange *change;
-    Experiment *experiment;
-} Source;
-
-/* Fails at entry `index` of list `list` with the message of *cause, which is freed; always false. */
-static bool fail_entry(const Source *source, const char *list, uint32_t index,
-                       GError *cause, GError **error)
+bool experiment_fail_entry(const Source *source, const char *list, uint32_t index,
+                           GError *cause, GError **error)
 {
     g_autofree char *key = g_strdup_printf("%s[%u]", list, index);
     yaml_fail(source->yaml, error, key, "%s", cause->message);
@@ -174,7 +138,7 @@ static bool resolve_options(const Source *source, PlannerOptions *options, GErro
     for (uint32_t i = 0; i < source->file->n_set; i++) {
         GError *cause = NULL;
         if (!option_assign(options, source->file->set[i], &cause))
-            return fail_entry(source, "set", i, cause, error);
+            return experiment_fail_entry(source, "set", i, cause, error);
     }
     for (char **pair = source->change->set; pair && *pair; pair++)
         if (!option_assign(options, *pair, error))
@@ -195,7 +159,7 @@ static bool resolve_granularity(const Source *source, Axes *axes, GError **error
     for (uint32_t i = 0; i < n; i++) {
         GError *cause = NULL;
         if (!granularity_find(grid->granularity[i], &axes->granularity[i], &cause))
-            return fail_entry(source, "grid.granularity", i, cause, error);
+            return experiment_fail_entry(source, "grid.granularity", i, cause, error);
     }
     return true;
 }
@@ -210,7 +174,7 @@ static bool resolve_fidelity(const Source *source, Axes *axes, GError **error)
         GError *cause = NULL;
         axes->fidelity[i] = fidelity_find(grid->fidelity[i], &cause);
         if (!axes->fidelity[i])
-            return fail_entry(source, "grid.fidelity", i, cause, error);
+            return experiment_fail_entry(source, "grid.fidelity", i, cause, error);
     }
     return true;
 }
@@ -226,7 +190,7 @@ static bool resolve_seed(const Source *source, Axes *axes, GError **error)
     for (uint32_t i = 0; i < n; i++) {
         GError *cause = NULL;
         if (!seed_parse(grid->seed[i], &axes->seed[i], &cause))
-            return fail_entry(source, "grid.seed", i, cause, error);
+            return experiment_fail_entry(source, "grid.seed", i, cause, error);
     }
     return true;
 }
@@ -250,7 +214,7 @@ static bool resolve_planners(const Source *source, Axes *axes, GError **error)
         axes->planned[i] = axes->options;
         axes->planner[i] = parse_planner(grid->planner[i], &axes->planned[i], &cause);
         if (!axes->planner[i])
-            return fail_entry(source, "grid.planner", i, cause, error);
+            return experiment_fail_entry(source, "grid.planner", i, cause, error);
     }
     return true;
 }
@@ -261,12 +225,12 @@ static bool check_models(const Source *source, GError **error)
     for (uint32_t i = 0; i < grid->n_model; i++) {
         GError *cause = NULL;
         if (!model_check(grid->model[i], &cause))
-            return fail_entry(source, "grid.model", i, cause, error);
+            return experiment_fail_entry(source, "grid.model", i, cause, error);
     }
     return true;
 }
 
-static bool add_part(Experiment *experiment, const Cluster *cluster, GError **error)
+bool experiment_add_part(Experiment *experiment, const Cluster *cluster, GError **error)
 {
     StorePart *part = question_cluster(cluster, error);
     if (part)
@@ -281,16 +245,16 @@ static bool resolve_clusters(const Source *source, GError **error)
         GError *cause = NULL;
         Cluster *cluster = cluster_load(grid->cluster[i], &cause);
         if (!cluster)
-            return fail_entry(source, "grid.cluster", i, cause, error);
+            return experiment_fail_entry(source, "grid.cluster", i, cause, error);
         g_ptr_array_add(source->experiment->clusters, cluster);
-        if (!add_part(source->experiment, cluster, error))
+        if (!experiment_add_part(source->experiment, cluster, error))
             return false;
     }
     return true;
 }
 
 /* Takes it over. */
-static void add_configuration(Experiment *experiment, Configuration *configuration)
+void experiment_add_configuration(Experiment *experiment, Configuration *configuration)
 {
     configuration->ordinal = experiment->configurations->len + 1;
     g_ptr_array_add(experiment->configurations, configuration);
@@ -318,7 +282,7 @@ static bool identify(const Source *source, Configuration *c, StorePart *cluster,
     if (!*method)
         *method = question_of_method(c, &cause);
     if (!*method)
-        return fail_entry(source, "grid.planner", planner, cause, error);
+        return experiment_fail_entry(source, "grid.planner", planner, cause, error);
     result_identify_by(c, subject_part(c->subject), cluster, *method);
     return true;
 }
@@ -346,58 +310,7 @@ static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
                       planner, error))
             return false;
         if (g_hash_table_add(seen, c->hash))
-            add_configuration(experiment, g_steal_pointer(&c));
-    }
-    return true;
-}
-
-/* --- collectives alone --- */
-
-static bool add_exchange(const Source *source, const Cluster *cluster, uint32_t index,
-                         Granularity granularity, GError **error)
-{
-    const Exchanges *e = &source->file->exchange;
-    const char *name = e->cluster[index];
-    for (uint32_t i = 0; i < e->n_kind * e->n_bytes * e->n_share; i++) {
-        GError *cause = NULL;
-        Configuration *configuration = configuration_of_exchange(
-            e->kind[i / e->n_share / e->n_bytes], e->bytes[i / e->n_share % e->n_bytes],
-            e->share[i % e->n_share], name, cluster, granularity, &cause);
-        if (!configuration)
-            return fail_entry(source, "exchange.kind", i / e->n_share / e->n_bytes, cause,
-                              error);
-        add_configuration(source->experiment, configuration);
-        if (!result_identify(configuration, source->experiment->parts->pdata[index],
-                             error))
-            return false;
-    }
-    return true;
-}
-
-static bool fill_exchanges(const Source *source, GError **error)
-{
-    const Exchanges *e = &source->file->exchange;
-    if (!e->n_kind || !e->n_bytes || !e->n_share || !e->n_cluster)
-        return yaml_fail(source->yaml, error, "exchange",
-                         "expected at least one kind, bytes, share and cluster");
-    Granularity granularity = GRANULARITY_GPU;
-    const char *wanted = source->change->granularity ? source->change->granularity
-                         : e->n_granularity          ? e->granularity[0]
-                                                     : "gpu";
-    if (e->n_granularity > 1)
-        return yaml_fail(source->yaml, error, "exchange.granularity",
-                         "expected one granularity");
-    if (!granularity_find(wanted, &granularity, error))
-        return false;
-    for (uint32_t i = 0; i < e->n_cluster; i++) {
-        GError *cause = NULL;
-        Cluster *cluster = cluster_load(e->cluster[i], &cause);
-        if (!cluster)
-            return fail_entry(source, "exchange.cluster", i, cause, error);
-        g_ptr_array_add(source->experiment->clusters, cluster);
-        if (!add_part(source->experiment, cluster, error) ||
-            !add_exchange(source, cluster, i, granularity, error))
-            return false;
+            experiment_add_configuration(experiment, g_steal_pointer(&c));
     }
     return true;
 }
@@ -412,7 +325,7 @@ static bool fill(const Source *source, GError **error)
     experiment->name = g_strdup(file->name);
     experiment->description = g_strdup(file->description ? file->description : "");
     if (file->exchange.n_kind && !file->grid.n_model && !file->grid.n_planner)
-        return fill_exchanges(source, error);
+        return experiment_fill_exchanges(source, error);
     g_auto(Axes) axes = {0};
     if (!check_filled(source, error) || !resolve_options(source, &axes.options, error) ||
         !resolve_granularity(source, &axes, error) ||

@@ -124,9 +124,13 @@ static bool evaluate_auto(const char *model, const Cluster *cluster, Evaluation 
     PlannerOptions options;
     planner_options_init(&options);
     options.effort = EFFORT;
-    g_autoptr(Configuration) configuration =
-        configuration_new(model, "lab", cluster, GRANULARITY_MACHINE,
-                          planner_find("auto", NULL), NULL, &options, NULL);
+    const ConfigurationAsk ask = {.model = model,
+                                  .cluster_name = "lab",
+                                  .cluster = cluster,
+                                  .granularity = GRANULARITY_MACHINE,
+                                  .planner = planner_find("auto", NULL),
+                                  .options = &options};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, NULL);
     assert_non_null(configuration);
     return configuration_evaluate(configuration, made, NULL);
 }

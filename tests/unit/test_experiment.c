@@ -184,9 +184,14 @@ static char *hash_of(const char *model, const char *cluster_name, const char *pl
     planner_options_init(&options);
     options.seed = seed;
     GError *error = NULL;
-    g_autoptr(Configuration) configuration =
-        configuration_new(model, cluster_name, cluster, GRANULARITY_MACHINE,
-                          planner_find(planner, NULL), fidelity, &options, &error);
+    const ConfigurationAsk ask = {.model = model,
+                                  .cluster_name = cluster_name,
+                                  .cluster = cluster,
+                                  .granularity = GRANULARITY_MACHINE,
+                                  .planner = planner_find(planner, NULL),
+                                  .fidelity = fidelity,
+                                  .options = &options};
+    g_autoptr(Configuration) configuration = configuration_new(&ask, &error);
     assert_no_error(error);
     g_autoptr(StorePart) part = question_cluster(cluster, &error);
     assert_no_error(error);

@@ -17,8 +17,14 @@ static char *hash_on(const Cluster *cluster, const char *planner, const char *op
     const Planner *method = planner_find(planner, NULL);
     const Granularity granularity =
         planner_can(method, PLANNER_GPUS) ? GRANULARITY_GPU : GRANULARITY_MACHINE;
-    g_autoptr(Configuration) c = configuration_new(MODEL, "it", cluster, granularity,
-                                                   method, "flow", &options, &error);
+    const ConfigurationAsk ask = {.model = MODEL,
+                                  .cluster_name = "it",
+                                  .cluster = cluster,
+                                  .granularity = granularity,
+                                  .planner = method,
+                                  .fidelity = "flow",
+                                  .options = &options};
+    g_autoptr(Configuration) c = configuration_new(&ask, &error);
     assert_no_error(error);
     g_autoptr(StorePart) part = question_cluster(cluster, &error);
     assert_no_error(error);
