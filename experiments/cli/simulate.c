@@ -12,8 +12,7 @@ typedef struct {
     char *fidelity, *trace, *dot;
     gboolean explain;
     int samples, jobs;
-    int argc;    /* what the command was given, */
-    char **argv; /* for what plans again */
+    char **argv; /* what the command was given, for what plans again */
 } Own;
 
 static void own_clear(Own *own)
@@ -208,7 +207,6 @@ bool cmd_simulate(int argc, char **argv, GError **error)
         return simulate_tasks(argv[1], &own, &options, error);
     if (argc == 3 && trace_is(argv[1]))
         return command_simulate_execution(argv[1], argv[2], &own.how, &options, error);
-    own.argc = argc;
     own.argv = argv;
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
