@@ -5,7 +5,7 @@
  *                           time bytes bandwidth rate    with a unit and three digits (data/base/units.h)
  *                           f g % ms mi                  %f, %g, in percent, in milliseconds, in 2^20
  *                           s                            "s" unless the number is 1
- *                           count over                   how many a list has; by how many more than PRECISION
+ *                           count over                   how many a list has; by how many more, or a number, than PRECISION
  *                           names rest                   "a, b, c and 4 more"; from the second on, "layers.1-7, layers.9"
  *     [A|B|C]             the first text of which every member is there, else none; null, false, "" and empty lists are not
  *     {?KEY} {!KEY}       nothing, but the text needs a member that is there and not 0, or one that is not

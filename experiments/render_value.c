@@ -167,13 +167,14 @@ static char *list_text(const json_t *list, const Format *spec)
     return some_names(list, strcmp(spec->kind, "names") == 0 ? NAMES_SHOWN : n);
 }
 
-/* By how many elements a list is longer than the precision; false if by none. */
-static bool put_over(GString *out, const json_t *list, const Format *spec)
+/* By how much a number, or the length of a list, is above the precision; false if it is not. */
+static bool put_over(GString *out, const json_t *value, const Format *spec)
 {
-    const size_t n = json_array_size(list), most = (size_t)spec->precision;
-    if (n > most)
-        g_string_append_printf(out, "%zu", n - most);
-    return n > most;
+    const json_int_t n = json_is_array(value) ? (json_int_t)json_array_size(value)
+                                              : json_integer_value(value);
+    if (n > spec->precision)
+        g_string_append_printf(out, "%" JSON_INTEGER_FORMAT, n - spec->precision);
+    return n > spec->precision;
 }
 
 bool render_value(GString *out, const json_t *value, const char *text)

@@ -207,14 +207,8 @@ bool alternation_fits(const Alternation *a)
 bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory *memory,
                        double part, double *ratio, GError **error)
 {
-    ClusterView view = *a->view;
-    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
-    for (uint32_t j = 0; j < view.n_devices; j++)
-        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
-    view.device = device;
-    BalanceReport report;
-    gint64 start = g_get_monotonic_time();
-    bool done = balance_ratios(linear, memory, &view, 1, ratio, &report, error);
+    const gint64 start = g_get_monotonic_time();
+    const bool done = ratios_balance(linear, memory, a->view, 1, part, ratio, error);
     a->balance_s += (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
 }
@@ -222,8 +216,6 @@ bool alternation_solve(Alternation *a, const SimLinear *linear, const SimMemory 
 bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feasible,
                          GError **error)
 {
-    /* Of the memory: rounding adds up to a unit of each cut, a few percent where units are few. */
-    static const double part[] = {1, 0.98, 0.95, 0.9};
     if (a->pinned)
         return true;
     if (known->balanced) {
@@ -233,10 +225,10 @@ bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feas
     bool fits = false, solved = true;
     if (a->segment && !consider_segments(a, known->program, ratio, error))
         return false;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && solved && !fits; i++) {
+    for (uint32_t i = 0; i < RATIOS_ROOMS && solved && !fits; i++) {
         g_autoptr(GError) misfit = NULL;
-        solved = alternation_solve(a, known->linear, memory_of(a, known), part[i], ratio,
-                                   &misfit);
+        solved = alternation_solve(a, known->linear, memory_of(a, known), RATIOS_ROOM[i],
+                                   ratio, &misfit);
         if (!solved && misfit->code != KILTER_ERROR_INFEASIBLE) {
             g_propagate_error(error, g_steal_pointer(&misfit));
             return false;

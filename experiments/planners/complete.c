@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "experiments/planners/ratios.h"
 
 static void drop_splits(Plan *plan)
 {
@@ -138,24 +139,8 @@ bool plan_double(Plan *plan, const Planning *planning, GError **error)
     return true;
 }
 
-/* Ratios that are best within `part` of the memory, into `ratio`; false if nothing fits that. */
-static bool balance_within(const Plan *plan, const ClusterView *seen, double part,
-                           const SimLinear *linear, const SimMemory *memory,
-                           double *ratio)
-{
-    ClusterView view = *seen;
-    BalanceReport report;
-    g_autofree Device *device = g_memdup2(view.device, view.n_devices * sizeof *device);
-    for (uint32_t j = 0; j < view.n_devices; j++)
-        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
-    view.device = device;
-    return balance_ratios(linear, memory, &view, plan->n_segments, ratio, &report, NULL);
-}
-
 bool plan_balance(Plan *plan, const Planning *planning, GError **error)
 {
-    /* Rounding adds up to a unit of each cut. */
-    static const double part[] = {1, 0.98, 0.95, 0.9};
     const Graph *graph = planning->graph;
     const ClusterView *view = planning->view;
     g_autoptr(SimLinear) linear =
@@ -166,12 +151,13 @@ bool plan_balance(Plan *plan, const Planning *planning, GError **error)
     BalanceReport report;
     const gint64 start = g_get_monotonic_time();
     candidate->bucket_bytes = plan->bucket_bytes;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(part) && !candidate->feasible; i++) {
-        const bool fits = balance_within(plan, view, part[i], linear, memory, ratio);
+    for (uint32_t i = 0; i < RATIOS_ROOMS && !candidate->feasible; i++) {
+        const bool fits = ratios_balance(linear, memory, view, plan->n_segments,
+                                         RATIOS_ROOM[i], ratio, NULL);
         if (!fits && i > 0)
             break;
-        if (!fits && !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report,
-                                     error))
+        if (!fits &&
+            !balance_ratios(linear, NULL, view, plan->n_segments, ratio, &report, error))
             return false;
         plan_set(candidate, graph, view, program_copy(plan->program), ratio);
         plan_set_segments(candidate, ratio, plan->segment, plan->n_segments);

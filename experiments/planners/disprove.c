@@ -13,6 +13,7 @@ typedef struct {
 /* The cluster where nothing takes time, or next to nothing. */
 static ClusterView timeless(const ClusterView *view, Device *device)
 {
+    /* finite: speeds are summed, and weights divided by the sum */
     static const double at_once = 1e200;
     ClusterView copy = *view;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)

@@ -28,7 +28,7 @@
  * ratios and at its best. */
 static bool hopeless(Alternation *a, const Known *known, const double *ratio)
 {
-    static const double rounding = 1.1;
+    static const double rounding = 1.1; /* rounding costs less in all but tiny models */
     if (!alternation_fits(a))
         return false;
     const SimLinear *linear = known->linear;

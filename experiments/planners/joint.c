@@ -133,6 +133,7 @@ static bool try_first(Joint *j, GError **error)
 
 static bool search_and_try(Joint *j, GError **error)
 {
+    /* Of the memory: its model here is coarser than the check at the end. */
     static const double headroom[] = {0.985, 0.9, 0.75, 0.5};
     for (uint32_t i = 0; i < G_N_ELEMENTS(headroom); i++) {
         j->upper_s = j->planning->upper_s;

@@ -85,7 +85,8 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
              options->search != SEARCH_OWN,
          "search", "own, since it has one search"},
         {planner_can(method, PLANNER_PLACES) && is_technique, "microbatches, recompute",
-         "neither, since op groups on subsets of the devices run the batch once, and keep "
+         "neither, since op groups on subsets of the devices run the batch once, and "
+         "keep "
          "what they make"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
@@ -119,11 +120,10 @@ static ClusterView narrow(const ClusterView *view, uint32_t collectives)
         [EXCHANGES_PADDED] = {COLLECTIVE_GROUPED_ALL_GATHER,
                               COLLECTIVE_GROUPED_REDUCE_SCATTER},
         [EXCHANGES_GROUPED] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER}};
-    static const double forbidden_s = 1e9;
     ClusterView copy = *view;
     if (collectives != EXCHANGES_BOTH)
         for (uint32_t i = 0; i < 2; i++) {
-            copy.collective[uneven[collectives][i]].latency_s = forbidden_s;
+            copy.collective[uneven[collectives][i]].latency_s = INFINITY;
             copy.pieces[uneven[collectives][i]].n = 0;
         }
     return copy;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "balance/balance.h"
 #include "experiments/planners/planner_options.h"
 
 static double *normalised(const ClusterView *view, double (*weight)(const Device *device))
@@ -58,4 +59,20 @@ bool ratios_same(const double *a, const double *b, uint32_t n)
         if (fabs(a[j] - b[j]) > 1e-9)
             return false;
     return true;
+}
+
+const double RATIOS_ROOM[] = {1, 0.98, 0.95, 0.9};
+
+bool ratios_balance(const SimLinear *linear, const SimMemory *memory,
+                    const ClusterView *view, uint32_t n_segments, double part,
+                    double *ratio, GError **error)
+{
+    g_assert(part > 0 && part <= 1);
+    ClusterView less = *view;
+    g_autofree Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        device[j].memory_bytes = (uint64_t)(part * (double)device[j].memory_bytes);
+    less.device = device;
+    BalanceReport report;
+    return balance_ratios(linear, memory, &less, n_segments, ratio, &report, error);
 }

@@ -1,6 +1,7 @@
 /* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and micro-batch
  * size and the order in which devices are handed out; a step exchanges two devices or takes another
  * choice; the energy is the cost with the layers assigned exactly. */
+#include <float.h>
 #include <gsl/gsl_rng.h>
 #include <gsl/gsl_siman.h>
 #include <math.h>
@@ -27,12 +28,12 @@ typedef struct {
     uint32_t *order; /* [device] */
 } State;
 
-/* GSL calls for two states the same functions; the energy of one that does not fit is far above all
- * others. */
+/* GSL calls the same functions for every state. The energy of a state that does not fit is above all others, and finite: GSL
+ * takes the difference of two, which has to be 0 for two of these so that it walks on among them. */
 static double energy(void *data)
 {
     g_assert(data);
-    static const double no_fit_s = 1e6;
+    static const double no_fit_s = DBL_MAX;
     const State *state = data;
     const AmpSearch *search = state->annealing->search;
     const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, state->choice);

@@ -25,6 +25,7 @@ static const struct {
     {"[outer [{none}inner]stays]", "outer stays"},
     {"[{?n}one][{?zero}two][{!zero}three][{?word=ring}four][{!word=tree}five][{?list>6}six][{?n>0}seven]",
      "onethreefourfiveseven"},
+    {"[{n:.0over} more][{n:.1over} more]", "1 more"},
     {"[{list:.6over} more][{?list>5}many]", "many"},
     {"[=6:{name}]|[=-6:{name}]|", "   vgg|vgg   |"},
     {"[*list/, <2:{.}]", "a1, a2"},
