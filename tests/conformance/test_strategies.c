@@ -3,6 +3,7 @@
  * technique does to memory. */
 #include "exec/exec.h"
 #include "experiments/planners/planner.h"
+#include "tests/support/random_strategy.h"
 #include "tests/test.h"
 
 #ifndef COMBINATIONS
@@ -55,37 +56,6 @@ static void prove(const char *planner, const char *model, const char *set)
     if (!verdict.right)
         fail_msg("%s on %s with %s: error %g of %s", planner, model, set, verdict.error,
                  verdict.where);
-}
-
-static uint32_t pick(GRand *rand, uint32_t n)
-{
-    return (uint32_t)g_rand_int_range(rand, 0, (gint32)n);
-}
-
-/* A strategy that can be, of 8 devices and 24 samples. */
-static char *random_strategy(GRand *rand)
-{
-    static const char *const again[] = {"none", "selective", "full", "full@1-2",
-                                        "selective@1-4"};
-    static const uint32_t degree[] = {1, 2, 4};
-    const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
-    const uint32_t dp = 8 / pp / tp;
-    const bool interleaved = pp == 2 && pick(rand, 2);
-    const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
-    GString *set = g_string_new("");
-    g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp,
-                           24 % (m * dp) == 0 ? m : 1, again[pick(rand, 5)]);
-    g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
-    if (interleaved && 24 % (2 * dp) == 0)
-        g_string_append(set, " schedule=interleaved virtual_stages=2");
-    else if (pick(rand, 2))
-        g_string_append(set, " schedule=gpipe");
-    if (dp == 2 && pick(rand, 2))
-        g_string_append(set, " shares=1,2");
-    g_string_append_printf(set, " zero=%u", pick(rand, 4));
-    if (dp == 4 && pick(rand, 2))
-        g_string_append(set, " zero_ranks=2");
-    return g_string_free(set, FALSE);
 }
 
 static void test_random_strategies(void **state)

@@ -1,0 +1,119 @@
+/* Every family of configuration files, at sizes that run, under strategies at random and under the
+ * techniques on hap's programs: each proved by running it. */
+#include <glib/gstdio.h>
+
+#include "exec/exec.h"
+#include "experiments/planners/planner.h"
+#include "tests/support/random_strategy.h"
+#include "tests/test.h"
+
+#ifndef COMBINATIONS
+#define COMBINATIONS 1
+#endif
+
+#define CLUSTER "star:hosts=8,bandwidth=1Gb/s,latency=5us"
+#define SIZES                                                                         \
+    "'hidden_size':16,'intermediate_size':24,'num_hidden_layers':4,'vocab_size':24,"  \
+    "'num_attention_heads':4,"
+#define EXPERTS "'num_experts_per_tok':2,'moe_intermediate_size':8,"
+
+static const char *const FAMILY[] = {
+    SIZES "'num_key_value_heads':2,'model_type':'llama'",
+    SIZES "'num_key_value_heads':2,'head_dim':8,'sliding_window':3,'model_type':'mistral'",
+    SIZES "'num_key_value_heads':2,'num_local_experts':4,'model_type':'mixtral'",
+    SIZES "'num_key_value_heads':2,'tie_word_embeddings':true,'model_type':'qwen2'",
+    SIZES "'num_key_value_heads':2,'head_dim':8,'model_type':'qwen3'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':8,'num_experts':4,"
+                  "'mlp_only_layers':[0],'model_type':'qwen3_moe'",
+    SIZES "'num_key_value_heads':4,'partial_rotary_factor':0.5,'model_type':'phi3'",
+    SIZES "'num_key_value_heads':1,'head_dim':8,'model_type':'gemma'",
+    SIZES "'num_key_value_heads':2,'head_dim':8,'sliding_window':3,"
+          "'model_type':'gemma3_text'",
+    SIZES "'model_type':'gpt2'",
+    SIZES "'model_type':'gpt_neox'",
+    SIZES "'ffn_dim':24,'model_type':'opt'",
+    SIZES "'ffn_dim':24,'word_embed_proj_dim':8,'do_layer_norm_before':false,"
+          "'model_type':'opt'",
+    SIZES "'model_type':'bloom'",
+    SIZES "'new_decoder_architecture':true,'num_kv_heads':2,'model_type':'falcon'",
+    SIZES "'alibi':true,'parallel_attn':false,'multi_query':false,'bias':true,"
+          "'model_type':'falcon'",
+    SIZES "'model_type':'phi'",
+    SIZES "'model_type':'bert'",
+    SIZES "'model_type':'roberta'",
+    SIZES "'image_size':8,'patch_size':4,'num_labels':6,'model_type':'vit'",
+    SIZES EXPERTS "'num_key_value_heads':4,'q_lora_rank':8,'kv_lora_rank':8,"
+                  "'qk_nope_head_dim':4,'qk_rope_head_dim':2,'v_head_dim':4,"
+                  "'n_routed_experts':4,'first_k_dense_replace':1,"
+                  "'model_type':'deepseek_v3'",
+    SIZES EXPERTS "'num_key_value_heads':2,'head_dim':4,'num_local_experts':4,"
+                  "'sliding_window':3,'model_type':'gpt_oss'",
+};
+
+/* The path of the family's file in `folder`. Caller frees. */
+static char *write_family(const char *folder, uint32_t family)
+{
+    g_autofree char *body = g_strdelimit(g_strdup(FAMILY[family]), "'", '"');
+    g_autofree char *text = g_strdup_printf("{%s}", body);
+    char *path = g_strdup_printf("%s/family-%u.json", folder, family);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+    return path;
+}
+
+static void prove(const char *planner, const char *model, const char *name,
+                  const char *set)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
+    g_auto(ExecVerdict) verdict = {0};
+    Graph *graph = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    for (uint32_t i = 0; pair[i]; i++) {
+        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
+        planner_options_set(&options, word[0], word[1], &error);
+        assert_no_error(error);
+    }
+    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, CLUSTER, view,
+                                        &options, &graph, &error);
+    g_autoptr(Graph) owned = graph;
+    g_autoptr(ExecBackend) backend = exec_reference_new(view->n_devices);
+    if (plan)
+        exec_verify(backend, plan, graph, 3, EXEC_TOLERANCE, &verdict, &error);
+    if (error || !verdict.right)
+        fail_msg("%s on %s with %s: %s", planner, name, set,
+                 error ? error->message : verdict.where);
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    static const char *const technique[] = {"recompute=full",
+                                            "recompute=selective microbatches=2",
+                                            "recompute=auto"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL);
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FAMILY); f++) {
+        g_autofree char *path = write_family(folder, f);
+        const bool image = strstr(FAMILY[f], "'vit'") != NULL;
+        g_autofree char *model =
+            g_strdup_printf("%s:global_batch=24%s", path, image ? "" : ",seq=8");
+        prove("hap", model, FAMILY[f], technique[f % G_N_ELEMENTS(technique)]);
+        for (uint32_t i = 0; i < COMBINATIONS; i++) {
+            g_autofree char *set = random_strategy(rand);
+            prove("manual", model, FAMILY[f], set);
+        }
+        g_unlink(path);
+    }
+    g_rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
