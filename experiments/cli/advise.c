@@ -4,105 +4,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "experiments/cli/advise_cost.h"
 #include "experiments/cli/command.h"
-#include "experiments/planners/portfolio.h"
+#include "experiments/figures/figure.h"
 
-enum { SECONDS_AN_HOUR = 3600 };
+typedef AdviseRow Row;
 
 typedef struct {
-    char **price; /* DEVICE=DOLLARS a GPU and hour */
-    char *target;
+    AdvisePrices prices;
+    char *target, *tokens, *folder;
+    double target_s, tokens_per_s; /* as they are asked for; INFINITY, 0: not */
     gboolean all;
 } Own;
 
 static void own_clear(Own *own)
 {
-    g_strfreev(own->price);
+    g_strfreev(own->prices.price);
+    g_strfreev(own->prices.power);
     g_free(own->target);
+    g_free(own->tokens);
+    g_free(own->folder);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
-
-/* --- what a choice costs --- */
-
-/* The price of a device type, or NaN. */
-static bool price_of(char **prices, const char *type, double *price, GError **error)
-{
-    *price = NAN;
-    for (; prices && *prices; prices++) {
-        const char *equals = strrchr(*prices, '=');
-        char *end = NULL;
-        const double value = equals ? g_ascii_strtod(equals + 1, &end) : -1;
-        if (!equals || end == equals + 1 || *end || !(value >= 0 && value <= 1e6))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "--price: expected DEVICE=DOLLARS for a GPU and hour, "
-                               "such as h100=2.5, got '%s'",
-                               *prices);
-        g_autofree char *pattern = g_strndup(*prices, (gsize)(equals - *prices));
-        if (g_pattern_match_simple(pattern, type))
-            *price = value;
-    }
-    return true;
-}
-
-/* Dollars an hour of the choice's GPUs, NaN if one has no price. */
-static bool hourly(const Own *own, const Cluster *cluster, double *dollars,
-                   GError **error)
-{
-    *dollars = 0;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
-        double price;
-        if (!price_of(own->price, cluster->type[machine->type].name, &price, error))
-            return false;
-        *dollars += machine->gpus * price;
-    }
-    return true;
-}
-
-typedef struct {
-    const PortfolioChoice *choice;
-    double iteration_s, samples_per_s, tokens_per_s, dollars_an_hour;
-    double dollars_per_million; /* tokens, or samples of models without a sequence */
-    bool
-        front; /* no other choice is both faster and cheaper (in dollars, else in GPUs) */
-} Row;
-
-static double cost_of(const Row *row)
-{
-    return isnan(row->dollars_an_hour) ? row->choice->gpus
-                                       : row->dollars_an_hour * row->iteration_s;
-}
-
-static bool fill_rows(const Own *own, const Portfolio *portfolio, Row *row,
-                      GError **error)
-{
-    for (uint32_t i = 0; i < portfolio->choices->len; i++) {
-        Row *r = &row[i];
-        *r = (Row){.choice = g_ptr_array_index(portfolio->choices, i),
-                   .iteration_s = INFINITY};
-        if (!hourly(own, r->choice->cluster, &r->dollars_an_hour, error))
-            return false;
-        if (!r->choice->report)
-            continue;
-        const SimWorkload work =
-            sim_workload(r->choice->plan, r->choice->graph, r->choice->view);
-        r->iteration_s = r->choice->report->iteration_time_s;
-        r->samples_per_s = work.samples / r->iteration_s;
-        r->tokens_per_s = work.tokens / r->iteration_s;
-        const double rate = work.tokens > 0 ? r->tokens_per_s : r->samples_per_s;
-        r->dollars_per_million = r->dollars_an_hour / SECONDS_AN_HOUR / rate * 1e6;
-    }
-    for (uint32_t i = 0; i < portfolio->choices->len; i++) {
-        row[i].front = isfinite(row[i].iteration_s);
-        for (uint32_t k = 0; k < portfolio->choices->len; k++)
-            if (k != i && row[k].iteration_s <= row[i].iteration_s &&
-                cost_of(&row[k]) <= cost_of(&row[i]) &&
-                (row[k].iteration_s < row[i].iteration_s ||
-                 cost_of(&row[k]) < cost_of(&row[i]) || k < i))
-                row[i].front = false;
-    }
-    return true;
-}
 
 /* --- in words --- */
 
@@ -172,16 +95,6 @@ static char *advice(const Row *row, uint32_t n)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* The fewest GPUs, or the cheapest where prices are given, within the target. */
-static const Row *within(const Row *row, uint32_t n, double target_s)
-{
-    const Row *best = NULL;
-    for (uint32_t i = 0; i < n; i++)
-        if (row[i].iteration_s <= target_s && (!best || cost_of(&row[i]) < cost_of(best)))
-            best = &row[i];
-    return best;
-}
-
 /* --- output --- */
 
 static char *command_of(const Portfolio *portfolio, const PortfolioChoice *choice,
@@ -237,7 +150,16 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *
                   number_or_null(row->dollars_per_million), "lower_bound_s",
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
                   (int)choice->skipped);
+    json_object_set_new(object, "mfu", number_or_null(row->mfu));
+    json_object_set_new(object, "power_w", number_or_null(row->power_w));
+    json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
     if (choice->best) {
+        g_autofree char *binds = advise_binds(row);
+        json_object_set_new(object, "binds",
+                            json_pack("{s:s, s:s, s:f, s:f, s:f}", "what", binds,
+                                      "device", row->busiest, "computes", row->computes,
+                                      "communicates", row->communicates, "idles",
+                                      row->idles));
         g_autofree char *command = command_of(portfolio, choice, cluster);
         json_object_set_new(object, "planner", json_string(choice->best->planner->name));
         json_object_set_new(object, "granularity",
@@ -253,30 +175,68 @@ static json_t *row_json(const Portfolio *portfolio, const Row *row, const char *
 /* clang-format off */
 static const char TEXT[] =
     "{model} on {cluster}\n\n"
-    "  machines                      GPUs   iteration   not below  samples/s      memory  planner\n"
+    "  machines                      GPUs   iteration   not below  samples/s   tokens/s    MFU      memory   kWh/M"
+    "[{?priced}      $/M]  planner, what binds\n"
     "[*choices:[{?planner}[{?pareto}*| ] {machines:-28} {gpus:5} {iteration_time_s:11time} "
-    "{lower_bound_s:11time} {samples_per_s:10} {memory_bytes:11bytes}  {planner} ({granularity})"
-    "[  ${dollars_per_million}]"
+    "{lower_bound_s:11time} {samples_per_s:10} [=10:[{tokens_per_s}|-]] [=6:[{mfu:.1%}|-]] {memory_bytes:11bytes} "
+    "[=7:[{kwh_per_million:.3g}|-]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
     "|  {machines:-28} {gpus:5}  [{?skipped}cannot be faster than the best, by its bound|no plan fits]]\n"
     "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  [{reason}]\n]]]"
     "\n* no other choice is faster for no more [{?priced}dollars an iteration|GPUs]\n{advice}\n"
     "  {choices.0.command}\n"
-    "[Within the target: {within_target}, {within_gpus} GPUs.\n]";
+    "[Within the target: {within_target}, {within_gpus} GPUs.\n]"
+    "[{figure}\n]";
 /* clang-format on */
 
-static bool report(const Portfolio *portfolio, const Own *own, double target_s,
-                   const char *cluster, const CommandOptions *options, GError **error)
+/* Cost and time of each choice; those that no other one beats once more, by cost; what cost is. */
+static bool draw(const Row *row, uint32_t n, const char *folder, GError **error)
+{
+    g_autoptr(GString) text = g_string_new("# cost\tseconds\tfront\tmachines\n");
+    const bool priced = !isnan(row[0].dollars_an_hour);
+    for (uint32_t i = 0; i < n; i++)
+        if (isfinite(row[i].iteration_s))
+            g_string_append_printf(text, "%.9g\t%.9g\t%d\t%s\n", advise_cost(&row[i]),
+                                   row[i].iteration_s, row[i].front,
+                                   row[i].choice->machines);
+    g_string_append(text, "\n\n# cost\tseconds\n");
+    for (uint32_t i = 0; i < n; i++) /* the fastest first, which cost most */
+        if (row[i].front)
+            g_string_append_printf(text, "%.9g\t%.9g\n", advise_cost(&row[i]),
+                                   row[i].iteration_s);
+    g_string_append_printf(text, "\n\n# what cost is\n%s\n",
+                           priced ? "dollars an iteration" : "GPUs");
+    return figure_draw_text("advise", text->str, folder, error);
+}
+
+/* Whether what is asked of time and throughput can be had. */
+static bool check_target(const Own *own, const Row *fastest, const Row *enough,
+                         GError **error)
+{
+    const bool asked = isfinite(own->target_s) || own->tokens_per_s > 0;
+    if (!asked || enough)
+        return true;
+    return own->tokens_per_s > 0
+               ? kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                             "no choice of machines does %g tokens/s in time; the "
+                             "fastest does %g",
+                             own->tokens_per_s, fastest->tokens_per_s)
+               : kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                             "no choice of machines takes at most %g s; the fastest takes "
+                             "%g s",
+                             own->target_s, fastest->iteration_s);
+}
+
+static bool report(const Portfolio *portfolio, const Own *own, const char *cluster,
+                   const CommandOptions *options, GError **error)
 {
     const uint32_t n = portfolio->choices->len;
-    g_autofree Row *row = g_new0(Row, n);
-    if (!fill_rows(own, portfolio, row, error))
+    g_autofree Row *row = advise_rows(&own->prices, portfolio);
+    const bool asked = isfinite(own->target_s) || own->tokens_per_s > 0;
+    const Row *enough =
+        asked ? advise_within(row, n, own->target_s, own->tokens_per_s) : NULL;
+    if (!check_target(own, row, enough, error) ||
+        (own->folder && !draw(row, n, own->folder, error)))
         return false;
-    const Row *enough = target_s > 0 ? within(row, n, target_s) : NULL;
-    if (target_s > 0 && !enough)
-        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "no choice of machines takes at most %g s; the fastest takes "
-                           "%g s",
-                           target_s, row[0].iteration_s);
     json_t *choices = json_array();
     for (uint32_t i = 0; i < n; i++)
         json_array_append_new(choices, row_json(portfolio, &row[i], cluster));
@@ -285,9 +245,13 @@ static bool report(const Portfolio *portfolio, const Own *own, double target_s,
                                portfolio->model, "cluster", cluster, "advice", words,
                                "within_target", enough ? enough->choice->machines : NULL,
                                "choices", choices, "elapsed_s", portfolio->elapsed_s,
-                               "priced", own->price != NULL, "all", (int)own->all);
+                               "priced", own->prices.price != NULL, "all", (int)own->all);
     if (enough)
         json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
+    if (own->folder)
+        json_object_set_new(
+            answer, "figure",
+            json_sprintf("%s/advise.png %s/advise.svg", own->folder, own->folder));
     command_report(options, answer, TEXT, NULL);
     return true;
 }
@@ -303,22 +267,33 @@ static bool run(const char *model, const char *name, const Own *own,
                 const CommandOptions *options, const Cluster *cluster, GError **error)
 {
     static const double LIMIT_S = 2; /* of each search: most end in a tenth of it */
-    double target_s = 0;
-    if (own->target && !units_parse(own->target, QUANTITY_TIME, &target_s, error)) {
-        g_prefix_error(error, "--target: ");
-        return false;
-    }
     const bool shows = !options->quiet && isatty(STDERR_FILENO);
     const PortfolioOptions how = {.limit_s = LIMIT_S,
                                   .progress = shows ? show_progress : NULL};
-    double price;
-    if (!price_of(own->price, "", &price, error))
-        return false;
     g_autoptr(Portfolio) portfolio =
         portfolio_new(model, cluster, &options->planner, &how, error);
     if (shows)
         fputs("\r\033[K", stderr);
-    return portfolio && report(portfolio, own, target_s, name, options, error);
+    return portfolio && report(portfolio, own, name, options, error);
+}
+
+/* What --target and --tokens-per-day say. */
+static bool read_targets(Own *own, GError **error)
+{
+    enum { SECONDS_A_DAY = 86400 };
+    char *end = NULL;
+    own->target_s = INFINITY;
+    if (own->target && !units_parse(own->target, QUANTITY_TIME, &own->target_s, error)) {
+        g_prefix_error(error, "--target: ");
+        return false;
+    }
+    const double tokens = own->tokens ? g_ascii_strtod(own->tokens, &end) : 0;
+    if (own->tokens && (end == own->tokens || *end || !(tokens > 0 && tokens <= 1e18)))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "--tokens-per-day: expected a number such as 2e10, got '%s'",
+                           own->tokens);
+    own->tokens_per_s = tokens / SECONDS_A_DAY;
+    return advise_prices_check(&own->prices, error);
 }
 
 bool cmd_advise(int argc, char **argv, GError **error)
@@ -328,11 +303,17 @@ bool cmd_advise(int argc, char **argv, GError **error)
     g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {
         COMMAND_CHANGE_ENTRIES(how),
-        {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.price,
+        {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.prices.price,
          "Price of a GPU and hour, as in h100=2.5; may be repeated", "DEVICE=DOLLARS"},
         {"target", 0, 0, G_OPTION_ARG_STRING, &own.target,
          "Name the fewest GPUs, or the cheapest, that take at most so long an iteration",
          "TIME"},
+        {"tokens-per-day", 0, 0, G_OPTION_ARG_STRING, &own.tokens,
+         "The same for at least so many tokens a day, as in 2e10", "N"},
+        {"power", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.prices.power,
+         "Power of a GPU (default: its data sheet's); may be repeated", "DEVICE=WATTS"},
+        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &own.folder,
+         "Draw time against cost as DIR/advise.png and DIR/advise.svg", "DIR"},
         {"all", 'a', 0, G_OPTION_ARG_NONE, &own.all, "Show every planner's time", NULL},
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
@@ -345,12 +326,15 @@ bool cmd_advise(int argc, char **argv, GError **error)
             "and "
             "on single machines, with the\nglobal batch of the whole cluster, and says "
             "which machines to use and what mixing them buys. \"not below\" is\nwhat "
-            "computation alone takes on them, a bound on every plan.",
+            "computation alone takes on them, a bound on every plan; energy and dollars are for a "
+            "million tokens\n(samples of models without a sequence), energy with all GPUs "
+            "at full power.",
         .example = "kilter advise vgg19 hap-16 --price v100=2 --price p100=0.8",
         .entries = entries,
     };
     g_auto(CommandSetting) setting = {0};
     return command_parse(&syntax, &argc, argv, &options, error) &&
+           read_targets(&own, error) &&
            command_setting(&how, argv[2], &setting, error) &&
            run(argv[1], argv[2], &own, &options, setting.cluster, error);
 }

@@ -4,6 +4,7 @@
  * cheapest of them all are made into programs and evaluated, as long as the formula leaves room for a faster one. Where
  * memory is short, stages plan with less than there is. The bound is the formula's without communication, memory and waits. */
 #include <math.h>
+#include <string.h>
 
 #include "experiments/planners/complete.h"
 #include "experiments/planners/make.h"
@@ -12,7 +13,7 @@ enum {
     TRIALS = 12, /* programs that are evaluated */
     EACH = 4,    /* pipelines of each number of microbatches */
     BEAM = 4,
-    LABELS = 1000000, /* of a search */
+    LABELS = 3000000, /* of a search */
 };
 
 /* A pipeline and the problem that it is of. */
@@ -183,8 +184,27 @@ static void bound(Joint *j)
               : "pipelines of these stages, by the computation that a device does");
 }
 
+/* Whether the search does what the options ask of the strategy. */
+static bool check_options(const Planning *planning, GError **error)
+{
+    const Strategy *asked = &planning->options->strategy;
+    const uint32_t batch = graph_batch(planning->graph);
+    if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "joint with option 'recompute': expected auto, since it chooses "
+            "for each stage");
+    return asked->microbatches <= 1 || batch % asked->microbatches == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "joint with option 'microbatches': expected a divisor of the "
+                       "batch, %u, got %u",
+                       batch, asked->microbatches);
+}
+
 bool plan_make_joint(const Planning *planning, Plan *plan, GError **error)
 {
+    if (!check_options(planning, error))
+        return false;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(JointMenu) menu =
         synth_joint_menu_new(planning->graph, planning->view, error);

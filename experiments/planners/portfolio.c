@@ -338,7 +338,10 @@ static gint by_time(gconstpointer a, gconstpointer b)
     const PortfolioChoice *y = *(PortfolioChoice *const *)b;
     const double s = x->report ? x->report->iteration_time_s : INFINITY;
     const double t = y->report ? y->report->iteration_time_s : INFINITY;
-    return s != t ? (s > t) - (s < t) : by_bound(a, b);
+    if (s != t)
+        return (s > t) - (s < t);
+    return x->gpus != y->gpus && isfinite(s) ? (x->gpus > y->gpus) - (x->gpus < y->gpus)
+                                             : by_bound(a, b);
 }
 
 static void list_choices(Portfolio *portfolio, const Cluster *cluster, bool some)

@@ -4,7 +4,11 @@
 
 #include "synth/joint/menu.h"
 
-enum { MOST_STATES = 1000, MOST_UNIONS = 64, MOST_ENTRIES = 16 };
+enum {
+    MOST_STATES = 64000, /* of layers left and units used */
+    MOST_UNIONS = 64,
+    MOST_ENTRIES = 16
+};
 
 /* --- kinds of machines --- */
 
@@ -64,6 +68,7 @@ static void find_units(JointMenu *menu)
             states *= kind->n_units + 1;
             most = kind->n_units > most->n_units ? kind : most;
         }
+        states *= menu->model->n_layers + 1;
         if (states > MOST_STATES)
             most->unit *= 2;
     } while (states > MOST_STATES);

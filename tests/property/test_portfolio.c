@@ -76,12 +76,13 @@ static void test_the_command_makes_the_plan(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    json_t *root = program_json(
-        box, "advise " MLP " hap-8 --price v100=3 --price 'p*=1' --target 10s --json");
+    json_t *root =
+        program_json(box, "advise " MLP
+                          " hap-8 --price v100=3 --price 'p*=1' --power 'v*=250' --power "
+                          "'p*=300' --target 10s --json");
     size_t i;
     json_t *choice;
-    json_array_foreach(json_object_get(root, "choices"), i, choice)
-    {
+    json_array_foreach (json_object_get(root, "choices"), i, choice) {
         const char *command = json_string_value(json_object_get(choice, "command"));
         assert_true(g_str_has_prefix(command, "kilter "));
         g_autofree char *line = g_strdup_printf("%s --json", command + strlen("kilter "));
@@ -90,6 +91,16 @@ static void test_the_command_makes_the_plan(void **state)
                      json_real_value(json_object_get(choice, "iteration_time_s")), 1e-12);
         assert_true(json_number_value(json_object_get(choice, "dollars_per_million")) >
                     0);
+        /* watts over samples a second, in kWh for a million of them */
+        const double watts = json_number_value(json_object_get(choice, "power_w")),
+                     rate = json_number_value(json_object_get(choice, "samples_per_s"));
+        assert_close(json_number_value(json_object_get(choice, "kwh_per_million")),
+                     watts / rate / 3.6, 1e-9);
+        const json_t *binds = json_object_get(choice, "binds");
+        const double parts = json_number_value(json_object_get(binds, "computes")) +
+                             json_number_value(json_object_get(binds, "communicates")) +
+                             json_number_value(json_object_get(binds, "idles"));
+        assert_close(parts, 1, 1e-6);
         json_decref(plan);
     }
     assert_int_equal(i, 5);
@@ -110,6 +121,8 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
+        {"advise " MLP " hap-8 --power v100=x", "--power: expected DEVICE=WATTS", 2},
+        {"advise " MLP " hap-8 --tokens-per-day many", "--tokens-per-day: expected", 2},
         {"advise nothing hap-8", "nothing", 2},
         {"advise " MLP " hap-8 --only t4", "--only: cluster hap-8 has no machine", 2},
         {"plan " MLP " hap-8 --scale network=0", "--scale: expected WHAT=FACTOR", 2},

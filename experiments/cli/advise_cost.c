@@ -1,0 +1,148 @@
+/* What choices of machines cost. */
+#include "experiments/cli/advise_cost.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SECONDS_AN_HOUR = 3600, JOULES_A_KWH = 3600000 };
+
+/* What the texts say of a device type; the last one counts. NaN: nothing. */
+static bool number_of(char **texts, const char *option, const char *expected,
+                      const char *type, double *number, GError **error)
+{
+    *number = NAN;
+    for (; texts && *texts; texts++) {
+        const char *equals = strrchr(*texts, '=');
+        char *end = NULL;
+        const double value = equals ? g_ascii_strtod(equals + 1, &end) : -1;
+        if (!equals || end == equals + 1 || *end || !(value >= 0 && value <= 1e6))
+            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got '%s'",
+                               option, expected, *texts);
+        g_autofree char *pattern = g_strndup(*texts, (gsize)(equals - *texts));
+        if (g_pattern_match_simple(pattern, type))
+            *number = value;
+    }
+    return true;
+}
+
+static bool price_of(const AdvisePrices *prices, const char *type, double *price,
+                     GError **error)
+{
+    return number_of(prices->price, "--price",
+                     "DEVICE=DOLLARS for a GPU and hour, such as h100=2.5", type, price,
+                     error);
+}
+
+static bool power_of(const AdvisePrices *prices, const char *type, double *watts,
+                     GError **error)
+{
+    return number_of(prices->power, "--power", "DEVICE=WATTS of a GPU, such as h100=700",
+                     type, watts, error);
+}
+
+bool advise_prices_check(const AdvisePrices *prices, GError **error)
+{
+    double number;
+    return price_of(prices, "", &number, error) && power_of(prices, "", &number, error);
+}
+
+/* Dollars an hour and watts of the choice's GPUs, NaN if they are not known of one. */
+static void add_up(const AdvisePrices *prices, const Sheets *sheets,
+                   const Cluster *cluster, AdviseRow *row)
+{
+    row->dollars_an_hour = row->power_w = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        const Machine *machine = &cluster->machine[i];
+        const char *type = cluster->type[machine->type].name;
+        const DeviceSheet *sheet = sheets ? sheets_device(sheets, type, NULL) : NULL;
+        double price, watts;
+        price_of(prices, type, &price, NULL);
+        power_of(prices, type, &watts, NULL);
+        if (isnan(watts) && sheet && sheet->power_w > 0)
+            watts = sheet->power_w;
+        row->dollars_an_hour += machine->gpus * price;
+        row->power_w += machine->gpus * watts;
+    }
+}
+
+static void find_binding(const SimReport *report, const ClusterView *view, AdviseRow *row)
+{
+    uint32_t most = 0;
+    for (uint32_t j = 1; j < report->n_devices; j++)
+        if (report->busy_s[j] > report->busy_s[most])
+            most = j;
+    row->busiest = view->device[most].type_name;
+    row->computes = report->busy_s[most] / report->iteration_time_s;
+    row->communicates = report->comm_busy_s[most] / report->iteration_time_s;
+    row->idles = report->idle_s[most] / report->iteration_time_s;
+}
+
+static void fill_row(const AdvisePrices *prices, const Sheets *sheets, AdviseRow *row)
+{
+    const PortfolioChoice *choice = row->choice;
+    add_up(prices, sheets, choice->cluster, row);
+    row->dollars_per_million = row->kwh_per_million = NAN;
+    if (!choice->report)
+        return;
+    const SimWorkload work = sim_workload(choice->plan, choice->graph, choice->view);
+    row->iteration_s = choice->report->iteration_time_s;
+    row->samples_per_s = work.samples / row->iteration_s;
+    row->tokens_per_s = work.tokens / row->iteration_s;
+    row->mfu = work.peak > 0 ? work.model_flops / (work.peak * row->iteration_s) : 0;
+    const double rate = work.tokens > 0 ? row->tokens_per_s : row->samples_per_s;
+    row->dollars_per_million = row->dollars_an_hour / SECONDS_AN_HOUR / rate * 1e6;
+    row->kwh_per_million = row->power_w / rate * 1e6 / JOULES_A_KWH;
+    find_binding(choice->report, choice->view, row);
+}
+
+double advise_cost(const AdviseRow *row)
+{
+    return isnan(row->dollars_an_hour)
+               ? row->choice->gpus
+               : row->dollars_an_hour * row->iteration_s / SECONDS_AN_HOUR;
+}
+
+AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio)
+{
+    const uint32_t n = portfolio->choices->len;
+    AdviseRow *row = g_new0(AdviseRow, n);
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        row[i] = (AdviseRow){.choice = g_ptr_array_index(portfolio->choices, i),
+                             .iteration_s = INFINITY};
+        fill_row(prices, sheets, &row[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        row[i].front = isfinite(row[i].iteration_s);
+        for (uint32_t k = 0; k < n; k++)
+            if (k != i && row[k].iteration_s <= row[i].iteration_s &&
+                advise_cost(&row[k]) <= advise_cost(&row[i]) &&
+                (row[k].iteration_s < row[i].iteration_s ||
+                 advise_cost(&row[k]) < advise_cost(&row[i]) || k < i))
+                row[i].front = false;
+    }
+    return row;
+}
+
+const AdviseRow *advise_within(const AdviseRow *row, uint32_t n, double target_s,
+                               double tokens_per_s)
+{
+    const AdviseRow *best = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (isfinite(row[i].iteration_s) && row[i].iteration_s <= target_s &&
+            row[i].tokens_per_s >= tokens_per_s &&
+            (!best || advise_cost(&row[i]) < advise_cost(best)))
+            best = &row[i];
+    return best;
+}
+
+char *advise_binds(const AdviseRow *row)
+{
+    if (!row->busiest)
+        return NULL;
+    if (row->communicates > row->computes && row->communicates > row->idles)
+        return g_strdup("communication");
+    if (row->idles > row->computes)
+        return g_strdup("waiting");
+    return g_strdup_printf("computation of %s", row->busiest);
+}
