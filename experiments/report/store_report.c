@@ -3,165 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
 #include "experiments/report/page.h"
+#include "experiments/report/parts.h"
 #include "experiments/report/report.h"
-#include "experiments/sweep/experiment.h"
-
-/* An experiment of the store. */
-typedef struct {
-    char *name, *paper;     /* paper: up to the first dash; "" if it is none of ours */
-    Experiment *experiment; /* NULL: none of ours */
-    Claims *claims;
-    uint32_t n_held;
-} Part;
-
-typedef struct {
-    const char *file;
-    Store *store;
-    GPtrArray *part; /* Part, those of a paper together */
-    GString *page;
-    uint32_t n_claims, n_held;
-} Report;
-
-static void part_free(void *part)
-{
-    Part *own = part;
-    g_free(own->name);
-    g_free(own->paper);
-    experiment_free(own->experiment);
-    claims_free(own->claims);
-    g_free(own);
-}
-
-static void report_clear(Report *report)
-{
-    g_clear_pointer(&report->part, g_ptr_array_unref);
-    g_clear_pointer(&report->store, store_close);
-    if (report->page)
-        g_string_free(report->page, TRUE);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Report, report_clear)
-
-/* --- what there is --- */
-
-static void add_name(uint32_t n_columns, char **value, char **column, void *names)
-{
-    (void)n_columns, (void)column;
-    g_ptr_array_add(names, g_strdup(value[0]));
-}
-
-/* Names that are asked for must be there. */
-static bool choose(const char *file, GPtrArray *there, const char *const *names,
-                   GError **error)
-{
-    for (; names && *names; names++)
-        if (!g_ptr_array_find_with_equal_func(there, *names, g_str_equal, NULL))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s holds no results of the experiment %s", file, *names);
-    return there->len > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s holds no results", file);
-}
-
-static Part *part_new(const char *name, GError **error)
-{
-    g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
-    g_autofree char *figure = g_strdup_printf("plots/%s.sql", name);
-    g_autofree char *path = path_find(relative);
-    g_autofree char *query = path_find(figure);
-    Part *part = g_new0(Part, 1);
-    part->name = g_strdup(name);
-    part->paper = g_strdup("");
-    if (!path || !query)
-        return part;
-    g_free(part->paper);
-    part->paper = g_strndup(name, strcspn(name, "-"));
-    part->experiment = experiment_load(path, &(ExperimentChange){0}, error);
-    if (!part->experiment)
-        g_clear_pointer(&part, part_free);
-    return part;
-}
-
-static bool report_open(Report *report, const char *file, const char *const *names,
-                        GError **error)
-{
-    g_autoptr(GPtrArray) there = g_ptr_array_new_with_free_func(g_free);
-    report->file = file;
-    report->part = g_ptr_array_new_with_free_func(part_free);
-    report->store = store_open_read(file, error);
-    if (!report->store ||
-        !store_query(report->store,
-                     "SELECT experiment FROM result GROUP BY experiment "
-                     "ORDER BY experiment",
-                     add_name, there, error) ||
-        !choose(file, there, names, error))
-        return false;
-    for (guint i = 0; i < there->len; i++) {
-        if (names && !g_strv_contains(names, there->pdata[i]))
-            continue;
-        Part *part = part_new(there->pdata[i], error);
-        if (!part)
-            return false;
-        g_ptr_array_add(report->part, part);
-    }
-    return true;
-}
-
-/* Only what the experiment asks now counts. */
-static bool judge(Report *report, Part *part, GError **error)
-{
-    if (!part->experiment)
-        return true;
-    if (!experiment_select(part->experiment, report->store, error))
-        return false;
-    part->claims = claims_judge(part->name, report->store, error);
-    for (uint32_t i = 0; part->claims && i < part->claims->n; i++)
-        part->n_held += part->claims->claim[i].holds;
-    if (part->claims) {
-        report->n_claims += part->claims->n;
-        report->n_held += part->n_held;
-    }
-    return part->claims != NULL;
-}
-
-static bool judge_all(Report *report, GError **error)
-{
-    for (guint i = 0; i < report->part->len; i++)
-        if (!judge(report, report->part->pdata[i], error))
-            return false;
-    return true;
-}
-
-/* --- words --- */
-
-static const char *title_of(const char *paper)
-{
-    static const struct {
-        const char *name, *title;
-    } PAPER[] = {{"hap", "HAP (EuroSys'24)"},
-                 {"hidup", "HiDup (SoCC'22)"},
-                 {"amp", "AMP (NeurIPS'22)"},
-                 {"tag", "TAG (TPDS'23)"},
-                 {"", "Sweeps"}};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(PAPER); i++)
-        if (strcmp(PAPER[i].name, paper) == 0)
-            return PAPER[i].title;
-    return paper;
-}
-
-static const char *verdict(const Claim *claim)
-{
-    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
-}
 
 /* Claims of a paper, and those of them that hold. */
-static uint32_t count(const Report *report, const char *paper, uint32_t *held)
+static uint32_t count(const ReportParts *report, const char *paper, uint32_t *held)
 {
     uint32_t n = 0;
     *held = 0;
     for (guint i = 0; i < report->part->len; i++) {
-        const Part *part = report->part->pdata[i];
+        const ReportPart *part = report->part->pdata[i];
         if (strcmp(part->paper, paper) == 0 && part->claims) {
             n += part->claims->n;
             *held += part->n_held;
@@ -172,7 +25,7 @@ static uint32_t count(const Report *report, const char *paper, uint32_t *held)
 
 /* --- tables --- */
 
-static void add_claims(const Report *report, const char *paper)
+static void add_claims(const ReportParts *report, const char *paper)
 {
     static const char *const COLUMNS[] = {"figure", "claim",   "#paper", "#\u00b1",
                                           "#ours",  "verdict", "place",  "what came out",
@@ -180,7 +33,7 @@ static void add_claims(const Report *report, const char *paper)
     GString *page = report->page;
     page_table(page, NULL, COLUMNS);
     for (guint i = 0; i < report->part->len; i++) {
-        const Part *part = report->part->pdata[i];
+        const ReportPart *part = report->part->pdata[i];
         for (uint32_t k = 0;
              strcmp(part->paper, paper) == 0 && part->claims && k < part->claims->n;
              k++) {
@@ -191,7 +44,7 @@ static void add_claims(const Report *report, const char *paper)
             page_number(page, claim->value, "%.2f");
             page_number(page, claim->tolerance, "%.2f");
             page_number(page, claim->ours, "%.2f");
-            page_mark(page, claim->holds ? "holds" : "fails", verdict(claim));
+            page_mark(page, claim->holds ? "holds" : "fails", report_verdict(claim));
             page_cell(page, claim->where);
             page_cell(page, claim->note);
             page_cell(page, claim->reason);
@@ -221,7 +74,7 @@ static void add_table_row(uint32_t n_columns, char **value, char **column, void 
 }
 
 /* The rows of an experiment, each with its question's identity and the run that answered it. */
-static bool add_rows(const Report *report, const Part *part, GError **error)
+static bool add_rows(const ReportParts *report, const ReportPart *part, GError **error)
 {
     static const char *const COLUMNS[] = {
         "#row",     "model",       "cluster",  "planner", "axes",
@@ -257,7 +110,7 @@ static void add_run_row(uint32_t n_columns, char **value, char **column, void *t
     page_row_end(page);
 }
 
-static bool add_runs(const Report *report, GError **error)
+static bool add_runs(const ReportParts *report, GError **error)
 {
     static const char *const COLUMNS[] = {"#run", "command", "version", "commit",
                                           "host", "started", NULL};
@@ -277,7 +130,7 @@ static bool add_runs(const Report *report, GError **error)
 
 /* --- figures --- */
 
-static bool add_figure(const Report *report, const Part *part, GError **error)
+static bool add_figure(const ReportParts *report, const ReportPart *part, GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
     if (!scratch)
@@ -297,7 +150,8 @@ static bool add_figure(const Report *report, const Part *part, GError **error)
     return good;
 }
 
-static bool add_experiment(const Report *report, const Part *part, GError **error)
+static bool add_experiment(const ReportParts *report, const ReportPart *part,
+                           GError **error)
 {
     page_heading(report->page, "h3", part->name, part->name);
     if (!experiment_select(part->experiment, report->store, error))
@@ -322,15 +176,7 @@ static const char LEAGUE[] = "WITH r AS (SELECT entry, status, iteration_time_s 
                              "100 * (max(CASE status WHEN 'ok' THEN s / best END) - 1) "
                              "FROM r GROUP BY entry ORDER BY 5, 1";
 
-/* All rows of the store are there again, after experiments have chosen theirs. */
-static bool reopen(Report *report, GError **error)
-{
-    store_close(report->store);
-    report->store = store_open_read(report->file, error);
-    return report->store != NULL;
-}
-
-static bool add_sweep(Report *report, const Part *part, GError **error)
+static bool add_sweep(ReportParts *report, const ReportPart *part, GError **error)
 {
     static const char *const COLUMNS[] = {"planner",  "#rows",          "#done",
                                           "#fastest", "#mean regret %", "#worst regret %",
@@ -338,7 +184,7 @@ static bool add_sweep(Report *report, const Part *part, GError **error)
     g_auto(GStrv) quotes = g_strsplit(part->name, "'", -1);
     g_autofree char *name = g_strjoinv("''", quotes);
     g_autofree char *sql = g_strdup_printf(LEAGUE, name);
-    if (!reopen(report, error))
+    if (!report_parts_reopen(report, error))
         return false;
     page_heading(report->page, "h3", part->name, part->name);
     page_table(report->page,
@@ -351,7 +197,7 @@ static bool add_sweep(Report *report, const Part *part, GError **error)
 
 /* --- pages --- */
 
-static void add_head(const Report *report)
+static void add_head(const ReportParts *report)
 {
     GString *page = report->page;
     if (report->n_claims > 0)
@@ -363,7 +209,7 @@ static void add_head(const Report *report)
     page_add(page, "p", "Made by kilter " KILTER_VERSION " of %s.", report->file);
     g_string_append(page, "<nav aria-label=\"Contents\">\n<ul>\n");
     for (guint i = 0; i < report->part->len; i++) {
-        const Part *part = report->part->pdata[i];
+        const ReportPart *part = report->part->pdata[i];
         g_string_append_printf(page, "<li><a href=\"#%s\">", part->name);
         page_text(page, part->name);
         g_string_append(page, "</a></li>\n");
@@ -371,15 +217,15 @@ static void add_head(const Report *report)
     g_string_append(page, "<li><a href=\"#runs\">runs</a></li>\n</ul>\n</nav>\n");
 }
 
-static bool add_part(Report *report, guint index, GError **error)
+static bool add_part(ReportParts *report, guint index, GError **error)
 {
-    const Part *part = report->part->pdata[index];
-    const Part *before = index ? report->part->pdata[index - 1] : NULL;
+    const ReportPart *part = report->part->pdata[index];
+    const ReportPart *before = index ? report->part->pdata[index - 1] : NULL;
     if (!before || strcmp(before->paper, part->paper) != 0) {
         uint32_t held;
         const uint32_t n = count(report, part->paper, &held);
         g_autofree char *id = g_strdup_printf("paper-%s", part->paper);
-        page_heading(report->page, "h2", id, title_of(part->paper));
+        page_heading(report->page, "h2", id, report_title(part->paper));
         if (n > 0) {
             page_add(report->page, "p", "%u of %u claims hold.", held, n);
             add_claims(report, part->paper);
@@ -389,29 +235,10 @@ static bool add_part(Report *report, guint index, GError **error)
                             : add_sweep(report, part, error);
 }
 
-/* Those of a paper together, sweeps last. */
-static int by_paper(gconstpointer a, gconstpointer b)
-{
-    const Part *x = *(Part *const *)a, *y = *(Part *const *)b;
-    if (!*x->paper != !*y->paper)
-        return *x->paper ? -1 : 1;
-    const int order = strcmp(x->paper, y->paper);
-    return order ? order : strcmp(x->name, y->name);
-}
-
-static bool open_and_judge(Report *report, const char *file, const char *const *names,
-                           GError **error)
-{
-    if (!report_open(report, file, names, error) || !judge_all(report, error))
-        return false;
-    g_ptr_array_sort(report->part, by_paper);
-    return true;
-}
-
 char *report_store(const char *file, const char *const *names, GError **error)
 {
-    g_auto(Report) report = {0};
-    if (!open_and_judge(&report, file, names, error))
+    g_auto(ReportParts) report = {0};
+    if (!report_parts_open(&report, file, names, error))
         return NULL;
     report.page = page_new(report.n_claims ? "Kilter: what papers say, and what comes out"
                                            : "Kilter: results",
@@ -423,52 +250,4 @@ char *report_store(const char *file, const char *const *names, GError **error)
         if (!add_part(&report, i, error))
             return NULL;
     return add_runs(&report, error) ? page_end(g_steal_pointer(&report.page)) : NULL;
-}
-
-/* A cell of Markdown: no bars and no line ends. */
-static void add_plain(GString *text, const char *words)
-{
-    g_string_append(text, " ");
-    for (; *words; words++)
-        if (*words == '|')
-            g_string_append(text, "\\|");
-        else
-            g_string_append_c(text, *words == '\n' ? ' ' : *words);
-    g_string_append(text, " |");
-}
-
-char *report_store_markdown(const char *file, const char *const *names, GError **error)
-{
-    g_auto(Report) report = {0};
-    if (!open_and_judge(&report, file, names, error))
-        return NULL;
-    GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%u of %u claims hold.\n", report.n_held,
-                           report.n_claims);
-    for (guint i = 0; i < report.part->len; i++) {
-        const Part *part = report.part->pdata[i];
-        const Part *before = i ? report.part->pdata[i - 1] : NULL;
-        if (part->claims && (!before || strcmp(before->paper, part->paper) != 0))
-            g_string_append_printf(text,
-                                   "\n## %s\n\n| figure | claim | paper | ours | verdict "
-                                   "| place | cause |\n|---|---|---|---|---|---|---|\n",
-                                   title_of(part->paper));
-        for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
-            const Claim *claim = &part->claims->claim[k];
-            g_autofree char *paper =
-                g_strdup_printf("%.2f \u00b1 %.2f", claim->value, claim->tolerance);
-            g_autofree char *ours =
-                isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
-            g_string_append(text, "|");
-            add_plain(text, part->name);
-            add_plain(text, claim->text);
-            add_plain(text, paper);
-            add_plain(text, ours);
-            add_plain(text, verdict(claim));
-            add_plain(text, claim->where);
-            add_plain(text, claim->reason);
-            g_string_append(text, "\n");
-        }
-    }
-    return g_string_free(text, FALSE);
 }

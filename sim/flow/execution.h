@@ -21,7 +21,8 @@ typedef struct {
     uint64_t n_nodes;
     double time_s;
     double *compute_s; /* [rank] */
-    double *comm_s;    /* [rank]: sum over its collectives and messages, from its own start to the end */
+    double *
+        comm_s; /* [rank]: sum over its collectives and messages, from its own start to the end */
 } SimExecutionReport;
 
 /* Runs traces, one a device of the view, from the first: a rank computes one node after another in the order in which they

@@ -1,26 +1,8 @@
 /* Execution traces on a cluster: nodes start when what they wait for has ended; ranks compute one node at a time,
  * communication shares links. */
 #include <math.h>
-#include <string.h>
 
-#include "sim/flow/execution.h"
-#include "sim/network/lower/lowering.h"
-
-/* A collective, or a message, of some ranks. */
-typedef struct {
-    const char *group;
-    uint64_t bytes;
-    TraceCollective kind;
-    uint32_t n_there;
-    uint32_t *node; /* [place in the group] */
-} Meeting;
-
-typedef struct {
-    uint32_t n, *rank;
-    uint32_t *place;    /* [rank]: in `rank`, or UINT32_MAX */
-    uint32_t *n_met;    /* [place]: collectives so far */
-    GPtrArray *meeting; /* Meeting, in their order */
-} Group;
+#include "sim/flow/execution_state.h"
 
 /* Messages from one rank to another with one tag. */
 typedef struct {
@@ -28,48 +10,11 @@ typedef struct {
     GQueue receive;     /* or nodes that wait for one */
 } Mailbox;
 
-typedef struct {
-    uint32_t *waiting, *first_next,
-        *next;    /* of each node; in `next`, those that wait for it */
-    GQueue ready; /* computations */
-    bool busy;
-    double *start_s; /* [node]; NAN when it has ended */
-} Rank;
+static void start(ExecutionRun *run, uint32_t rank, uint32_t node);
 
-typedef struct {
-    const GPtrArray *traces;
-    SimEngine *engine;
-    SimNetwork *network;
-    Rank *rank;
-    Algorithm algorithm[TRAFFICS];
-    GHashTable *group, *mailbox; /* name -> Group; "from to tag" -> Mailbox */
-    GPtrArray *lowered, *runs;   /* kept until the end */
-    uint64_t n_done;
-    SimExecutionReport *report;
-    GError *error;
-} Run;
-
-typedef struct {
-    Run *run;
-    Group *group;
-    Meeting *meeting;
-} Held;
-
-static void start(Run *run, uint32_t rank, uint32_t node);
-
-static const TraceNode *node_of(const Run *run, uint32_t rank, uint32_t node)
+static void end(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
-    return trace_node(run->traces->pdata[rank], node);
-}
-
-static uint64_t packed(uint32_t rank, uint32_t node)
-{
-    return (uint64_t)rank << 32 | node;
-}
-
-static void end(Run *run, uint32_t rank, uint32_t node)
-{
-    Rank *own = &run->rank[rank];
+    ExecutionRank *own = &run->rank[rank];
     run->n_done++;
     own->start_s[node] = NAN;
     for (uint32_t k = own->first_next[node]; k < own->first_next[node + 1]; k++)
@@ -77,7 +22,7 @@ static void end(Run *run, uint32_t rank, uint32_t node)
             start(run, rank, own->next[k]);
 }
 
-static void ended(SimEngine *engine, void *context, uint64_t argument)
+void execution_ended(SimEngine *engine, void *context, uint64_t argument)
 {
     (void)engine;
     end(context, (uint32_t)(argument >> 32), (uint32_t)argument);
@@ -87,32 +32,33 @@ static void ended(SimEngine *engine, void *context, uint64_t argument)
 
 static void compute_ended(SimEngine *engine, void *context, uint64_t argument);
 
-static void compute_next(Run *run, uint32_t rank)
+static void compute_next(ExecutionRun *run, uint32_t rank)
 {
-    Rank *own = &run->rank[rank];
+    ExecutionRank *own = &run->rank[rank];
     if (own->busy || g_queue_is_empty(&own->ready))
         return;
     const uint32_t node = GPOINTER_TO_UINT(g_queue_pop_head(&own->ready));
     own->busy = true;
-    sim_engine_schedule(
-        run->engine, sim_engine_now(run->engine) + node_of(run, rank, node)->duration_s,
-        0, compute_ended, run, packed(rank, node));
+    sim_engine_schedule(run->engine,
+                        sim_engine_now(run->engine) +
+                            execution_node(run, rank, node)->duration_s,
+                        0, compute_ended, run, execution_packed(rank, node));
 }
 
 static void compute_ended(SimEngine *engine, void *context, uint64_t argument)
 {
-    Run *run = context;
+    ExecutionRun *run = context;
     const uint32_t rank = (uint32_t)(argument >> 32), node = (uint32_t)argument;
     (void)engine;
     run->rank[rank].busy = false;
-    run->report->compute_s[rank] += node_of(run, rank, node)->duration_s;
+    run->report->compute_s[rank] += execution_node(run, rank, node)->duration_s;
     end(run, rank, node);
     compute_next(run, rank);
 }
 
 /* --- messages --- */
 
-static void communicated(Run *run, uint32_t rank, uint32_t node)
+void execution_communicated(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
     run->report->comm_s[rank] +=
         sim_engine_now(run->engine) - run->rank[rank].start_s[node];
@@ -121,7 +67,7 @@ static void communicated(Run *run, uint32_t rank, uint32_t node)
 
 /* A message on its way. */
 typedef struct {
-    Run *run;
+    ExecutionRun *run;
     Mailbox *mailbox;
     uint32_t from, to, send;
     SimLowered *lowered;
@@ -132,19 +78,20 @@ static void delivered(SimEngine *engine, void *context, uint64_t argument)
 {
     Letter *letter = context;
     (void)engine, (void)argument;
-    communicated(letter->run, letter->from, letter->send);
+    execution_communicated(letter->run, letter->from, letter->send);
     if (g_queue_is_empty(&letter->mailbox->receive))
         letter->mailbox->n_arrived++;
     else
-        communicated(letter->run, letter->to,
-                     GPOINTER_TO_UINT(g_queue_pop_head(&letter->mailbox->receive)));
+        execution_communicated(
+            letter->run, letter->to,
+            GPOINTER_TO_UINT(g_queue_pop_head(&letter->mailbox->receive)));
     sim_run_free(letter->way);
     sim_lowered_free(letter->lowered);
     g_free(letter);
 }
 
 /* Sends the bytes as flow does: with the part of the bandwidth that the cluster's messages get. */
-static void send(Run *run, const Letter *what, double bytes)
+static void send(ExecutionRun *run, const Letter *what, double bytes)
 {
     const uint32_t device[] = {what->from, what->to};
     const SimCollective message = {.traffic = TRAFFIC_SEND,
@@ -167,7 +114,7 @@ static void mailbox_free(void *mailbox)
     g_free(mailbox);
 }
 
-static Mailbox *mailbox_of(Run *run, uint32_t from, uint32_t to, uint32_t tag)
+static Mailbox *mailbox_of(ExecutionRun *run, uint32_t from, uint32_t to, uint32_t tag)
 {
     g_autofree char *key = g_strdup_printf("%u %u %u", from, to, tag);
     Mailbox *mailbox = g_hash_table_lookup(run->mailbox, key);
@@ -178,9 +125,9 @@ static Mailbox *mailbox_of(Run *run, uint32_t from, uint32_t to, uint32_t tag)
     return mailbox;
 }
 
-static void start_message(Run *run, uint32_t rank, uint32_t node)
+static void start_message(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
-    const TraceNode *of = node_of(run, rank, node);
+    const TraceNode *of = execution_node(run, rank, node);
     const bool sends = of->kind == TRACE_SEND;
     const uint32_t other = sends ? of->to : of->from;
     if (other >= run->traces->len || other == rank) {
@@ -198,154 +145,19 @@ static void start_message(Run *run, uint32_t rank, uint32_t node)
         send(run, &letter, (double)of->bytes);
     } else if (mailbox->n_arrived > 0) {
         mailbox->n_arrived--;
-        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, ended, run,
-                            packed(rank, node));
+        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, execution_ended,
+                            run, execution_packed(rank, node));
     } else {
         g_queue_push_tail(&mailbox->receive, GUINT_TO_POINTER(node));
     }
 }
 
-/* --- collectives --- */
-
-static void meeting_free(void *meeting)
-{
-    g_free(((Meeting *)meeting)->node);
-    g_free(meeting);
-}
-
-static void group_free(void *group)
-{
-    Group *own = group;
-    g_free(own->rank);
-    g_free(own->place);
-    g_free(own->n_met);
-    g_ptr_array_unref(own->meeting);
-    g_free(own);
-}
-
-static const char *group_key(const TraceNode *node)
-{
-    return *node->group ? node->group : "0";
-}
-
-static Group *group_new(uint32_t n_ranks)
-{
-    Group *group = g_new0(Group, 1);
-    group->rank = g_new(uint32_t, n_ranks);
-    group->place = g_new(uint32_t, n_ranks);
-    memset(group->place, 0xff, n_ranks * sizeof *group->place);
-    group->n_met = g_new0(uint32_t, n_ranks);
-    group->meeting = g_ptr_array_new_with_free_func(meeting_free);
-    return group;
-}
-
-static void find_groups(Run *run)
-{
-    const uint32_t n_ranks = run->traces->len;
-    for (uint32_t r = 0; r < n_ranks; r++) {
-        const Trace *trace = run->traces->pdata[r];
-        for (uint32_t i = 0; i < trace->node->len; i++) {
-            const TraceNode *node = trace_node(trace, i);
-            if (node->kind != TRACE_COLLECTIVE || node->collective == TRACE_COMM_NONE)
-                continue;
-            const char *key = group_key(node);
-            Group *group = g_hash_table_lookup(run->group, key);
-            if (!group) {
-                group = group_new(n_ranks);
-                g_hash_table_insert(run->group, g_strdup(key), group);
-                for (uint32_t k = 0; strcmp(key, "0") == 0 && k < n_ranks; k++)
-                    group->rank[group->place[k] = group->n++] = k;
-            }
-            if (group->place[r] == UINT32_MAX)
-                group->rank[group->place[r] = group->n++] = r;
-        }
-    }
-}
-
-static const Traffic TRAFFIC[TRACE_COMM_TYPES] = {
-    [TRACE_COMM_ALL_REDUCE] = TRAFFIC_ALL_REDUCE,
-    [TRACE_COMM_REDUCE] = TRAFFIC_REDUCE,
-    [TRACE_COMM_ALL_GATHER] = TRAFFIC_ALL_GATHER,
-    [TRACE_COMM_GATHER] = TRAFFIC_PUSH,
-    [TRACE_COMM_SCATTER] = TRAFFIC_PULL,
-    [TRACE_COMM_BROADCAST] = TRAFFIC_BROADCAST,
-    [TRACE_COMM_ALL_TO_ALL] = TRAFFIC_ALL_TO_ALL,
-    [TRACE_COMM_REDUCE_SCATTER] = TRAFFIC_REDUCE_SCATTER,
-    [TRACE_COMM_REDUCE_SCATTER_BLOCK] = TRAFFIC_REDUCE_SCATTER,
-    [TRACE_COMM_BARRIER] = TRAFFIC_ALL_REDUCE,
-};
-
-static void met(SimEngine *engine, void *context, uint64_t argument)
-{
-    Held *held = context;
-    (void)engine, (void)argument;
-    for (uint32_t k = 0; k < held->group->n; k++)
-        communicated(held->run, held->group->rank[k], held->meeting->node[k]);
-    g_free(held);
-}
-
-/* All ranks of the group are there. Of an all-gather the bytes are a rank's part, of an all-to-all what a rank has. */
-static void begin_collective(Run *run, Group *group, Meeting *meeting)
-{
-    const Traffic traffic = TRAFFIC[meeting->kind];
-    const bool parts =
-        meeting->kind == TRACE_COMM_ALL_GATHER || meeting->kind == TRACE_COMM_ALL_TO_ALL;
-    const SimCollective collective = {
-        .traffic = traffic,
-        .algorithm = run->algorithm[traffic],
-        .bytes = (double)meeting->bytes * (parts ? group->n : 1),
-        .n = group->n,
-        .device = group->rank,
-    };
-    SimLowered *lowered = sim_lower(run->network, &collective, &run->error);
-    if (!lowered)
-        return;
-    Held *held = g_new(Held, 1);
-    *held = (Held){run, group, meeting};
-    SimRun *of = sim_run_new(run->network, lowered, NULL, met, held, 0);
-    g_ptr_array_add(run->lowered, lowered);
-    g_ptr_array_add(run->runs, of);
-    sim_run_arrive_all(of);
-}
-
-static void start_collective(Run *run, uint32_t rank, uint32_t node)
-{
-    const TraceNode *of = node_of(run, rank, node);
-    Group *group = g_hash_table_lookup(run->group, group_key(of));
-    const uint32_t place = group->place[rank], number = group->n_met[place]++;
-    if (group->n == 1) {
-        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, ended, run,
-                            packed(rank, node));
-        return;
-    }
-    if (number == group->meeting->len) {
-        Meeting *meeting = g_new0(Meeting, 1);
-        *meeting = (Meeting){.bytes = of->bytes,
-                             .kind = of->collective,
-                             .node = g_new(uint32_t, group->n)};
-        g_ptr_array_add(group->meeting, meeting);
-    }
-    Meeting *meeting = group->meeting->pdata[number];
-    if (meeting->kind != of->collective || meeting->bytes != of->bytes) {
-        kilter_fail(&run->error, KILTER_ERROR_INPUT,
-                    "rank %u: node %" G_GUINT64_FORMAT " is %s of %" G_GUINT64_FORMAT
-                    " bytes, where other ranks of its group have %s of "
-                    "%" G_GUINT64_FORMAT,
-                    rank, of->id, trace_collective_name(of->collective), of->bytes,
-                    trace_collective_name(meeting->kind), meeting->bytes);
-        return;
-    }
-    meeting->node[place] = node;
-    if (++meeting->n_there == group->n)
-        begin_collective(run, group, meeting);
-}
-
 /* --- nodes --- */
 
-static void start(Run *run, uint32_t rank, uint32_t node)
+static void start(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
-    const TraceNode *of = node_of(run, rank, node);
-    Rank *own = &run->rank[rank];
+    const TraceNode *of = execution_node(run, rank, node);
+    ExecutionRank *own = &run->rank[rank];
     if (run->error)
         return;
     own->start_s[node] = sim_engine_now(run->engine);
@@ -355,14 +167,14 @@ static void start(Run *run, uint32_t rank, uint32_t node)
     } else if (of->kind == TRACE_SEND || of->kind == TRACE_RECEIVE) {
         start_message(run, rank, node);
     } else if (of->kind == TRACE_COLLECTIVE && of->collective != TRACE_COMM_NONE) {
-        start_collective(run, rank, node);
+        execution_start_collective(run, rank, node);
     } else {
-        sim_engine_schedule(run->engine, own->start_s[node] + of->duration_s, 0, ended,
-                            run, packed(rank, node));
+        sim_engine_schedule(run->engine, own->start_s[node] + of->duration_s, 0,
+                            execution_ended, run, execution_packed(rank, node));
     }
 }
 
-static void init_rank(Rank *rank, const Trace *trace)
+static void init_rank(ExecutionRank *rank, const Trace *trace)
 {
     const uint32_t n = trace->node->len;
     rank->waiting = g_new(uint32_t, n + 1);
@@ -383,7 +195,7 @@ static void init_rank(Rank *rank, const Trace *trace)
     }
 }
 
-static void free_rank(Rank *rank)
+static void free_rank(ExecutionRank *rank)
 {
     g_free(rank->waiting);
     g_free(rank->first_next);
@@ -392,13 +204,12 @@ static void free_rank(Rank *rank)
     g_queue_clear(&rank->ready);
 }
 
-static void run_init(Run *run, const GPtrArray *traces, const Topology *topology)
+static void run_init(ExecutionRun *run, const GPtrArray *traces, const Topology *topology)
 {
     run->traces = traces;
     run->engine = sim_engine_new();
     run->network = topology ? sim_network_new(run->engine, topology) : NULL;
-    run->rank = g_new0(Rank, traces->len);
-    run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, group_free);
+    run->rank = g_new0(ExecutionRank, traces->len);
     run->mailbox = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mailbox_free);
     run->lowered = g_ptr_array_new_with_free_func((GDestroyNotify)sim_lowered_free);
     run->runs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_run_free);
@@ -410,10 +221,10 @@ static void run_init(Run *run, const GPtrArray *traces, const Topology *topology
         init_rank(&run->rank[r], traces->pdata[r]);
         run->report->n_nodes += ((Trace *)traces->pdata[r])->node->len;
     }
-    find_groups(run);
+    execution_find_groups(run);
 }
 
-static void run_clear(Run *run)
+static void run_clear(ExecutionRun *run)
 {
     for (uint32_t r = 0; r < run->traces->len; r++)
         free_rank(&run->rank[r]);
@@ -427,13 +238,13 @@ static void run_clear(Run *run)
 }
 
 /* Which node does not end, if any. */
-static bool check_end(const Run *run, GError **error)
+static bool check_end(const ExecutionRun *run, GError **error)
 {
     if (run->n_done == run->report->n_nodes)
         return true;
     for (uint32_t r = 0; r < run->traces->len; r++)
         for (uint32_t i = 0; i < ((Trace *)run->traces->pdata[r])->node->len; i++) {
-            const TraceNode *node = node_of(run, r, i);
+            const TraceNode *node = execution_node(run, r, i);
             const bool meets = node->kind == TRACE_SEND || node->kind == TRACE_RECEIVE ||
                                node->kind == TRACE_COLLECTIVE;
             if (meets && run->rank[r].waiting[i] == 0 && !isnan(run->rank[r].start_s[i]))
@@ -458,13 +269,13 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, const ClusterView
         view->n_devices > 1 ? topology_of_view(view, error) : NULL;
     if (view->n_devices > 1 && !topology)
         return NULL;
-    Run run = {0};
+    ExecutionRun run = {0};
     run_init(&run, traces, topology);
     const bool parsed = sim_algorithms_parse(options->algorithm, run.algorithm, NULL);
     g_assert(parsed); /* sim_options_set has checked it */
     for (uint32_t r = 0; r < traces->len; r++)
         for (uint32_t i = 0; i < ((Trace *)traces->pdata[r])->node->len; i++)
-            if (node_of(&run, r, i)->n_deps == 0)
+            if (execution_node(&run, r, i)->n_deps == 0)
                 start(&run, r, i);
     sim_engine_run(run.engine);
     g_autoptr(SimExecutionReport) report = run.report;

@@ -1,0 +1,54 @@
+/* The claims alone, as tables of Markdown. */
+#include <math.h>
+#include <string.h>
+
+#include "experiments/report/parts.h"
+#include "experiments/report/report.h"
+
+/* A cell of Markdown: no bars and no line ends. */
+static void add_plain(GString *text, const char *words)
+{
+    g_string_append(text, " ");
+    for (; *words; words++)
+        if (*words == '|')
+            g_string_append(text, "\\|");
+        else
+            g_string_append_c(text, *words == '\n' ? ' ' : *words);
+    g_string_append(text, " |");
+}
+
+char *report_store_markdown(const char *file, const char *const *names, GError **error)
+{
+    g_auto(ReportParts) report = {0};
+    if (!report_parts_open(&report, file, names, error))
+        return NULL;
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%u of %u claims hold.\n", report.n_held,
+                           report.n_claims);
+    for (guint i = 0; i < report.part->len; i++) {
+        const ReportPart *part = report.part->pdata[i];
+        const ReportPart *before = i ? report.part->pdata[i - 1] : NULL;
+        if (part->claims && (!before || strcmp(before->paper, part->paper) != 0))
+            g_string_append_printf(text,
+                                   "\n## %s\n\n| figure | claim | paper | ours | verdict "
+                                   "| place | cause |\n|---|---|---|---|---|---|---|\n",
+                                   report_title(part->paper));
+        for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
+            const Claim *claim = &part->claims->claim[k];
+            g_autofree char *paper =
+                g_strdup_printf("%.2f \u00b1 %.2f", claim->value, claim->tolerance);
+            g_autofree char *ours =
+                isnan(claim->ours) ? g_strdup("-") : g_strdup_printf("%.2f", claim->ours);
+            g_string_append(text, "|");
+            add_plain(text, part->name);
+            add_plain(text, claim->text);
+            add_plain(text, paper);
+            add_plain(text, ours);
+            add_plain(text, report_verdict(claim));
+            add_plain(text, claim->where);
+            add_plain(text, claim->reason);
+            g_string_append(text, "\n");
+        }
+    }
+    return g_string_free(text, FALSE);
+}

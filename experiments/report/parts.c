@@ -1,0 +1,158 @@
+/* What a store holds, experiment by experiment. */
+#include "experiments/report/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static void part_free(void *part)
+{
+    ReportPart *own = part;
+    g_free(own->name);
+    g_free(own->paper);
+    experiment_free(own->experiment);
+    claims_free(own->claims);
+    g_free(own);
+}
+
+void report_parts_clear(ReportParts *report)
+{
+    g_clear_pointer(&report->part, g_ptr_array_unref);
+    g_clear_pointer(&report->store, store_close);
+    if (report->page)
+        g_string_free(report->page, TRUE);
+}
+
+/* --- what there is --- */
+
+static void add_name(uint32_t n_columns, char **value, char **column, void *names)
+{
+    (void)n_columns, (void)column;
+    g_ptr_array_add(names, g_strdup(value[0]));
+}
+
+/* Names that are asked for must be there. */
+static bool choose(const char *file, GPtrArray *there, const char *const *names,
+                   GError **error)
+{
+    for (; names && *names; names++)
+        if (!g_ptr_array_find_with_equal_func(there, *names, g_str_equal, NULL))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s holds no results of the experiment %s", file, *names);
+    return there->len > 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s holds no results", file);
+}
+
+static ReportPart *part_new(const char *name, GError **error)
+{
+    g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
+    g_autofree char *figure = g_strdup_printf("plots/%s.sql", name);
+    g_autofree char *path = path_find(relative);
+    g_autofree char *query = path_find(figure);
+    ReportPart *part = g_new0(ReportPart, 1);
+    part->name = g_strdup(name);
+    part->paper = g_strdup("");
+    if (!path || !query)
+        return part;
+    g_free(part->paper);
+    part->paper = g_strndup(name, strcspn(name, "-"));
+    part->experiment = experiment_load(path, &(ExperimentChange){0}, error);
+    if (!part->experiment)
+        g_clear_pointer(&part, part_free);
+    return part;
+}
+
+static bool report_open(ReportParts *report, const char *file, const char *const *names,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) there = g_ptr_array_new_with_free_func(g_free);
+    report->file = file;
+    report->part = g_ptr_array_new_with_free_func(part_free);
+    report->store = store_open_read(file, error);
+    if (!report->store ||
+        !store_query(report->store,
+                     "SELECT experiment FROM result GROUP BY experiment "
+                     "ORDER BY experiment",
+                     add_name, there, error) ||
+        !choose(file, there, names, error))
+        return false;
+    for (guint i = 0; i < there->len; i++) {
+        if (names && !g_strv_contains(names, there->pdata[i]))
+            continue;
+        ReportPart *part = part_new(there->pdata[i], error);
+        if (!part)
+            return false;
+        g_ptr_array_add(report->part, part);
+    }
+    return true;
+}
+
+/* Only what the experiment asks now counts. */
+static bool judge(ReportParts *report, ReportPart *part, GError **error)
+{
+    if (!part->experiment)
+        return true;
+    if (!experiment_select(part->experiment, report->store, error))
+        return false;
+    part->claims = claims_judge(part->name, report->store, error);
+    for (uint32_t i = 0; part->claims && i < part->claims->n; i++)
+        part->n_held += part->claims->claim[i].holds;
+    if (part->claims) {
+        report->n_claims += part->claims->n;
+        report->n_held += part->n_held;
+    }
+    return part->claims != NULL;
+}
+
+static bool judge_all(ReportParts *report, GError **error)
+{
+    for (guint i = 0; i < report->part->len; i++)
+        if (!judge(report, report->part->pdata[i], error))
+            return false;
+    return true;
+}
+
+const char *report_title(const char *paper)
+{
+    static const struct {
+        const char *name, *title;
+    } PAPER[] = {{"hap", "HAP (EuroSys'24)"},
+                 {"hidup", "HiDup (SoCC'22)"},
+                 {"amp", "AMP (NeurIPS'22)"},
+                 {"tag", "TAG (TPDS'23)"},
+                 {"", "Sweeps"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PAPER); i++)
+        if (strcmp(PAPER[i].name, paper) == 0)
+            return PAPER[i].title;
+    return paper;
+}
+
+const char *report_verdict(const Claim *claim)
+{
+    return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
+}
+
+/* Those of a paper together, sweeps last. */
+static int by_paper(gconstpointer a, gconstpointer b)
+{
+    const ReportPart *x = *(ReportPart *const *)a, *y = *(ReportPart *const *)b;
+    if (!*x->paper != !*y->paper)
+        return *x->paper ? -1 : 1;
+    const int order = strcmp(x->paper, y->paper);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+bool report_parts_open(ReportParts *report, const char *file, const char *const *names,
+                       GError **error)
+{
+    if (!report_open(report, file, names, error) || !judge_all(report, error))
+        return false;
+    g_ptr_array_sort(report->part, by_paper);
+    return true;
+}
+
+bool report_parts_reopen(ReportParts *report, GError **error)
+{
+    store_close(report->store);
+    report->store = store_open_read(report->file, error);
+    return report->store != NULL;
+}
