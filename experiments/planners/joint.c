@@ -95,41 +95,59 @@ static void search_all(Joint *j, double headroom)
     g_array_sort(j->found, by_cost);
 }
 
+/* A pipeline and the order of its microbatches. */
+typedef struct {
+    uint32_t found;
+    SynthSchedule schedule;
+    double time_s;
+    bool fits;
+} Trial;
+
 /* Puts a pipeline's program in the plan. */
-static bool put(const Joint *j, const Found *found, Plan *plan, GError **error)
+static bool put(const Joint *j, Trial *trial, GError **error)
 {
     const Planning *planning = j->planning;
+    const Found *found = &g_array_index(j->found, Found, trial->found);
     g_auto(JointProgram) made = {0};
     if (!synth_joint_program(j->menu, j->problems->pdata[found->problem],
-                             &found->pipeline, SCHEDULE_1F1B, &made, error))
+                             &found->pipeline, trial->schedule, &made, error))
         return false;
-    plan_set(plan, planning->graph, planning->view, g_steal_pointer(&made.program),
+    plan_set(j->plan, planning->graph, planning->view, g_steal_pointer(&made.program),
              made.ratio);
-    return plan_complete(plan, planning, error);
+    if (!plan_complete(j->plan, planning, error))
+        return false;
+    trial->time_s = j->plan->iteration_time_s;
+    trial->fits = j->plan->feasible;
+    return true;
 }
 
-/* The fastest that fits is left in the plan. */
+static bool is_better(const Trial *a, const Trial *b)
+{
+    return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
+}
+
+/* The fastest that fits is left in the plan. Where transfers take long, all forwards before all backwards (gpipe) can be faster
+ * than few microbatches in flight, if there is memory for all of them: it is tried for the first one. */
 static bool try_first(Joint *j, GError **error)
 {
-    double best_s = INFINITY;
-    uint32_t best = 0, n = MIN(j->found->len, TRIALS);
-    bool fits = false, is_last = true;
+    enum { BOTH_WAYS = 1 };
+    Trial best = {.time_s = INFINITY}, last = best;
+    const uint32_t n = MIN(j->found->len, TRIALS);
     for (uint32_t i = 0; i < n; i++) {
         const Found *found = &g_array_index(j->found, Found, i);
-        if (fits && found->pipeline.cost_s >= best_s)
+        if (best.fits && found->pipeline.cost_s >= best.time_s)
             break;
-        if (!put(j, found, j->plan, error))
-            return false;
-        const double time_s = j->plan->iteration_time_s;
-        is_last = (j->plan->feasible && !fits) ||
-                  (j->plan->feasible == fits && time_s < best_s);
-        if (!is_last)
-            continue;
-        best_s = time_s;
-        fits = j->plan->feasible;
-        best = i;
+        const bool several = found->pipeline.n_stages > 1 && i < BOTH_WAYS;
+        for (uint32_t way = 0; way <= several; way++) {
+            last = (Trial){.found = i, .schedule = way ? SCHEDULE_GPIPE : SCHEDULE_1F1B};
+            if (!put(j, &last, error))
+                return false;
+            if (is_better(&last, &best))
+                best = last;
+        }
     }
-    return is_last || put(j, &g_array_index(j->found, Found, best), j->plan, error);
+    return n == 0 || (best.found == last.found && best.schedule == last.schedule) ||
+           put(j, &best, error);
 }
 
 static bool search_and_try(Joint *j, GError **error)
