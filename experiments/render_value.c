@@ -51,7 +51,7 @@ static bool quantity_of(const char *kind, Quantity *quantity)
     static const char *const KINDS[] = {
         [QUANTITY_BYTES] = "bytes", [QUANTITY_BANDWIDTH] = "bandwidth",
         [QUANTITY_RATE] = "rate",   [QUANTITY_TIME] = "time",
-        [QUANTITY_POWER] = "power",
+        [QUANTITY_POWER] = "power", [QUANTITY_PRICE] = "price",
     };
     for (uint32_t q = 0; q < G_N_ELEMENTS(KINDS); q++)
         if (strcmp(KINDS[q], kind) == 0) {

@@ -351,7 +351,10 @@ typedef struct {
     double run_flops; /* of all devices: with what is computed again, or by several alike */
     double peak;      /* FLOP/s of all GPUs in the model's precision: of their data sheets,
                        * or, where the cluster's file has none, at the rates that it has */
+    bool of_peaks;    /* whether all of them have data sheets' peaks */
     uint32_t gpus;
+    double power_w; /* of all boards at most; 0: not known of some */
+    double price;   /* of all machines, US dollars an hour; 0: not known of some */
 } SimWorkload;
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view);

@@ -53,6 +53,7 @@ static const Unit UNIT[] = {
     {QUANTITY_TIME, "d", 86400, 1},
     {QUANTITY_POWER, "W", 1, 1},
     {QUANTITY_POWER, "kW", 1e3, 1},
+    {QUANTITY_PRICE, "USD/h", 1, 1},
 };
 
 static const char *const EXPECTED[] = {
@@ -61,6 +62,7 @@ static const char *const EXPECTED[] = {
     [QUANTITY_RATE] = "a rate such as 15.7 TFLOP/s",
     [QUANTITY_TIME] = "a time such as 100 us",
     [QUANTITY_POWER] = "a power such as 700 W",
+    [QUANTITY_PRICE] = "a price such as 32.8 USD/h",
 };
 
 /* Plain decimals with an optional exponent: none of the signs, hex digits and names that
@@ -114,13 +116,11 @@ static const char *const SHOWN[][7] = {
     [QUANTITY_RATE] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"},
     [QUANTITY_TIME] = {"ns", "us", "ms", "s"},
     [QUANTITY_POWER] = {"W", "kW"},
+    [QUANTITY_PRICE] = {"USD/h"},
 };
 static const char *const PLAIN[] = {
-    [QUANTITY_BYTES] = "B",
-    [QUANTITY_BANDWIDTH] = "B/s",
-    [QUANTITY_RATE] = "FLOP/s",
-    [QUANTITY_TIME] = "s",
-    [QUANTITY_POWER] = "W",
+    [QUANTITY_BYTES] = "B", [QUANTITY_BANDWIDTH] = "B/s", [QUANTITY_RATE] = "FLOP/s",
+    [QUANTITY_TIME] = "s",  [QUANTITY_POWER] = "W",       [QUANTITY_PRICE] = "USD/h",
 };
 
 char *units_format(double value, Quantity quantity)

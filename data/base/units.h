@@ -11,6 +11,7 @@ typedef enum {
     QUANTITY_RATE,      /* FLOP/s with k, M, G, T, P -> FLOP/s */
     QUANTITY_TIME,      /* s, ms, us, ns -> s */
     QUANTITY_POWER,     /* W, kW -> W */
+    QUANTITY_PRICE,     /* USD/h -> US dollars an hour */
 } Quantity;
 
 /* Parses all of `text`; the unit is required, the number finite and not negative. On failure the

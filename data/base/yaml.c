@@ -279,6 +279,11 @@ void yaml_close(Yaml *yaml)
     g_free(yaml);
 }
 
+const char *yaml_file(const Yaml *yaml)
+{
+    return yaml->file;
+}
+
 const void *yaml_data(const Yaml *yaml)
 {
     return yaml->data;

@@ -29,6 +29,9 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
 void yaml_close(Yaml *yaml); /* not yaml_free: that symbol is libyaml's */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
 
+/* What messages call it. */
+const char *yaml_file(const Yaml *yaml);
+
 /* The loaded structure of the schema's top mapping; owned by the Yaml. */
 const void *yaml_data(const Yaml *yaml);
 

@@ -83,6 +83,7 @@ typedef struct {
      * In the file `half_rate` is short for that of F16. */
     double rates[NUMBERS];
     double peaks[NUMBERS]; /* of the data sheet, FLOP/s; 0: not known */
+    double power_w;        /* of a board at most; 0: not known */
     uint64_t memory_bytes; /* of one device, of which */
     /* the driver, libraries and the allocator take, whatever the plan is; 0: not known */
     uint64_t runtime_bytes;
@@ -110,6 +111,7 @@ typedef struct {
     LinkCost inner; /* between devices of the machine */
     char *source;
     double stretch; /* of all its computation; up to 1: none */
+    double price;   /* US dollars an hour; 0: not known */
 } Machine;
 
 typedef struct NetworkSpec NetworkSpec; /* data/cluster/topology.h */

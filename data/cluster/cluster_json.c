@@ -81,6 +81,15 @@ static json_t *type_json(const DeviceType *type)
     if (device_type_has_rates(type))
         json_object_set(object, "rates", rates);
     json_decref(rates);
+    json_t *peaks = json_object();
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (type->peaks[n] > 0)
+            set_quantity(peaks, numbers_name(n), type->peaks[n], QUANTITY_RATE);
+    if (json_object_size(peaks) > 0)
+        json_object_set(object, "peaks", peaks);
+    json_decref(peaks);
+    if (type->power_w > 0)
+        set_quantity(object, "power", type->power_w, QUANTITY_POWER);
     if (type->slowdown > 1)
         set_number(object, "slowdown", type->slowdown);
     if (type->launch_s > 0)
@@ -106,7 +115,7 @@ static bool alike(const Machine *a, const Machine *b)
     return a->type == b->type && a->gpus == b->gpus &&
            a->inner.latency_s == b->inner.latency_s &&
            a->inner.bandwidth == b->inner.bandwidth && a->stretch == b->stretch &&
-           g_strcmp0(a->source, b->source) == 0;
+           a->price == b->price && g_strcmp0(a->source, b->source) == 0;
 }
 
 /* How many machines from `first` on are NAME-0, NAME-1, ... and alike; at least 1. */
@@ -138,6 +147,8 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
     }
     if (machine->stretch > 1)
         set_number(object, "stretch", machine->stretch);
+    if (machine->price > 0)
+        set_quantity(object, "price", machine->price, QUANTITY_PRICE);
     set_text(object, "source", machine->source);
     return object;
 }

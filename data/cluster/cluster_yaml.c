@@ -53,6 +53,9 @@ static const cyaml_schema_field_t TYPE[] = {
     OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
     CYAML_FIELD_MAPPING_PTR("rates", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             rates, RATES),
+    CYAML_FIELD_MAPPING_PTR("peaks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
+                            peaks, RATES),
+    OPTIONAL_TEXT("power", TypeText, power, NAME_MAX_BYTES),
     TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
     OPTIONAL_TEXT("runtime", TypeText, runtime, NAME_MAX_BYTES),
     OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
@@ -74,6 +77,7 @@ static const cyaml_schema_field_t GROUP[] = {
                             inner, LINK),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
     OPTIONAL_TEXT("nics", GroupText, nics, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("price", GroupText, price, NAME_MAX_BYTES),
     OPTIONAL_TEXT("source", GroupText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -120,8 +124,8 @@ static const cyaml_schema_value_t GROUP_ENTRY = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GroupText, GROUP)};
 
 static const cyaml_schema_field_t CLUSTER[] = {
-    TEXT("name", ClusterText, name,
-         TEXT_MAX_BYTES), /* may be that of a network's builder */
+    OPTIONAL_TEXT("name", ClusterText, name,
+                  TEXT_MAX_BYTES), /* may be that of a network's builder */
     OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                          ClusterText, type, &TYPE_ENTRY, 1, TYPES_MAX),

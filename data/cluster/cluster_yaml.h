@@ -19,8 +19,8 @@ typedef struct {
 } RatesText;
 
 typedef struct {
-    char *name, *rate, *half_rate, *memory, *runtime, *slowdown, *launch, *source;
-    RatesText *rates;
+    char *name, *rate, *half_rate, *memory, *runtime, *slowdown, *launch, *power, *source;
+    RatesText *rates, *peaks;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;
@@ -37,7 +37,7 @@ typedef struct {
 } CollectiveText;
 
 typedef struct {
-    char *name, *count, *type, *device, *gpus, *nic, *nics, *stretch, *source;
+    char *name, *count, *type, *device, *gpus, *nic, *nics, *stretch, *price, *source;
     LinkText *inner;
 } GroupText;
 

@@ -1,17 +1,18 @@
 /* Cluster files. The shortest one, in words of data sheets (docs/clusters.md):
  *
- *     name: mine
  *     machines: [{device: a100-80g, gpus: 4, count: 2, inner: nvlink3, nic: eth-100}]
  *
  * All in one example:
  *
- *     name: pair
+ *     name: pair                                    # optional, the file's
  *     description: two kinds of machines            # optional
  *     device_types:
  *       - name: v100
  *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
  *         half_rate: 30 TFLOP/s                     # optional: of ops on half-precision numbers
  *         rates: {bf16: 30 TFLOP/s}                 # optional: fp32, fp16 (the same as half_rate), bf16, fp8
+ *         peaks: {fp32: 15.7 TFLOP/s}               # optional: of the data sheet, for MFU and HFU
+ *         power: 300 W                              # optional: of a board, for energy
  *         memory: 16 GiB                            # of one device
  *         runtime: 1 GiB                            # optional: of the memory, what no plan has
  *         slowdown: 1.2                             # optional: of computations while it communicates
@@ -28,6 +29,7 @@
  *         gpus: 4
  *         inner: {latency: 45 us, bandwidth: 85.8 GB/s}   # optional if gpus is 1
  *         stretch: 1.5                              # optional: all its computation takes so much longer
+ *         price: 12.2 USD/h                         # optional: of one machine, for the cost of tokens
  *         source: where the inner link is from
  *     collectives:                                  # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
@@ -116,6 +118,22 @@ bool reader_factor(const ClusterReader *reader, const char *parent, const char *
                      largest, text);
 }
 
+/* Numbers by format, below `name`. */
+static bool read_formats(const ClusterReader *reader, const char *type_key,
+                         const char *name, const RatesText *text, double *rates,
+                         GError **error)
+{
+    for (Numbers n = 0; text && n < NUMBERS; n++) {
+        g_autofree char *key =
+            g_strdup_printf("%s.%s.%s", type_key, name, numbers_name(n));
+        if (text->of[n] && !yaml_quantity(reader->yaml, key, text->of[n],
+                                          (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
+                                          &rates[n], error))
+            return false;
+    }
+    return true;
+}
+
 static bool read_rates(const ClusterReader *reader, const char *type_key,
                        const TypeText *text, double *rates, GError **error)
 {
@@ -127,15 +145,18 @@ static bool read_rates(const ClusterReader *reader, const char *type_key,
                                           (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
                                           &rates[NUMBERS_F16], error))
         return false;
-    for (Numbers n = 0; text->rates && n < NUMBERS; n++) {
-        g_autofree char *key = g_strdup_printf("%s.rates.%s", type_key, numbers_name(n));
-        if (text->rates->of[n] &&
-            !yaml_quantity(reader->yaml, key, text->rates->of[n],
-                           (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &rates[n],
-                           error))
-            return false;
-    }
-    return true;
+    return read_formats(reader, type_key, "rates", text->rates, rates, error);
+}
+
+/* What is said beside a plan's times: what the device could do at best, and its power. */
+static bool read_facts(const ClusterReader *reader, const char *type_key,
+                       const TypeText *text, DeviceType *type, GError **error)
+{
+    g_autofree char *power = yaml_key(type_key, "power");
+    return read_formats(reader, type_key, "peaks", text->peaks, type->peaks, error) &&
+           (!text->power || yaml_quantity(reader->yaml, power, text->power,
+                                          (YamlRange){QUANTITY_POWER, 0, LARGEST},
+                                          &type->power_w, error));
 }
 
 static bool read_ops(const ClusterReader *reader, const char *type_key,
@@ -192,6 +213,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
                          &type->slowdown, error) &&
            launch_read(reader->yaml, key, text->launch, &type->launch_s, error) &&
            read_rates(reader, key, text, type->rates, error) &&
+           read_facts(reader, key, text, type, error) &&
            read_ops(reader, key, text, type, error);
 }
 
@@ -311,9 +333,11 @@ static bool read_collectives(ClusterReader *reader)
                               &failure);
 }
 
-static bool read_cables(const ClusterReader *reader, NetworkSpec *spec, GError **error)
+/* What is wrong with any of them is noted. */
+static bool read_cables(ClusterReader *reader, NetworkSpec *spec)
 {
     const TopologyText *text = reader->text->topology;
+    bool good = true;
     spec->kind = NETWORK_LINKS;
     spec->node = g_new0(char *, text->node_count);
     for (; spec->n_nodes < text->node_count; spec->n_nodes++)
@@ -324,16 +348,17 @@ static bool read_cables(const ClusterReader *reader, NetworkSpec *spec, GError *
         NetworkLink *link = &spec->explicit_link[spec->n_links];
         const LinkText cost = {.latency = cable->latency, .bandwidth = cable->bandwidth};
         g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
-        if (!reader_link(reader, key, &cost, &link->cost, error))
-            return false;
+        GError *failure = NULL;
+        good &= reader_note(
+            reader, reader_link(reader, key, &cost, &link->cost, &failure), &failure);
         link->from = g_strdup(cable->from);
         link->to = g_strdup(cable->to);
     }
-    return true;
+    return good;
 }
 
-/* Builds the network once, so that one that cannot be built is an error of the file. */
-static bool read_topology(const ClusterReader *reader, GError **error)
+/* The network as the file says it. */
+static bool read_network(ClusterReader *reader, GError **error)
 {
     const TopologyText *text = reader->text->topology;
     Cluster *cluster = reader->cluster;
@@ -353,13 +378,19 @@ static bool read_topology(const ClusterReader *reader, GError **error)
                              failure->message);
     } else {
         cluster->network = g_new0(NetworkSpec, 1);
-        if (!read_cables(reader, cluster->network, error))
-            return false;
+        read_cables(reader, cluster->network);
     }
     cluster->network->source = g_strdup(text->source ? text->source : "");
-    for (uint32_t i = 0; i < 2; i++) {
+    return true;
+}
+
+/* Builds the network once, so that one that cannot be built is an error of the file. */
+static bool try_network(const ClusterReader *reader, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    for (uint32_t i = 0; reader->text->topology && i < 2; i++) {
         g_autoptr(ClusterView) view =
-            cluster_view(cluster, i ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+            cluster_view(reader->cluster, i ? GRANULARITY_GPU : GRANULARITY_MACHINE);
         g_autoptr(Topology) topology = topology_of_view(view, &failure);
         if (!topology)
             return yaml_fail(reader->yaml, error, "topology", "%s", failure->message);
@@ -367,14 +398,36 @@ static bool read_topology(const ClusterReader *reader, GError **error)
     return true;
 }
 
-/* Whatever is wrong in types, machines and collectives is said at once; the rest builds on them. */
+static bool read_tuning(ClusterReader *reader, GError **error)
+{
+    if (reader->text->tuning)
+        reader->cluster->tuning =
+            tuning_read(reader->yaml, "tuning", reader->text->tuning, error);
+    return !reader->text->tuning || reader->cluster->tuning;
+}
+
+/* Whatever is wrong in any section is said at once; what takes all of them comes last. */
 static bool read_parts(ClusterReader *reader, GError **error)
 {
+    GError *failure = NULL;
     const bool types = read_types(reader);
-    if (!(reader_machines(reader) & types) || !read_collectives(reader) ||
-        reader->failures->len > 0)
+    if (reader_machines(reader) & types)
+        read_collectives(reader);
+    reader_note(reader, read_network(reader, &failure), &failure);
+    reader_note(reader, read_tuning(reader, &failure), &failure);
+    if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
-    return read_topology(reader, error);
+    return try_network(reader, error);
+}
+
+/* The file's name without folders and .yaml. Caller frees. */
+static char *file_name(const Yaml *yaml)
+{
+    char *name = g_path_get_basename(yaml_file(yaml));
+    char *end = strrchr(name, '.');
+    if (end && end > name)
+        *end = '\0';
+    return name;
 }
 
 static Cluster *read_yaml(const Yaml *yaml, GError **error)
@@ -385,14 +438,10 @@ static Cluster *read_yaml(const Yaml *yaml, GError **error)
                             .cluster = cluster,
                             .failures = g_string_new(NULL),
                             .port = g_array_new(FALSE, FALSE, sizeof(Port))};
-    cluster->name = g_strdup(reader.text->name);
+    cluster->name = reader.text->name ? g_strdup(reader.text->name) : file_name(yaml);
     cluster->description =
         g_strdup(reader.text->description ? reader.text->description : "");
-    bool good = read_parts(&reader, error);
-    if (good && reader.text->tuning) {
-        cluster->tuning = tuning_read(yaml, "tuning", reader.text->tuning, error);
-        good = cluster->tuning != NULL;
-    }
+    const bool good = read_parts(&reader, error);
     sheets_free(reader.sheets);
     g_string_free(reader.failures, TRUE);
     g_array_unref(reader.port);

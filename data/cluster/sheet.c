@@ -141,11 +141,13 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
     DeviceType type = {.name = g_strdup(sheet->name),
                        .rate = sustained(sheet, SHEET_FP32),
                        .memory_bytes = sheet->memory_bytes,
+                       .power_w = sheet->power_w,
                        .slowdown = 1};
     GString *source = g_string_new(NULL);
     g_string_append_printf(source, "data/devices/%s.yaml.", sheet->name);
     for (Numbers n = 0; n < NUMBERS; n++) {
         type.rates[n] = n == NUMBERS_F32 ? 0 : sustained(sheet, FORMAT_OF[n]);
+        type.peaks[n] = sheet->peak[FORMAT_OF[n]];
         describe(source, sheet, FORMAT_OF[n]);
     }
     type.source = g_string_free(source, FALSE);

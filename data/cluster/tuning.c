@@ -152,6 +152,14 @@ static bool read_rule(const Yaml *yaml, const char *key, const TuningRuleText *t
     return true;
 }
 
+static void add_failure(GString *failures, GError **failure)
+{
+    g_string_append_printf(failures, "%s%s", failures->len ? "; " : "",
+                           (*failure)->message);
+    g_clear_error(failure);
+}
+
+/* What is wrong with any of the rules is said at once. */
 Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                     GError **error)
 {
@@ -161,16 +169,20 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
     g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
     tuning->rule = g_new0(TuningRule, text->rule_count);
     tuning->source = g_strdup(text->source ? text->source : "");
+    g_autoptr(GString) failures = g_string_new(NULL);
+    GError *failure = NULL;
     for (; tuning->n < text->rule_count; tuning->n++) {
         g_autofree char *rule = g_strdup_printf("%s%srules[%u]", key, dot, tuning->n);
         if (!read_rule(yaml, rule, &text->rule[tuning->n], &tuning->rule[tuning->n],
-                       error))
-            return NULL;
+                       &failure))
+            add_failure(failures, &failure);
     }
     if (text->piece && !yaml_quantity(yaml, piece, text->piece,
                                       (YamlRange){QUANTITY_BYTES, 1, LARGEST_BYTES},
-                                      &tuning->piece_bytes, error))
-        return NULL;
+                                      &tuning->piece_bytes, &failure))
+        add_failure(failures, &failure);
+    if (failures->len > 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", failures->str), NULL;
     return g_steal_pointer(&tuning);
 }
 

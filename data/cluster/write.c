@@ -32,8 +32,7 @@ static bool is_flat(const json_t *value)
     json_t *member;
     if (json_object_get(value, "source")) /* which is long */
         return false;
-    json_object_foreach((json_t *)value, key, member)
-    {
+    json_object_foreach ((json_t *)value, key, member) {
         if (!is_scalar(member))
             return false;
     }
@@ -45,8 +44,7 @@ static void add_flow(GString *out, const json_t *object)
     const char *key, *comma = "";
     json_t *member;
     g_string_append(out, "{");
-    json_object_foreach((json_t *)object, key, member)
-    {
+    json_object_foreach ((json_t *)object, key, member) {
         g_string_append_printf(out, "%s%s: ", comma, key);
         add_scalar(out, member);
         comma = ", ";
@@ -62,8 +60,7 @@ static void add_block(GString *out, const json_t *object, int column)
     const char *key;
     json_t *member;
     bool begun = true;
-    json_object_foreach((json_t *)object, key, member)
-    {
+    json_object_foreach ((json_t *)object, key, member) {
         g_string_append_printf(out, "%*s%s:", begun ? 0 : column, "", key);
         add_value(out, member, column + INDENT);
         begun = false;
@@ -120,16 +117,20 @@ static char *canonical(json_t *value)
     return text;
 }
 
-/* Takes away what says where numbers are from. */
+/* Takes away what no time depends on: where numbers are from, what devices could do, what they cost. */
 static json_t *without_sources(json_t *value)
 {
+    static const char *const TAKEN[] = {"source", "description", "peaks", "power",
+                                        "price"};
     const char *key;
     json_t *member;
     size_t i;
-    json_object_del(value, "source");
-    json_object_del(value, "description");
-    json_object_foreach(value, key, member) without_sources(member);
-    json_array_foreach(value, i, member) without_sources(member);
+    for (i = 0; i < G_N_ELEMENTS(TAKEN); i++)
+        json_object_del(value, TAKEN[i]);
+    json_object_foreach (value, key, member)
+        without_sources(member);
+    json_array_foreach (value, i, member)
+        without_sources(member);
     return value;
 }
 

@@ -58,9 +58,12 @@ static void add_up(const AdvisePrices *prices, const Sheets *sheets,
         double price, watts;
         price_of(prices, type, &price, NULL);
         power_of(prices, type, &watts, NULL);
-        if (isnan(watts) && sheet && sheet->power_w > 0)
+        if (isnan(watts) && cluster->type[machine->type].power_w > 0)
+            watts = cluster->type[machine->type].power_w;
+        else if (isnan(watts) && sheet && sheet->power_w > 0)
             watts = sheet->power_w;
-        row->dollars_an_hour += machine->gpus * price;
+        row->dollars_an_hour +=
+            isnan(price) && machine->price > 0 ? machine->price : machine->gpus * price;
         row->power_w += machine->gpus * watts;
     }
 }

@@ -83,6 +83,20 @@ static json_t *stages_json(const Evaluation *evaluation)
     return stages;
 }
 
+/* Rates that are peaks: of types in numbers of their own, since those of data sheets are none. */
+static json_t *warnings_json(const Cluster *cluster)
+{
+    json_t *list = json_array();
+    bool own = false;
+    for (uint32_t i = 0; i < cluster->n_types; i++)
+        own |= !(cluster->type[i].power_w > 0);
+    g_autoptr(Sheets) sheets = own ? sheets_load(NULL) : NULL;
+    g_autoptr(GPtrArray) warnings = sheets ? sheets_warnings(sheets, cluster) : NULL;
+    for (guint i = 0; warnings && i < warnings->len; i++)
+        json_array_append_new(list, json_string(warnings->pdata[i]));
+    return list;
+}
+
 json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
 {
     const Plan *plan = evaluation->plan;
@@ -120,6 +134,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
                             json_string(certificate_text(plan->certificate)));
     if (verbose)
         json_object_set_new(object, "stage_list", stages_json(evaluation));
+    json_object_set_new(object, "warnings", warnings_json(evaluation->view->cluster));
     return object;
 }
 
@@ -208,6 +223,7 @@ const char COMMAND_EVALUATION_TEXT[] =
     "{computation_s:9time} {idle_s:9time}   {memory_bytes:bytes} of {capacity_bytes:bytes}\n"
     "&{type}]"
     PLAN_TEXT_MEMORY
+    "[*warnings:  warning      {.}\n]"
     "[{?verbose}  stage communication   computation  instructions   first\n"
     "[*stage_list:  {#:5} {communication_s:13time} {computation_s:13time} {instructions:13}   "
     "{first}\n]]";

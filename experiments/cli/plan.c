@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/plan_words.h"
 #include "experiments/planners/explain/explain.h"
 
 typedef struct {
@@ -123,7 +124,7 @@ bool cmd_plan(int argc, char **argv, GError **error)
             "Plans a model on a cluster, or reads a plan, and prints what an iteration "
             "costs by the analytic model.\nExit status 3, and nothing written, if the "
             "plan does not fit "
-            "the memory.",
+            "the memory.\n\n" PLAN_HELP_PACE,
         .example = "kilter plan vit:layers=24,batch=64 hap-32 --planner hap -o plan.json",
         .entries = entries,
     };

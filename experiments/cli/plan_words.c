@@ -1,6 +1,8 @@
 /* What commands say of a plan beside its times, as JSON. */
 #include "experiments/cli/plan_words.h"
 
+#include <math.h>
+
 #include "experiments/cli/plan_stages.h"
 
 /* --- throughput --- */
@@ -27,6 +29,35 @@ static double part_of_peak(const Pace *pace, double flops)
     return most > 0 ? flops / most : 0;
 }
 
+enum { SECONDS_AN_HOUR = 3600, MILLION = 1000000 };
+static const double JOULES_A_KWH = 3.6e6;
+
+static json_t *positive_or_null(double value)
+{
+    return value > 0 && isfinite(value) ? json_number(value) : json_null();
+}
+
+/* What a million tokens cost, samples where the model has no tokens; null where no price, or no power, is
+ * known. */
+static void add_costs(const Pace *pace, json_t *object)
+{
+    const SimWorkload *work = &pace->work;
+    const double amount = work->tokens > 0 ? work->tokens : work->samples;
+    const double seconds = amount > 0 ? pace->time_s / amount * MILLION : 0;
+    json_object_set_new(object, "million_of",
+                        json_string(work->tokens > 0 ? "tokens" : "samples"));
+    json_object_set_new(object, "dollars_per_hour", positive_or_null(work->price));
+    json_object_set_new(object, "dollars_per_million",
+                        positive_or_null(work->price / SECONDS_AN_HOUR * seconds));
+    json_object_set_new(object, "power_w", positive_or_null(work->power_w));
+    json_object_set_new(object, "energy_j",
+                        positive_or_null(work->power_w * pace->time_s));
+    json_object_set_new(object, "kwh_per_million",
+                        positive_or_null(work->power_w * seconds / JOULES_A_KWH));
+    json_object_set_new(object, "mfu_of",
+                        json_string(work->of_peaks ? "peaks" : "rates"));
+}
+
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
 {
     const Pace pace = pace_of(evaluation);
@@ -37,6 +68,7 @@ void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
                         per_second(pace.work.tokens, pace.time_s));
     json_object_set_new(object, "model_flops",
                         timed ? json_null() : json_number(pace.work.model_flops));
+    add_costs(&pace, object);
     json_object_set_new(
         object, "model_flops_per_s_per_gpu",
         timed ? json_null()

@@ -5,8 +5,9 @@
 
 #include "experiments/cli/command.h"
 
-/* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu; null where the model
- * has none. */
+/* samples_per_s, tokens_per_s, model_flops, model_flops_per_s_per_gpu, mfu, hfu, and mfu_of, "peaks" of data sheets or
+ * the cluster's "rates"; dollars_per_hour, dollars_per_million, power_w, energy_j (of an iteration), kwh_per_million, and
+ * million_of, "tokens" or "samples"; null where the model or the cluster has none. */
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object);
 
 /* The strategy that made the plan, null where it has none. */
@@ -20,10 +21,21 @@ json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* A row for each type of devices (SimMemoryRow). */
 json_t *plan_words_memory_json(const Evaluation *evaluation);
 
+/* Of --help: the words of PLAN_TEXT_PACE. */
+#define PLAN_HELP_PACE                                                                             \
+    "  MFU     the model's FLOPs, forward and backward once, over what the devices could do in that time\n" \
+    "          by the peaks of their data sheets in the model's precision, without sparsity\n"     \
+    "  HFU     the same with what is computed again, and what several devices compute alike\n"    \
+    "  cost    where all machines of the cluster's file have a price\n"                           \
+    "  energy  at most: the boards at full power, without hosts and cooling"
+
 /* clang-format off */
 #define PLAN_TEXT_PACE                                                                             \
     "[  throughput   {samples_per_s} samples/s[, {tokens_per_s} tokens/s]"                         \
-    "[, {model_flops_per_s_per_gpu:rate} a GPU, MFU {mfu:%}, HFU {hfu:%}]\n]"
+    "[, {model_flops_per_s_per_gpu:rate} a GPU, MFU {mfu:%}, HFU {hfu:%}"                           \
+    "[{?mfu_of=rates} of the cluster's rates]]\n]"                                                 \
+    "[  cost         ${dollars_per_million:.3} per million {million_of} (${dollars_per_hour:.4} an hour)\n]" \
+    "[  energy       at most {kwh_per_million:.3} kWh per million {million_of} (boards of {power_w:power})\n]"
 #define PLAN_TEXT_STRATEGY                                                                         \
     "[  strategy     {layout.stages} pipeline stage{layout.stages:s}, "                            \
     "{layout.replicas} replica{layout.replicas:s}, "                                               \

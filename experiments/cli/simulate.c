@@ -3,6 +3,7 @@
 
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/execution.h"
+#include "experiments/cli/plan_words.h"
 #include "experiments/cli/simulate_tasks.h"
 
 typedef struct {
@@ -151,7 +152,7 @@ static char *summary(void)
         "(sim/tasks/task_file.h has its keys). Execution traces of Chakra, one file for "
         "each rank, "
         "run on a\ncluster's first GPUs with durations of theirs and collectives of the "
-        "cluster's.\n\nOptions of the flow fidelity (--set "
+        "cluster's.\n\n" PLAN_HELP_PACE "\n\nOptions of the flow fidelity (--set "
         "KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);

@@ -38,6 +38,29 @@ static double program_flops(const Plan *plan, const Graph *graph)
     return flops;
 }
 
+static double power_of(const ClusterView *view)
+{
+    double sum = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const double power = view->cluster->type[view->device[j].type].power_w;
+        if (!(power > 0))
+            return 0;
+        sum += view->device[j].gpus * power;
+    }
+    return sum;
+}
+
+static double price_of(const Cluster *cluster)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < cluster->n_machines; i++) {
+        if (!(cluster->machine[i].price > 0))
+            return 0;
+        sum += cluster->machine[i].price;
+    }
+    return sum;
+}
+
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view)
 {
     const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
@@ -50,9 +73,14 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
         if (graph_get_op(graph, id)->pass != PASS_UPDATE)
             work.model_flops += graph_op_flops(graph, id);
     work.run_flops = program_flops(plan, graph);
+    work.of_peaks = true;
     for (uint32_t j = 0; j < view->n_devices; j++) {
-        work.gpus += view->device[j].gpus;
-        work.peak += view->device[j].peaks[numbers];
+        const Device *device = &view->device[j];
+        work.gpus += device->gpus;
+        work.peak += device->peaks[numbers];
+        work.of_peaks &= view->cluster->type[device->type].peaks[numbers] > 0;
     }
+    work.power_w = power_of(view);
+    work.price = price_of(view->cluster);
     return work;
 }

@@ -44,7 +44,8 @@ static const Case CASE[] = {
     {NULL, "# only a comment\n", ":1: expected a mapping, got nothing"},
     {NULL, "two\n", ":1: expected a mapping, got a text"},
     {NULL, "\n- name: two\n", ":2: expected a mapping, got a list"},
-    {NULL, "{}\n", ":1: name: missing; expected this key; bad.yaml:1: machines: missing; expected this "
+    {NULL, "{}\n",
+     ":1: machines: missing; expected this "
      "key"},
     {NULL, "[[[[[[[[[[[[[[[[[[[[", ":1: nested too deeply"},
     {NULL, "name: x\nname: y\n", ":2: name: given twice; the first is in line 1"},
@@ -61,7 +62,7 @@ static const Case CASE[] = {
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; expected one of name, count, type, device, "
      "gpus, "
-     "stretch, inner, nic, nics, source; did you mean 'gpus'?"},
+     "stretch, inner, nic, nics, price, source; did you mean 'gpus'?"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
      "machines, collectives, topology, tuning; did you mean 'collectives'?"},

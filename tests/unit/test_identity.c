@@ -54,6 +54,8 @@ static const char BUILT[] =
     "    rate: 10.8 TFLOP/s\n"
     "    half_rate: 30 TFLOP/s\n"
     "    rates: {fp32: 12 TFLOP/s, bf16: 32 TFLOP/s, fp8: 60 TFLOP/s}\n"
+    "    peaks: {fp32: 15 TFLOP/s}\n"
+    "    power: 300 W\n"
     "    memory: 16 GiB\n"
     "    runtime: 1.5 GiB\n"
     "    slowdown: 1.2\n"
@@ -68,6 +70,7 @@ static const char BUILT[] =
     "    type: v100\n"
     "    gpus: 4\n"
     "    stretch: 1.5\n"
+    "    price: 9 USD/h\n"
     "    inner: {latency: 45 us, bandwidth: 85.8 GB/s}\n"
     "    source: a manual\n"
     "collectives:\n"
@@ -126,6 +129,11 @@ static const struct {
      "rates: {fp16: 31 TFLOP/s, ", OTHER},
     {"device_types[].rates.bf16", "32 TFLOP/s", "33 TFLOP/s", OTHER},
     {"device_types[].rates.fp8", "60 TFLOP/s", "61 TFLOP/s", OTHER},
+    {"device_types[].peaks.fp32", "fp32: 15 TFLOP/s", "fp32: 16 TFLOP/s", SAME},
+    {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", SAME},
+    {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", SAME},
+    {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", SAME},
+    {"device_types[].power", "power: 300 W", "power: 301 W", SAME},
     {"device_types[].memory", "16 GiB", "17 GiB", OTHER},
     {"device_types[].runtime", "1.5 GiB", "1.6 GiB", OTHER},
     {"device_types[].slowdown", "slowdown: 1.2", "slowdown: 1.3", OTHER},
@@ -147,6 +155,7 @@ static const struct {
     {"machines[].inner.count", "count: 4}", "count: 5}", BRIEF},
     {"machines[].nic", "eth-100", "eth-200", BRIEF},
     {"machines[].nics", "nics: 2", "nics: 3", BRIEF},
+    {"machines[].price", "price: 9 USD/h", "price: 8 USD/h", SAME},
     {"machines[].gpus", "gpus: 4", "gpus: 5", OTHER},
     {"machines[].stretch", "stretch: 1.5", "stretch: 1.6", OTHER},
     {"machines[].inner.latency", "45 us", "46 us", OTHER},

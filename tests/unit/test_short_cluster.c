@@ -193,6 +193,48 @@ static void test_clusters_of_today(void **state)
     }
 }
 
+/* Sections that build on others are read as well: cables, rules of tuning. */
+static void test_all_sections_at_once(void **state)
+{
+    (void)state;
+    refuse("machines: [{device: a100-80g, gpus: 4, count: 2, nic: eth-99}]\n"
+           "topology:\n"
+           "  nodes: [a]\n"
+           "  links:\n"
+           "    - {from: x, to: a, latency: 5 us, bandwidth: 10 GB}\n"
+           "    - {from: y, to: a, latency: 5 m, bandwidth: 10 GB/s}\n"
+           "tuning:\n"
+           "  rules:\n"
+           "    - {collective: all_reduce, algorithm: wheel}\n"
+           "    - {collective: all_ruduce, algorithm: ring}\n",
+           (const char *[]){"my.yaml:1: machines[0].nic: unknown link 'eth-99'",
+                            "my.yaml:5: topology.links[0].bandwidth: ",
+                            "my.yaml:6: topology.links[1].latency: ",
+                            "my.yaml:9: tuning.rules[0].algorithm: ",
+                            "my.yaml:10: tuning.rules[1].collective: ", NULL});
+}
+
+/* What is said beside a plan's times: peaks and power of data sheets, prices of the file. */
+static void test_facts(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster =
+        parse("machines: [{device: h100-sxm, gpus: 8, count: 2, nic: ib-ndr, "
+              "price: 98.32 USD/h}]\n");
+    assert_string_equal(cluster->name, "my");
+    assert_close(cluster->machine[1].price, 98.32, 1e-12);
+    assert_close(cluster->type[0].peaks[NUMBERS_BF16], 989.4e12, 1e-12);
+    assert_close(cluster->type[0].power_w, 700, 1e-12);
+    g_autofree char *text = cluster_write(cluster);
+    g_autoptr(Cluster) again = parse(text);
+    assert_close(again->machine[1].price, 98.32, 1e-12);
+    assert_close(again->type[0].peaks[NUMBERS_F8], 1978.9e12, 1e-12);
+    assert_close(again->type[0].power_w, 700, 1e-12);
+    refuse(
+        "machines: [{device: h100-sxm, gpus: 8, price: 3}]\n",
+        (const char *[]){"my.yaml:1: machines[0].price: expected a price such as", NULL});
+}
+
 /* Rates that are a data sheet's peak: a question, not an error. */
 static void test_peaks_are_asked_about(void **state)
 {
@@ -217,6 +259,8 @@ int main(void)
         cmocka_unit_test(test_many_types),
         cmocka_unit_test(test_one_machine),
         cmocka_unit_test(test_all_errors_at_once),
+        cmocka_unit_test(test_all_sections_at_once),
+        cmocka_unit_test(test_facts),
         cmocka_unit_test(test_bundled_sheets),
         cmocka_unit_test(test_clusters_of_today),
         cmocka_unit_test(test_peaks_are_asked_about),
