@@ -23,6 +23,7 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(sensitivity, "say what each number of a cluster is worth")   \
     X(simulate, "simulate an iteration of a plan")                 \
     X(memory, "say what the memory of each type of devices holds") \
+    X(export, "write a plan for a training framework")             \
     X(collective, "simulate one collective on a network")          \
     X(sfb, "which ops sufficient factor broadcasting duplicates")  \
     X(theory, "print the sharding theory of a model")              \

@@ -5,7 +5,7 @@
 #include "tests/support/program.h"
 
 static const char *const LEFT_OUT[] = {"--measured", "all_reduce.json", "all_reduce.log",
-                                       "config.json", "topo.xml"};
+                                       "Llama-3.1-8B/config.json", "topo.xml"};
 static const char *const RUNS_RANKS[] = {"kilter exec", "kilter profile"};
 /* Seconds each, and what reads their results. */
 static const char *const TAKES_LONG[] = {

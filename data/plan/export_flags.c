@@ -1,0 +1,327 @@
+/* Exports to Megatron-LM, FlagScale and DeepSpeed: degrees as flags. */
+#include <jansson.h>
+#include <string.h>
+
+#include "data/plan/export_case.h"
+
+/* The first computation of a layer, again or for the first time. */
+static uint32_t first_of_layer(const ExportCase *c, uint32_t layer)
+{
+    for (uint32_t i = 0; i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        if (instr->kind == INSTR_COMPUTE &&
+            graph_get_op(c->graph, instr->op)->layer == layer)
+            return i;
+    }
+    return 0;
+}
+
+static bool need_megatron(const ExportCase *c, GError **error)
+{
+    return export_need_even(c, true, error) && export_need_strategy(c, error) &&
+           export_need_layers(c, error) && export_need_1f1b(c, error);
+}
+
+/* --- recomputation --- */
+
+/* How many layers from the stage's first one on are computed again; the others are not. */
+static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **error)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    const uint32_t first = MAX(c->layout.first[stage], 1u);
+    const uint32_t end = MIN(c->layout.first[stage + 1], last);
+    *n = 0;
+    for (uint32_t l = first; l < end; l++) {
+        const Recompute mode = c->layout.recompute[l];
+        if (mode == RECOMPUTE_SELECTIVE)
+            return export_refuse(c, first_of_layer(c, l), error,
+                                 "selective recomputation of some layers");
+        if (mode == RECOMPUTE_FULL && l != first + *n)
+            return export_refuse(c, first_of_layer(c, l), error,
+                                 "recomputation that is not of a stage's first layers");
+        *n += mode == RECOMPUTE_FULL;
+    }
+    return true;
+}
+
+/* All layers alike, or the first N of every stage. */
+static bool add_recompute(const ExportCase *c, const char *line, GString *out,
+                          GError **error)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    uint32_t full = 0, selective = 0, most = 0;
+    for (uint32_t l = 1; l < last; l++) {
+        full += c->layout.recompute[l] == RECOMPUTE_FULL;
+        selective += c->layout.recompute[l] == RECOMPUTE_SELECTIVE;
+    }
+    if (full == 0 && selective == 0)
+        return true;
+    if (selective == last - 1) {
+        g_string_append_printf(out, line, "--recompute-granularity", "selective");
+        return true;
+    }
+    g_string_append_printf(out, line, "--recompute-granularity", "full");
+    if (full == last - 1) {
+        g_string_append_printf(out, line, "--recompute-method", "uniform");
+        g_string_append_printf(out, line, "--recompute-num-layers", "1");
+        return true;
+    }
+    for (uint32_t s = 0; s < c->layout.n_stages; s++) {
+        uint32_t n;
+        if (!block_of(c, s, &n, error))
+            return false;
+        most = s == 0 ? n : most;
+        if (n != most)
+            return export_refuse(c, first_of_layer(c, c->layout.first[s]), error,
+                                 "stage %u computes %u layers again, stage 0 %u", s, n,
+                                 most);
+    }
+    g_autofree char *number = g_strdup_printf("%u", most);
+    g_string_append_printf(out, line, "--recompute-method", "block");
+    g_string_append_printf(out, line, "--recompute-num-layers", number);
+    return true;
+}
+
+/* On in all layers, or in none. */
+static bool all_sequence(const ExportCase *c, bool *on, GError **error)
+{
+    *on = c->layout.sequence[0];
+    for (uint32_t l = 1; l < graph_n_layers(c->graph); l++)
+        if (c->layout.sequence[l] != *on)
+            return export_refuse(c, first_of_layer(c, l), error,
+                                 "sequence parallelism in some stages only");
+    return true;
+}
+
+/* --- Megatron-LM --- */
+
+/* "Et*3|t*4|...|t*3L": stages in the order of the model. Caller frees. */
+static char *layout_text(const ExportCase *c)
+{
+    const uint32_t n = c->layout.n_stages;
+    GString *text = g_string_new(NULL);
+    for (uint32_t s = 0; s < n; s++) {
+        const uint32_t layers = export_inner_layers(c, s);
+        g_string_append(text, s == 0 ? "E" : "|");
+        if (layers > 3)
+            g_string_append_printf(text, "t*%u", layers);
+        else
+            g_string_append_len(text, "ttt", layers);
+    }
+    g_string_append_c(text, 'L');
+    return g_string_free(text, FALSE);
+}
+
+static void add_number(GString *out, const char *line, const char *flag, uint32_t value)
+{
+    g_autofree char *text = g_strdup_printf("%u", value);
+    g_string_append_printf(out, line, flag, text);
+}
+
+static void add_precision(const ExportCase *c, const char *line, GString *out)
+{
+    const Precision precision = graph_precision(c->graph);
+    const Numbers numbers = precision_numbers(precision);
+    if (numbers == NUMBERS_BF16)
+        g_string_append_printf(out, line, "--bf16", "");
+    if (numbers == NUMBERS_F16)
+        g_string_append_printf(out, line, "--fp16", "");
+    if (precision_least_numbers(precision) == NUMBERS_F8)
+        g_string_append_printf(out, line, "--fp8-format", "hybrid");
+}
+
+static bool add_states(const ExportCase *c, const char *line, GString *out,
+                       GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    if (l->zero == 0)
+        return true;
+    if (l->zero > 1)
+        return export_refuse(c, first_of_layer(c, 1), error,
+                             "zero=%u; Megatron-LM's distributed optimizer is zero=1",
+                             l->zero);
+    g_string_append_printf(out, line, "--use-distributed-optimizer", "");
+    if (l->zero_ranks < l->dp)
+        add_number(out, line, "--num-distributed-optimizer-instances",
+                   l->dp / l->zero_ranks);
+    return true;
+}
+
+static bool add_flags(const ExportCase *c, GString *out, GError **error)
+{
+    static const char LINE[] = "    %s %s \\\n";
+    const StrategyLayout *l = &c->layout;
+    g_autofree char *stages = layout_text(c);
+    g_autofree char *quoted = g_strdup_printf("'%s'", stages);
+    bool sequence;
+    add_number(out, LINE, "--tensor-model-parallel-size", l->tp);
+    add_number(out, LINE, "--pipeline-model-parallel-size", l->pp);
+    if (l->pp > 1)
+        g_string_append_printf(out, LINE, "--pipeline-model-parallel-layout", quoted);
+    if (c->strategy->cp > 1)
+        add_number(out, LINE, "--context-parallel-size", c->strategy->cp);
+    if (c->strategy->ep > 1)
+        add_number(out, LINE, "--expert-model-parallel-size", c->strategy->ep);
+    add_number(out, LINE, "--num-layers", graph_n_layers(c->graph) - 2);
+    if (c->seq > 0)
+        add_number(out, LINE, "--seq-length", c->seq);
+    add_number(out, LINE, "--micro-batch-size", c->micro_batch);
+    add_number(out, LINE, "--global-batch-size", c->batch);
+    add_precision(c, LINE, out);
+    if (!all_sequence(c, &sequence, error))
+        return false;
+    if (sequence)
+        g_string_append_printf(out, LINE, "--sequence-parallel", "");
+    return add_recompute(c, LINE, out, error) && add_states(c, LINE, out, error);
+}
+
+bool export_megatron(const ExportCase *c, GArray *files, GError **error)
+{
+    g_autoptr(GString) out = g_string_new("#!/bin/sh\n");
+    if (!need_megatron(c, error))
+        return false;
+    g_string_append_printf(
+        out, "# %s on %s: %.6g s an iteration, predicted by kilter %s\n", c->plan->model,
+        c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
+    g_string_append(out, "# Ranks:\n");
+    export_add_ranks(c, "# ", out);
+    g_string_append(out, "set -- \\\n");
+    if (!add_flags(c, out, error))
+        return false;
+    g_string_append(out, "    \"$@\"  # sizes of the model, data, optimizer\n");
+    export_add_torchrun(c, "", "pretrain_gpt.py \"$@\"", out);
+    export_add_file(files, "", g_steal_pointer(&out));
+    return true;
+}
+
+/* --- FlagScale --- */
+
+/* The device type of a stage's group; refuses a mixed one. */
+static bool type_of_stage(const ExportCase *c, uint32_t p, const char **type,
+                          GError **error)
+{
+    const uint32_t n = c->layout.dp * c->layout.tp;
+    const uint32_t *device = c->layout.device + (size_t)p * n;
+    *type = c->view->device[device[0]].type_name;
+    for (uint32_t k = 1; k < n; k++)
+        if (strcmp(c->view->device[device[k]].type_name, *type) != 0)
+            return export_refuse(c, first_of_layer(c, c->layout.first[p]), error,
+                                 "stage %u is on %s and %s; a mesh has one type", p,
+                                 *type, c->view->device[device[k]].type_name);
+    return true;
+}
+
+/* Meshes are runs of stages on one type: [tp, cp, ep, dp, pp] each. */
+static bool add_meshes(const ExportCase *c, GString *out, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    g_autoptr(GString) meshes = g_string_new(NULL);
+    g_autoptr(GString) types = g_string_new(NULL);
+    const char *before = NULL, *type;
+    for (uint32_t p = 0, n = 0; p <= l->pp; p++, n++) {
+        type = NULL;
+        if (p < l->pp && !type_of_stage(c, p, &type, error))
+            return false;
+        if (before && g_strcmp0(before, type) != 0) {
+            g_string_append_printf(
+                meshes, "%s%u, %u, %u, %u, %u", meshes->len ? ", " : "", l->tp,
+                MAX(c->strategy->cp, 1u), MAX(c->strategy->ep, 1u), l->dp, n);
+            g_string_append_printf(types, "%s\"%s\"", types->len ? ", " : "", before);
+            n = 0;
+        }
+        before = type;
+    }
+    g_string_append_printf(out, "  hetero_process_meshes: [%s]\n", meshes->str);
+    g_string_append_printf(out, "  hetero_device_types: [%s]\n", types->str);
+    return true;
+}
+
+bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
+{
+    static const char LINE[] = "  %s: %s\n";
+    bool sequence;
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (!need_megatron(c, error) || !all_sequence(c, &sequence, error))
+        return false;
+    if (c->layout.schedule == SCHEDULE_INTERLEAVED)
+        return export_refuse(c, first_of_layer(c, c->layout.first[c->layout.pp]), error,
+                             "virtual stages; its meshes have one stage a rank");
+    g_string_append_printf(out, "# %s on %s, by kilter %s\nsystem:\n", c->plan->model,
+                           c->plan->cluster, c->plan->version);
+    add_number(out, LINE, "tensor_model_parallel_size", c->layout.tp);
+    add_number(out, LINE, "pipeline_model_parallel_size", c->layout.pp);
+    g_string_append_printf(out, LINE, "sequence_parallel", sequence ? "true" : "false");
+    g_string_append_printf(out, LINE, "use_distributed_optimizer",
+                           c->layout.zero == 1 ? "true" : "false");
+    g_string_append_printf(out, LINE, "enable_hetero", "true");
+    if (!add_meshes(c, out, error))
+        return false;
+    g_string_append(out, "  hetero_pipeline_layer_split: [");
+    for (uint32_t s = 0; s < c->layout.n_stages; s++)
+        g_string_append_printf(out, "%s%u", s ? ", " : "", export_inner_layers(c, s));
+    g_string_append(out, "]\nmodel:\n");
+    add_number(out, LINE, "num_layers", graph_n_layers(c->graph) - 2);
+    if (c->seq > 0)
+        add_number(out, LINE, "seq_length", c->seq);
+    add_number(out, LINE, "micro_batch_size", c->micro_batch);
+    add_number(out, LINE, "global_batch_size", c->batch);
+    g_string_append(out, "# Ranks:\n");
+    export_add_ranks(c, "# ", out);
+    export_add_file(files, "", g_steal_pointer(&out));
+    return c->layout.zero < 2 ||
+           export_refuse(c, first_of_layer(c, 1), error, "zero=%u", c->layout.zero);
+}
+
+/* --- DeepSpeed --- */
+
+/* The first instruction by which devices share more than gradients. */
+static bool need_replicas(const ExportCase *c, GError **error)
+{
+    for (uint32_t i = 0; i < c->plan->program->n; i++) {
+        const Instr *instr = &c->plan->program->instr[i];
+        if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
+            return export_refuse(c, i, error, "pipelines");
+        if (instr->kind == INSTR_COLLECTIVE && !instr->across && c->layout.tp > 1)
+            return export_refuse(c, i, error, "tensor parallelism");
+    }
+    return true;
+}
+
+bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
+{
+    if (!export_need_strategy(c, error) || !need_replicas(c, error) ||
+        !export_need_even(c, true, error))
+        return false;
+    const Numbers numbers = precision_numbers(graph_precision(c->graph));
+    uint32_t full = 0, other = 0;
+    for (uint32_t l = 1; l + 1 < graph_n_layers(c->graph); l++) {
+        full += c->layout.recompute[l] == RECOMPUTE_FULL;
+        other += c->layout.recompute[l] != RECOMPUTE_FULL;
+    }
+    if (full > 0 && other > 0)
+        return export_refuse(
+            c, first_of_layer(c, 1), error,
+            "recomputation of some layers; the model's code decides that");
+    json_t *root =
+        json_pack("{s:i, s:i, s:i, s:{s:i}}", "train_batch_size", (int)c->batch,
+                  "train_micro_batch_size_per_gpu", (int)c->micro_batch,
+                  "gradient_accumulation_steps", (int)c->layout.n_microbatches,
+                  "zero_optimization", "stage", (int)c->layout.zero);
+    if (c->layout.zero == 3 && c->layout.zero_ranks < c->layout.dp)
+        json_object_set_new(json_object_get(root, "zero_optimization"), "mics_shard_size",
+                            json_integer(c->layout.zero_ranks));
+    if (numbers != NUMBERS_F32)
+        json_object_set_new(root, numbers == NUMBERS_BF16 ? "bf16" : "fp16",
+                            json_pack("{s:b}", "enabled", 1));
+    if (full > 0)
+        json_object_set_new(root, "activation_checkpointing", json_object());
+    char *dump = json_dumps(root, JSON_INDENT(2));
+    export_add_file(files, "", g_string_new(dump));
+    free(dump);
+    json_decref(root);
+    return (c->layout.zero_ranks == c->layout.dp || c->layout.zero == 3 ||
+            c->layout.zero == 0) ||
+           export_refuse(c, first_of_layer(c, 1), error,
+                         "zero=%u among %u of %u replicas", c->layout.zero,
+                         c->layout.zero_ranks, c->layout.dp);
+}

@@ -1,0 +1,173 @@
+/* Export to torchtitan: module names of each stage, and the schedule as the program has it. */
+#include <jansson.h>
+
+#include "data/plan/export_case.h"
+
+static const char *precision_text(const ExportCase *c)
+{
+    switch (precision_numbers(graph_precision(c->graph))) {
+    case NUMBERS_BF16:
+        return "bfloat16";
+    case NUMBERS_F32:
+        return "float32";
+    default:
+        return NULL;
+    }
+}
+
+/* Modules of torchtitan's models: tok_embeddings, layers.0, ..., norm, output. */
+static json_t *modules_json(const ExportCase *c)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    json_t *stages = json_array();
+    for (uint32_t s = 0; s < c->layout.n_stages; s++) {
+        json_t *modules = json_array();
+        for (uint32_t l = c->layout.first[s]; l < c->layout.first[s + 1]; l++) {
+            if (l > 0 && l < last)
+                json_array_append_new(modules,
+                                      json_string(graph_layer_name(c->graph, l)));
+            if (l == 0)
+                json_array_append_new(modules, json_string("tok_embeddings"));
+        }
+        if (s + 1 == c->layout.n_stages) {
+            json_array_append_new(modules, json_string("norm"));
+            json_array_append_new(modules, json_string("output"));
+        }
+        json_array_append_new(stages, modules);
+    }
+    return stages;
+}
+
+/* A row for each rank of the pipeline, cells such as 0F3 and 0B3 in the order of the program. */
+static GString *schedule_csv(const ExportCase *c)
+{
+    GString *out = g_string_new(NULL);
+    for (uint32_t p = 0; p < c->layout.pp; p++) {
+        g_autoptr(GArray) steps = export_steps(c, p);
+        for (uint32_t k = 0; k < steps->len; k++) {
+            const ExportStep *step = &g_array_index(steps, ExportStep, k);
+            g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
+                                   step->backward ? 'B' : 'F', step->microbatch);
+        }
+        g_string_append_c(out, '\n');
+    }
+    return out;
+}
+
+static uint32_t first_computation(const ExportCase *c)
+{
+    uint32_t i = 0;
+    while (i + 1 < c->plan->program->n &&
+           c->plan->program->instr[i].kind != INSTR_COMPUTE)
+        i++;
+    return i;
+}
+
+static bool add_recompute(const ExportCase *c, json_t *root, GError **error)
+{
+    const uint32_t last = graph_n_layers(c->graph) - 1;
+    uint32_t full = 0, none = 0;
+    for (uint32_t l = 1; l < last; l++) {
+        full += c->layout.recompute[l] == RECOMPUTE_FULL;
+        none += c->layout.recompute[l] == RECOMPUTE_NONE;
+    }
+    if (full != last - 1 && none != last - 1)
+        return export_refuse(
+            c, first_computation(c), error,
+            "recomputation of some ops or layers; it knows none and all");
+    json_object_set_new(root, "activation_checkpoint",
+                        json_pack("{s:s}", "mode", full ? "full" : "none"));
+    return true;
+}
+
+/* FSDP and replicas; what it shards are parameters or, kept after the forward, gradients. */
+static bool add_states(const ExportCase *c, json_t *parallelism, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    if (l->zero == 1)
+        return export_refuse(c, first_computation(c), error,
+                             "zero=1; it divides gradients as well (zero=2) or nothing");
+    const uint32_t shard = l->zero >= 2 ? l->zero_ranks : 1;
+    json_object_set_new(parallelism, "data_parallel_shard_degree", json_integer(shard));
+    json_object_set_new(parallelism, "data_parallel_replicate_degree",
+                        json_integer(l->dp / shard));
+    if (l->zero >= 2)
+        json_object_set_new(parallelism, "fsdp_reshard_after_forward",
+                            json_string(l->zero == 2 ? "never" : "always"));
+    return true;
+}
+
+static bool need_sequence(const ExportCase *c, GError **error)
+{
+    for (uint32_t l = 0; l < graph_n_layers(c->graph); l++)
+        if (c->layout.tp > 1 && !c->layout.sequence[l])
+            return export_refuse(c, first_computation(c), error,
+                                 "tensor parallelism without sequence parallelism in "
+                                 "layer %s",
+                                 graph_layer_name(c->graph, l));
+    return true;
+}
+
+static json_t *parallelism_json(const ExportCase *c)
+{
+    json_t *json =
+        json_pack("{s:i, s:i, s:i, s:i}", "pipeline_parallel_degree", (int)c->layout.pp,
+                  "tensor_parallel_degree", (int)c->layout.tp, "context_parallel_degree",
+                  (int)MAX(c->strategy->cp, 1u), "expert_parallel_degree",
+                  (int)MAX(c->strategy->ep, 1u));
+    if (c->layout.pp > 1) {
+        g_autofree char *csv = g_strconcat(c->base, ".csv", NULL);
+        json_object_set_new(json, "pipeline_parallel_schedule_csv", json_string(csv));
+        json_object_set_new(json, "pipeline_parallel_microbatch_size",
+                            json_integer(c->micro_batch));
+        json_object_set_new(json, "module_fqns_per_model_part", modules_json(c));
+    }
+    return json;
+}
+
+static json_t *ranks_json(const ExportCase *c)
+{
+    bool in_order;
+    g_autofree uint32_t *device = export_ranks(c, &in_order);
+    json_t *list = json_array();
+    for (uint32_t r = 0; r < c->plan->n_devices; r++) {
+        const Device *d = &c->view->device[device[r]];
+        json_array_append_new(
+            list, json_pack("{s:i, s:s, s:i, s:s}", "rank", (int)r, "machine",
+                            c->view->cluster->machine[d->machine].name, "gpu",
+                            (int)export_local(c, device[r]), "type", d->type_name));
+    }
+    return list;
+}
+
+bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
+{
+    if (!export_need_even(c, true, error) || !export_need_strategy(c, error) ||
+        !export_need_layers(c, error) || !need_sequence(c, error))
+        return false;
+    json_t *root = json_object(), *parallelism = parallelism_json(c);
+    json_object_set_new(root, "parallelism", parallelism);
+    const uint32_t local =
+        c->layout.pp > 1 ? c->micro_batch * c->layout.n_microbatches : c->micro_batch;
+    json_t *training = json_pack("{s:i, s:i}", "local_batch_size", (int)local,
+                                 "global_batch_size", (int)c->batch);
+    if (c->seq > 0)
+        json_object_set_new(training, "seq_len", json_integer(c->seq));
+    if (precision_text(c))
+        json_object_set_new(training, "mixed_precision_param",
+                            json_string(precision_text(c)));
+    json_object_set_new(root, "training", training);
+    json_object_set_new(root, "ranks", ranks_json(c));
+    const bool good = (precision_text(c) || export_refuse(c, first_computation(c), error,
+                                                          "parameters in fp16")) &&
+                      add_states(c, parallelism, error) && add_recompute(c, root, error);
+    if (good) {
+        char *dump = json_dumps(root, JSON_INDENT(2));
+        export_add_file(files, "", g_string_new(dump));
+        free(dump);
+        if (c->layout.pp > 1)
+            export_add_file(files, ".csv", schedule_csv(c));
+    }
+    json_decref(root);
+    return good;
+}

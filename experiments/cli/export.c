@@ -1,0 +1,105 @@
+/* kilter export. */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+
+typedef struct {
+    char *target, *output;
+} Own;
+
+static void own_clear(Own *own)
+{
+    g_free(own->target);
+    g_free(own->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+/* FILE and what lies beside it; without -o the first one on stdout. */
+static bool write_files(const GArray *files, const Own *own, GError **error)
+{
+    if (!own->output) {
+        fputs(g_array_index(files, ExportFile, 0).text, stdout);
+        return true;
+    }
+    for (uint32_t i = 0; i < files->len; i++) {
+        const ExportFile *file = &g_array_index(files, ExportFile, i);
+        g_autofree char *name = g_strconcat(own->output, file->suffix, NULL);
+        if (!output_check(name, error) || !output_write(name, file->text, -1, error))
+            return false;
+    }
+    return true;
+}
+
+static json_t *files_json(const GArray *files, const Own *own)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < files->len; i++) {
+        const ExportFile *file = &g_array_index(files, ExportFile, i);
+        g_autofree char *name =
+            g_strconcat(own->output ? own->output : "", file->suffix, NULL);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s}", "name", name, "text", file->text));
+    }
+    return json_pack("{s:s, s:o}", "target", own->target, "files", list);
+}
+
+static bool export_plan(const char *file, const Own *own, const CommandOptions *options,
+                        GError **error)
+{
+    const CommandPlanning how = {0};
+    g_auto(Evaluation) evaluation = {0};
+    char *argv[] = {(char *)"export", (char *)file, NULL};
+    g_autofree char *base =
+        own->output ? g_path_get_basename(own->output) : g_strdup("schedule");
+    if (!command_evaluate(&how, 2, argv, NULL, options, &evaluation, error))
+        return false;
+    g_autoptr(GArray) files = plan_export(evaluation.plan, evaluation.graph,
+                                          evaluation.view, own->target, base, error);
+    if (!files || ((own->output || !options->json) && !write_files(files, own, error)))
+        return false;
+    if (options->json)
+        command_print_json(files_json(files, own));
+    return true;
+}
+
+static char *summary(void)
+{
+    GString *text = g_string_new(
+        "Writes a plan for a training framework, as far as that can hold it: what it "
+        "cannot is refused with the\nfirst instruction that has no counterpart, and no "
+        "plan is rounded to another one.\n");
+    for (uint32_t i = 0; i < export_target_count(); i++)
+        g_string_append_printf(text, "\n  %-11s %s", export_target(i)->name,
+                               export_target(i)->description);
+    return g_string_free(text, FALSE);
+}
+
+bool cmd_export(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    g_auto(CommandOptions) options = {0};
+    const GOptionEntry entries[] = {
+        {"to", 0, 0, G_OPTION_ARG_STRING, &own.target, "For which framework", "TARGET"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
+         "Write it there, and what belongs to it beside it (default: stdout)", "FILE"},
+        G_OPTION_ENTRY_NULL};
+    g_autofree char *words = summary();
+    const CommandSyntax syntax = {
+        .name = "export",
+        .arguments = "PLAN.json",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = words,
+        .example = "kilter plan gpt2:layers=4,global_batch=16 amp-homogeneous --planner "
+                   "manual --set pp=4 --set micro_batch=1 -o gpt2.json\n"
+                   "  kilter export gpt2.json --to megatron",
+        .entries = entries,
+    };
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (!own.target)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected --to TARGET; see kilter export --help");
+    return export_plan(argv[1], &own, &options, error);
+}

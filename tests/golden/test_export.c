@@ -1,0 +1,340 @@
+/* Plans for frameworks: layouts add up, schedules are what is simulated, and what cannot be held is
+ * refused by name. */
+#include <jansson.h>
+
+#include "experiments/planners/planner.h"
+#include "sim/sim.h"
+#include "tests/test.h"
+
+#define GPT(layers, more) \
+    "gpt2:layers=" layers ",hidden=8,heads=4,ffn=16,seq=8,vocab=16,dropout=0," more
+
+typedef struct {
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+} Made;
+
+static void made_clear(Made *made)
+{
+    plan_free(made->plan);
+    graph_free(made->graph);
+    cluster_view_free(made->view);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
+
+/* The plan of `planner` under "key=value" options, separated by blanks. */
+static Made make(const char *planner, const char *model, const char *cluster_name,
+                 const char *set)
+{
+    Made made = {0};
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster = cluster_load(cluster_name, &error);
+    assert_no_error(error);
+    const Planner *method = planner_find(planner, &error);
+    assert_no_error(error);
+    made.view = cluster_view(cluster, GRANULARITY_GPU);
+    cluster_view_own(made.view, cluster);
+    PlannerOptions options;
+    planner_options_init(&options);
+    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
+    for (uint32_t i = 0; pair[i]; i++) {
+        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
+        if (*pair[i])
+            planner_options_set(&options, word[0], word[1], &error);
+        assert_no_error(error);
+    }
+    made.plan = planner_plan(method, model, cluster_name, made.view, &options,
+                             &made.graph, &error);
+    assert_no_error(error);
+    return made;
+}
+
+static GArray *export(const Made *made, const char *target)
+{
+    g_autoptr(GError) error = NULL;
+    GArray *files =
+        plan_export(made->plan, made->graph, made->view, target, "plan", &error);
+    assert_no_error(error);
+    return files;
+}
+
+static const char *file_text(const GArray *files, uint32_t i)
+{
+    assert_true(i < files->len);
+    return g_array_index(files, ExportFile, i).text;
+}
+
+static void refuses(const Made *made, const char *target, const char *expected)
+{
+    g_autoptr(GError) error = NULL;
+    assert_null(plan_export(made->plan, made->graph, made->view, target, "p", &error));
+    assert_error(error, KILTER_ERROR_INPUT, expected);
+}
+
+/* --- layer sums --- */
+
+/* Layers of "Et*3|tt|t*4L", and its stages. */
+static uint32_t count_layers(const char *layout, uint32_t *stages)
+{
+    uint32_t layers = 0;
+    *stages = 1;
+    assert_int_equal(layout[0], 'E');
+    for (const char *p = layout + 1; *p != 'L';)
+        if (*p == '|') {
+            (*stages)++;
+            p++;
+        } else {
+            assert_int_equal(*p, 't');
+            const bool times = p[1] == '*';
+            char *end = (char *)p + 1;
+            layers += times ? (uint32_t)strtoul(p + 2, &end, 10) : 1;
+            p = end;
+        }
+    return layers;
+}
+
+static uint32_t sum_of(const json_t *list)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        sum += (uint32_t)json_integer_value(json_array_get(list, i));
+    return sum;
+}
+
+static void check_layers(uint32_t layers, uint32_t pp)
+{
+    g_autofree char *model = g_strdup_printf(
+        "gpt2:layers=%u,hidden=8,heads=4,ffn=16,seq=8,vocab=16,dropout=0,global_batch=%u",
+        layers, pp);
+    g_autofree char *cluster = g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s", pp);
+    g_autofree char *set = g_strdup_printf("pp=%u micro_batch=1", pp);
+    g_auto(Made) made = make("manual", model, cluster, set);
+    g_autoptr(GArray) megatron = export(&made, "megatron");
+    const char *flag = "--pipeline-model-parallel-layout '";
+    const char *layout = strstr(file_text(megatron, 0), flag);
+    assert_non_null(layout);
+    uint32_t stages;
+    assert_int_equal(count_layers(layout + strlen(flag), &stages), layers);
+    assert_int_equal(stages, pp);
+    g_autoptr(GArray) flagscale = export(&made, "flagscale");
+    const char *split = strstr(file_text(flagscale, 0), "layer_split: ");
+    assert_non_null(split);
+    json_t *list =
+        json_loads(split + strlen("layer_split: "), JSON_DISABLE_EOF_CHECK, NULL);
+    assert_int_equal(json_array_size(list), pp);
+    assert_int_equal(sum_of(list), layers);
+    json_decref(list);
+}
+
+static void test_layers_add_up(void **state)
+{
+    (void)state;
+    for (uint32_t layers = 12; layers <= 96; layers += 12)
+        for (uint32_t pp = 2; pp <= 16; pp += pp < 4 ? 1 : 4)
+            if (pp <= layers)
+                check_layers(layers, pp);
+}
+
+/* --- schedules --- */
+
+static int by_start(gconstpointer a, gconstpointer b)
+{
+    const SimSpan *x = *(SimSpan *const *)a, *y = *(SimSpan *const *)b;
+    return x->start_s < y->start_s ? -1 : x->start_s > y->start_s ? 1 : 0;
+}
+
+/* Steps of a group as its computations begin in the simulation, "0F0,0B0,...". */
+static char *simulated(const Made *made, const SimReport *report, uint32_t group,
+                       const uint32_t *first)
+{
+    const SimTimeline *timeline = report->timeline;
+    g_autoptr(GPtrArray) spans = g_ptr_array_new();
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GString *text = g_string_new(NULL);
+    for (uint32_t i = 0; i < timeline->n_spans; i++)
+        if (timeline->span[i].lane != SIM_TEAM && !timeline->span[i].launch)
+            g_ptr_array_add(spans, &timeline->span[i]);
+    g_ptr_array_sort(spans, by_start);
+    for (guint i = 0; i < spans->len; i++) {
+        const SimSpan *span = spans->pdata[i];
+        const Instr *instr = &made->plan->program->instr[span->instr];
+        if (instr->kind != INSTR_COMPUTE || instr->group != group ||
+            instr->microbatch == PROGRAM_WHOLE)
+            continue;
+        const Op *op = graph_get_op(made->graph, instr->op);
+        uint32_t stage = 0;
+        while (first[stage + 1] <= graph_get_op(made->graph, op->of)->layer)
+            stage++;
+        char *step = g_strdup_printf(
+            "%u%c%u", stage, op->pass == PASS_BACKWARD ? 'B' : 'F', instr->microbatch);
+        const bool known = op->pass == PASS_UPDATE || g_hash_table_contains(seen, step);
+        if (!known)
+            g_string_append_printf(text, "%s%s", text->len ? "," : "", step);
+        if (known)
+            g_free(step);
+        else
+            g_hash_table_add(seen, step);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void check_schedule(const char *set)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) made =
+        make("manual", GPT("8", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s", set);
+    g_autoptr(SimReport) report =
+        sim_evaluate(made.plan, made.graph, made.view, "stage", &error);
+    assert_no_error(error);
+    assert_non_null(report->timeline);
+    g_autoptr(GArray) files = export(&made, "torchtitan");
+    g_auto(GStrv) row = g_strsplit(file_text(files, 1), "\n", -1);
+    g_auto(StrategyLayout) layout = {0};
+    assert_true(strategy_lay_out(&made.plan->strategy, made.graph, 4, &layout, &error));
+    for (uint32_t p = 0; p < 4; p++) {
+        g_autofree char *want = simulated(&made, report, p, layout.first);
+        assert_string_equal(row[p], want);
+        assert_true(strlen(row[p]) > 30);
+    }
+}
+
+static void test_schedules_are_the_simulated_ones(void **state)
+{
+    (void)state;
+    check_schedule("pp=4 micro_batch=1");
+    check_schedule("pp=4 micro_batch=1 recompute=full");
+    check_schedule("pp=4 micro_batch=1 schedule=gpipe");
+    check_schedule("pp=4 micro_batch=1 schedule=interleaved virtual_stages=2");
+    check_schedule("pp=4 micro_batch=1 cuts=1,2,9");
+}
+
+/* --- refusals --- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
+    g_auto(Made) heads = make("manual", GPT("3", "global_batch=12"),
+                              "star:hosts=3,bandwidth=10Gb/s", "tp=3");
+    refuses(&heads, "megatron", "uneven shards of tensor");
+    refuses(&heads, "torchtitan", "uneven shards of tensor");
+    refuses(&heads, "deepspeed", "tensor parallelism");
+    g_auto(Made) gpipe = make("manual", GPT("4", "global_batch=8"), FOUR,
+                              "pp=4 micro_batch=1 schedule=gpipe");
+    refuses(&gpipe, "megatron", "schedule: expected the backward of the next microbatch");
+    refuses(&gpipe, "deepspeed", "pipelines");
+    refuses(&gpipe, "ddp", "a pipeline");
+    refuses(&gpipe, "jax", "unknown target 'jax'; expected one of megatron, flagscale");
+    g_auto(Made) shares =
+        make("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
+    refuses(&shares, "megatron", "replicas have unequal parts of the batch");
+    refuses(&shares, "deepspeed", "replicas have unequal parts of the batch");
+    g_auto(Made) some = make("manual", GPT("8", "global_batch=8"), FOUR,
+                             "pp=2 recompute=full@2-3 micro_batch=1");
+    refuses(&some, "megatron", "recomputation that is not of a stage's first layers");
+    g_auto(Made) zero = make("manual", GPT("4", "global_batch=8"), FOUR, "dp=4 zero=3");
+    refuses(&zero, "megatron", "zero=3");
+    g_auto(Made) hap = make("hap", "vgg19:width=8,fc=64,global_batch=64", "hap-8", "");
+    refuses(&hap, "torchtitan", "torchtitan cannot hold this plan: instruction ");
+}
+
+/* --- tables --- */
+
+/* The numbers of "NAME = [1, 2]" in a script. */
+static json_t *list_in(const char *text, const char *name)
+{
+    g_autofree char *start = g_strdup_printf("\n%s = ", name);
+    const char *found = strstr(text, start);
+    assert_non_null(found);
+    json_t *list = json_loads(found + strlen(start), JSON_DISABLE_EOF_CHECK, NULL);
+    assert_non_null(list);
+    return list;
+}
+
+static void test_ddp_has_all_samples(void **state)
+{
+    (void)state;
+    g_auto(Made) shares = make("manual", GPT("4", "global_batch=12"),
+                               "star:hosts=4,bandwidth=10Gb/s", "dp=4 shares=1,1,2,2");
+    g_auto(Made) uneven =
+        make("dp-cp", "vgg19:width=8,fc=64,global_batch=61", "hap-8", "");
+    const Made *made[] = {&shares, &uneven};
+    const uint32_t batch[] = {12, 61};
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(GArray) files = export(made[i], "ddp");
+        json_t *list = list_in(file_text(files, 0), "BATCH");
+        assert_int_equal(json_array_size(list), made[i]->view->n_devices);
+        assert_int_equal(sum_of(list), batch[i]);
+        json_decref(list);
+    }
+    g_autoptr(GArray) files = export(&shares, "ddp");
+    json_t *list = list_in(file_text(files, 0), "OFFSET");
+    assert_int_equal(json_integer_value(json_array_get(list, 3)), 8);
+    json_decref(list);
+}
+
+/* Unlike devices are meshes of their own. */
+static void test_flagscale_has_meshes(void **state)
+{
+    (void)state;
+    g_auto(Made) made = make("manual", "gpt2:layers=4,global_batch=16", "amp-het-cluster",
+                             "pp=4 micro_batch=1");
+    g_autoptr(GArray) files = export(&made, "flagscale");
+    const char *text = file_text(files, 0);
+    assert_non_null(strstr(text, "enable_hetero: true"));
+    g_autofree char *types = g_strdup(strstr(text, "hetero_device_types: "));
+    *strchr(types, '\n') = '\0';
+    assert_non_null(strstr(types, "\", \""));
+    json_t *list =
+        json_loads(strstr(text, "process_meshes: ") + strlen("process_meshes: "),
+                   JSON_DISABLE_EOF_CHECK, NULL);
+    uint32_t ranks = 0, stages = 0;
+    assert_true(json_array_size(list) >= 10 && json_array_size(list) % 5 == 0);
+    for (size_t m = 0; m < json_array_size(list); m += 5) {
+        uint32_t product = 1;
+        for (size_t k = 0; k < 5; k++)
+            product *= (uint32_t)json_integer_value(json_array_get(list, m + k));
+        ranks += product;
+        stages += (uint32_t)json_integer_value(json_array_get(list, m + 4));
+    }
+    assert_int_equal(ranks, made.view->n_devices);
+    assert_int_equal(stages, 4);
+    json_decref(list);
+}
+
+/* What is said twice is said alike, and all JSON is JSON. */
+static void test_json_and_deepspeed(void **state)
+{
+    (void)state;
+    g_auto(Made) made = make("manual", GPT("4", "global_batch=32,precision=bf16"),
+                             "dgx-a100", "dp=8 zero=2 micro_batch=2");
+    g_autoptr(GArray) deepspeed = export(&made, "deepspeed");
+    json_t *config = json_loads(file_text(deepspeed, 0), 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(config, "train_batch_size")), 32);
+    assert_int_equal(
+        json_integer_value(json_object_get(config, "gradient_accumulation_steps")), 2);
+    assert_int_equal(json_integer_value(json_object_get(
+                         json_object_get(config, "zero_optimization"), "stage")),
+                     2);
+    json_decref(config);
+    g_autoptr(GArray) whole = export(&made, "json");
+    json_t *root = json_loads(file_text(whole, 0), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(root, "devices")), 8);
+    assert_true(json_array_size(json_object_get(root, "parameters")) > 10);
+    json_decref(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_add_up),
+        cmocka_unit_test(test_schedules_are_the_simulated_ones),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ddp_has_all_samples),
+        cmocka_unit_test(test_flagscale_has_meshes),
+        cmocka_unit_test(test_json_and_deepspeed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
