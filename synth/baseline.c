@@ -338,7 +338,13 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     pricer_init(&pricer, graph, view, ratio, NULL);
     Assignment assignment;
     assignment_init(&assignment, graph);
-    if (!assign(graph, baseline, view->n_devices, NULL, &assignment))
+    bool done = assign(graph, baseline, view->n_devices, NULL, &assignment);
+    if (!done && view->n_devices == 1) { /* nothing is cut: all strategies are one */
+        assignment_clear(&assignment);
+        assignment_init(&assignment, graph);
+        done = assign(graph, BASELINE_MEGATRON, 1, NULL, &assignment);
+    }
+    if (!done)
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its batch cannot be sharded over %u devices",
                     graph_name(graph), view->n_devices);

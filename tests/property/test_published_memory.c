@@ -4,8 +4,9 @@
 #include "experiments/planners/planner.h"
 #include "tests/test.h"
 
-/* Bytes of the fullest device; `set`: "key=value" options of `manual`, separated by spaces. */
-static SimMemoryRow memory_of(const char *model, const char *cluster_name, const char *set)
+/* Bytes of the fullest device; `set`: "key=value" options, separated by spaces. */
+static SimMemoryRow memory_of(const char *planner, const char *model,
+                              const char *cluster_name, const char *set)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, &error);
@@ -20,7 +21,7 @@ static SimMemoryRow memory_of(const char *model, const char *cluster_name, const
         assert_no_error(error);
     }
     Graph *graph = NULL;
-    g_autoptr(Plan) plan = planner_plan(planner_find("manual", NULL), model, cluster_name,
+    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, cluster_name,
                                         view, &options, &graph, &error);
     g_autoptr(Graph) owned = graph;
     assert_no_error(error);
@@ -44,9 +45,11 @@ static void test_llama(void **state)
     enum { PARAMETERS = 18 };
     static const char one[] = "star:hosts=1,bandwidth=1Gb/s,latency=5us";
     static const char *const set[] = {"recompute=none", "recompute=selective"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++) {
-        const SimMemoryRow row =
-            memory_of("llama:batch=1,seq=4096,precision=mixed-fp32-grads", one, set[i]);
+    static const char *const planner[] = {"manual", "dp-ev"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set) * G_N_ELEMENTS(planner); i++) {
+        const SimMemoryRow row = memory_of(
+            planner[i / 2], "llama:batch=1,seq=4096,precision=mixed-fp32-grads", one,
+            set[i % 2]);
         assert_true(state_of(&row) == PARAMETERS * 8030261248.0);
         assert_close((double)row.bytes[SIM_MEMORY_ACTIVATIONS], 19365134336.0, 0.02);
     }
@@ -95,7 +98,7 @@ static void check_published(const Published *m, bool full)
         "pp=%g tp=%g micro_batch=%g%s %s", m->pp, m->tp, m->micro_batch,
         m->chunks > 1 ? " schedule=interleaved virtual_stages=3" : "",
         full ? "recompute=full" : "recompute=selective sequence_parallel=on");
-    const SimMemoryRow row = memory_of(model, cluster, set);
+    const SimMemoryRow row = memory_of("manual", model, cluster, set);
     const double got = (double)(row.total_bytes - row.bytes[SIM_MEMORY_RUNTIME]);
     if (fabs(got / published(m, full) - 1) > 0.05)
         fail_msg("%s, %s: %.4g GiB, published %.4g", m->name, set, got / (1 << 30),
