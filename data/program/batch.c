@@ -32,8 +32,8 @@ static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule
     const Op *op = graph_get_op(graph, id);
     Rule rule[OP_MAX_RULES];
     const Form *form = batch->form;
-    const uint32_t n = batch->units > 1 ? op_rules(graph, id, rule)
-                                        : op_rules_of_one(graph, id, rule);
+    const uint32_t n =
+        batch->units > 1 ? op_rules(graph, id, rule) : op_rules_of_one(graph, id, rule);
     /* As they are; else with sums made whole before, on all of the batch or on parts of it. */
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t r = 0; r < n; r++)

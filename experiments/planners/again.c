@@ -46,8 +46,7 @@ static double saved_by(const Graph *graph, const uint8_t *read, OpId id)
     const Op *op = graph_get_op(graph, id);
     TensorId beside;
     const uint32_t kept = graph_op_kept_bytes(graph, id, &beside);
-    double bytes =
-        kept ? (double)tensor_elements(graph_tensor(graph, beside)) * kept : 0;
+    double bytes = kept ? (double)tensor_elements(graph_tensor(graph, beside)) * kept : 0;
     for (uint32_t o = 0; o < op->n_out; o++)
         if (read[op->out[o]] == READ_BACKWARD)
             bytes += bytes_of(graph, op->out[o]);

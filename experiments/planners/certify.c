@@ -396,8 +396,7 @@ bool plan_bound(Plan *plan, const Planning *planning, GError **error)
         return true;
     bool done = add_all(c, false, error) &&
                 (!planning->done->tight || planning->options->strategy.recompute ||
-                 !plan->feasible ||
-                 charge_all(c, error));
+                 !plan->feasible || charge_all(c, error));
     if (done)
         set_bound(c);
     certifier_free(c);

@@ -34,7 +34,8 @@ struct Planning {
     SynthSpace *space;  /* the programs that keep the pins */
     gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
     double upper_s;     /* plans that take as long are of no use; INFINITY */
-    bool roomy; /* room will be made for the plan: neither memory nor rounding is searched for */
+    /* room will be made for the plan: neither memory nor rounding is searched for */
+    bool roomy;
     PlanningDone *done;
 };
 

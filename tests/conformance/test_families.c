@@ -12,14 +12,15 @@
 #endif
 
 #define CLUSTER "star:hosts=8,bandwidth=1Gb/s,latency=5us"
-#define SIZES                                                                         \
-    "'hidden_size':16,'intermediate_size':24,'num_hidden_layers':4,'vocab_size':24,"  \
+#define SIZES                                                                        \
+    "'hidden_size':16,'intermediate_size':24,'num_hidden_layers':4,'vocab_size':24," \
     "'num_attention_heads':4,"
 #define EXPERTS "'num_experts_per_tok':2,'moe_intermediate_size':8,"
 
 static const char *const FAMILY[] = {
     SIZES "'num_key_value_heads':2,'model_type':'llama'",
-    SIZES "'num_key_value_heads':2,'head_dim':8,'sliding_window':3,'model_type':'mistral'",
+    SIZES
+    "'num_key_value_heads':2,'head_dim':8,'sliding_window':3,'model_type':'mistral'",
     SIZES "'num_key_value_heads':2,'num_local_experts':4,'model_type':'mixtral'",
     SIZES "'num_key_value_heads':2,'tie_word_embeddings':true,'model_type':'qwen2'",
     SIZES "'num_key_value_heads':2,'head_dim':8,'model_type':'qwen3'",
@@ -90,9 +91,8 @@ static void prove(const char *planner, const char *model, const char *name,
 static void test_families(void **state)
 {
     (void)state;
-    static const char *const technique[] = {"recompute=full",
-                                            "recompute=selective microbatches=2",
-                                            "recompute=auto"};
+    static const char *const technique[] = {
+        "recompute=full", "recompute=selective microbatches=2", "recompute=auto"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
     g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL);
     for (uint32_t f = 0; f < G_N_ELEMENTS(FAMILY); f++) {

@@ -191,10 +191,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_strategies),
-        cmocka_unit_test(test_techniques),
-        cmocka_unit_test(test_memory_of_layers),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_memory_of_layers),  cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_of_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,8 +114,8 @@ static void test_llama(void **state)
 {
     (void)state;
     Graph *graph = NULL;
-    g_autoptr(Plan) plan = plan_in("llama:global_batch=32,seq=4096,precision=mixed",
-                                   "80 GiB", 4, 8, &graph);
+    g_autoptr(Plan) plan =
+        plan_in("llama:global_batch=32,seq=4096,precision=mixed", "80 GiB", 4, 8, &graph);
     g_autoptr(Graph) owned = graph;
     assert_non_null(plan->strategy.recompute);
     assert_true(g_str_has_prefix(plan->strategy.recompute, "full@"));

@@ -47,9 +47,9 @@ static void test_llama(void **state)
     static const char *const set[] = {"recompute=none", "recompute=selective"};
     static const char *const planner[] = {"manual", "dp-ev"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(set) * G_N_ELEMENTS(planner); i++) {
-        const SimMemoryRow row = memory_of(
-            planner[i / 2], "llama:batch=1,seq=4096,precision=mixed-fp32-grads", one,
-            set[i % 2]);
+        const SimMemoryRow row =
+            memory_of(planner[i / 2], "llama:batch=1,seq=4096,precision=mixed-fp32-grads",
+                      one, set[i % 2]);
         assert_true(state_of(&row) == PARAMETERS * 8030261248.0);
         assert_close((double)row.bytes[SIM_MEMORY_ACTIVATIONS], 19365134336.0, 0.02);
     }
@@ -92,8 +92,8 @@ static void check_published(const Published *m, bool full)
         "gpt2:precision=mixed-fp32-grads,dropout=0.1,vocab=%d,layers=%g,hidden=%g,"
         "ffn=%g,heads=%g,seq=%d,global_batch=%g",
         VOCAB, m->layers, m->hidden, 4 * m->hidden, m->heads, SEQ, batch);
-    g_autofree char *cluster = g_strdup_printf(
-        "star:hosts=%g,bandwidth=100Gb/s,latency=5us", m->tp * m->pp);
+    g_autofree char *cluster =
+        g_strdup_printf("star:hosts=%g,bandwidth=100Gb/s,latency=5us", m->tp * m->pp);
     g_autofree char *set = g_strdup_printf(
         "pp=%g tp=%g micro_batch=%g%s %s", m->pp, m->tp, m->micro_batch,
         m->chunks > 1 ? " schedule=interleaved virtual_stages=3" : "",
