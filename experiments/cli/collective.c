@@ -6,7 +6,8 @@
 
 typedef struct {
     char *bytes, *algorithm, *granularity, *skew, *shares, *root;
-    GArray *share; /* double */
+    GArray *share;       /* double */
+    CommandPlanning how; /* what changes the cluster */
 } Own;
 
 static void own_clear(Own *own)
@@ -17,6 +18,7 @@ static void own_clear(Own *own)
     g_free(own->skew);
     g_free(own->shares);
     g_free(own->root);
+    command_planning_clear(&own->how);
     if (own->share)
         g_array_unref(own->share);
 }
@@ -135,12 +137,12 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
     return true;
 }
 
-static bool simulate(const char *cluster_name, const SimCollectiveOptions *what,
-                     Granularity granularity, const CommandOptions *options,
-                     GError **error)
+static bool simulate(const char *cluster_name, const Own *own,
+                     const SimCollectiveOptions *what, Granularity granularity,
+                     const CommandOptions *options, GError **error)
 {
     g_autoptr(Cluster) cluster = cluster_load(cluster_name, error);
-    if (!cluster)
+    if (!cluster || !command_change(cluster, &own->how, error))
         return false;
     g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
     g_autoptr(SimCollectiveRun) run = sim_collective_run(view, what, error);
@@ -176,6 +178,7 @@ bool cmd_collective(int argc, char **argv, GError **error)
          "Ranks come at random within this time, such as 1ms", "TIME"},
         {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
          "What a rank is: gpu (default) or machine", "LEVEL"},
+        COMMAND_CHANGE_ENTRIES(own.how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "collective",
@@ -205,5 +208,5 @@ bool cmd_collective(int argc, char **argv, GError **error)
     what.seed = options.planner.seed;
     return parse_sizes(&own, &what, &granularity, error) &&
            parse_shares(&own, &what, error) && parse_root(&own, &what, error) &&
-           simulate(argv[2], &what, granularity, &options, error);
+           simulate(argv[2], &own, &what, granularity, &options, error);
 }

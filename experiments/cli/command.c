@@ -212,8 +212,15 @@ void command_planning_clear(CommandPlanning *how)
         g_clear_pointer(&how->change[kind], g_strfreev);
 }
 
-/* Machines are added and chosen before numbers are scaled. */
-static bool change(Cluster *cluster, const CommandPlanning *how, GError **error)
+bool command_changes(const CommandPlanning *how)
+{
+    bool any = false;
+    for (ChangeKind kind = 0; kind < CHANGES; kind++)
+        any |= how->change[kind] && *how->change[kind];
+    return any;
+}
+
+bool command_change(Cluster *cluster, const CommandPlanning *how, GError **error)
 {
     for (ChangeKind kind = 0; kind < CHANGES; kind++)
         for (char **text = how->change[kind]; text && *text; text++)
@@ -235,7 +242,7 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
          !granularity_find(how->granularity, &setting->granularity, error)))
         return false;
     setting->cluster = cluster_load(cluster, error);
-    return setting->cluster && change(setting->cluster, how, error) &&
+    return setting->cluster && command_change(setting->cluster, how, error) &&
            command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
 }
 

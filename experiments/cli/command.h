@@ -138,6 +138,11 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
      "network=2; may be repeated", "WHAT=FACTOR"}
 /* clang-format on */
 
+/* Applies --only, --without, --add and --scale to a cluster: machines are added and chosen before numbers are scaled. */
+bool command_change(Cluster *cluster, const CommandPlanning *how, GError **error);
+/* Whether there is any. */
+bool command_changes(const CommandPlanning *how);
+
 /* Applies a --slowdown to a cluster. */
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,
                      GError **error);

@@ -31,9 +31,15 @@ static bool evaluate_file(const CommandPlanning *how, const char *file,
     g_autoptr(Plan) plan = evaluation_read(file, &graph, &cluster, error);
     SimOptions sim = options->sim;
     sim.seed = options->seed;
-    if (plan && !command_stretch(cluster, plan->granularity, how->slowdown, error)) {
+    if (plan && (!command_change(cluster, how, error) ||
+                 !command_stretch(cluster, plan->granularity, how->slowdown, error))) {
         graph_free(graph);
         return false;
+    }
+    if (plan && command_changes(how)) { /* it is evaluated on another cluster */
+        g_free(plan->cluster);
+        plan->cluster = g_strdup(cluster->name);
+        g_clear_pointer(&plan->cluster_text, g_free);
     }
     if (!plan || !evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity,
                                      &sim, evaluation, error))

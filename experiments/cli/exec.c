@@ -339,6 +339,7 @@ bool cmd_exec(int argc, char **argv, GError **error)
         {"asked", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &own.command,
          "The command line that started these ranks", "LINE"},
         COMMAND_PLANNING_ENTRIES(own.source.how),
+        COMMAND_CHANGE_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "exec",

@@ -11,11 +11,13 @@ void exec_plan_clear(ExecPlan *source)
 static bool read_file(ExecPlan *source, const char *file, const CommandOptions *options,
                       GError **error)
 {
-    if (source->how.planner || source->how.granularity || options->set)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--planner, --granularity and --set are for MODEL CLUSTER; %s "
-                           "is a plan already",
-                           file);
+    if (source->how.planner || source->how.granularity || options->set ||
+        command_changes(&source->how))
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "--planner, --granularity, --set, --only, --without, --add and "
+            "--scale are for MODEL CLUSTER; %s is a plan already",
+            file);
     source->plan = plan_read(file, &source->graph, error);
     return source->plan != NULL;
 }

@@ -9,6 +9,7 @@ bool cmd_memory(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {COMMAND_PLANNING_ENTRIES(how),
+                                    COMMAND_CHANGE_ENTRIES(how),
                                     COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "memory",

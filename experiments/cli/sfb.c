@@ -98,15 +98,17 @@ static json_t *model_json(const Outcome *outcome)
 
 bool cmd_sfb(int argc, char **argv, GError **error)
 {
-    g_autofree char *prices = NULL, *granularity = NULL;
+    g_autofree char *prices = NULL;
+    g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {
         {"prices", 0, 0, G_OPTION_ARG_STRING, &prices,
          "For MODEL CLUSTER: kilter (default: the cluster's collectives, a tensor "
          "broadcast "
          "once), paper or ring",
          "NAME"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &granularity,
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity,
          "What a device is: machine (default) or gpu", "LEVEL"},
+        COMMAND_CHANGE_ENTRIES(how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "sfb",
@@ -131,11 +133,11 @@ bool cmd_sfb(int argc, char **argv, GError **error)
         (prices && !command_check_choice("--prices", prices, PRICES, error)))
         return false;
     if (argc == 2)
-        return (!prices && !granularity)
+        return (!prices && !how.granularity && !command_changes(&how))
                    ? solve_file(argv[1], &options, error)
                    : kilter_fail(error, KILTER_ERROR_INPUT,
-                                 "--prices and --granularity are for MODEL CLUSTER");
-    const CommandPlanning how = {.granularity = granularity};
+                                 "--prices, --granularity and what changes a cluster are "
+                                 "for MODEL CLUSTER");
     g_auto(CommandSetting) setting = {0};
     Outcome outcome = {0};
     SfbPrices by = SFB_KILTER;

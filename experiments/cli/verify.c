@@ -191,6 +191,7 @@ bool cmd_verify(int argc, char **argv, GError **error)
          "With cuda: run all devices on one GPU, copies in its memory in NCCL's place",
          NULL},
         COMMAND_PLANNING_ENTRIES(own.source.how),
+        COMMAND_CHANGE_ENTRIES(own.source.how),
         G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "verify",

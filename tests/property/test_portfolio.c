@@ -138,6 +138,42 @@ static void test_refusals(void **state)
     }
 }
 
+/* What takes a cluster takes its changes: MODEL CLUSTER, a plan that is evaluated elsewhere, a collective. */
+static void test_changes_everywhere(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int status;
+    } cases[] = {
+        {"plan vgg19 hap-8 -q -o a.json", 0},
+        {"simulate a.json --scale network=2 --json", 0},
+        {"simulate a.json --only v100", 2}, /* another number of devices */
+        {"plan a.json --scale v100.rate=2", 0},
+        {"memory " MLP " hap-8 --only v100", 0},
+        {"verify " MLP " hap-8 --without v100", 0},
+        {"verify a.json --without v100", 2},
+        {"collective all_reduce hap-8 --bytes 1MB --scale network=2 --granularity "
+         "machine",
+         0},
+        {"sfb " MLP " hap-8 --scale network=2", 0},
+        {"sensitivity " MLP " hap-8 --only v100", 0},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(Ran) ran = program_run(box, cases[i].line);
+        if (ran.status != cases[i].status)
+            print_error("%s: %d %s\n", cases[i].line, ran.status, ran.err);
+        assert_int_equal(ran.status, cases[i].status);
+    }
+    json_t *now = program_json(box, "simulate a.json --json"),
+           *faster = program_json(box, "simulate a.json --scale network=2 --json");
+    assert_true(json_real_value(json_object_get(faster, "iteration_time_s")) <
+                json_real_value(json_object_get(now, "iteration_time_s")));
+    json_decref(now);
+    json_decref(faster);
+}
+
 /* A network twice as fast, seen from the outside. */
 static void test_what_if(void **state)
 {
@@ -163,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_if),
+        cmocka_unit_test(test_changes_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
