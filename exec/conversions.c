@@ -87,7 +87,9 @@ static bool run_moving(ExecReplay *replay, const Instr *instr, ExecMembers membe
                                  instr->from),
                  replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
                                  instr->to),
-                 part, to, group_parts(&replay->cuts->layout.group[instr->group]) > 1);
+                 part, to,
+                 !instr->across &&
+                     group_parts(&replay->cuts->layout.group[instr->group]) > 1);
     replay_drop(replay, part);
     return good;
 }

@@ -65,6 +65,18 @@ static void cut_batch(const PlanCut *cut, const uint32_t *batch, uint32_t b,
     cut_dim(own, b, piece, part + sum(batch, first), sum(&batch[first], n));
 }
 
+/* Pieces before a device's, where each position of a set has pieces that lie together. */
+static uint32_t before_nested(const uint32_t *set, const Standing *at)
+{
+    const uint32_t p = at->place - at->replica;
+    uint32_t before = 0;
+    for (uint32_t s = 0; s < at->n_set; s += at->n) {
+        before += sum(&set[s], p);
+        before += s < at->replica - at->set ? set[s + p] : 0;
+    }
+    return before;
+}
+
 static void cut_states(const ExecCuts *cuts, const PlanCut *cut, const Tensor *tensor,
                        Form form, const Standing *at, ExecShard *own)
 {
@@ -72,8 +84,10 @@ static void cut_states(const ExecCuts *cuts, const PlanCut *cut, const Tensor *t
         const uint32_t *shards = counts(cuts, &cut->shards);
         const uint32_t d = form_dim(form_shards(form));
         const uint32_t first = cut->nested ? at->place : at->replica;
-        cut_dim(own, d, tensor->dim[d] / tensor->units[d],
-                sum(&shards[at->set], first - at->set),
+        const uint32_t before = cut->shards.kind == SPLIT_NESTED
+                                    ? before_nested(&shards[at->set], at)
+                                    : sum(&shards[at->set], first - at->set);
+        cut_dim(own, d, tensor->dim[d] / tensor->units[d], before,
                 sum(&shards[first], cut->nested ? 1 : at->n));
     }
     if (cut->over_replicas) {

@@ -274,11 +274,27 @@ void exec_verdict_clear(ExecVerdict *verdict)
     g_clear_pointer(&verdict->wrong_instr, g_free);
 }
 
+/* Of how many replicas each has whole samples of a microbatch: those that hand them on to shards. */
+static uint32_t whole_samples(const Plan *plan, const Graph *graph)
+{
+    const Program *program = plan->program;
+    g_autoptr(BatchForms) batch =
+        program_cuts_batch(program) ? batch_forms_new(graph, NULL) : NULL;
+    uint32_t most = 1;
+    for (uint32_t i = 0; batch && i < program->n; i++) {
+        const Instr *instr = &program->instr[i];
+        if (instr_regroups(program, instr) && form_is_gather(batch->form[instr->tensor]))
+            most = MAX(most, program->group[instr->group].n_replicas);
+    }
+    return most;
+}
+
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error)
 {
     g_autofree char *spec =
-        exec_shrink(plan->model, plan->n_devices, plan->program->n_microbatches, random);
+        exec_shrink(plan->model, plan->n_devices,
+                    plan->program->n_microbatches * whole_samples(plan, graph), random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
         model_build_from(spec, plan->content, plan->n_devices, &canonical, error);

@@ -20,14 +20,18 @@ static void send(Builder *b, uint32_t i, uint32_t microbatch)
                       graph_tensor(b->graph, need->tensor)->role == ROLE_INPUT;
     *partial_of(b, need->to_group, need->tensor) |=
         *partial_of(b, need->group, need->tensor) & (uint8_t)(1u << need->form);
+    const uint8_t view = b->home[need->tensor];
+    const uint32_t from = pipeline_view(b, need->group, view),
+                   to = pipeline_view(b, need->to_group, view);
+    const Form form = pipeline_made(b, need->tensor, need->form);
     pipeline_append(b,
                     (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
-                            .to_group = load ? 0 : need->to_group,
+                            .to_group = load ? 0 : (uint16_t)to,
                             .stream = !load,
                             .tensor = need->tensor,
-                            .from = load ? 0 : need->form,
-                            .to = need->form},
-                    load ? need->to_group : need->group, microbatch);
+                            .from = load ? 0 : form,
+                            .to = form},
+                    load ? to : from, microbatch);
 }
 
 static void send_all(Builder *b, uint32_t i, uint32_t microbatch)
@@ -47,7 +51,7 @@ static void emit_early(Builder *b)
             pipeline_load(b, i);
         } else {
             pipeline_gather_for(b, i);
-            pipeline_append(b, b->inner->instr[i], group_at(b, i), PROGRAM_WHOLE);
+            pipeline_run(b, i, PROGRAM_WHOLE);
         }
         send_all(b, i, PROGRAM_WHOLE);
     }
@@ -66,7 +70,7 @@ static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
             continue;
         demand(b, i, microbatch);
         pipeline_gather_for(b, i);
-        pipeline_append(b, b->inner->instr[i], group_at(b, i), microbatch);
+        pipeline_run(b, i, microbatch);
     }
 }
 
@@ -111,39 +115,20 @@ static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbat
         if (phase == BACKWARD)
             demand(b, b->unit[k], microbatch);
         pipeline_gather_for(b, b->unit[k]);
-        pipeline_append(b, b->inner->instr[b->unit[k]], group_at(b, b->unit[k]),
-                        microbatch);
+        pipeline_run(b, b->unit[k], microbatch);
         send_all(b, b->unit[k], microbatch);
         if (phase == BACKWARD)
             pipeline_scatter_behind(b, stage, k);
     }
 }
 
-/* All-reduces over the replicas for what is partial of the update's operands. */
-static void reduce_across(Builder *b, uint32_t i)
+/* The gradient of an update, summed over all that have parts of it. */
+static void sum_gradient(Builder *b, uint32_t i)
 {
-    const uint32_t group = group_at(b, i);
-    Operand use[OP_MAX_IN];
-    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
-    if (pipeline_divides(b, use[0].tensor)) {
+    if (pipeline_divides(b, graph_get_op(b->graph, b->inner->instr[i].op)->in[0]))
         pipeline_sum_states(b, i);
-        return;
-    }
-    for (uint32_t k = 0; k < n; k++) {
-        uint8_t *partial = partial_of(b, group, use[k].tensor);
-        if (!(*partial >> use[k].form & 1u))
-            continue;
-        *partial &= (uint8_t) ~(1u << use[k].form);
-        pipeline_append(b,
-                        (Instr){.kind = INSTR_COLLECTIVE,
-                                .across = true,
-                                .stream = 1,
-                                .collective = COLLECTIVE_ALL_REDUCE,
-                                .tensor = use[k].tensor,
-                                .from = use[k].form,
-                                .to = use[k].form},
-                        group, PROGRAM_WHOLE);
-    }
+    else
+        pipeline_sum_whole(b, i);
 }
 
 /* Fetches the operands that other groups have made. */
@@ -172,7 +157,7 @@ static void emit_one_late(Builder *b, uint32_t i)
     fetch(b, i);
     pipeline_gather_for(b, i);
     if (pipeline_is_update(b, i))
-        reduce_across(b, i);
+        sum_gradient(b, i);
     if (pipeline_is_update(b, i) && pipeline_divides(b, use[0].tensor)) {
         pipeline_update_states(b, i);
         return;
@@ -181,7 +166,7 @@ static void emit_one_late(Builder *b, uint32_t i)
         partial |= *partial_of(b, group, use[k].tensor) >> use[k].form & 1u;
     for (uint32_t k = 0; partial && k < n_makes; k++)
         *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
-    pipeline_append(b, *instr, group, PROGRAM_WHOLE);
+    pipeline_run(b, i, PROGRAM_WHOLE);
 }
 
 /* Whether the gradient of update `k` is there in its group once all instructions before `i` ran. */
@@ -201,7 +186,7 @@ static void emit_late(Builder *b)
             continue;
         for (uint32_t k = i; !updating && pipeline_is_update(b, i) && k < inner->n; k++)
             if (pipeline_is_update(b, k) && has_gradient(b, k, i))
-                reduce_across(b, k);
+                sum_gradient(b, k);
         updating |= pipeline_is_update(b, i);
         emit_one_late(b, i);
     }
@@ -297,11 +282,20 @@ static void builder_clear(Builder *b)
     g_free(b->unit);
     g_free(b->begin);
     g_free(b->partial);
+    g_free(b->need);
+    g_free(b->gives);
+    g_free(b->made);
+    g_free(b->view);
+    g_free(b->home);
+    g_free(b->experts);
+    if (b->converted)
+        g_hash_table_destroy(b->converted);
     g_free(b->state);
     g_free(b->states);
     g_free(b->direct);
     g_free(b->gathered);
     g_free(b->summed);
+    g_free(b->whole);
     program_free(b->program);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, builder_clear)
@@ -333,13 +327,18 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
         !(b.batch = batch_forms_of_microbatches(graph, error)))
         return NULL;
     b.place = g_new0(Place, inner->n);
+    b.whole = g_new0(bool, graph_n_tensors(graph));
     b.partial = g_new0(uint8_t, (size_t)pipeline->n_groups * graph_n_tensors(graph));
     b.program = program_new();
     b.program->n_microbatches = pipeline->n_microbatches;
     for (uint32_t g = 0; g < pipeline->n_groups; g++)
         program_add_group(b.program, pipeline->group[g].n_replicas,
                           pipeline->group[g].n_devices, pipeline->group[g].device);
+    for (uint32_t g = 0; g < pipeline->n_groups; g++)
+        b.program->group[g].n_shards = group_shards(&pipeline->group[g]);
     pipeline_find_places(&b);
+    if (!pipeline_find_shards(&b, error))
+        return NULL;
     pipeline_find_states(&b);
     emit_early(&b);
     if (!emit_steps(&b, error))

@@ -55,6 +55,10 @@ typedef struct {
     /* what neighbouring replicas, zero_ranks at a time, divide among them: 1 optimizer states, 2 gradients,
      * too, 3 parameters, too; 0: nothing */
     uint32_t zero, zero_ranks;
+    /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups have shards,
+     * these divide sequences, and experts if ep is as many */
+    uint32_t ep;
+    bool all_to_all; /* attention takes some heads of whole sequences, not queries of all heads */
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

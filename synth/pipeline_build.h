@@ -53,6 +53,12 @@ typedef struct {
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;
+    /* what shards divide (synth/pipeline_shards.c); NULL: nothing */
+    Form *need, *gives;    /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output]: over the shards */
+    Form *made;            /* [tensor]: as it is held */
+    uint8_t *view, *home;  /* [op], [tensor]: VIEW_STAGE or VIEW_EXPERTS; always there */
+    uint16_t *experts;     /* [group]: the group of its experts */
+    GHashTable *converted; /* what was converted for an op, to 1 + the pass */
     /* sharded states (synth/pipeline_states.c); NULL: none */
     Form *state;      /* [tensor]: over the shards, of parameters that are divided */
     uint16_t *states; /* [group]: the group of its states */
@@ -60,6 +66,7 @@ typedef struct {
         direct; /* [parameter]: instruction that makes the gradient as the update takes it */
     uint32_t *gathered; /* [instr]: pass in which what it loads was gathered last */
     bool *summed;       /* [instr], of updates: the gradient is there */
+    bool *whole;        /* [parameter]: its gradient is summed; always there */
 } Builder;
 
 static inline uint16_t group_at(const Builder *b, uint32_t i)
@@ -92,6 +99,26 @@ static inline bool pipeline_is_update(const Builder *b, uint32_t i)
            graph_get_op(b->graph, instr->op)->pass == PASS_UPDATE;
 }
 
+/* --- what shards divide --- */
+
+/* Of a stage, or the same devices as the group in which experts are divided. */
+enum { VIEW_STAGE, VIEW_EXPERTS };
+
+/* KILTER_ERROR_INPUT if the graph or the batch cannot be divided so. */
+bool pipeline_find_shards(Builder *b, GError **error);
+uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view);
+/* The whole form of a tensor that is held in `inside` over the positions. */
+Form pipeline_made(const Builder *b, TensorId tensor, Form inside);
+
+/* A conversion over the shards of a group; the other name of a tensor in a group of the same devices. */
+void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
+                      Form to, uint32_t microbatch);
+void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
+                      Form from, Form to, uint32_t microbatch);
+
+/* Instruction `i` of the inner program, with the conversions that its operands need. */
+void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch);
+
 /* --- sharded states --- */
 
 /* What is divided, in what form; once places are known. */
@@ -106,6 +133,8 @@ void pipeline_gather_for(Builder *b, uint32_t i);
 void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
 /* Gradients of the layer that ends at `at` in a stage's backward go to their shards. */
 void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at);
+/* The gradient of update `i` is summed whole, in the form of the parameter. */
+void pipeline_sum_whole(Builder *b, uint32_t i);
 /* The gradient of update `i` is summed in shards; the update, whose states are divided. */
 void pipeline_sum_states(Builder *b, uint32_t i);
 void pipeline_update_states(Builder *b, uint32_t i);

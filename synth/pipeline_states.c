@@ -21,20 +21,39 @@ bool pipeline_divides(const Builder *b, TensorId parameter)
 
 /* --- which dim --- */
 
-/* The dim of which the largest shard is least; none that the devices of a replica divide already. */
-static Form choose_form(const Tensor *tensor, Form inside, uint32_t n_shards)
+/* Whether the parameter's own form is over the shards, so that its states are divided over the replicas. */
+static bool over_replicas(const Builder *b, TensorId parameter)
 {
+    return b->made && form_is_gather(b->made[parameter]);
+}
+
+/* The dim of which the largest part is least; none that is divided already, over the replicas only those
+ * that a form can say (data/graph/rule.h). */
+static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint32_t n)
+{
+    const Tensor *tensor = graph_tensor(b->graph, parameter);
     Form best = FORM_IDENTITY;
     double least = 1;
-    for (uint32_t d = 0; d < tensor->rank; d++) {
+    for (uint32_t d = over_replicas(b, parameter); d < MIN(tensor->rank, 4); d++) {
         const uint32_t units = tensor->units[d];
-        const double part = ceil((double)units / n_shards) / units;
+        const double part = ceil((double)units / n) / units;
         if (inside != form_gather(d) && part < least) {
             least = part;
             best = form_gather(d);
         }
     }
     return best;
+}
+
+/* Among how many replicas a parameter's states are divided. Those of experts are among all of theirs. */
+static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
+{
+    const uint32_t at = pipeline_view(b, group, b->home[parameter]);
+    if (!over_replicas(b, parameter))
+        return b->pipeline->zero_ranks;
+    return b->pipeline->zero_ranks == b->program->group[group].n_replicas
+               ? group_parts(&b->program->group[at])
+               : 1;
 }
 
 /* The form that the update holds all its operands in, if it is one, and the parameter is loaded so. */
@@ -68,38 +87,50 @@ void pipeline_find_states(Builder *b)
         if (!pipeline_is_update(b, i) || !update_form(b, i, &form))
             continue;
         const TensorId parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
-        b->state[parameter] =
-            choose_form(graph_tensor(b->graph, parameter), form, p->zero_ranks);
+        b->state[parameter] = choose_form(b, parameter, form,
+                                          n_dividing(b, group_at(b, i), parameter));
         b->direct[parameter] = b->maker[i * OP_MAX_IN + 1];
     }
 }
 
 /* --- instructions --- */
 
-static Form sharded(const Builder *b, TensorId parameter, Form inside)
+/* The group in which a parameter's states are divided, and their form. */
+static uint32_t states_group(const Builder *b, uint32_t group, TensorId parameter)
 {
-    return form_over(inside, b->state[parameter], FORM_IDENTITY);
+    return over_replicas(b, parameter) ? pipeline_view(b, group, b->home[parameter])
+                                       : b->states[group];
 }
 
-/* A conversion over the shards in the group of the states. */
+static Form sharded(const Builder *b, TensorId parameter, Form inside)
+{
+    return over_replicas(b, parameter)
+               ? form_over(inside, b->made[parameter], b->state[parameter])
+               : form_over(inside, b->state[parameter], FORM_IDENTITY);
+}
+
+/* A conversion over what divides the states of the parameter, in the group of these. */
 static void convert(Builder *b, uint32_t group, Collective kind, TensorId tensor,
-                    Form from, Form to, bool moves)
+                    TensorId parameter, Form from, Form to, bool moves)
 {
     pipeline_append(b,
                     (Instr){.kind = INSTR_COLLECTIVE,
+                            .across = over_replicas(b, parameter),
                             .stream = kind < (Collective)COLLECTIVES_PRICED,
                             .collective = kind,
                             .tensor = tensor,
                             .moves = moves,
                             .from = from,
                             .to = to},
-                    b->states[group], PROGRAM_WHOLE);
+                    states_group(b, group, parameter), PROGRAM_WHOLE);
 }
 
 /* Between a group and that of its states: to or from it. */
 static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form from,
                     Form to, bool moves)
 {
+    if (b->states[group] == group) /* those that share sequences */
+        return;
     pipeline_append(b,
                     (Instr){.kind = INSTR_TRANSFER,
                             .tensor = tensor,
@@ -110,17 +141,26 @@ static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form
                     back ? b->states[group] : group, PROGRAM_WHOLE);
 }
 
+/* What lies in the states' group comes to where it is used, or goes back. */
+static void bring(Builder *b, uint32_t group, bool back, TensorId tensor,
+                  TensorId parameter, Form inside)
+{
+    if (!over_replicas(b, parameter))
+        regroup(b, group, back, tensor, inside, inside, false);
+}
+
 void pipeline_load(Builder *b, uint32_t i)
 {
     Instr instr = b->inner->instr[i];
     const Tensor *tensor = graph_tensor(b->graph, instr.tensor);
     const bool state = tensor->role == ROLE_OPTIMIZER;
     const TensorId parameter = state ? tensor->of : instr.tensor;
-    uint32_t group = group_at(b, i);
+    uint32_t group = pipeline_view(b, group_at(b, i), b->home[instr.tensor]);
+    instr.to = pipeline_made(b, instr.tensor, instr.to);
     if ((state || (tensor->role == ROLE_PARAMETER && b->pipeline->zero == 3)) &&
         pipeline_divides(b, parameter)) {
-        instr.to = sharded(b, parameter, instr.to);
-        group = b->states[group];
+        instr.to = sharded(b, parameter, form_inside(instr.to));
+        group = states_group(b, group_at(b, i), parameter);
     }
     pipeline_append(b, instr, group, PROGRAM_WHOLE);
 }
@@ -141,9 +181,10 @@ static void gather(Builder *b, uint32_t load)
     if (b->gathered[load] == b->pass)
         return;
     b->gathered[load] = b->pass;
-    convert(b, group, COLLECTIVE_ALL_GATHER, instr->tensor,
-            sharded(b, instr->tensor, instr->to), instr->to, false);
-    regroup(b, group, true, instr->tensor, instr->to, instr->to, false);
+    convert(b, group, COLLECTIVE_ALL_GATHER, instr->tensor, instr->tensor,
+            sharded(b, instr->tensor, instr->to),
+            pipeline_made(b, instr->tensor, instr->to), false);
+    bring(b, group, true, instr->tensor, instr->tensor, instr->to);
 }
 
 void pipeline_gather_for(Builder *b, uint32_t i)
@@ -186,14 +227,26 @@ void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 
 /* --- gradients --- */
 
-/* The gradient's sum goes to the group of the states, where the shards add it up. */
-static void scatter(Builder *b, uint32_t group, TensorId gradient, Form inside,
-                    bool moves)
+/* Whether the gradient is partial over the shards and replicas, so that a reduce-scatter sums it. */
+static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
+                         TensorId parameter)
 {
-    const TensorId parameter = graph_tensor(b->graph, gradient)->of;
-    const Form sums = form_over(inside, FORM_REDUCE, FORM_IDENTITY);
-    regroup(b, group, false, gradient, inside, sums, moves);
-    convert(b, group, COLLECTIVE_REDUCE_SCATTER, gradient, sums,
+    const Form made = b->made ? b->made[gradient] : FORM_IDENTITY;
+    return over_replicas(b, parameter)
+               ? made == b->made[parameter]
+               : made == FORM_REDUCE ||
+                     group_shards(&b->program->group[group]) == 1;
+}
+
+/* The gradient's sum goes to the group of the states, where those who divide them add it up. */
+static void scatter(Builder *b, uint32_t group, TensorId gradient, TensorId parameter,
+                    Form inside, bool moves)
+{
+    const Form from = pipeline_made(b, gradient, inside);
+    const Form sums = over_replicas(b, parameter) ? from : form_over(inside, FORM_REDUCE, 0);
+    if (!over_replicas(b, parameter))
+        regroup(b, group, false, gradient, from, sums, moves);
+    convert(b, group, COLLECTIVE_REDUCE_SCATTER, gradient, parameter, sums,
             sharded(b, parameter, inside), moves);
 }
 
@@ -205,8 +258,9 @@ static void scatter_made(Builder *b, uint32_t i)
     for (uint32_t k = 0; k < n; k++) {
         const TensorId of = graph_tensor(b->graph, make[k].tensor)->of;
         if (of != GRAPH_NONE && graph_tensor(b->graph, of)->role == ROLE_PARAMETER &&
-            pipeline_divides(b, of) && b->direct[of] == i)
-            scatter(b, group_at(b, i), make[k].tensor, make[k].form, true);
+            pipeline_divides(b, of) && b->direct[of] == i &&
+            is_scattered(b, group_at(b, i), make[k].tensor, of))
+            scatter(b, group_at(b, i), make[k].tensor, of, make[k].form, true);
     }
 }
 
@@ -226,13 +280,14 @@ void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at)
 
 /* --- updates --- */
 
-static bool is_direct(const Builder *b, TensorId parameter)
+static bool is_direct(const Builder *b, uint32_t group, TensorId gradient,
+                      TensorId parameter)
 {
-    return b->pipeline->zero >= 2 &&
+    return b->pipeline->zero >= 2 && is_scattered(b, group, gradient, parameter) &&
            makes_sums(b, &b->inner->instr[b->direct[parameter]]);
 }
 
-static void sum_sets(Builder *b, uint32_t group, TensorId gradient, Form form)
+static void sum_across(Builder *b, uint32_t group, TensorId gradient, Form form)
 {
     pipeline_append(b,
                     (Instr){.kind = INSTR_COLLECTIVE,
@@ -242,28 +297,79 @@ static void sum_sets(Builder *b, uint32_t group, TensorId gradient, Form form)
                             .tensor = gradient,
                             .from = form,
                             .to = form},
-                    b->states[group], PROGRAM_WHOLE);
+                    group, PROGRAM_WHOLE);
+}
+
+/* Whether the gradient that update `i` takes is partial over the replicas that have parts of the batch; it is not
+ * any more. */
+static bool take_partial(Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    uint8_t *partial = partial_of(b, group_at(b, i), graph_get_op(b->graph, instr->op)->in[1]);
+    const bool was = *partial >> instr->form[1] & 1u;
+    *partial &= (uint8_t) ~(1u << instr->form[1]);
+    return was;
+}
+
+/* Sums and gathers a gradient, which is then held as its parameter is. */
+static void sum_here(Builder *b, uint32_t i, bool partial)
+{
+    const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
+    const TensorId gradient = op->in[1], parameter = op->in[0];
+    const Form inside = b->inner->instr[i].form[1];
+    const uint32_t group = group_at(b, i), at = pipeline_view(b, group, b->home[gradient]);
+    const Form made = b->made ? b->made[gradient] : FORM_IDENTITY,
+               want = b->made ? b->made[parameter] : FORM_IDENTITY;
+    const DeviceGroup *of = &b->program->group[at];
+    partial = partial && group_parts(of) > 1;
+    if (made == FORM_REDUCE && partial) { /* over shards and replicas at once */
+        const uint16_t all = program_add_shards(b->program, (uint16_t)at, of->n_replicas);
+        const Form sums = form_over(inside, FORM_REDUCE, 0);
+        pipeline_regroup(b, at, all, gradient, sums, sums, PROGRAM_WHOLE);
+        pipeline_convert(b, all, gradient, inside, FORM_REDUCE, FORM_IDENTITY,
+                         PROGRAM_WHOLE);
+        pipeline_regroup(b, all, at, gradient, inside, inside, PROGRAM_WHOLE);
+        return;
+    }
+    if (partial)
+        sum_across(b, at, gradient, form_over(inside, made, 0));
+    pipeline_convert(b, at, gradient, inside, made, want, PROGRAM_WHOLE);
+}
+
+void pipeline_sum_whole(Builder *b, uint32_t i)
+{
+    const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
+    const bool partial = take_partial(b, i);
+    if (b->whole[op->in[0]])
+        return;
+    b->whole[op->in[0]] = true;
+    if (partial || b->made)
+        sum_here(b, i, partial);
 }
 
 void pipeline_sum_states(Builder *b, uint32_t i)
 {
     const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
     const TensorId parameter = op->in[0], gradient = op->in[1];
-    const Form inside = b->inner->instr[i].form[1];
-    const uint32_t group = group_at(b, i);
-    const bool partial = *partial_of(b, group, gradient) >> inside & 1u;
+    const Form inside = b->inner->instr[i].form[1], shard = sharded(b, parameter, inside);
+    const uint32_t group = group_at(b, i), at = states_group(b, group, parameter);
+    const bool partial = take_partial(b, i);
+    const bool sums = partial || (b->made && b->made[gradient] == FORM_REDUCE);
     if (b->summed[i])
         return;
     b->summed[i] = true;
-    if (!is_direct(b, parameter) && partial) {
-        scatter(b, group, gradient, inside, false);
-    } else if (!partial) {
-        regroup(b, group, false, gradient, inside, inside, false);
-        convert(b, group, COLLECTIVE_SLICE, gradient, inside,
-                sharded(b, parameter, inside), false);
+    if (is_direct(b, group, gradient, parameter)) {
+    } else if (sums && is_scattered(b, group, gradient, parameter)) {
+        scatter(b, group, gradient, parameter, inside, false);
+    } else {
+        sum_here(b, i, partial);
+        bring(b, group, false, gradient, parameter, inside);
+        convert(b, group, COLLECTIVE_SLICE, gradient, parameter,
+                pipeline_made(b, parameter, inside), shard, false);
+        return;
     }
-    if (partial && group_parts(&b->program->group[b->states[group]]) > 1)
-        sum_sets(b, group, gradient, sharded(b, parameter, inside));
+    if (!over_replicas(b, parameter) && group_parts(&b->program->group[at]) > 1)
+        sum_across(b, at, gradient, shard);
 }
 
 void pipeline_update_states(Builder *b, uint32_t i)
@@ -271,18 +377,18 @@ void pipeline_update_states(Builder *b, uint32_t i)
     Instr instr = b->inner->instr[i];
     const Op *op = graph_get_op(b->graph, instr.op);
     const TensorId parameter = op->in[0], next = graph_updated(b->graph, parameter);
-    const Form inside = instr.form[0], shard = sharded(b, parameter, inside);
+    const Form inside = instr.form[0], shard = sharded(b, parameter, inside),
+               whole = pipeline_made(b, parameter, inside);
     const uint32_t group = group_at(b, i);
-    const bool whole = b->pipeline->zero < 3;
-    if (whole) {
-        regroup(b, group, false, parameter, inside, inside, false);
-        convert(b, group, COLLECTIVE_SLICE, parameter, inside, shard, false);
+    if (b->pipeline->zero < 3) {
+        bring(b, group, false, parameter, parameter, inside);
+        convert(b, group, COLLECTIVE_SLICE, parameter, parameter, whole, shard, false);
     }
     for (uint32_t k = 0; k < op->n_in + op->n_out; k++)
         instr.form[k] = shard;
-    pipeline_append(b, instr, b->states[group], PROGRAM_WHOLE);
-    if (whole) {
-        convert(b, group, COLLECTIVE_ALL_GATHER, next, shard, inside, false);
-        regroup(b, group, true, next, inside, inside, false);
+    pipeline_append(b, instr, states_group(b, group, parameter), PROGRAM_WHOLE);
+    if (b->pipeline->zero < 3) {
+        convert(b, group, COLLECTIVE_ALL_GATHER, next, parameter, shard, whole, false);
+        bring(b, group, true, next, parameter, inside);
     }
 }

@@ -47,8 +47,10 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
             stage[id]++;
     g_autofree DeviceGroup *group = g_new(DeviceGroup, layout->pp);
     for (uint32_t p = 0; p < layout->pp; p++)
-        group[p] = (DeviceGroup){layout->dp, layout->tp,
-                                 layout->device + (size_t)p * layout->dp * layout->tp, 1};
+        group[p] = (DeviceGroup){layout->dp * layout->cp, layout->tp,
+                                 layout->device +
+                                     (size_t)p * layout->dp * layout->cp * layout->tp,
+                                 layout->cp};
     const SynthPipeline pipeline = {.n_stages = layout->n_stages,
                                     .n_microbatches = layout->n_microbatches,
                                     .stage = stage,
@@ -58,15 +60,18 @@ Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                     .recompute = layout->recompute,
                                     .sequence = layout->sequence,
                                     .zero = layout->zero,
-                                    .zero_ranks = layout->zero_ranks};
+                                    .zero_ranks = layout->zero_ranks,
+                                    .ep = layout->ep,
+                                    .all_to_all = layout->all_to_all};
     return synth_pipeline(inner, graph, &pipeline, error);
 }
 
 double *synth_strategy_ratios(const StrategyLayout *layout)
 {
-    double *ratio = g_new(double, (size_t)layout->pp * layout->dp * layout->tp);
-    for (uint32_t i = 0; i < layout->pp * layout->dp * layout->tp; i++)
+    const uint32_t of_replica = layout->cp * layout->tp;
+    double *ratio = g_new(double, (size_t)layout->pp * layout->dp * of_replica);
+    for (uint32_t i = 0; i < layout->pp * layout->dp * of_replica; i++)
         ratio[layout->device[i]] =
-            layout->share[i / layout->tp % layout->dp] / layout->tp / layout->pp;
+            layout->share[i / of_replica % layout->dp] / of_replica / layout->pp;
     return ratio;
 }

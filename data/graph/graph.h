@@ -218,6 +218,7 @@ typedef struct {
     char letter;  /* of the signature; '*' for each loop of the star */
     uint8_t star; /* which loop of the star, from 0 */
     bool shardable;
+    bool divided; /* queries, which only shards cut: a loop that is tied like a shardable one */
     uint32_t extent; /* of the first operand dim that it drives */
     uint32_t units;  /* equal pieces it can be cut in (1 before graph_seal) */
 } Loop;
@@ -232,6 +233,7 @@ typedef struct {
     uint8_t linear[4]; /* each a set of inputs, bit i: input i */
     /* Share of the scores [Q, K] that the op computes, where it skips masked ones. */
     double visible;
+    bool divides_queries; /* op_kind_divides_queries */
 } OpSpace;
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);

@@ -62,6 +62,13 @@ bool op_kind_is_attention(OpKind kind)
            kind == OP_FUSED_ATTENTION;
 }
 
+bool op_kind_divides_queries(OpKind kind)
+{
+    return kind == OP_GROUPED_ATTENTION || kind == OP_GROUPED_ATTENTION_DX ||
+           kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX ||
+           kind == OP_ATTENTION_SINK_DW;
+}
+
 bool op_kind_skips_masked(OpKind kind)
 {
     return kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX;

@@ -257,6 +257,10 @@ bool op_kind_is_loss(OpKind kind);
 /* Whether it is attention's forward, in any of its kinds. */
 bool op_kind_is_attention(OpKind kind);
 
+/* Whether its queries (loop Q) may be divided among devices that have all keys: over shards only (data/graph/
+ * rule.h), which is context parallelism. */
+bool op_kind_divides_queries(OpKind kind);
+
 /* Whether it computes only the scores that a query may see. */
 bool op_kind_skips_masked(OpKind kind);
 

@@ -99,5 +99,7 @@ const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
     class->n_rules =
         space_rules(class->kind, class->n_in, class->n_out, &class->space, 2, rule);
     class->rule = g_memdup2(rule, class->n_rules * sizeof *rule);
+    class->has_queries = space_queries_rule(class->kind, class->n_in, class->n_out,
+                                            &class->space, &class->queries);
     return class;
 }

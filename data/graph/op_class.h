@@ -14,6 +14,8 @@ typedef struct {
     Shape out[OP_MAX_OUT];
     uint32_t n_rules; /* 0 before the graph is sealed; */
     Rule *rule;       /* NULL before */
+    bool has_queries; /* there is a rule more, that only shards follow: */
+    Rule queries;
 } OpClass;
 
 typedef struct OpClasses OpClasses;
@@ -28,6 +30,10 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *at
 /* The class of ops of `plain` whose loops are cut in `units` [n_loops] pieces, with its rules. */
 const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
                               const uint32_t *units);
+
+/* The rule that divides queries; false if the space has none. */
+bool space_queries_rule(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                        Rule *rule);
 
 /* All rules of a space, of the loops that can be cut in so many pieces; returns how many. */
 uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,

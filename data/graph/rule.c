@@ -91,9 +91,27 @@ bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
     return find_rule(graph, id, form, form_inside, rule);
 }
 
+uint32_t op_shard_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES + 1])
+{
+    const OpClass *class = graph_op_class(graph, id);
+    const uint32_t n = op_rules(graph, id, rule);
+    if (class->has_queries)
+        rule[n] = class->queries;
+    return n + class->has_queries;
+}
+
 bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
-    return find_rule(graph, id, form, form_shards, rule);
+    const OpClass *class = graph_op_class(graph, id);
+    const uint32_t n = class->n_in + class->n_out;
+    uint32_t alike = 0;
+    if (find_rule(graph, id, form, form_shards, rule))
+        return true;
+    while (class->has_queries && alike < n &&
+           form_shards(form[alike]) == class->queries.form[alike])
+        alike++;
+    *rule = class->queries;
+    return class->has_queries && alike == n;
 }
 
 bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule)

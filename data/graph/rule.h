@@ -83,6 +83,9 @@ uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 /* The same, and those that cut a loop of a single piece, which only one device has. */
 uint32_t op_rules_of_one(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 
+/* Those that shards follow: all rules, and one that divides queries; returns how many. */
+uint32_t op_shard_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES + 1]);
+
 /* The operand whose form says which part of operand `operand` a device reads or writes: itself, but
  * for one that is looked up the indices, where they are cut. */
 uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand);

@@ -34,7 +34,7 @@ static void cut_op(Graph *graph, OpId id)
             graph, operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in]);
         for (uint32_t d = 0; d < tensor->rank; d++) {
             int l = plain->space.dim_loop[operand][d];
-            if (plain->space.loop[l].shardable)
+            if (plain->space.loop[l].shardable || plain->space.loop[l].divided)
                 units[l] = tensor->units[d];
         }
     }
@@ -62,7 +62,7 @@ void graph_seal(Graph *graph)
                 operand < op->n_in ? op->in[operand] : op->out[operand - op->n_in];
             for (uint32_t d = 0; d < graph_tensor(graph, t)->rank; d++) {
                 int l = space->dim_loop[operand][d];
-                if (!space->loop[l].shardable)
+                if (!space->loop[l].shardable && !space->loop[l].divided)
                     continue;
                 uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
                 driven[t * TENSOR_MAX_RANK + d] = true;

@@ -46,6 +46,7 @@ static void signature_parse(OpKind kind, Signature *signature)
 /* The loop of a letter, added to the space with `extent` if it is new. */
 static uint32_t loop_of(OpSpace *space, char letter, uint32_t star, uint32_t extent)
 {
+    const bool divides = space->divides_queries;
     for (uint32_t l = 0; l < space->n_loops; l++)
         if (space->loop[l].letter == letter && space->loop[l].star == star)
             return l;
@@ -53,6 +54,7 @@ static uint32_t loop_of(OpSpace *space, char letter, uint32_t star, uint32_t ext
     space->loop[space->n_loops] = (Loop){.letter = letter,
                                          .star = (uint8_t)star,
                                          .shardable = letter == '*' || islower(letter),
+                                         .divided = letter == 'Q' && divides,
                                          .extent = extent,
                                          .units = 1};
     return space->n_loops++;
@@ -125,6 +127,7 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
     memset(space, 0, sizeof *space);
     memset(space->dim_loop, -1, sizeof space->dim_loop);
     space->visible = 1;
+    space->divides_queries = op_kind_divides_queries(kind);
     g_assert(n_in <= signature.n_in);
     for (uint32_t i = n_in; i < signature.n_in; i++)
         g_assert(signature.operand[i].optional);

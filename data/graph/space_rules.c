@@ -54,3 +54,14 @@ uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *
             rule_shard(kind, n_in, n_out, space, l, flops, &rule[n++]);
     return n;
 }
+
+bool space_queries_rule(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
+                        Rule *rule)
+{
+    for (uint32_t l = 0; l < space->n_loops; l++)
+        if (space->loop[l].divided && space->loop[l].units > 1) {
+            rule_shard(kind, n_in, n_out, space, l, space_flops(kind, space, -1), rule);
+            return true;
+        }
+    return false;
+}

@@ -26,7 +26,7 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     const Split key = {.segment = segment, .group = (uint16_t)group};
     cut.batch = cut.shards = cut.replicas = cut.inner = key;
     cut.batch.kind = SPLIT_BATCH;
-    cut.shards.kind = SPLIT_SHARDS;
+    cut.shards.kind = cut.nested && shards != form_gather(1) ? SPLIT_NESTED : SPLIT_SHARDS;
     cut.replicas.kind = SPLIT_REPLICAS;
     if (cut.has_parts)
         cut.batch.units = batch->units / program->n_microbatches;
@@ -185,6 +185,23 @@ static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
     return units;
 }
 
+/* Over the devices of a replica, then over the shards of each set. */
+static void round_nested(const DeviceGroup *group, const Split *split, const double *ratio)
+{
+    const uint32_t n = group->n_devices, n_shards = group_shards(group);
+    g_autofree double *even = g_new(double, n_shards);
+    g_autofree uint32_t *of_position = g_new(uint32_t, n);
+    g_autofree uint32_t *of_shard = g_new(uint32_t, n_shards);
+    for (uint32_t s = 0; s < n_shards; s++)
+        even[s] = 1.0 / n_shards;
+    split_round(ratio, n, split->units, of_position);
+    for (uint32_t p = 0; p < n; p++) {
+        split_round(even, n_shards, of_position[p], of_shard);
+        for (uint32_t r = 0; r < group->n_replicas; r++)
+            split->count[(size_t)r * n + p] = of_shard[r % n_shards];
+    }
+}
+
 static void round_split(const Plan *plan, const DeviceGroup *group, Split *split)
 {
     const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
@@ -193,6 +210,10 @@ static void round_split(const Plan *plan, const DeviceGroup *group, Split *split
     split->count = g_new0(uint32_t, (size_t)n_replicas * n);
     for (uint32_t r = 0; split->kind != SPLIT_BATCH && r < n_replicas; r++)
         replica[r] = 1.0 / n_replicas;
+    if (split->kind == SPLIT_NESTED) {
+        round_nested(group, split, ratio);
+        return;
+    }
     g_autofree uint32_t *units = round_replicas(group, split, replica);
     for (uint32_t r = 0; r < n_replicas; r++) {
         uint32_t *count = &split->count[(size_t)r * n];

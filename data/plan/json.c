@@ -15,8 +15,8 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
            (kind == INSTR_COLLECTIVE && collective < (Collective)COLLECTIVES_PRICED);
 }
 
-const char *const PLAN_SPLIT_KEY[SPLIT_REPLICAS + 1] = {NULL, "batch", "shards",
-                                                        "replicas"};
+const char *const PLAN_SPLIT_KEY[SPLIT_KINDS] = {NULL, "batch", "shards", "replicas",
+                                               "nested"};
 
 uint32_t plan_split_devices(const Plan *plan, const Split *split)
 {

@@ -26,7 +26,7 @@
  *       "groups": [[[0, 1], [2, 3]], [[4], [5]]],         of each group the devices of each replica,
  *                                                         or {"shards": 2, "replicas": [...]}
  *
- * and then splits may say "group": 1, and "batch", "shards" or "replicas": true (data/plan/plan.h). Last comes the seal,
+ * and then splits may say "group": 1, and "batch", "shards", "replicas" or "nested": true (data/plan/plan.h). Last comes the seal,
  * {"shards": ..., "plan": ...}: digests by which the reader sees that the file was edited. Then it
  * drops what was proved, and refuses splits that the ratios do not round to within a unit; without
  * splits it rounds the ratios. */
@@ -43,7 +43,7 @@
 #define PLAN_SEAL    "seal"
 
 /* The key that says of a split what it cuts for; NULL: the positions. */
-extern const char *const PLAN_SPLIT_KEY[SPLIT_REPLICAS + 1];
+extern const char *const PLAN_SPLIT_KEY[SPLIT_KINDS];
 
 /* A member of the file: one row says how it is called, written and read. */
 typedef enum {

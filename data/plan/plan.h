@@ -12,7 +12,14 @@
 
 /* What a split cuts a dim for: the form over positions, the batch's parts, or the forms over shards and
  * replicas. */
-typedef enum { SPLIT_POSITIONS, SPLIT_BATCH, SPLIT_SHARDS, SPLIT_REPLICAS } SplitKind;
+typedef enum {
+    SPLIT_POSITIONS,
+    SPLIT_BATCH,
+    SPLIT_SHARDS,
+    SPLIT_REPLICAS,
+    SPLIT_NESTED,
+    SPLIT_KINDS
+} SplitKind;
 
 /* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of
  * one segment. Dims with as many units are cut alike; a dim of extent e gives device j count[j] *
@@ -20,12 +27,13 @@ typedef enum { SPLIT_POSITIONS, SPLIT_BATCH, SPLIT_SHARDS, SPLIT_REPLICAS } Spli
  * batch: over all devices of the group, a replica having what its devices have; by SPLIT_POSITIONS all
  * replicas are cut alike, as gradients are summed position by position. SPLIT_SHARDS cuts evenly over the
  * shards, what each has over its devices as by SPLIT_POSITIONS, alike in every set of shards; SPLIT_REPLICAS
- * evenly over the sets, all devices of a set having the same. */
+ * evenly over the sets, all devices of a set having the same. SPLIT_NESTED cuts over the devices as by
+ * SPLIT_POSITIONS, what each has over its shards. */
 typedef struct {
     uint32_t segment;
     uint32_t units;
     uint32_t *count; /* [replica * n_devices + position]; sums to units in every replica,
-                        by SPLIT_BATCH in all of them, by SPLIT_SHARDS in every set of shards, and by
+                        by SPLIT_BATCH in all of them, by SPLIT_SHARDS and SPLIT_NESTED in every set of shards, by
                         SPLIT_REPLICAS over the first device of every set */
     uint16_t group;
     SplitKind kind;
@@ -150,7 +158,9 @@ typedef struct {
     bool to_device; /* if it is what the form cuts, of devices */
     bool is_sharded, over_replicas; /* by `shards`, `replicas` */
     bool is_cut;                    /* inside of each replica, by `inner`, or, */
-    bool nested;                    /* where the shards cut the same dim, by `shards` */
+    /* where the shards cut the same dim, by `shards`: the sequence (dim 1) over these first, any
+     * other dim over the devices first, by SPLIT_NESTED */
+    bool nested;
     Split batch, shards, replicas, inner;
 } PlanCut;
 

@@ -91,7 +91,7 @@ static uint32_t summed_devices(const Reader *r, const Split *split)
     if (split->kind == SPLIT_BATCH || program->n_groups == 0)
         return plan_split_devices(r->plan, split);
     const DeviceGroup *group = &program->group[split->group];
-    return group->n_devices * (split->kind == SPLIT_SHARDS ? group_shards(group) : 1);
+    return group->n_devices * (split->kind == SPLIT_SHARDS || split->kind == SPLIT_NESTED ? group_shards(group) : 1);
 }
 
 /* Over the first devices of the sets of shards the sum is the units; all of a set have the same. */
@@ -162,7 +162,7 @@ static bool read_split_key(const Reader *r, const json_t *object, Split *split)
     const uint32_t n_groups = MAX(1, r->plan->program->n_groups);
     uint64_t segment, units, g = 0;
     SplitKind of = SPLIT_POSITIONS;
-    for (SplitKind k = SPLIT_BATCH; !kind && k <= SPLIT_REPLICAS; k++)
+    for (SplitKind k = SPLIT_BATCH; !kind && k < SPLIT_KINDS; k++)
         if ((kind = json_object_get(object, PLAN_SPLIT_KEY[k])))
             of = k;
     if (json_object_size(object) != 3 + (size_t)(group != NULL) + (kind != NULL) ||

@@ -216,7 +216,8 @@ void check_add_to(Check *check, uint32_t group, TensorId tensor, Form form, uint
     uint32_t *added = &check->added[where * FORM_MAX + form_inside(form)];
     *added += n;
     if (*added == check->program->n_microbatches)
-        check_make_at(check, (uint32_t)where, form, check_has_replicas(check, group));
+        check_make_at(check, (uint32_t)where, form,
+                      check_has_replicas(check, group) && !form_replicas(form));
 }
 
 /* A microbatch adds to the sums that the op makes. */

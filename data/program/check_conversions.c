@@ -38,6 +38,10 @@ static bool check_across(Check *check)
     if (instr->server > n_parts || (instr->server && instr->from != instr->to))
         return check_wrong(check, "the group has %u replica%s, got server %u", n_parts,
                            n_parts == 1 ? "" : "s", instr->server - 1);
+    if (instr->moves && instr->collective != COLLECTIVE_ALL_REDUCE && sums)
+        return check_moves(check);
+    if (instr->moves)
+        return check_wrong(check, "only what is scattered moves");
     if (!check_held(check, instr->tensor, instr->from))
         return false;
     if (sums != check_is_partial(check, instr->tensor, instr->from))
@@ -61,6 +65,16 @@ static bool check_moved(const Check *check)
                                        form_is_gather(check->batch->form[instr->tensor]));
 }
 
+/* Whether a form cuts one dim over shards and positions, and the conversion is over those that cut it first (data/
+ * plan/plan.h): what comes together then does not lie together. */
+static bool crosses_nesting(FormAxis axis, Form form)
+{
+    const Form both = form_inside(form);
+    const bool nested = form_is_gather(both) && form_shards(form) == both;
+    return nested && axis != AXIS_REPLICAS &&
+           (both == form_gather(1)) == (axis == AXIS_SHARDS);
+}
+
 bool check_collective(Check *check)
 {
     const Instr *instr = check_current(check);
@@ -75,6 +89,9 @@ bool check_collective(Check *check)
         (on_shards && form_inside(instr->from) != form_inside(instr->to)) ||
         form_replicas(instr->from) != form_replicas(instr->to))
         return check_wrong(check, "no such conversion");
+    if (crosses_nesting(axis, instr->from) || crosses_nesting(axis, instr->to))
+        return check_wrong(check, "that dim is divided over shards and positions, and not "
+                                  "over these last");
     if (instr->moves && instr->collective != COLLECTIVE_REDUCE_SCATTER &&
         instr->collective != COLLECTIVE_GROUPED_REDUCE_SCATTER)
         return check_wrong(check, "only what is scattered moves");

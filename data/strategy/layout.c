@@ -18,19 +18,42 @@ static uint32_t *numbers_of(const char *text, uint32_t *n)
 
 /* --- degrees --- */
 
+/* Whether what divides states and experts goes with the replicas that there are. */
+static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **error)
+{
+    if (l->dp * l->cp % l->zero_ranks != 0 ||
+        (l->zero && l->zero_ranks > 1 && l->zero_ranks % l->cp != 0))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "zero_ranks=%u: expected a divisor of dp=%u%s", l->zero_ranks,
+                           l->dp, l->cp > 1 ? " times cp, and a multiple of cp" : "");
+    if (l->cp > 1 && l->ep > 1 && l->ep != l->cp)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "ep=%u: expected 1 or cp=%u, as devices that share a sequence "
+                           "share its experts",
+                           l->ep, l->cp);
+    if (l->cp == 1 && l->dp % l->ep != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "ep=%u: expected a divisor of dp=%u", l->ep, l->dp);
+    return l->ep == 1 || !s->shares ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ep=%u: expected equal shares of the batch", l->ep);
+}
+
 static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
                          GError **error)
 {
     const bool interleaved = s->schedule == SCHEDULE_INTERLEAVED;
     l->pp = MAX(s->pp, 1);
     l->tp = MAX(s->tp, 1);
-    const uint64_t shared = (uint64_t)l->pp * l->tp;
+    l->cp = MAX(s->cp, 1);
+    const uint64_t shared = (uint64_t)l->pp * l->tp * l->cp;
+    g_autofree char *cp = l->cp > 1 ? g_strdup_printf("cp=%u, ", l->cp) : g_strdup("");
     l->dp = s->dp ? s->dp : (uint32_t)MAX(n_devices / shared, 1);
     if (shared * l->dp != n_devices)
         return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u, dp=%u, tp=%u: expected a product of %u, the cluster's "
+                           "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
                            "GPUs, got %" G_GUINT64_FORMAT,
-                           l->pp, l->dp, l->tp, n_devices, shared * l->dp);
+                           l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
     const uint32_t chunks = s->virtual_stages ? s->virtual_stages : interleaved ? 2 : 1;
     if (chunks > 1 && !interleaved)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -42,22 +65,10 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     l->n_stages = l->pp * chunks;
     l->schedule = (Schedule)s->schedule;
     l->ep = MAX(s->ep, 1);
+    l->all_to_all = s->cp_comm == 1;
     l->zero = s->zero;
-    l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp;
-    if (s->cp > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cp=%u: expected 1, as no op here divides a sequence's "
-                           "attention",
-                           s->cp);
-    if (s->ep > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ep=%u: expected 1; planners gshard and hap divide experts",
-                           s->ep);
-    if (l->dp % l->zero_ranks != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "zero_ranks=%u: expected a divisor of dp=%u", l->zero_ranks,
-                           l->dp);
-    return true;
+    l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp * l->cp;
+    return check_divisors(s, l, error);
 }
 
 /* --- microbatches --- */
@@ -147,7 +158,7 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
 static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                        GError **error)
 {
-    const uint32_t of_stage = l->dp * l->tp;
+    const uint32_t of_stage = l->dp * l->cp * l->tp;
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, n_devices);
     if (g_strv_length(stage) != l->pp)
@@ -160,7 +171,7 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
         if (n != of_stage)
             return kilter_fail(
                 error, KILTER_ERROR_INPUT,
-                "ranks: expected dp x tp = %u of them for stage %u, got %u", of_stage, p,
+                "ranks: expected dp x cp x tp = %u of them for stage %u, got %u", of_stage, p,
                 n);
         for (uint32_t i = 0; i < n; i++) {
             if (rank[i] >= n_devices || seen[rank[i]])

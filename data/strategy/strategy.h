@@ -17,9 +17,9 @@
  * Layers are the graph's (graph_layer_name). Where `layers` adds up to two less than these, the first
  * one (an embedding) belongs to the first stage, and the last one (the head) to the last.
  *
- * A stage's ranks are listed with the devices that share layers next to one another, then replica by
- * replica: rank (replica * tp + position). Unless they are given, stage s has the ranks from s * dp *
- * tp on. That is Megatron-LM's order tp-dp-pp. */
+ * A stage's ranks are listed with the devices that share layers next to one another, then those that
+ * share sequences, then replica by replica: rank ((replica * cp + shard) * tp + position). Unless they
+ * are given, stage s has the ranks from s * dp * cp * tp on. That is Megatron-LM's order tp-cp-dp-pp. */
 #ifndef KILTER_DATA_STRATEGY_STRATEGY_H
 #define KILTER_DATA_STRATEGY_STRATEGY_H
 
@@ -41,7 +41,10 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(COUNT(0, 65535), tp, "tp", "0",                                                      \
       "devices that share each layer's tensors; 0: any number (manual: 1)")                \
     X(COUNT(0, 65535), cp, "cp", "1", "devices that share each sequence")                  \
-    X(COUNT(0, 65535), ep, "ep", "1", "devices that share the experts of a layer")         \
+    X(CHOICE, cp_comm, "cp_comm", "allgather",                                             \
+      "allgather|a2a: of keys and values; or from sequences to heads and back")            \
+    X(COUNT(0, 65535), ep, "ep", "1",                                                      \
+      "replicas that share the experts of a layer; cp, where that is more than 1")         \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                    \
       "samples of a microbatch on a replica; 0: by microbatches")                          \
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                  \
@@ -93,14 +96,15 @@ bool strategy_is_default(const Strategy *strategy);
 /* --- laid out over a graph and devices --- */
 
 typedef struct {
-    uint32_t pp, dp, tp, n_stages, n_microbatches;
+    uint32_t pp, dp, cp, tp, n_stages, n_microbatches;
     Schedule schedule;
     uint32_t *first;      /* [n_stages + 1]: first layer of each stage; at the end all layers */
-    uint32_t *device;     /* [(stage group * dp + replica) * tp + position] */
+    uint32_t *device; /* [((stage group * dp + replica) * cp + shard) * tp + position] */
     double *share;        /* [dp]: of the batch, sums to 1 */
     Recompute *recompute; /* [layer] */
     bool *sequence;       /* [layer] */
     uint32_t ep, zero, zero_ranks;
+    bool all_to_all; /* attention takes heads of whole sequences */
 } StrategyLayout;
 
 /* KILTER_ERROR_INPUT: the first reason why the strategy cannot be. */

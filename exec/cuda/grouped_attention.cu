@@ -9,7 +9,7 @@
 
 struct Shape {
     uint64_t batch, queries, keys, heads, group, size, width, values;
-    uint64_t first_head, first_member, all_members, span;
+    uint64_t first_head, first_member, all_members, first_query, span;
     bool causal, alibi;
     double scale;
     MaskRows mask;
@@ -34,6 +34,7 @@ static Shape shape_of(const CudaCall *call, uint32_t q)
             x->offset[2],
             x->offset[3],
             whole[3],
+            x->offset[1],
             attr->span,
             attr->causal,
             attr->alibi,
@@ -57,7 +58,8 @@ __host__ __device__ static double factor_of(const Shape &n, uint64_t b, uint64_t
                                             uint64_t k)
 {
     return mask_factor(
-        &n.mask, (b * n.mask.heads + head_of(n, r)) * n.mask.size + r % n.queries, k);
+        &n.mask,
+        (b * n.mask.heads + head_of(n, r)) * n.mask.size + n.first_query + r % n.queries, k);
 }
 
 // Element `i` of [h, g, Q, D] in [Q, h, g, D].
@@ -116,7 +118,8 @@ static void scores(CudaQueue *queue, const Shape &n, const T *q, const T *kv, T 
              packed(n, s, n.keys, false));
     each(
         queue, rows_of_sample(n) * n.keys, BODY(uint64_t i) {
-            const uint64_t k = i % shape.keys, r = i / shape.keys, at = r % shape.queries;
+            const uint64_t k = i % shape.keys, r = i / shape.keys,
+                           at = shape.first_query + r % shape.queries;
             const double slope =
                 attention_slope(shape.alibi, head_of(shape, r), shape.mask.all_heads);
             s[i] = attention_sees(shape.causal, shape.span, at, k)

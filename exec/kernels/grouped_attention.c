@@ -16,6 +16,7 @@
 typedef struct {
     uint64_t batch, queries, keys, heads, group, size, width, values;
     uint64_t first_head, first_member, all_members;
+    uint64_t first_query; /* of the sequence */
     const OpAttr *attr;
     MaskRows mask;
 } Shape;
@@ -36,6 +37,7 @@ static Shape shape_of(const KernelCall *call, uint32_t q)
                .first_head = x->offset[2],
                .first_member = x->offset[3],
                .all_members = whole[3],
+               .first_query = x->offset[1],
                .attr = &call->op->attr};
     n.mask = (MaskRows){.rate = n.attr->rate,
                         .seed = n.attr->seed,
@@ -93,7 +95,9 @@ static void add_scaled(double *to, double factor, const double *from, uint64_t n
 
 static double factor_of(const Shape *n, const Query *i, uint64_t k)
 {
-    return mask_factor(&n->mask, (i->b * n->mask.heads + i->head) * n->mask.size + i->q,
+    return mask_factor(&n->mask,
+                       (i->b * n->mask.heads + i->head) * n->mask.size + n->first_query +
+                           i->q,
                        k);
 }
 
@@ -102,11 +106,12 @@ static void scores_of(const Shape *n, const Query *i, const double *q, const dou
                       double *row)
 {
     const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
+    const uint64_t at = n->first_query + i->q;
     for (uint64_t k = 0; k < n->keys; k++)
-        row[k] = attention_sees(n->attr->causal, n->attr->span, i->q, k)
+        row[k] = attention_sees(n->attr->causal, n->attr->span, at, k)
                      ? dot(q + i->at * n->size, kv + at_key(n, i, k), n->size) /
                                sqrt((double)n->size) -
-                           slope * ((double)i->q - (double)k)
+                           slope * ((double)at - (double)k)
                      : -INFINITY;
 }
 

@@ -34,7 +34,9 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     split->replica = g_new0(double, group->n_replicas);
     split->share =
         plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
-    const double even = split->key.kind == SPLIT_SHARDS     ? 1.0 / group_shards(group)
+    const bool over_shards =
+        split->key.kind == SPLIT_SHARDS || split->key.kind == SPLIT_NESTED;
+    const double even = over_shards ? 1.0 / group_shards(group)
                         : split->key.kind == SPLIT_REPLICAS ? 1.0 / group_parts(group)
                                                             : 1;
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
@@ -199,6 +201,17 @@ static bool has_outer(const SimParts *parts, const Instr *instr)
     return false;
 }
 
+/* Where the devices of a replica divide the same loop, by which of the two splits: that of the operands. */
+static SplitKind shards_kind(const SimParts *parts, const Instr *instr, const Rule *rule,
+                             const Rule *shards)
+{
+    const Op *op = graph_get_op(parts->layout.graph, instr->op);
+    for (uint32_t i = 0; rule->loop == shards->loop && i < op->n_in + op->n_out; i++)
+        if (form_is_gather(shards->form[i]) && shards->form[i] != form_gather(1))
+            return SPLIT_NESTED;
+    return SPLIT_SHARDS;
+}
+
 static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *rule,
                          uint32_t i)
 {
@@ -224,18 +237,18 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
                      of_microbatch(parts);
     }
     if (shards.loop >= 0 && shards.loop != batch_loop) {
-        const Split key = split_key(parts, instr, SPLIT_SHARDS, shards.units);
-        part.outer *= find(parts, &key)->replica[r];
+        const Split key = split_key(parts, instr, shards_kind(parts, instr, rule, &shards),
+                                    shards.units);
+        const SimPartSplit *split = find(parts, &key);
+        part.outer *= split->replica[r];
+        if (rule->loop == shards.loop)
+            part.inside = ratio(split->share[i], split->replica[r]);
     }
     if (replicas.loop >= 0) {
         const Split key = split_key(parts, instr, SPLIT_REPLICAS, replicas.units);
         part.outer *= find(parts, &key)->share[i];
     }
-    if (rule->loop >= 0 && rule->loop == shards.loop && rule->loop != batch_loop) {
-        const Split key = split_key(parts, instr, SPLIT_SHARDS, shards.units);
-        const SimPartSplit *split = find(parts, &key);
-        part.inside = ratio(split->share[i], split->replica[r]);
-    } else if (rule->loop >= 0 && rule->loop != batch_loop) {
+    if (rule->loop >= 0 && rule->loop != shards.loop && rule->loop != batch_loop) {
         const Split key = split_key(parts, instr, SPLIT_POSITIONS, rule->units);
         part.inside = find(parts, &key)->share[i];
     }

@@ -81,7 +81,7 @@ typedef struct {
 static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                       const PlanCut *cut)
 {
-    g_assert(group < parts->layout.n_groups && form < FORM_MAX);
+    g_assert(group < parts->layout.n_groups);
     const uint32_t n = parts->layout.group[group].n_devices,
                    n_replicas = parts->layout.group[group].n_replicas,
                    n_shards = group_shards(&parts->layout.group[group]);

@@ -1,0 +1,465 @@
+/* Context and expert parallelism: what the shards of a group divide.
+ *
+ * Context parallelism divides sequences. Ops follow their inputs along the sequence; attention takes some of the
+ * queries and gathers all keys and values (Llama Team 2024, Sec. 3.3.2), or, with all-to-alls before and after it,
+ * whole sequences of some heads (Jacobs et al. 2023, Ulysses). What has no rule of that kind is gathered.
+ *
+ * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al. 2021, GShard).
+ * Their ops run on a group of the same devices whose shards are these replicas: tokens, of which each replica has those
+ * of its samples, go to their experts and back by all-to-alls. Where sequences are divided, the experts are
+ * divided over the same shards. */
+#include "synth/pipeline_build.h"
+
+#include <math.h>
+
+#include "synth/forms.h"
+
+static bool is_weight(const Graph *graph, TensorId tensor)
+{
+    return graph_tensor(graph, tensor)->role == ROLE_PARAMETER;
+}
+
+static bool is_weight_gradient(const Graph *graph, TensorId tensor)
+{
+    const Tensor *t = graph_tensor(graph, tensor);
+    return t->role == ROLE_GRADIENT && t->of != GRAPH_NONE && is_weight(graph, t->of);
+}
+
+static bool drives(const OpSpace *space, uint32_t operand, uint32_t d, int loop)
+{
+    return space->dim_loop[operand][d] == loop;
+}
+
+/* --- which loop --- */
+
+static bool is_attention(OpKind kind)
+{
+    return op_kind_is_attention(kind) || kind == OP_ATTENTION_DX ||
+           kind == OP_GROUPED_ATTENTION_DX || kind == OP_FUSED_ATTENTION_DX;
+}
+
+/* Whether attention takes whole sequences of some heads: if asked for, or if queries and keys are in one tensor. */
+static bool takes_heads(const Builder *b, const Op *op)
+{
+    return is_attention(op->kind) &&
+           (b->pipeline->all_to_all || !op_kind_divides_queries(op->kind));
+}
+
+/* Whether shards may cut an op along the loop: that of the sequence, which is dim 1 of what it reads or makes first, of
+ * experts, of heads in attention. */
+static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    const char letter = space->loop[loop].letter;
+    if (loop == b->batch->loop[id])
+        return false;
+    if (takes_heads(b, op))
+        return letter == 'h';
+    if (letter == 'Q' || letter == 'e')
+        return true;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (!is_weight(b->graph, op->in[i]) && graph_tensor(b->graph, op->in[i])->rank >= 2)
+            return drives(space, i, 1, loop);
+    return false;
+}
+
+/* What it costs to have a tensor in another form, in no unit; infinite: it cannot be. */
+static double price(const Builder *b, TensorId tensor, Form have, Form want)
+{
+    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
+    const bool weight = is_weight(b->graph, tensor);
+    if (have == want)
+        return 0;
+    if (!held || want == FORM_REDUCE)
+        return INFINITY;
+    if (have == FORM_IDENTITY)
+        return weight ? 4 : 0.1;
+    if (have == FORM_REDUCE)
+        return want == FORM_IDENTITY ? 2 : 1;
+    return want == FORM_IDENTITY ? 3 : 3.5;
+}
+
+/* The cheapest rule; the one that runs everything on all shards, if there is no other. */
+static void choose_rule(const Builder *b, OpId id, Rule *best)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    Rule rule[OP_MAX_RULES + 1];
+    OpSpace space;
+    double least = INFINITY;
+    graph_op_space(b->graph, id, &space);
+    for (uint32_t r = 0, n = op_shard_rules(b->graph, id, rule); r < n; r++) {
+        double cost = rule[r].loop >= 0 ? 0 : 5;
+        if (rule[r].loop >= 0 && !may_cut(b, id, &space, rule[r].loop))
+            continue;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            cost += price(b, op->in[i], b->made[op->in[i]], rule[r].form[i]);
+        if (cost < least) {
+            least = cost;
+            *best = rule[r];
+        }
+    }
+}
+
+/* --- sequences --- */
+
+/* In what form an output is held: partial sums are added up, what attention makes of heads goes back to the sequence. */
+static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
+{
+    const Tensor *t = graph_tensor(b->graph, tensor);
+    const bool sequence = form_can_hold(b->graph, tensor, form_gather(1)) && t->rank >= 3;
+    if (is_weight_gradient(b->graph, tensor) || t->role == ROLE_LOSS || t->rank == 0)
+        return gives;
+    if (gives == FORM_REDUCE)
+        return sequence ? form_gather(1) : FORM_IDENTITY;
+    if (takes_heads(b, op) && sequence && gives != form_gather(1) &&
+        (op->pass == PASS_BACKWARD || tensor == op->out[0]))
+        return form_gather(1);
+    return gives;
+}
+
+static void follow(Builder *b, OpId id, const Rule *rule)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    for (uint32_t i = 0; i < op->n_in; i++)
+        b->need[id * OP_MAX_IN + i] = rule->form[i];
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        b->gives[id * OP_MAX_OUT + o] = rule->form[op->n_in + o];
+        b->made[op->out[o]] = settled(b, op, op->out[o], rule->form[op->n_in + o]);
+    }
+}
+
+/* Weights of experts lie divided, if so many devices are to divide them. */
+static void place_experts(Builder *b)
+{
+    for (OpId id = 0; b->pipeline->ep > 1 && id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        OpSpace space;
+        graph_op_space(b->graph, id, &space);
+        for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
+            if (is_weight(b->graph, op->in[i]) && space.dim_loop[i][0] >= 0 &&
+                space.loop[space.dim_loop[i][0]].letter == 'e' &&
+                form_can_hold(b->graph, op->in[i], form_gather(0)))
+                b->made[op->in[i]] = form_gather(0);
+    }
+}
+
+static void divide_sequences(Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
+        const Tensor *tensor = graph_tensor(b->graph, t);
+        if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 && tensor->rank == 2 &&
+            form_is_gather(b->batch->form[t]) &&
+            form_can_hold(b->graph, t, form_gather(1)))
+            b->made[t] = form_gather(1);
+    }
+    place_experts(b);
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        Rule rule;
+        if (graph_get_op(b->graph, id)->pass == PASS_UPDATE)
+            continue;
+        choose_rule(b, id, &rule);
+        follow(b, id, &rule);
+    }
+}
+
+/* --- experts --- */
+
+/* The rule along experts: of an op with weights of them, and of one that takes nothing but what these make. */
+static bool expert_rule(const Builder *b, OpId id, Rule *found)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    OpSpace space;
+    Rule rule[OP_MAX_RULES];
+    graph_op_space(b->graph, id, &space);
+    for (uint32_t r = 0, n = op_rules(b->graph, id, rule); r < n; r++) {
+        if (rule[r].loop < 0 || rule[r].loop == b->batch->loop[id])
+            continue;
+        const bool experts = space.loop[rule[r].loop].letter == 'e';
+        bool weights = false, follows = true;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const bool weight = is_weight(b->graph, op->in[i]);
+            weights |= weight && form_is_gather(rule[r].form[i]);
+            follows &= !weight && b->home[op->in[i]] == VIEW_EXPERTS &&
+                       b->made[op->in[i]] == rule[r].form[i];
+        }
+        if (form_is_gather(rule[r].form[op->n_in]) && ((experts && weights) || follows)) {
+            *found = rule[r];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The rule of a backward op that holds what its forward op holds in the same forms. */
+static bool expert_rule_backward(const Builder *b, OpId id, Rule *found)
+{
+    const Op *op = graph_get_op(b->graph, id), *of = graph_get_op(b->graph, op->of);
+    Rule rule[OP_MAX_RULES];
+    for (uint32_t r = 0, n = op_rules(b->graph, id, rule); r < n; r++) {
+        bool match = rule[r].loop >= 0 && rule[r].loop != b->batch->loop[id];
+        for (uint32_t i = 0; match && i < op->n_in; i++) {
+            const TensorId t = op->in[i];
+            for (uint32_t k = 0; k < of->n_in; k++)
+                if (of->in[k] == t)
+                    match &= b->need[op->of * OP_MAX_IN + k] == rule[r].form[i];
+            for (uint32_t o = 0; o < of->n_out; o++)
+                if (of->out[o] == t || graph_gradient(b->graph, of->out[o]) == t)
+                    match &= b->gives[op->of * OP_MAX_OUT + o] == rule[r].form[i];
+        }
+        if (match) {
+            *found = rule[r];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void divide_experts(Builder *b)
+{
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        Rule rule;
+        if (op->pass == PASS_UPDATE || op->of == GRAPH_NONE ||
+            !(op->pass == PASS_FORWARD          ? expert_rule(b, id, &rule)
+              : b->view[op->of] == VIEW_EXPERTS ? expert_rule_backward(b, id, &rule)
+                                                : false))
+            continue;
+        b->view[id] = VIEW_EXPERTS;
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            b->need[id * OP_MAX_IN + i] = rule.form[i];
+            if (is_weight(b->graph, op->in[i])) {
+                b->made[op->in[i]] = rule.form[i];
+                b->home[op->in[i]] = VIEW_EXPERTS;
+            }
+        }
+        for (uint32_t o = 0; o < op->n_out; o++) {
+            b->gives[id * OP_MAX_OUT + o] = b->made[op->out[o]] = rule.form[op->n_in + o];
+            b->home[op->out[o]] = VIEW_EXPERTS;
+        }
+    }
+}
+
+/* --- all of it --- */
+
+/* States lie as their parameters do. */
+static void place_states(Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
+        const Tensor *tensor = graph_tensor(b->graph, t);
+        if (tensor->role != ROLE_OPTIMIZER && tensor->role != ROLE_UPDATED)
+            continue;
+        TensorId of = tensor->of;
+        while (graph_tensor(b->graph, of)->role != ROLE_PARAMETER)
+            of = graph_tensor(b->graph, of)->of;
+        b->made[t] = b->made[of];
+        b->home[t] = b->home[of];
+    }
+    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_IN; k++)
+            b->need[id * OP_MAX_IN + k] = b->made[op->in[0]];
+        for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_OUT; k++)
+            b->gives[id * OP_MAX_OUT + k] = b->made[op->in[0]];
+        if (op->pass == PASS_UPDATE)
+            b->view[id] = b->home[op->in[0]];
+    }
+}
+
+/* A table of the sequence's places, of which sequence parallelism has divided the dim in another order than that of
+ * tokens over shards and devices. */
+static bool check_places(const Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    bool sequence = false;
+    for (uint32_t l = 0; p->sequence && l < graph_n_layers(b->graph); l++)
+        sequence |= p->sequence[l];
+    for (OpId id = 0; sequence && id < graph_n_ops(b->graph); id++) {
+        const Op *op = graph_get_op(b->graph, id);
+        if (op->kind == OP_ADD_ROWS && is_weight(b->graph, op->in[1]))
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "cp with sequence_parallel=on: expected a model without %s, "
+                               "a table of places",
+                               graph_tensor(b->graph, op->in[1])->name);
+    }
+    return true;
+}
+
+/* Each replica has its samples, and takes them along. */
+static bool check_samples(const Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    const uint32_t samples = b->batch->units / p->n_microbatches;
+    return samples % p->group[0].n_replicas == 0 ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ep=%u: expected microbatches that %u replicas divide, got %u samples",
+                       p->ep, p->group[0].n_replicas, samples);
+}
+
+static bool has_experts(const Builder *b)
+{
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++)
+        if (is_weight(b->graph, t) && form_is_gather(b->made[t]))
+            return true;
+    return false;
+}
+
+bool pipeline_find_shards(Builder *b, GError **error)
+{
+    const SynthPipeline *p = b->pipeline;
+    const uint32_t n_ops = graph_n_ops(b->graph), n_tensors = graph_n_tensors(b->graph);
+    const bool sequences = group_shards(&p->group[0]) > 1;
+    b->view = g_new0(uint8_t, n_ops);
+    b->home = g_new0(uint8_t, n_tensors);
+    if (!sequences && p->ep < 2)
+        return true;
+    if (sequences ? !check_places(b, error) : !check_samples(b, error))
+        return false;
+    b->need = g_new0(Form, (size_t)n_ops * OP_MAX_IN);
+    b->gives = g_new0(Form, (size_t)n_ops * OP_MAX_OUT);
+    b->made = g_new0(Form, n_tensors);
+    b->converted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    b->experts = g_new0(uint16_t, p->n_groups);
+    if (sequences) {
+        divide_sequences(b);
+    } else {
+        for (uint32_t g = 0; g < p->n_groups; g++)
+            b->experts[g] = program_add_shards(b->program, (uint16_t)g, p->ep);
+        divide_experts(b);
+    }
+    place_states(b);
+    return p->ep < 2 || has_experts(b) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "ep=%u: expected a model with experts that can be divided", p->ep);
+}
+
+/* --- instructions --- */
+
+uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view)
+{
+    return view == VIEW_EXPERTS ? b->experts[group] : group;
+}
+
+Form pipeline_made(const Builder *b, TensorId tensor, Form inside)
+{
+    return form_over(inside, b->made ? b->made[tensor] : FORM_IDENTITY, FORM_IDENTITY);
+}
+
+static Collective kind_of(Form from, Form to)
+{
+    return from == FORM_IDENTITY                         ? COLLECTIVE_SLICE
+           : from == FORM_REDUCE && to == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE
+           : from == FORM_REDUCE                         ? COLLECTIVE_REDUCE_SCATTER
+           : to == FORM_IDENTITY                         ? COLLECTIVE_ALL_GATHER
+                                                         : COLLECTIVE_ALL_TO_ALL;
+}
+
+void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
+                      Form to, uint32_t microbatch)
+{
+    const Collective kind = kind_of(from, to);
+    if (from != to)
+        pipeline_append(b,
+                        (Instr){.kind = INSTR_COLLECTIVE,
+                                .stream = kind < (Collective)COLLECTIVES_PRICED,
+                                .collective = kind,
+                                .tensor = tensor,
+                                .from = form_over(inside, from, FORM_IDENTITY),
+                                .to = form_over(inside, to, FORM_IDENTITY)},
+                        group, microbatch);
+}
+
+void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
+                      Form from, Form to, uint32_t microbatch)
+{
+    pipeline_append(b,
+                    (Instr){.kind = INSTR_TRANSFER,
+                            .tensor = tensor,
+                            .to_group = (uint16_t)to_group,
+                            .from = from,
+                            .to = to},
+                    from_group, microbatch);
+}
+
+/* From the group of a pipeline's stage to that of its experts, or back: each replica has its samples. */
+static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool back,
+                  Form form, uint32_t microbatch)
+{
+    const Form batch = b->batch->form[tensor];
+    const Form between = form_is_gather(batch) ? batch : FORM_IDENTITY;
+    const uint32_t experts = b->experts[group];
+    const Form at = form_over(inside, between, FORM_IDENTITY);
+    if (back) {
+        pipeline_convert(b, experts, tensor, inside, form, between, microbatch);
+        pipeline_regroup(b, experts, group, tensor, at, inside, microbatch);
+    } else {
+        pipeline_regroup(b, group, experts, tensor, inside, at, microbatch);
+        pipeline_convert(b, experts, tensor, inside, between, form, microbatch);
+    }
+}
+
+/* Whether what was converted for the forward is there for the backward, too: what went through an all-to-all, but not
+ * where the layer is computed again. */
+static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
+{
+    const Recompute *modes = b->pipeline->recompute;
+    return (crosses || (form_is_gather(from) && form_is_gather(to))) &&
+           !(modes && modes[b->place[maker].layer] == RECOMPUTE_FULL);
+}
+
+/* Has the operand k of a computation in the form that it needs over the shards. */
+static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const TensorId t = graph_get_op(b->graph, instr->op)->in[k];
+    const Form from = b->made[t], to = b->need[instr->op * OP_MAX_IN + k];
+    const uint8_t view = b->view[instr->op];
+    const uint32_t group = group_at(b, i), part =
+        form_is_gather(b->batch->form[t]) ? microbatch : (uint32_t)PROGRAM_WHOLE;
+    if (from == to && b->home[t] == view)
+        return;
+    const gint64 key = ((((gint64)t * b->pipeline->n_groups + group) << 16 | part) << 8) |
+                       form_inside(instr->form[k]) << 4 | to << 1 | view;
+    const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
+    if (done && (done == b->pass + 1 ||
+                 is_kept(b, b->maker[i * OP_MAX_IN + k], b->home[t] != view, from, to)))
+        return;
+    g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),
+                        GUINT_TO_POINTER(b->pass + 1));
+    if (b->home[t] == view)
+        pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
+                         from, to, part);
+    else
+        cross(b, group, t, form_inside(instr->form[k]), view == VIEW_STAGE,
+              view == VIEW_STAGE ? from : to, part);
+}
+
+void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
+{
+    Instr instr = b->inner->instr[i];
+    const uint32_t group = group_at(b, i);
+    if (!b->made) {
+        pipeline_append(b, instr, group, microbatch);
+        return;
+    }
+    if (instr.kind != INSTR_COMPUTE) {
+        instr.from = pipeline_made(b, instr.tensor, instr.from);
+        instr.to = pipeline_made(b, instr.tensor, instr.to);
+        pipeline_append(b, instr, pipeline_view(b, group, b->home[instr.tensor]), microbatch);
+        return;
+    }
+    const Op *op = graph_get_op(b->graph, instr.op);
+    for (uint32_t k = 0; k < op->n_in; k++) {
+        if (op->pass != PASS_UPDATE) /* whose gradient was summed for it */
+            prepare(b, i, k, microbatch);
+        instr.form[k] = form_over(instr.form[k], b->need[instr.op * OP_MAX_IN + k], 0);
+    }
+    for (uint32_t o = 0; o < op->n_out; o++)
+        instr.form[op->n_in + o] = form_over(instr.form[op->n_in + o],
+                                             b->gives[instr.op * OP_MAX_OUT + o], 0);
+    const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
+    pipeline_append(b, instr, at, microbatch);
+    for (uint32_t o = 0; o < op->n_out; o++)
+        pipeline_convert(b, at, op->out[o], b->inner->instr[i].form[op->n_in + o],
+                         b->gives[instr.op * OP_MAX_OUT + o], b->made[op->out[o]],
+                         microbatch);
+}
