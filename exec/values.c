@@ -38,6 +38,12 @@ static uint32_t vocabulary_of(const Graph *graph, OpId id)
     g_assert_not_reached();
 }
 
+/* Whether an update is of a copy of the parameter, its last input. */
+static bool is_master(OpKind kind)
+{
+    return g_str_has_suffix(op_kind_name(kind), "_master");
+}
+
 static Reading reading_of(const Graph *graph, TensorId id)
 {
     Reading reading = {0};
@@ -49,10 +55,9 @@ static Reading reading_of(const Graph *graph, TensorId id)
             if (i == op_kind_index(op->kind))
                 reading.vocabulary = vocabulary_of(graph, o);
             reading.squared |=
-                ((op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) && i == 3) ||
+                (g_str_has_prefix(op_kind_name(op->kind), "adam") && i == 3) ||
                 (op->kind == OP_LOG_SUM_EXP && i == 0);
-            reading.master |= (op->kind == OP_ADAM_MASTER && i == 4) ||
-                              (op->kind == OP_SGD_MASTER && i == 2);
+            reading.master |= i + 1 == op->n_in && is_master(op->kind);
         }
     }
     return reading;

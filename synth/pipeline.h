@@ -58,7 +58,8 @@ typedef struct {
     /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups have shards,
      * these divide sequences, and experts if ep is as many */
     uint32_t ep;
-    bool all_to_all; /* attention takes some heads of whole sequences, not queries of all heads */
+    bool
+        all_to_all; /* attention takes some heads of whole sequences, not queries of all heads */
 } SynthPipeline;
 
 /* `inner` has passed program_check as an SPMD program. KILTER_ERROR_INPUT if the batch or the

@@ -54,10 +54,12 @@ typedef struct {
     uint8_t *partial;
     Program *program;
     /* what shards divide (synth/pipeline_shards.c); NULL: nothing */
-    Form *need, *gives;    /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output]: over the shards */
+    Form *need,
+        *gives; /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output]: over the shards */
     Form *made;            /* [tensor]: as it is held */
     uint8_t *view, *home;  /* [op], [tensor]: VIEW_STAGE or VIEW_EXPERTS; always there */
     uint16_t *experts;     /* [group]: the group of its experts */
+    uint32_t n_tokens;     /* of a sequence */
     GHashTable *converted; /* what was converted for an op, to 1 + the pass */
     /* sharded states (synth/pipeline_states.c); NULL: none */
     Form *state;      /* [tensor]: over the shards, of parameters that are divided */

@@ -58,7 +58,8 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     if (letter == 'Q' || letter == 'e')
         return true;
     for (uint32_t i = 0; i < op->n_in; i++)
-        if (!is_weight(b->graph, op->in[i]) && graph_tensor(b->graph, op->in[i])->rank >= 2)
+        if (!is_weight(b->graph, op->in[i]) &&
+            graph_tensor(b->graph, op->in[i])->rank >= 2)
             return drives(space, i, 1, loop);
     return false;
 }
@@ -102,19 +103,18 @@ static void choose_rule(const Builder *b, OpId id, Rule *best)
 
 /* --- sequences --- */
 
-/* In what form an output is held: partial sums are added up, what attention makes of heads goes back to the sequence. */
+/* In what form an output is held: what has tokens goes to the sequence at once, before tensor parallelism may divide
+ * the same dim, and partial sums of other things are added up. */
 static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
 {
     const Tensor *t = graph_tensor(b->graph, tensor);
-    const bool sequence = form_can_hold(b->graph, tensor, form_gather(1)) && t->rank >= 3;
+    const bool statistic = op_kind_is_attention(op->kind) && tensor != op->out[0];
     if (is_weight_gradient(b->graph, tensor) || t->role == ROLE_LOSS || t->rank == 0)
         return gives;
-    if (gives == FORM_REDUCE)
-        return sequence ? form_gather(1) : FORM_IDENTITY;
-    if (takes_heads(b, op) && sequence && gives != form_gather(1) &&
-        (op->pass == PASS_BACKWARD || tensor == op->out[0]))
+    if (t->rank >= 3 && t->dim[1] == b->n_tokens && !statistic &&
+        form_can_hold(b->graph, tensor, form_gather(1)))
         return form_gather(1);
-    return gives;
+    return gives == FORM_REDUCE ? FORM_IDENTITY : gives;
 }
 
 static void follow(Builder *b, OpId id, const Rule *rule)
@@ -147,10 +147,12 @@ static void divide_sequences(Builder *b)
 {
     for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
         const Tensor *tensor = graph_tensor(b->graph, t);
-        if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 && tensor->rank == 2 &&
-            form_is_gather(b->batch->form[t]) &&
-            form_can_hold(b->graph, t, form_gather(1)))
+        if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 &&
+            tensor->rank == 2 && form_is_gather(b->batch->form[t]) &&
+            form_can_hold(b->graph, t, form_gather(1))) {
             b->made[t] = form_gather(1);
+            b->n_tokens = tensor->dim[1];
+        }
     }
     place_experts(b);
     for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
@@ -276,10 +278,40 @@ static bool check_places(const Builder *b, GError **error)
     for (OpId id = 0; sequence && id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);
         if (op->kind == OP_ADD_ROWS && is_weight(b->graph, op->in[1]))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "cp with sequence_parallel=on: expected a model without %s, "
-                               "a table of places",
-                               graph_tensor(b->graph, op->in[1])->name);
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "cp with sequence_parallel=on: expected a model without %s, "
+                "a table of places",
+                graph_tensor(b->graph, op->in[1])->name);
+    }
+    return true;
+}
+
+/* Shards that take heads have equally many, after what tensor parallelism has taken. */
+static bool check_heads(const Builder *b, GError **error)
+{
+    const DeviceGroup *group = &b->pipeline->group[0];
+    for (uint32_t i = 0; i < b->inner->n; i++) {
+        const Instr *instr = &b->inner->instr[i];
+        const Op *op =
+            instr->kind == INSTR_COMPUTE ? graph_get_op(b->graph, instr->op) : NULL;
+        if (!op || !op_kind_is_attention(op->kind) || !takes_heads(b, op))
+            continue;
+        OpSpace space;
+        graph_op_space(b->graph, instr->op, &space);
+        for (uint32_t d = 0; d < graph_tensor(b->graph, op->in[0])->rank; d++) {
+            const Loop *loop = &space.loop[space.dim_loop[0][d]];
+            const uint32_t n = group_shards(group) *
+                               (instr->form[0] == form_gather(d) ? group->n_devices : 1);
+            if (loop->letter == 'h' && loop->extent % n != 0)
+                return kilter_fail(error, KILTER_ERROR_INPUT,
+                                   "cp=%u by heads: expected a multiple of %u of them, "
+                                   "%s has %u%s",
+                                   group_shards(group), n, op->name, loop->extent,
+                                   op_kind_divides_queries(op->kind)
+                                       ? " (of keys); cp_comm=allgather takes any"
+                                       : "");
+        }
     }
     return true;
 }
@@ -290,9 +322,10 @@ static bool check_samples(const Builder *b, GError **error)
     const SynthPipeline *p = b->pipeline;
     const uint32_t samples = b->batch->units / p->n_microbatches;
     return samples % p->group[0].n_replicas == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "ep=%u: expected microbatches that %u replicas divide, got %u samples",
-                       p->ep, p->group[0].n_replicas, samples);
+           kilter_fail(
+               error, KILTER_ERROR_INPUT,
+               "ep=%u: expected microbatches that %u replicas divide, got %u samples",
+               p->ep, p->group[0].n_replicas, samples);
 }
 
 static bool has_experts(const Builder *b)
@@ -312,7 +345,8 @@ bool pipeline_find_shards(Builder *b, GError **error)
     b->home = g_new0(uint8_t, n_tensors);
     if (!sequences && p->ep < 2)
         return true;
-    if (sequences ? !check_places(b, error) : !check_samples(b, error))
+    if (sequences ? !check_places(b, error) || !check_heads(b, error)
+                  : !check_samples(b, error))
         return false;
     b->need = g_new0(Form, (size_t)n_ops * OP_MAX_IN);
     b->gives = g_new0(Form, (size_t)n_ops * OP_MAX_OUT);
@@ -330,136 +364,4 @@ bool pipeline_find_shards(Builder *b, GError **error)
     return p->ep < 2 || has_experts(b) ||
            kilter_fail(error, KILTER_ERROR_INPUT,
                        "ep=%u: expected a model with experts that can be divided", p->ep);
-}
-
-/* --- instructions --- */
-
-uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view)
-{
-    return view == VIEW_EXPERTS ? b->experts[group] : group;
-}
-
-Form pipeline_made(const Builder *b, TensorId tensor, Form inside)
-{
-    return form_over(inside, b->made ? b->made[tensor] : FORM_IDENTITY, FORM_IDENTITY);
-}
-
-static Collective kind_of(Form from, Form to)
-{
-    return from == FORM_IDENTITY                         ? COLLECTIVE_SLICE
-           : from == FORM_REDUCE && to == FORM_IDENTITY ? COLLECTIVE_ALL_REDUCE
-           : from == FORM_REDUCE                         ? COLLECTIVE_REDUCE_SCATTER
-           : to == FORM_IDENTITY                         ? COLLECTIVE_ALL_GATHER
-                                                         : COLLECTIVE_ALL_TO_ALL;
-}
-
-void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
-                      Form to, uint32_t microbatch)
-{
-    const Collective kind = kind_of(from, to);
-    if (from != to)
-        pipeline_append(b,
-                        (Instr){.kind = INSTR_COLLECTIVE,
-                                .stream = kind < (Collective)COLLECTIVES_PRICED,
-                                .collective = kind,
-                                .tensor = tensor,
-                                .from = form_over(inside, from, FORM_IDENTITY),
-                                .to = form_over(inside, to, FORM_IDENTITY)},
-                        group, microbatch);
-}
-
-void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
-                      Form from, Form to, uint32_t microbatch)
-{
-    pipeline_append(b,
-                    (Instr){.kind = INSTR_TRANSFER,
-                            .tensor = tensor,
-                            .to_group = (uint16_t)to_group,
-                            .from = from,
-                            .to = to},
-                    from_group, microbatch);
-}
-
-/* From the group of a pipeline's stage to that of its experts, or back: each replica has its samples. */
-static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool back,
-                  Form form, uint32_t microbatch)
-{
-    const Form batch = b->batch->form[tensor];
-    const Form between = form_is_gather(batch) ? batch : FORM_IDENTITY;
-    const uint32_t experts = b->experts[group];
-    const Form at = form_over(inside, between, FORM_IDENTITY);
-    if (back) {
-        pipeline_convert(b, experts, tensor, inside, form, between, microbatch);
-        pipeline_regroup(b, experts, group, tensor, at, inside, microbatch);
-    } else {
-        pipeline_regroup(b, group, experts, tensor, inside, at, microbatch);
-        pipeline_convert(b, experts, tensor, inside, between, form, microbatch);
-    }
-}
-
-/* Whether what was converted for the forward is there for the backward, too: what went through an all-to-all, but not
- * where the layer is computed again. */
-static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
-{
-    const Recompute *modes = b->pipeline->recompute;
-    return (crosses || (form_is_gather(from) && form_is_gather(to))) &&
-           !(modes && modes[b->place[maker].layer] == RECOMPUTE_FULL);
-}
-
-/* Has the operand k of a computation in the form that it needs over the shards. */
-static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
-{
-    const Instr *instr = &b->inner->instr[i];
-    const TensorId t = graph_get_op(b->graph, instr->op)->in[k];
-    const Form from = b->made[t], to = b->need[instr->op * OP_MAX_IN + k];
-    const uint8_t view = b->view[instr->op];
-    const uint32_t group = group_at(b, i), part =
-        form_is_gather(b->batch->form[t]) ? microbatch : (uint32_t)PROGRAM_WHOLE;
-    if (from == to && b->home[t] == view)
-        return;
-    const gint64 key = ((((gint64)t * b->pipeline->n_groups + group) << 16 | part) << 8) |
-                       form_inside(instr->form[k]) << 4 | to << 1 | view;
-    const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
-    if (done && (done == b->pass + 1 ||
-                 is_kept(b, b->maker[i * OP_MAX_IN + k], b->home[t] != view, from, to)))
-        return;
-    g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),
-                        GUINT_TO_POINTER(b->pass + 1));
-    if (b->home[t] == view)
-        pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
-                         from, to, part);
-    else
-        cross(b, group, t, form_inside(instr->form[k]), view == VIEW_STAGE,
-              view == VIEW_STAGE ? from : to, part);
-}
-
-void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
-{
-    Instr instr = b->inner->instr[i];
-    const uint32_t group = group_at(b, i);
-    if (!b->made) {
-        pipeline_append(b, instr, group, microbatch);
-        return;
-    }
-    if (instr.kind != INSTR_COMPUTE) {
-        instr.from = pipeline_made(b, instr.tensor, instr.from);
-        instr.to = pipeline_made(b, instr.tensor, instr.to);
-        pipeline_append(b, instr, pipeline_view(b, group, b->home[instr.tensor]), microbatch);
-        return;
-    }
-    const Op *op = graph_get_op(b->graph, instr.op);
-    for (uint32_t k = 0; k < op->n_in; k++) {
-        if (op->pass != PASS_UPDATE) /* whose gradient was summed for it */
-            prepare(b, i, k, microbatch);
-        instr.form[k] = form_over(instr.form[k], b->need[instr.op * OP_MAX_IN + k], 0);
-    }
-    for (uint32_t o = 0; o < op->n_out; o++)
-        instr.form[op->n_in + o] = form_over(instr.form[op->n_in + o],
-                                             b->gives[instr.op * OP_MAX_OUT + o], 0);
-    const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
-    pipeline_append(b, instr, at, microbatch);
-    for (uint32_t o = 0; o < op->n_out; o++)
-        pipeline_convert(b, at, op->out[o], b->inner->instr[i].form[op->n_in + o],
-                         b->gives[instr.op * OP_MAX_OUT + o], b->made[op->out[o]],
-                         microbatch);
 }

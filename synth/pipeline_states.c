@@ -87,8 +87,8 @@ void pipeline_find_states(Builder *b)
         if (!pipeline_is_update(b, i) || !update_form(b, i, &form))
             continue;
         const TensorId parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
-        b->state[parameter] = choose_form(b, parameter, form,
-                                          n_dividing(b, group_at(b, i), parameter));
+        b->state[parameter] =
+            choose_form(b, parameter, form, n_dividing(b, group_at(b, i), parameter));
         b->direct[parameter] = b->maker[i * OP_MAX_IN + 1];
     }
 }
@@ -234,8 +234,7 @@ static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
     const Form made = b->made ? b->made[gradient] : FORM_IDENTITY;
     return over_replicas(b, parameter)
                ? made == b->made[parameter]
-               : made == FORM_REDUCE ||
-                     group_shards(&b->program->group[group]) == 1;
+               : made == FORM_REDUCE || group_shards(&b->program->group[group]) == 1;
 }
 
 /* The gradient's sum goes to the group of the states, where those who divide them add it up. */
@@ -243,7 +242,8 @@ static void scatter(Builder *b, uint32_t group, TensorId gradient, TensorId para
                     Form inside, bool moves)
 {
     const Form from = pipeline_made(b, gradient, inside);
-    const Form sums = over_replicas(b, parameter) ? from : form_over(inside, FORM_REDUCE, 0);
+    const Form sums =
+        over_replicas(b, parameter) ? from : form_over(inside, FORM_REDUCE, 0);
     if (!over_replicas(b, parameter))
         regroup(b, group, false, gradient, from, sums, moves);
     convert(b, group, COLLECTIVE_REDUCE_SCATTER, gradient, parameter, sums,
@@ -305,7 +305,8 @@ static void sum_across(Builder *b, uint32_t group, TensorId gradient, Form form)
 static bool take_partial(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
-    uint8_t *partial = partial_of(b, group_at(b, i), graph_get_op(b->graph, instr->op)->in[1]);
+    uint8_t *partial =
+        partial_of(b, group_at(b, i), graph_get_op(b->graph, instr->op)->in[1]);
     const bool was = *partial >> instr->form[1] & 1u;
     *partial &= (uint8_t) ~(1u << instr->form[1]);
     return was;
@@ -317,7 +318,8 @@ static void sum_here(Builder *b, uint32_t i, bool partial)
     const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
     const TensorId gradient = op->in[1], parameter = op->in[0];
     const Form inside = b->inner->instr[i].form[1];
-    const uint32_t group = group_at(b, i), at = pipeline_view(b, group, b->home[gradient]);
+    const uint32_t group = group_at(b, i),
+                   at = pipeline_view(b, group, b->home[gradient]);
     const Form made = b->made ? b->made[gradient] : FORM_IDENTITY,
                want = b->made ? b->made[parameter] : FORM_IDENTITY;
     const DeviceGroup *of = &b->program->group[at];

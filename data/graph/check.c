@@ -12,13 +12,13 @@ bool op_kind_is_forward(OpKind kind)
         OP_PAD_TOKEN,      OP_Q_PROJ_DB,     OP_KV_PROJ_DB,
         OP_JOIN_KEYS_DR,   OP_CONCAT_PART,   OP_LINEAR_PAIR_DB,
         OP_EXPERT_BIAS_DB, OP_BATCH_NORM_DM, OP_ADAM,
-        OP_ADAM_MASTER,    OP_SGD,           OP_SGD_MASTER};
+        OP_ADAM_MASTER,    OP_SGD,           OP_SGD_MASTER,
+        OP_ADAMW,          OP_ADAMW_MASTER};
     const char *name = op_kind_name(kind);
     for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (kind == others[i])
             return false;
-    return !g_str_has_suffix(name, "_dx") && !g_str_has_suffix(name, "_dw") &&
-           !strstr(name, "adafactor") && !strstr(name, "adamw");
+    return !g_str_has_suffix(name, "_dx") && !g_str_has_suffix(name, "_dw");
 }
 
 /* --- the signature --- */

@@ -18,16 +18,43 @@ static bool *needed_tensors(const Graph *graph)
     return needed;
 }
 
+typedef struct {
+    const char *name;
+    OpKind op, master;
+    const char *states;
+} Update;
+
+static const Update UPDATE[OPTIMIZERS] = {
+#define X(id, name, op, master, states) {name, op, master, states},
+    OPTIMIZER_TABLE(X)
+#undef X
+};
+
+const char *optimizer_name(Optimizer optimizer)
+{
+    g_assert(optimizer < OPTIMIZERS);
+    return UPDATE[optimizer].name;
+}
+
+Optimizer optimizer_from_name(const char *name)
+{
+    Optimizer optimizer = 0;
+    while (optimizer < OPTIMIZERS && strcmp(UPDATE[optimizer].name, name) != 0)
+        optimizer++;
+    return optimizer;
+}
+
 /* The parameter's gradient and optimizer states enter, the next values come out. */
 static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
 {
     const Tensor parameter = *graph_tensor(graph, p);
-    const bool adam = optimizer == OPTIMIZER_ADAM, half = parameter.dtype == DTYPE_F16;
-    const char *const state_name[] = {"m", "v", "master"};
-    const uint32_t first = adam ? 0 : 2, n_states = (half ? 3 : 2) - first;
+    const bool half = parameter.dtype == DTYPE_F16;
+    const Update *by = &UPDATE[optimizer];
+    g_autofree char *states = g_strconcat(by->states, half ? " master" : "", NULL);
+    g_auto(GStrv) state_name = g_strsplit(g_strstrip(states), " ", -1);
+    const uint32_t n_states = *states ? g_strv_length(state_name) : 0;
     g_autofree char *name = g_strdup_printf("%s.update", parameter.name);
-    OpSpec spec = {.kind = adam ? (half ? OP_ADAM_MASTER : OP_ADAM)
-                                : (half ? OP_SGD_MASTER : OP_SGD),
+    OpSpec spec = {.kind = half ? by->master : by->op,
                    .name = name,
                    .pass = PASS_UPDATE,
                    .of = GRAPH_NONE,
@@ -36,8 +63,7 @@ static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
                    .role = ROLE_UPDATED,
                    .out_of = {p}};
     for (uint32_t s = 0; s < n_states; s++) {
-        g_autofree char *state =
-            g_strdup_printf("%s.%s", parameter.name, state_name[first + s]);
+        g_autofree char *state = g_strdup_printf("%s.%s", parameter.name, state_name[s]);
         spec.in[2 + s] = spec.out_of[1 + s] = graph_add_tensor(
             graph, state, ROLE_OPTIMIZER, DTYPE_F32, parameter.rank, parameter.dim, p);
     }

@@ -108,8 +108,7 @@ json_t *graph_to_json(const Graph *graph)
         json_pack("{s:{s:s, s:i}, s:s, s:s, s:s, s:o}", "format", "name", GRAPH_FORMAT,
                   "version", GRAPH_VERSION, "name", graph_name(graph), "precision",
                   precision_name(graph_precision(graph)), "optimizer",
-                  graph_optimizer(graph) == OPTIMIZER_SGD ? "sgd" : "adam", "nodes",
-                  nodes_json(graph));
+                  optimizer_name(graph_optimizer(graph)), "nodes", nodes_json(graph));
     if (!graph_is_timed(graph))
         return root;
     json_t *seconds = json_object();

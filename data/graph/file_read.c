@@ -391,9 +391,9 @@ static bool read_head(const Reader *r, Optimizer *optimizer)
     if (precision >= PRECISIONS)
         return fail(r, "precision",
                     "expected single, mixed or another one of the models'");
-    if (!update || (strcmp(update, "adam") != 0 && strcmp(update, "sgd") != 0))
-        return fail(r, "optimizer", "expected adam or sgd");
-    *optimizer = strcmp(update, "sgd") == 0 ? OPTIMIZER_SGD : OPTIMIZER_ADAM;
+    *optimizer = update ? optimizer_from_name(update) : OPTIMIZERS;
+    if (*optimizer == OPTIMIZERS)
+        return fail(r, "optimizer", "expected " OPTIMIZER_NAMES);
     graph_set_precision(r->graph, precision);
     return true;
 }

@@ -122,7 +122,24 @@ typedef struct {
     TensorId in[OP_MAX_IN], out[OP_MAX_OUT];
 } Op;
 
-typedef enum { OPTIMIZER_ADAM, OPTIMIZER_SGD } Optimizer;
+/* How parameters are updated: the op, the same on a float32 copy where they are of half precision, and the float32
+ * states that they read and write beside parameter and gradient; the copy is a last one. FLOPs are the ops'. */
+#define OPTIMIZER_TABLE(X)                          \
+    X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, "m v") \
+    X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, "")        \
+    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, "m v")
+typedef enum {
+#define X(id, name, op, master, states) OPTIMIZER_##id,
+    OPTIMIZER_TABLE(X)
+#undef X
+        OPTIMIZERS
+} Optimizer;
+
+const char *optimizer_name(Optimizer optimizer);
+/* OPTIMIZERS: there is none of that name. */
+Optimizer optimizer_from_name(const char *name);
+/* "adam, sgd or ..." */
+#define OPTIMIZER_NAMES "adam, adamw or sgd"
 
 typedef struct Graph Graph;
 
@@ -218,7 +235,8 @@ typedef struct {
     char letter;  /* of the signature; '*' for each loop of the star */
     uint8_t star; /* which loop of the star, from 0 */
     bool shardable;
-    bool divided; /* queries, which only shards cut: a loop that is tied like a shardable one */
+    bool
+        divided; /* queries, which only shards cut: a loop that is tied like a shardable one */
     uint32_t extent; /* of the first operand dim that it drives */
     uint32_t units;  /* equal pieces it can be cut in (1 before graph_seal) */
 } Loop;

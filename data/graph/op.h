@@ -207,6 +207,8 @@
     X(CROSS_ENTROPY_DX,     cross_entropy_dx,     "cross_entropy_dx", ",*v,*,*->*v",                        "0",    "3*v")                                 \
     X(ADAM,                 adam,                 "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")                                 \
     X(ADAM_MASTER,          adam_master,          "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")                                 \
+    X(ADAMW,                adamw,                "adamw",           "*,*,*,*->*,*,*",                      "-",    "14*")                                 \
+    X(ADAMW_MASTER,         adamw_master,         "adamw_master",    "*,*,*,*,*->*,*,*,*",                  "-",    "14*")                                 \
     X(SGD,                  sgd,                  "sgd",             "*,*->*",                              "-",    "2*")                                  \
     X(SGD_MASTER,           sgd_master,           "sgd_master",      "*,*,*->*,*",                          "-",    "2*")
 

@@ -9,12 +9,11 @@
 static bool set_optimizer(const char *spec, const char *value, ModelParams *params,
                           GError **error)
 {
-    if (strcmp(value, "adam") != 0 && strcmp(value, "sgd") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': optimizer: expected adam or sgd, got '%s'", spec,
-                           value);
-    params->optimizer = strcmp(value, "sgd") == 0 ? OPTIMIZER_SGD : OPTIMIZER_ADAM;
-    return true;
+    params->optimizer = optimizer_from_name(value);
+    return params->optimizer < OPTIMIZERS ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "model '%s': optimizer: expected " OPTIMIZER_NAMES ", got '%s'",
+                       spec, value);
 }
 
 static bool set_precision(const char *spec, const char *value, ModelParams *params,
@@ -139,7 +138,7 @@ char *model_params_spec(const char *name, const ModelParams *params)
                                params->attention == ATTENTION_FUSED ? "fused"
                                                                     : "materialized");
     return g_strdup_printf("%s,optimizer=%s,precision=%s", text->str,
-                           params->optimizer == OPTIMIZER_SGD ? "sgd" : "adam",
+                           optimizer_name(params->optimizer),
                            precision_name(params->precision));
 }
 

@@ -26,7 +26,8 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     const Split key = {.segment = segment, .group = (uint16_t)group};
     cut.batch = cut.shards = cut.replicas = cut.inner = key;
     cut.batch.kind = SPLIT_BATCH;
-    cut.shards.kind = cut.nested && shards != form_gather(1) ? SPLIT_NESTED : SPLIT_SHARDS;
+    cut.shards.kind =
+        cut.nested && shards != form_gather(1) ? SPLIT_NESTED : SPLIT_SHARDS;
     cut.replicas.kind = SPLIT_REPLICAS;
     if (cut.has_parts)
         cut.batch.units = batch->units / program->n_microbatches;
@@ -186,7 +187,8 @@ static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
 }
 
 /* Over the devices of a replica, then over the shards of each set. */
-static void round_nested(const DeviceGroup *group, const Split *split, const double *ratio)
+static void round_nested(const DeviceGroup *group, const Split *split,
+                         const double *ratio)
 {
     const uint32_t n = group->n_devices, n_shards = group_shards(group);
     g_autofree double *even = g_new(double, n_shards);

@@ -16,7 +16,7 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
 }
 
 const char *const PLAN_SPLIT_KEY[SPLIT_KINDS] = {NULL, "batch", "shards", "replicas",
-                                               "nested"};
+                                                 "nested"};
 
 uint32_t plan_split_devices(const Plan *plan, const Split *split)
 {

@@ -91,7 +91,9 @@ static uint32_t summed_devices(const Reader *r, const Split *split)
     if (split->kind == SPLIT_BATCH || program->n_groups == 0)
         return plan_split_devices(r->plan, split);
     const DeviceGroup *group = &program->group[split->group];
-    return group->n_devices * (split->kind == SPLIT_SHARDS || split->kind == SPLIT_NESTED ? group_shards(group) : 1);
+    return group->n_devices * (split->kind == SPLIT_SHARDS || split->kind == SPLIT_NESTED
+                                   ? group_shards(group)
+                                   : 1);
 }
 
 /* Over the first devices of the sets of shards the sum is the units; all of a set have the same. */

@@ -90,8 +90,9 @@ bool check_collective(Check *check)
         form_replicas(instr->from) != form_replicas(instr->to))
         return check_wrong(check, "no such conversion");
     if (crosses_nesting(axis, instr->from) || crosses_nesting(axis, instr->to))
-        return check_wrong(check, "that dim is divided over shards and positions, and not "
-                                  "over these last");
+        return check_wrong(check,
+                           "that dim is divided over shards and positions, and not "
+                           "over these last");
     if (instr->moves && instr->collective != COLLECTIVE_REDUCE_SCATTER &&
         instr->collective != COLLECTIVE_GROUPED_REDUCE_SCATTER)
         return check_wrong(check, "only what is scattered moves");

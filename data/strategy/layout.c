@@ -50,10 +50,11 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     g_autofree char *cp = l->cp > 1 ? g_strdup_printf("cp=%u, ", l->cp) : g_strdup("");
     l->dp = s->dp ? s->dp : (uint32_t)MAX(n_devices / shared, 1);
     if (shared * l->dp != n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
-                           "GPUs, got %" G_GUINT64_FORMAT,
-                           l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
+        return kilter_fail(
+            error, KILTER_ERROR_INPUT,
+            "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
+            "GPUs, got %" G_GUINT64_FORMAT,
+            l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
     const uint32_t chunks = s->virtual_stages ? s->virtual_stages : interleaved ? 2 : 1;
     if (chunks > 1 && !interleaved)
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -171,8 +172,8 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
         if (n != of_stage)
             return kilter_fail(
                 error, KILTER_ERROR_INPUT,
-                "ranks: expected dp x cp x tp = %u of them for stage %u, got %u", of_stage, p,
-                n);
+                "ranks: expected dp x cp x tp = %u of them for stage %u, got %u",
+                of_stage, p, n);
         for (uint32_t i = 0; i < n; i++) {
             if (rank[i] >= n_devices || seen[rank[i]])
                 return kilter_fail(error, KILTER_ERROR_INPUT,

@@ -93,9 +93,9 @@ template <typename T> static void copy(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_copy, copy)
 
-// What is updated lies in input `from`, and goes to outputs 0 and `copy`.
+// What is updated lies in input `from`, decays, and goes to outputs 0 and `copy`.
 template <typename T>
-static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy)
+static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy, double decay)
 {
     const T *p = in<T>(call, from), *g = in<T>(call, 1);
     const T *m = in<T>(call, 2), *v = in<T>(call, 3);
@@ -107,22 +107,36 @@ static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy)
         call->queue, exec_shard_elements(&call->out[0]), BODY(uint64_t i) {
             m1[i] = T(ADAM_BETA1) * m[i] + T(1 - ADAM_BETA1) * g[i];
             v1[i] = T(ADAM_BETA2) * v[i] + T(1 - ADAM_BETA2) * g[i] * g[i];
-            p1[i] = p2[i] = p[i] - T(LEARNING_RATE) * m1[i] * unbias1 /
-                                       (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON));
+            p1[i] = p2[i] =
+                p[i] - T(LEARNING_RATE) * (m1[i] * unbias1 /
+                                               (sqrt(v1[i] * unbias2) + T(ADAM_EPSILON)) +
+                                           T(decay) * p[i]);
         });
 }
 
 template <typename T> static void adam(const CudaCall *call)
 {
-    adam_from<T>(call, 0, 0);
+    adam_from<T>(call, 0, 0, 0);
 }
 CUDA_KERNEL(cuda_adam, adam)
 
 template <typename T> static void adam_master(const CudaCall *call)
 {
-    adam_from<T>(call, 4, 3);
+    adam_from<T>(call, 4, 3, 0);
 }
 CUDA_KERNEL(cuda_adam_master, adam_master)
+
+template <typename T> static void adamw(const CudaCall *call)
+{
+    adam_from<T>(call, 0, 0, ADAMW_DECAY);
+}
+CUDA_KERNEL(cuda_adamw, adamw)
+
+template <typename T> static void adamw_master(const CudaCall *call)
+{
+    adam_from<T>(call, 4, 3, ADAMW_DECAY);
+}
+CUDA_KERNEL(cuda_adamw_master, adamw_master)
 
 template <typename T>
 static void sgd_from(const CudaCall *call, uint32_t from, uint32_t copy)

@@ -95,10 +95,9 @@ static void add_scaled(double *to, double factor, const double *from, uint64_t n
 
 static double factor_of(const Shape *n, const Query *i, uint64_t k)
 {
-    return mask_factor(&n->mask,
-                       (i->b * n->mask.heads + i->head) * n->mask.size + n->first_query +
-                           i->q,
-                       k);
+    return mask_factor(
+        &n->mask, (i->b * n->mask.heads + i->head) * n->mask.size + n->first_query + i->q,
+        k);
 }
 
 /* S of one query; -infinity where it does not see the key. */

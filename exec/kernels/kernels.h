@@ -40,6 +40,7 @@ Kernel kernel_of(OpKind kind);
 #define ADAM_BETA2    0.999
 #define ADAM_EPSILON  1e-8
 #define ADAM_STEP     1
+#define ADAMW_DECAY   0.01
 
 /* The kernels that the op table names. Several kinds may share one, which is then declared
  * again. */

@@ -12,8 +12,8 @@ static void copy_next(const KernelCall *call, uint32_t to)
            exec_tensor_elements(&call->out[0]) * sizeof(double));
 }
 
-/* The next value of p, which is the parameter or its master copy. */
-static void adam(const KernelCall *call, const double *p)
+/* The next value of p, which is the parameter or its master copy, and which decays by so much of itself. */
+static void adam(const KernelCall *call, const double *p, double decay)
 {
     g_assert(call->op->n_in >= 4);
     const double *g = call->in[1].data;
@@ -25,7 +25,8 @@ static void adam(const KernelCall *call, const double *p)
         const double m1 = ADAM_BETA1 * m[i] + (1 - ADAM_BETA1) * g[i];
         const double v1 = ADAM_BETA2 * v[i] + (1 - ADAM_BETA2) * g[i] * g[i];
         call->out[0].data[i] =
-            p[i] - LEARNING_RATE * m1 * unbias1 / (sqrt(v1 * unbias2) + ADAM_EPSILON);
+            p[i] - LEARNING_RATE * (m1 * unbias1 / (sqrt(v1 * unbias2) + ADAM_EPSILON) +
+                                    decay * p[i]);
         call->out[1].data[i] = m1;
         call->out[2].data[i] = v1;
     }
@@ -35,13 +36,25 @@ static void adam(const KernelCall *call, const double *p)
  * gradient, first and second moment. Out: the next parameter and moments. */
 void kernel_adam(const KernelCall *call)
 {
-    adam(call, call->in[0].data);
+    adam(call, call->in[0].data, 0);
 }
 
 /* The same with a master copy as the last input and output. */
 void kernel_adam_master(const KernelCall *call)
 {
-    adam(call, call->in[4].data);
+    adam(call, call->in[4].data, 0);
+    copy_next(call, 3);
+}
+
+/* Adam with decoupled weight decay (Loshchilov and Hutter 2019, Algorithm 2); as adam and adam_master. */
+void kernel_adamw(const KernelCall *call)
+{
+    adam(call, call->in[0].data, ADAMW_DECAY);
+}
+
+void kernel_adamw_master(const KernelCall *call)
+{
+    adam(call, call->in[4].data, ADAMW_DECAY);
     copy_next(call, 3);
 }
 

@@ -62,7 +62,7 @@ bool cmd_models(int argc, char **argv, GError **error)
             "training graph at the "
             "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "
             "takes\n(global_batch and experts at 0 follow the cluster; "
-            "optimizer=adam|sgd; "
+            "optimizer=adam|adamw|sgd; "
             "precision=single|mixed|\nmixed-fp32-grads: mixed is two bytes for "
             "parameters, "
             "activations and gradients, float32 for optimizer\nstates and a master copy, "

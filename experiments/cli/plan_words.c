@@ -131,19 +131,22 @@ json_t *plan_words_experts_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
     uint32_t n = 0, whole = 0, experts = 0;
+    uint32_t sharers =
+        program->n_groups ? program->group[0].n_devices : evaluation->plan->n_devices;
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(evaluation->graph, instr->op);
-        if (op->kind != OP_EXPERT)
+        if (op->kind != OP_EXPERT && op->kind != OP_EXPERT_PAIR)
             continue;
         n++;
-        whole += instr->form[1] != form_gather(0);
+        whole += instr->form[1] != form_gather(0) &&
+                 form_shards(instr->form[1]) != form_gather(0);
+        if (form_shards(instr->form[1]) == form_gather(0))
+            sharers = group_shards(&program->group[instr->group]);
         experts = graph_tensor(evaluation->graph, op->in[1])->dim[0];
     }
-    const uint32_t sharers =
-        program->n_groups ? program->group[0].n_devices : evaluation->plan->n_devices;
     return n == 0 ? json_null()
                   : json_pack("{s:i, s:i, s:i, s:i}", "of_a_layer", (int)experts,
                               "devices", whole == n ? 0 : (int)sharers, "layers", (int)n,

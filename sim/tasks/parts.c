@@ -36,7 +36,7 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
         plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
     const bool over_shards =
         split->key.kind == SPLIT_SHARDS || split->key.kind == SPLIT_NESTED;
-    const double even = over_shards ? 1.0 / group_shards(group)
+    const double even = over_shards                         ? 1.0 / group_shards(group)
                         : split->key.kind == SPLIT_REPLICAS ? 1.0 / group_parts(group)
                                                             : 1;
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
@@ -237,8 +237,8 @@ static OpPart part_of_op(const SimParts *parts, const Instr *instr, const Rule *
                      of_microbatch(parts);
     }
     if (shards.loop >= 0 && shards.loop != batch_loop) {
-        const Split key = split_key(parts, instr, shards_kind(parts, instr, rule, &shards),
-                                    shards.units);
+        const Split key = split_key(
+            parts, instr, shards_kind(parts, instr, rule, &shards), shards.units);
         const SimPartSplit *split = find(parts, &key);
         part.outer *= split->replica[r];
         if (rule->loop == shards.loop)

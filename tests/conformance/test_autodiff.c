@@ -174,12 +174,12 @@ static void check_kind(OpKind kind, uint32_t seed, bool seen[OP_KINDS], Tally *t
 {
     GRand *random = g_rand_new_with_seed(seed);
     g_autoptr(Graph) graph = graph_new(op_kind_name(kind));
-    graph_set_precision(graph, (Precision)(seed / 2 % PRECISIONS));
+    graph_set_precision(graph, (Precision)(seed / OPTIMIZERS % PRECISIONS));
     const OpId id = sample_op(graph, kind, 2, true, random);
     TensorId loss = graph_get_op(graph, id)->out[0];
     if (graph_tensor(graph, loss)->role != ROLE_LOSS)
         loss = append_loss(graph, loss);
-    graph_differentiate(graph, loss, seed % 2 ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
+    graph_differentiate(graph, loss, (Optimizer)(seed % OPTIMIZERS));
     graph_seal(graph);
     for (OpId i = 0; i < graph_n_ops(graph); i++)
         seen[graph_get_op(graph, i)->kind] = true;
@@ -242,12 +242,14 @@ static void check_updates(const Graph *graph, const ExecTensor *value)
         for (uint64_t i = 0; i < exec_tensor_elements(&value[t]); i++) {
             const double g = value[graph_gradient(graph, t)].data[i];
             double step = g;
-            if (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER) {
+            const bool decays = op->kind == OP_ADAMW || op->kind == OP_ADAMW_MASTER;
+            if (op->kind == OP_ADAM || op->kind == OP_ADAM_MASTER || decays) {
                 const double m = beta1 * value[op->in[2]].data[i] + (1 - beta1) * g;
                 const double v = beta2 * value[op->in[3]].data[i] + (1 - beta2) * g * g;
                 assert_close(value[graph_updated(graph, op->in[2])].data[i], m, 1e-12);
                 assert_close(value[graph_updated(graph, op->in[3])].data[i], v, 1e-12);
-                step = m / (1 - beta1) / (sqrt(v / (1 - beta2)) + 1e-8);
+                step = m / (1 - beta1) / (sqrt(v / (1 - beta2)) + 1e-8) +
+                       (decays ? 0.01 * value[t].data[i] : 0);
             }
             assert_close(value[next].data[i], value[t].data[i] - rate * step, 1e-12);
         }

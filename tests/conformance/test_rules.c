@@ -106,6 +106,7 @@ static const struct {
     {OP_ATTENTION, "R", "RR", "not linear"},
     {OP_ADAM, "RRRR", "RRR", "not linear"},
     {OP_ADAM_MASTER, "RRRRR", "RRRR", "not linear"},
+    {OP_ADAMW, "RRRR", "RRR", "not linear"},
     {OP_GELU_DX, "RR", "R", "linear in dy only"},
     {OP_MAX_POOL2D_DX, "RR", "R", "linear in dy only"},
     {OP_LOG_SOFTMAX_DX, "RR", "R", "linear in dy only"},

@@ -35,4 +35,36 @@ static inline char *random_strategy(GRand *rand)
     return g_string_free(set, FALSE);
 }
 
+/* A strategy with all degrees, of which most can be. */
+static inline char *any_strategy(GRand *rand, bool experts)
+{
+    static const char *const again[] = {"none", "selective", "full", "full@1-2",
+                                        "selective@1-4"};
+    static const uint32_t degree[] = {1, 2, 4};
+    const uint32_t pp = degree[pick(rand, 3)], tp = degree[pick(rand, pp == 4 ? 2 : 3)];
+    const uint32_t left = 8 / pp / tp, many = degree[pick(rand, 3)];
+    const uint32_t cp = pick(rand, 2) ? MIN(many, left) : 1, dp = left / cp;
+    const bool interleaved = pp == 2 && pick(rand, 2);
+    const uint32_t m = interleaved ? 2 + 2 * pick(rand, 1) : degree[pick(rand, 3)];
+    GString *set = g_string_new("");
+    g_string_append_printf(set, "pp=%u tp=%u microbatches=%u recompute=%s", pp, tp,
+                           24 % (m * dp) == 0 ? m : 1, again[pick(rand, 5)]);
+    g_string_append_printf(set, " sequence_parallel=%s", pick(rand, 2) ? "on" : "off");
+    if (interleaved && 24 % (2 * dp) == 0)
+        g_string_append(set, " schedule=interleaved virtual_stages=2");
+    else if (pick(rand, 2))
+        g_string_append(set, " schedule=gpipe");
+    if (cp > 1)
+        g_string_append_printf(set, " cp=%u cp_comm=%s", cp,
+                               pick(rand, 2) ? "a2a" : "allgather");
+    if (experts && pick(rand, 3))
+        g_string_append_printf(set, " ep=%u", cp > 1 ? cp : MIN(many, dp));
+    else if (dp == 2 && pick(rand, 2))
+        g_string_append(set, " shares=1,2");
+    g_string_append_printf(set, " zero=%u", pick(rand, 4));
+    if (dp == 4 && pick(rand, 2))
+        g_string_append(set, " zero_ranks=2");
+    return g_string_free(set, FALSE);
+}
+
 #endif

@@ -293,7 +293,7 @@ static void test_refusals(void **state)
     refused("vit:patch=5", "patch must divide image");
     refused("transgan:heads=3", "heads must divide channels");
     refused("vgg19:image=30", "multiple of 32");
-    refused("vit:optimizer=lion", "expected adam or sgd");
+    refused("vit:optimizer=lion", "expected adam, adamw or sgd");
     refused("vit:precision=fp4",
             "model 'vit:precision=fp4': precision: expected one of single, mixed, "
             "mixed-fp32-grads, bf16, fp8, got 'fp4'");

@@ -258,6 +258,8 @@ static const Row ROWS[] = {
     /* moments 3 + 4, corrections 2, root, division, subtraction 3 */
     {OP_ADAM, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
     {OP_ADAM_MASTER, "2,3;2,3;2,3;2,3;2,3", NULL, 2 * 3 * 12, '*', 0, 2 * 3 * 12},
+    {OP_ADAMW, "2,3;2,3;2,3;2,3", NULL, 2 * 3 * 14, '*', 0, 2 * 3 * 14},
+    {OP_ADAMW_MASTER, "2,3;2,3;2,3;2,3;2,3", NULL, 2 * 3 * 14, '*', 0, 2 * 3 * 14},
     {OP_SGD, "2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
     {OP_SGD_MASTER, "2,3;2,3;2,3", NULL, 2 * 3 * 2, '*', 1, 2 * 3 * 2},
 };
