@@ -69,15 +69,9 @@ uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand)
                : operand;
 }
 
-static bool find_rule(const Graph *graph, OpId id, const Form *form,
-                      Form (*over)(Form form), Rule *rule)
+static bool find_rule(const OpClass *class, const Form *plain, Rule *rule)
 {
-    KILTER_ASSERT(id < graph_n_ops(graph));
-    const OpClass *class = graph_op_class(graph, id);
     const uint32_t n = class->n_in + class->n_out;
-    Form plain[OP_MAX_OPERANDS];
-    for (uint32_t i = 0; i < n; i++)
-        plain[i] = over(form[i]);
     for (uint32_t r = 0; r < class->n_rules; r++)
         if (memcmp(class->rule[r].form, plain, n * sizeof *plain) == 0) {
             *rule = class->rule[r];
@@ -88,7 +82,12 @@ static bool find_rule(const Graph *graph, OpId id, const Form *form,
 
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
-    return find_rule(graph, id, form, form_inside, rule);
+    KILTER_ASSERT(id < graph_n_ops(graph));
+    const OpClass *class = graph_op_class(graph, id);
+    Form plain[OP_MAX_OPERANDS];
+    for (uint32_t i = 0; i < class->n_in + class->n_out; i++)
+        plain[i] = form_inside(form[i]);
+    return find_rule(class, plain, rule);
 }
 
 uint32_t op_shard_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES + 1])
@@ -104,17 +103,27 @@ bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule
 {
     const OpClass *class = graph_op_class(graph, id);
     const uint32_t n = class->n_in + class->n_out;
-    uint32_t alike = 0;
-    if (find_rule(graph, id, form, form_shards, rule))
+    Form plain[OP_MAX_OPERANDS], any = 0;
+    for (uint32_t i = 0; i < n; i++)
+        any |= plain[i] = form_shards(form[i]);
+    if (any == FORM_IDENTITY) {
+        *rule = class->rule[0];
         return true;
-    while (class->has_queries && alike < n &&
-           form_shards(form[alike]) == class->queries.form[alike])
-        alike++;
+    }
+    if (find_rule(class, plain, rule))
+        return true;
     *rule = class->queries;
-    return class->has_queries && alike == n;
+    return class->has_queries && memcmp(plain, rule->form, n * sizeof *plain) == 0;
 }
 
 bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule)
 {
-    return find_rule(graph, id, form, form_replicas, rule);
+    const OpClass *class = graph_op_class(graph, id);
+    Form plain[OP_MAX_OPERANDS], any = 0;
+    for (uint32_t i = 0; i < class->n_in + class->n_out; i++)
+        any |= plain[i] = form_replicas(form[i]);
+    if (any != FORM_IDENTITY)
+        return find_rule(class, plain, rule);
+    *rule = class->rule[0];
+    return true;
 }

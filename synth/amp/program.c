@@ -9,6 +9,7 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
     g_auto(StrategyLayout) layout = {
         .pp = strategy->pp,
         .dp = strategy->dp,
+        .cp = 1,
         .tp = strategy->tmp,
         .n_stages = strategy->pp * strategy->chunks,
         .n_microbatches = graph_batch(graph) / strategy->dp / strategy->mbs,

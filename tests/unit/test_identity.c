@@ -359,6 +359,7 @@ static const struct {
     {"leave", "off", "tag"},
     {"tp", "2", "manual"},
     {"cp", "2", "manual"},
+    {"cp_comm", "a2a", "manual"},
     {"ep", "2", "manual"},
     {"micro_batch", "2", "manual"},
     {"microbatches", "2", "hap"},

@@ -119,7 +119,11 @@ static void test_what_cannot_be(void **state)
         {"shares: 1 2\n", "expected 8 numbers, one per replica, got 2"},
         {"recompute: full none\n", "for each of 1 stages, got 2"},
         {"recompute: full@3-9\n", "expected layers from 0 to 7"},
-        {"cp: 2\n", "cp=2: expected 1"},
+        {"cp: 3\n", "cp=3, tp=1: expected a product of 8"},
+        {"cp: 2\nep: 4\n", "ep=4: expected 1 or cp=2"},
+        {"ep: 3\n", "ep=3: expected a divisor of dp=8"},
+        {"ep: 2\nshares: [1, 1, 1, 1, 1, 1, 1, 1]\n", "expected equal shares"},
+        {"zero: 1\nzero_ranks: 3\n", "zero_ranks=3: expected a divisor of dp=8"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
         g_auto(StrategyLayout) layout = {0};
