@@ -19,6 +19,8 @@ Cluster *cluster_load(const char *name, GError **error)
 {
     if (host_spec_is(name))
         return cluster_from_spec(name, error);
+    if (random_spec_is(name))
+        return cluster_random(name, error);
     if (is_file(name))
         return cluster_read(name, error);
     g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);

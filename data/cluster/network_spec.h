@@ -26,6 +26,11 @@ char *network_spec_text(const NetworkSpec *spec);
 /* The cluster that a text describes. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_spec(const char *text, GError **error);
 
+/* Whether a cluster's name is that of a random topology: begins with "random:". */
+bool random_spec_is(const char *text);
+/* "random:seed=N": the same for the same N. KILTER_ERROR_INPUT. */
+Cluster *cluster_random(const char *name, GError **error);
+
 /* NETWORK_LINKS if there is no such builder. */
 NetworkKind network_kind_find(const char *name);
 

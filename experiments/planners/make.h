@@ -28,6 +28,7 @@ bool plan_make_amp_random(const Planning *planning, Plan *plan, GError **error);
 bool plan_make_tag(const Planning *planning, Plan *plan, GError **error);
 
 /* rivals.c */
+bool plan_make_dp_factors(const Planning *planning, Plan *plan, GError **error);
 bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error);
 bool plan_make_heterog(const Planning *planning, Plan *plan, GError **error);
 bool plan_make_m_topo(const Planning *planning, Plan *plan, GError **error);

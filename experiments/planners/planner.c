@@ -55,6 +55,8 @@ static const Planner planner[] = {
      "TAG (TPDS 2023), Sec. 5.2", SPMD, plan_make_dp_even},
     {"dp-nccl-p", "data parallelism, shares proportional to speed, gradients one by one",
      "TAG Sec. 5.2", SPMD, plan_make_dp_proportional},
+    {"dp-nccl-sfb", "data parallelism with sufficient factors broadcast where that pays",
+     "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, plan_make_dp_factors},
     {"flexflow",
      "replicas of op groups on subsets, by a Markov chain, devices taken for equal",
      "FlexFlow (MLSys'19), Sec. 6; TAG Sec. 5.2", PLANNER_GROUPS | PLANNER_PLACES,

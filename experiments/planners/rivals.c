@@ -6,6 +6,19 @@
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/tag.h"
 
+static void leave_parallel(TagSpace *space)
+{
+    space->n_actions = 1;
+    g_assert(tag_data_parallel(space) == 0);
+}
+
+bool plan_make_dp_factors(const Planning *planning, Plan *plan, GError **error)
+{
+    const TagLimits limits = {
+        .method = TAG_BEST, .factors = true, .narrow = leave_parallel};
+    return plan_make_in_space(planning, &limits, plan, error);
+}
+
 /* FlexFlow's dimension of samples, with the devices taken for equal, as TAG says of it. What its other
  * dimensions do, tensor parallelism, is not in it. */
 bool plan_make_flexflow(const Planning *planning, Plan *plan, GError **error)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/sweep/placement.h"
+
 /* --- questions --- */
 
 StorePart *question_part(json_t *object)
@@ -241,8 +243,9 @@ static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *detail =
-        json_pack("{s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
-                  parameters_json(evaluation), "gates", gates_json(evaluation));
+        json_pack("{s:o, s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
+                  parameters_json(evaluation), "gates", gates_json(evaluation),
+                  "placement", placement_json(evaluation));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));

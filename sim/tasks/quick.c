@@ -197,6 +197,11 @@ SimQuickTimes sim_quick_times(SimQuick *q, const Program *program)
     return times;
 }
 
+double sim_quick_busy_s(const SimQuick *q, uint32_t device)
+{
+    return q->busy[q->teams->lane[device]];
+}
+
 /* --- memory --- */
 
 bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)

@@ -34,6 +34,9 @@ typedef struct {
 
 SimQuickTimes sim_quick_times(SimQuick *quick, const Program *program);
 
+/* How long a device computes in the program that was last asked for. */
+double sim_quick_busy_s(const SimQuick *quick, uint32_t device);
+
 /* Peak bytes of one GPU of each device, [device], as the fidelities report; whether all fit. */
 bool sim_quick_memory(SimQuick *quick, const Program *program, uint64_t *peak);
 

@@ -94,7 +94,7 @@ static void test_bash_completes(void **state)
                  {"kilter plan vgg", "vgg19"},
                  {"kilter plan vgg19 hap-6", "hap-64"},
                  {"kilter plan --plan", "--planner"},
-                 {"kilter plan vgg19 hap-8 --planner dp-", "dp-ev dp-cp dp-nccl dp-nccl-p"},
+                 {"kilter plan vgg19 hap-8 --planner dp-", "dp-ev dp-cp dp-nccl dp-nccl-p dp-nccl-sfb"},
                  {"kilter simulate --fidelity an", "analytic"}};
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(Ran) wrote = program_run_good(box, "help --write out");

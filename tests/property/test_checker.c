@@ -172,6 +172,7 @@ static void test_other_searches(void **state)
          GRANULARITY_GPU},
         {"flexflow", "vgg19", "hap-8", "evaluations=200", GRANULARITY_MACHINE},
         {"heterog", "vgg19", "hap-8", "evaluations=200", GRANULARITY_MACHINE},
+        {"dp-nccl-sfb", "vgg19:batch=1", "hap-8", "", GRANULARITY_MACHINE},
         {"m-topo", "vgg19", "hap-8", "", GRANULARITY_MACHINE},
         {"m-sct", "vit:layers=1", "hap-8", "", GRANULARITY_GPU},
         {"hap", "bert-moe:layers=2", "hap-8", "search=reference", GRANULARITY_MACHINE},
