@@ -20,6 +20,7 @@
 #include "synth/strategy.h"
 #include "synth/tag/sfb.h"
 #include "synth/tag/sfb_graph.h"
+#include "synth/tag/net.h"
 #include "synth/tag/search.h"
 #include "synth/tag/tag.h"
 

@@ -82,7 +82,9 @@ typedef struct {
     X(CHOICE, sets, "sets", "kinds",                                                       \
       "kinds|machines: what subsets are made of: the machines of a kind together, or each") \
     X(CHOICE, leave, "leave", "on",                                                        \
-      "on|off: whether finished vertices leave the tree of search=mcts; off: TAG's artifact's")
+      "on|off: whether finished vertices leave the tree of search=mcts; off: TAG's artifact's") \
+    X(CHOICE, priors, "priors", "uniform",                                                 \
+      "uniform|gnn: of search=mcts; gnn: of the network in data/tag/network.txt")
 
 typedef struct {
     TAG_PLAN_OPTION_TABLE(OPTION_MEMBER)
@@ -92,6 +94,7 @@ enum { TAG_GROUPS_OWN, TAG_GROUPS_METIS, TAG_GROUPS_LAYERS };
 enum { TAG_OBJECTIVE_BOTH, TAG_OBJECTIVE_STAGE, TAG_OBJECTIVE_FLOW };
 enum { TAG_SETS_KINDS, TAG_SETS_MACHINES };
 enum { TAG_LEAVE_ON, TAG_LEAVE_OFF };
+enum { TAG_PRIORS_UNIFORM, TAG_PRIORS_GNN };
 
 enum { AMP_COST_DETAILED, AMP_COST_FAITHFUL };
 enum { AMP_BALANCE_LAYERS, AMP_BALANCE_PARAMETERS };

@@ -41,6 +41,7 @@ typedef struct {
     uint16_t *group;
     double *time_s;
     TagWork work;
+    TagNet *net;        /* of mcts; NULL: uniform priors */
     GArray *candidates; /* Candidate */
     double bound_s;     /* of all strategies at all ratios tried */
 } Make;
@@ -56,6 +57,7 @@ static void make_clear(Make *m)
 {
     synth_tag_space_free(m->space);
     batch_forms_free(m->batch);
+    tag_net_free(m->net);
     g_free(m->group);
     g_free(m->time_s);
     g_clear_pointer(&m->candidates, g_array_unref);
@@ -231,6 +233,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .objective = o,
             .evaluations = MAX(1, options->tag.evaluations / share / (both ? 2 : 1)),
             .leave = options->tag.leave == TAG_LEAVE_ON,
+            .net = m->net,
             .seed = options->seed,
             .deadline_us = m->planning->deadline_us};
         g_auto(TagResult) result = {0};
@@ -306,6 +309,15 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
                               planning->options->tag.sets == TAG_SETS_KINDS, error);
     if (!m.space || !(m.batch = batch_forms_new(planning->graph, error)))
         return false;
+    if (planning->options->tag.priors == TAG_PRIORS_GNN) {
+        g_autofree char *path = path_find("tag/network.txt");
+        if (!path)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "no bundled data found: tag/network.txt, which ./run "
+                               "train-tag makes");
+        if (!(m.net = tag_net_read(path, error)))
+            return false;
+    }
     if (limits->ones)
         synth_tag_add_ones(m.space);
     if (limits->narrow)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "synth/tag/features.h"
 #include "synth/tag/search_state.h"
 
 typedef struct {
@@ -9,6 +10,7 @@ typedef struct {
         first_child; /* 0: it is a leaf; the others follow, an action each, shuffled */
     uint32_t visits;
     double sum; /* of rewards */
+    double prior;
     uint16_t action;
     bool finished; /* all below it has been visited */
 } Vertex;
@@ -18,6 +20,7 @@ typedef struct {
     GArray *vertex;
     double dp_s; /* of data parallelism */
     double c;
+    NetCase *net; /* NULL: nothing is shown to a network */
 } Tree;
 
 static Vertex *at(const Tree *tree, uint32_t i)
@@ -25,27 +28,51 @@ static Vertex *at(const Tree *tree, uint32_t i)
     return &g_array_index(tree->vertex, Vertex, i);
 }
 
+/* Undecided groups do what the first one does. */
+static void complete(const TagState *t, uint16_t *action, uint32_t depth)
+{
+    for (uint32_t i = MAX(depth, 1); i < t->n; i++)
+        action[t->by_cost[i]] = action[t->by_cost[0]];
+}
+
+/* A vertex whose groups before `depth` have these actions, as the network sees it; at the root the strategy is data
+ * parallelism. */
+static NetView *view_of(const Tree *tree, const uint16_t *action, uint32_t depth)
+{
+    const TagState *t = tree->t;
+    g_autofree uint16_t *strategy = g_memdup2(action, t->n * sizeof *action);
+    g_autofree bool *decided = g_new0(bool, t->n + 1);
+    if (depth == 0)
+        strategy[t->by_cost[0]] = (uint16_t)tag_data_parallel(t->space);
+    complete(t, strategy, depth);
+    for (uint32_t i = 0; i < depth; i++)
+        decided[t->by_cost[i]] = true;
+    return net_case_view(tree->net, t->evaluator, strategy, decided, t->by_cost[depth]);
+}
+
 /* Children in random order: of equal ones the first is taken. */
-static void expand(Tree *tree, uint32_t i)
+static void expand(Tree *tree, uint32_t i, const uint16_t *decided, uint32_t depth)
 {
     TagState *t = tree->t;
     const uint32_t n = t->space->n_actions, first = tree->vertex->len;
+    g_autofree double *prior = g_new(double, n);
+    for (uint32_t s = 0; s < n; s++)
+        prior[s] = 1.0 / n;
+    if (t->search->net) {
+        g_autoptr(NetView) view = view_of(tree, decided, depth);
+        tag_net_priors(t->search->net, view, prior);
+    }
     for (uint32_t s = 0; s < n; s++) {
-        const Vertex child = {.action = (uint16_t)s};
+        const Vertex child = {.action = (uint16_t)s, .prior = prior[s]};
         g_array_append_val(tree->vertex, child);
     }
     for (uint32_t s = n; s > 1; s--) {
         const uint32_t other = (uint32_t)g_rand_int_range(t->rand, 0, (gint32)s);
-        const uint16_t action = at(tree, first + s - 1)->action;
-        at(tree, first + s - 1)->action = at(tree, first + other)->action;
-        at(tree, first + other)->action = action;
+        const Vertex last = *at(tree, first + s - 1);
+        *at(tree, first + s - 1) = *at(tree, first + other);
+        *at(tree, first + other) = last;
     }
     at(tree, i)->first_child = first;
-}
-
-static double prior(const Tree *tree)
-{
-    return 1.0 / tree->t->space->n_actions;
 }
 
 /* The child with the largest Q + c G sqrt(sum N) / (1 + N). */
@@ -58,7 +85,7 @@ static uint32_t select_child(const Tree *tree, uint32_t i)
         const Vertex *child = at(tree, parent->first_child + s);
         const double q = child->visits ? child->sum / child->visits : 0;
         const double u =
-            q + tree->c * prior(tree) * sqrt(parent->visits) / (1 + child->visits);
+            q + tree->c * child->prior * sqrt(parent->visits) / (1 + child->visits);
         if (u <= most || (tree->t->search->leave && child->finished))
             continue;
         most = u;
@@ -73,13 +100,6 @@ static double reward(const Tree *tree, TagScore score)
     if (score.lacks > 0)
         return -1;
     return r > 1 ? pow(r, 0.25) : r;
-}
-
-/* Undecided groups do what the first one does. */
-static void complete(const TagState *t, uint16_t *action, uint32_t depth)
-{
-    for (uint32_t i = MAX(depth, 1); i < t->n; i++)
-        action[t->by_cost[i]] = action[t->by_cost[0]];
 }
 
 static void finish(Tree *tree, const uint32_t *path, uint32_t depth)
@@ -105,7 +125,7 @@ static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
     while (depth < t->n) {
         const bool leaf = at(tree, path[depth])->first_child == 0;
         if (leaf)
-            expand(tree, path[depth]);
+            expand(tree, path[depth], action, depth);
         path[depth + 1] = select_child(tree, path[depth]);
         action[t->by_cost[depth]] = at(tree, path[depth + 1])->action;
         depth++;
@@ -125,6 +145,31 @@ static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
         t->result->to_beat_dp = t->result->iterations;
 }
 
+/* What a vertex that was visited often teaches, and those below it. */
+static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_t depth)
+{
+    const TagState *t = tree->t;
+    const Vertex *vertex = at(tree, i);
+    if (depth == t->n || vertex->first_child == 0 ||
+        vertex->visits < t->search->lesson_visits)
+        return;
+    NetLesson *lesson = g_new0(NetLesson, 1);
+    double sum = 0;
+    lesson->view = view_of(tree, action, depth);
+    lesson->target = g_new0(double, t->space->n_actions);
+    for (uint32_t s = 0; s < t->space->n_actions; s++)
+        sum += at(tree, vertex->first_child + s)->visits;
+    for (uint32_t s = 0; s < t->space->n_actions; s++) {
+        const Vertex *child = at(tree, vertex->first_child + s);
+        lesson->target[child->action] = child->visits / sum;
+    }
+    g_ptr_array_add(t->search->lessons, lesson);
+    for (uint32_t s = 0; s < t->space->n_actions; s++) {
+        action[t->by_cost[depth]] = at(tree, vertex->first_child + s)->action;
+        keep_lessons(tree, vertex->first_child + s, action, depth + 1);
+    }
+}
+
 void tag_search_tree(TagState *t)
 {
     g_autoptr(GArray) vertex = g_array_new(FALSE, FALSE, sizeof(Vertex));
@@ -138,10 +183,16 @@ void tag_search_tree(TagState *t)
                  .vertex = vertex,
                  .dp_s = tag_state_try(t, action, INFINITY).time_s,
                  .c = sqrt(t->space->n_actions / 10.0)};
+    if (t->search->net || t->search->lessons)
+        tree.net =
+            net_case_new(t->space, t->work, t->quick, t->search->objective, tree.dp_s);
     const uint32_t most = t->search->evaluations;
     /* As in the paper, iterations are counted: many of them visit what is known. */
     while (
         t->result->iterations < most && !at(&tree, 0)->finished &&
         (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))
         iterate(&tree, action, path);
+    if (t->search->lessons)
+        keep_lessons(&tree, 0, action, 0);
+    net_case_free(tree.net);
 }

@@ -26,6 +26,8 @@ TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s)
 {
     const TagScore score =
         tag_evaluate(t->evaluator, action, fmax(below_s, t->best_score.time_s));
+    if (t->result->to_beat_dp == 0 && score.lacks <= 0 && score.time_s < t->dp_s)
+        t->result->to_beat_dp = tag_evaluations(t->evaluator);
     if (tag_is_better(score, t->best_score)) {
         t->best_score = score;
         memcpy(t->best, action, t->n * sizeof *action);
@@ -275,6 +277,9 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
         result->action[i] = (uint16_t)tag_data_parallel(space);
     for (uint32_t k = 0; k < n_starts && search->method != TAG_BEST; k++)
         tag_state_try(&t, &start[(gsize)k * n], INFINITY);
+    const SimQuickTimes parallel = tag_times(evaluator, result->action);
+    if (search->method != TAG_MCTS) /* which counts iterations */
+        t.dp_s = search->objective == TAG_BY_FLOW ? parallel.flow_s : parallel.stage_s;
     if (search->method == TAG_MCTS)
         tag_search_tree(&t);
     else if (search->method == TAG_EXACT)

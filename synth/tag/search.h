@@ -5,7 +5,9 @@
  *     mcts    TAG's tree search (Sec. 4.2.4): depth i decides group i, undecided groups take the first
  *             one's action; vertices are chosen by
  *
- *                 Q + c G sqrt(sum of N) / (1 + N),   c = sqrt(actions / 10),  G = 1 / actions
+ *                 Q + c G sqrt(sum of N) / (1 + N),   c = sqrt(actions / 10),
+ *
+ *             G = 1 / actions, or by its network (synth/tag/net.h),
  *
  *             with the reward t_DP / t - 1, above 1 to the fourth root, -1 without memory (its artifact);
  *             all children are made at once. By option finished vertices leave the tree, which otherwise
@@ -32,6 +34,7 @@
 #ifndef KILTER_SYNTH_TAG_SEARCH_H
 #define KILTER_SYNTH_TAG_SEARCH_H
 
+#include "synth/tag/net.h"
 #include "synth/tag/sfb_graph.h"
 #include "synth/tag/tag.h"
 
@@ -41,8 +44,11 @@ typedef enum { TAG_BY_STAGE, TAG_BY_FLOW } TagObjective;
 typedef struct {
     TagMethod method;
     TagObjective objective;
-    uint32_t evaluations; /* at most; 0: as many as it takes (exact) */
-    bool leave;           /* mcts: finished vertices leave the tree */
+    uint32_t evaluations;   /* at most; 0: as many as it takes (exact) */
+    bool leave;             /* mcts: finished vertices leave the tree */
+    const TagNet *net;      /* mcts: its priors; NULL: uniform ones */
+    GPtrArray *lessons;     /* mcts: NetLesson, out, of vertices with at least */
+    uint32_t lesson_visits; /* so many visits; NULL */
     uint64_t seed;
     gint64 deadline_us; /* by g_get_monotonic_time(); 0: never */
 } TagSearch;
@@ -55,7 +61,7 @@ typedef struct {
     uint32_t evaluations; /* different strategies */
     uint32_t iterations;  /* of mcts and chain */
     uint32_t
-        to_beat_dp; /* iterations until one was faster than data parallelism; 0: none */
+        to_beat_dp; /* iterations, or evaluations, until one was faster than data parallelism; 0: none */
 } TagResult;
 
 void tag_result_clear(TagResult *result);

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t *by_place; /* op groups by their first ops */
     uint16_t *best;     /* [op group] */
     TagScore best_score;
+    double dp_s; /* of data parallelism, to count what it takes to beat it; 0: not counted */
     GRand *rand;
     TagResult *result;
 } TagState;

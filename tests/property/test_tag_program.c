@@ -3,6 +3,7 @@
 #include "exec/exec.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
+#include "tests/support/tag_setup.h"
 #include "tests/test.h"
 
 static const char MIXED[] = "star:hosts=5,bandwidth=1Gb/s,latency=5us";
@@ -10,68 +11,6 @@ static const char *const MODELS[] = {
     "vit:layers=2,hidden=8,heads=2,ffn=12,image=8,global_batch=24",
     "bert-moe:layers=2,hidden=4,heads=2,ffn=6,seq=4,vocab=10,global_batch=24,experts=4",
 };
-
-typedef struct {
-    Graph *graph;
-    Cluster *cluster;
-    ClusterView *view;
-    BatchForms *batch;
-    TagSpace *space;
-    uint16_t *group;
-    double *time_s;
-    TagWork work;
-} Setup;
-
-static void setup_clear(Setup *s)
-{
-    synth_tag_space_free(s->space);
-    batch_forms_free(s->batch);
-    cluster_view_free(s->view);
-    cluster_free(s->cluster);
-    graph_free(s->graph);
-    g_free(s->group);
-    g_free(s->time_s);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
-
-/* Op groups at random: runs of neighbours, backward ops and updates apart from their forward ops. */
-static Setup setup_new(const char *model, const char *cluster, uint32_t n_groups,
-                       GRand *rand)
-{
-    Setup s = {0};
-    g_autoptr(GError) error = NULL;
-    s.graph = model_build(model, 1, NULL, &error);
-    assert_no_error(error);
-    s.cluster = cluster_load(cluster, &error);
-    assert_no_error(error);
-    s.view = cluster_view(s.cluster, GRANULARITY_GPU);
-    s.batch = batch_forms_new(s.graph, &error);
-    assert_no_error(error);
-    s.space = synth_tag_space(s.view, false, &error);
-    assert_no_error(error);
-    const uint32_t n = graph_n_ops(s.graph);
-    s.group = g_new(uint16_t, n);
-    s.time_s = g_new(double, n);
-    for (OpId id = 0; id < n; id++) {
-        s.group[id] =
-            (uint16_t)(g_rand_int_range(rand, 0, 4)
-                           ? id * n_groups / n
-                           : (uint32_t)g_rand_int_range(rand, 0, (gint32)n_groups));
-        s.time_s[id] = g_rand_double(rand);
-    }
-    s.work = (TagWork){s.graph, s.batch, n_groups, s.group, s.time_s};
-    return s;
-}
-
-static Program *random_strategy(const Setup *s, GRand *rand, bool all_groups)
-{
-    g_autofree uint16_t *action = g_new(uint16_t, s->work.n_groups);
-    g_autoptr(TagPlacement) placement = synth_tag_placement_new(s->graph);
-    for (uint32_t i = 0; i < s->work.n_groups; i++)
-        action[i] = (uint16_t)g_rand_int_range(rand, 0, (gint32)s->space->n_actions);
-    synth_tag_place(s->space, &s->work, action, placement);
-    return synth_tag_program(s->space, &s->work, placement, all_groups);
-}
 
 static bool is_right(const Setup *s, const Plan *plan, GError **error)
 {

@@ -357,6 +357,7 @@ static const struct {
     {"objective", "flow", "tag"},
     {"sets", "machines", "tag"},
     {"leave", "off", "tag"},
+    {"priors", "gnn", "tag"},
     {"tp", "2", "manual"},
     {"cp", "2", "manual"},
     {"cp_comm", "a2a", "manual"},

@@ -1,0 +1,278 @@
+/* Features of op groups, device sets, actions and what lies between them. */
+#include "synth/tag/features.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "synth/tag/rows.h"
+
+struct NetCase {
+    const TagSpace *space;
+    const TagWork *work;
+    SimQuick *quick;
+    TagBound *rows; /* for what actions take */
+    double dp_s;
+    double *time_s;             /* [group] */
+    double *parameters, *bytes; /* [group]: parts of all */
+    GArray *from, *to, *flow;   /* uint32_t, uint32_t, double */
+    double *set, *link;         /* as in NetView, without the loads */
+};
+
+static void add_flow(NetCase *c, uint32_t from, uint32_t to, double bytes)
+{
+    for (uint32_t e = 0; e < c->from->len; e++)
+        if (g_array_index(c->from, uint32_t, e) == from &&
+            g_array_index(c->to, uint32_t, e) == to) {
+            g_array_index(c->flow, double, e) += bytes;
+            return;
+        }
+    g_array_append_val(c->from, from);
+    g_array_append_val(c->to, to);
+    g_array_append_val(c->flow, bytes);
+}
+
+static void divide_by_sum(double *value, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += value[i];
+    for (uint32_t i = 0; i < n && sum > 0; i++)
+        value[i] /= sum;
+}
+
+static void find_groups(NetCase *c)
+{
+    const Graph *graph = c->work->graph;
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        const uint32_t to = c->work->group[id];
+        c->time_s[to] += c->work->time_s[id];
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const Tensor *tensor = graph_tensor(graph, op->in[i]);
+            const double bytes = (double)tensor_bytes(tensor);
+            if (op->pass == PASS_UPDATE && tensor->role == ROLE_PARAMETER)
+                c->parameters[to] += bytes;
+            if (op->pass != PASS_FORWARD || tensor->producer == GRAPH_NONE)
+                continue;
+            const uint32_t from = c->work->group[tensor->producer];
+            if (from == to)
+                continue;
+            c->bytes[from] += bytes;
+            add_flow(c, from, to, bytes);
+        }
+    }
+    if (c->from->len == 0)
+        add_flow(c, 0, 0, 1);
+    divide_by_sum(c->parameters, c->work->n_groups);
+    divide_by_sum(c->bytes, c->work->n_groups);
+    divide_by_sum((double *)c->flow->data, c->flow->len);
+}
+
+/* The largest tensor that data parallelism cuts. */
+static TensorId largest_tensor(const NetCase *c)
+{
+    const Graph *graph = c->work->graph;
+    TensorId most = 0;
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_ACTIVATION &&
+            tensor_bytes(graph_tensor(graph, t)) >
+                tensor_bytes(graph_tensor(graph, most)))
+            most = t;
+    return most;
+}
+
+/* Any two devices of two sets, or of one; GRAPH_NONE if it has only one. */
+static void find_ends(const NetCase *c, uint32_t a, uint32_t b, uint32_t *from,
+                      uint32_t *to)
+{
+    *from = *to = GRAPH_NONE;
+    for (uint32_t j = 0; j < c->space->view->n_devices; j++) {
+        if (c->space->set[j] == a && *from == GRAPH_NONE)
+            *from = j;
+        else if (c->space->set[j] == b)
+            *to = j;
+    }
+}
+
+static void find_links(NetCase *c)
+{
+    const uint32_t n = c->space->n_sets;
+    const TensorId tensor = largest_tensor(c);
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++) {
+            uint32_t from, to;
+            find_ends(c, a, b, &from, &to);
+            c->link[a * n + b] =
+                to == GRAPH_NONE
+                    ? 0
+                    : fmin(1, sim_quick_transfer_s(c->quick, c->space->single[from],
+                                                   c->space->single[to], tensor) /
+                                  c->dp_s);
+        }
+}
+
+static void find_sets(NetCase *c)
+{
+    enum { MANY = 8 };
+    const ClusterView *view = c->space->view;
+    double speed = 0, memory = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        speed = fmax(speed, view->device[j].rate);
+        memory = fmax(memory, (double)view->device[j].memory_bytes);
+    }
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        double *set = &c->set[c->space->set[j] * NET_SET];
+        const uint32_t s = c->space->set[j];
+        set[0] += 1.0 / MANY;
+        set[1] = view->device[j].rate / speed;
+        set[2] = (double)view->device[j].memory_bytes / memory;
+        set[3] = c->link[s * c->space->n_sets + s];
+        set[6] = 1;
+    }
+    for (uint32_t a = 0; a < c->space->n_sets; a++)
+        for (uint32_t b = 0; b < c->space->n_sets; b++)
+            c->set[a * NET_SET + 4] =
+                fmax(c->set[a * NET_SET + 4], c->link[a * c->space->n_sets + b]);
+}
+
+NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                      TagObjective objective, double dp_s)
+{
+    NetCase *c = g_new0(NetCase, 1);
+    c->space = space;
+    c->work = work;
+    c->quick = quick;
+    c->rows = tag_rows_new(space, work, quick, objective);
+    c->dp_s = dp_s;
+    c->time_s = g_new0(double, work->n_groups + 1);
+    c->parameters = g_new0(double, work->n_groups + 1);
+    c->bytes = g_new0(double, work->n_groups + 1);
+    c->from = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    c->to = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    c->flow = g_array_new(FALSE, FALSE, sizeof(double));
+    c->set = g_new0(double, space->n_sets *NET_SET);
+    c->link = g_new0(double, (gsize)space->n_sets * space->n_sets);
+    find_groups(c);
+    find_links(c);
+    find_sets(c);
+    return c;
+}
+
+void net_case_free(NetCase *c)
+{
+    if (!c)
+        return;
+    tag_bound_free(c->rows);
+    g_free(c->time_s);
+    g_free(c->parameters);
+    g_free(c->bytes);
+    g_array_unref(c->from);
+    g_array_unref(c->to);
+    g_array_unref(c->flow);
+    g_free(c->set);
+    g_free(c->link);
+    g_free(c);
+}
+
+/* --- a vertex --- */
+
+/* Of a part of the whole, so that small ones differ, too: 0 at one part in e^8 and below, 1 at all. */
+static double log_part(double part)
+{
+    return part > 0 ? fmax(0, 1 + log(part) / 8) : 0;
+}
+
+static void view_groups(const NetCase *c, NetView *v, const uint16_t *action,
+                        const bool *decided)
+{
+    double all_s = 0;
+    for (uint32_t i = 0; i < v->n_groups; i++)
+        all_s += c->time_s[i];
+    for (uint32_t i = 0; i < v->n_groups; i++) {
+        double *x = &v->group[i * NET_GROUP];
+        const TagAction *a = &c->space->action[action[i]];
+        x[0] = log_part(c->time_s[i] / all_s);
+        x[1] = log_part(c->parameters[i]);
+        x[2] = log_part(c->bytes[i]);
+        x[3] = decided[i];
+        x[4] = i == v->next;
+        x[5] = a->option == TAG_AR;
+        x[6] = a->option == TAG_PS;
+        x[7] = a->option > TAG_PS;
+        for (uint32_t s = 0; s < v->n_sets; s++) {
+            const uint32_t e = i * v->n_sets + s;
+            v->of_group[e] = i;
+            v->of_set[e] = s;
+            v->placed[e * NET_PLACED] = a->subset >> s & 1u;
+            v->placed[e * NET_PLACED + 1] =
+                c->time_s[i] / all_s / (c->set[s * NET_SET] * c->set[s * NET_SET + 1]);
+        }
+    }
+}
+
+static void view_sets(const NetCase *c, NetView *v, double makespan_s)
+{
+    g_autofree double *n = g_new0(double, v->n_sets);
+    memcpy(v->set, c->set, v->n_sets * NET_SET * sizeof *v->set);
+    memcpy(v->link, c->link, (size_t)v->n_sets * v->n_sets * sizeof *v->link);
+    for (uint32_t j = 0; j < c->space->view->n_devices; j++)
+        n[c->space->set[j]]++;
+    for (uint32_t j = 0; j < c->space->view->n_devices; j++)
+        v->set[c->space->set[j] * NET_SET + 5] +=
+            sim_quick_busy_s(c->quick, j) / makespan_s / n[c->space->set[j]];
+    for (uint32_t a = 0; a < v->n_sets; a++)
+        for (uint32_t b = 0; b < v->n_sets; b++) {
+            v->link_from[a * v->n_sets + b] = a;
+            v->link_to[a * v->n_sets + b] = b;
+        }
+}
+
+static void view_actions(const NetCase *c, NetView *v)
+{
+    const uint32_t all = c->space->view->n_devices;
+    for (uint32_t s = 0; s < v->n_actions; s++) {
+        const TagAction *a = &c->space->action[s];
+        double *x = &v->action[s * NET_ACTION];
+        const size_t at = (size_t)v->next * v->n_actions + s;
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < v->n_sets; k++)
+            n += a->subset >> k & 1u;
+        for (uint32_t k = 0; k < v->n_sets; k++)
+            v->member[s * v->n_sets + k] = (a->subset >> k & 1u) / (double)n;
+        x[a->option] = 1;
+        const DeviceGroup *of = &c->space->group[c->space->replicas[a->subset]];
+        x[4] = of->n_replicas * of->n_devices / (double)all;
+        x[5] = log_part(c->rows->slow[at] / c->dp_s);
+        x[6] = log_part(c->rows->sums[at] / c->dp_s);
+    }
+}
+
+NetView *net_case_view(const NetCase *c, TagEvaluator *evaluator, const uint16_t *action,
+                       const bool *decided, uint32_t next)
+{
+    NetView *v = g_new0(NetView, 1);
+    const SimQuickTimes times = tag_times(evaluator, action);
+    v->n_groups = c->work->n_groups;
+    v->n_sets = c->space->n_sets;
+    v->n_actions = c->space->n_actions;
+    v->n_flows = c->from->len;
+    v->next = next;
+    const gsize n_places = (gsize)v->n_groups * v->n_sets;
+    v->group = g_new0(double, v->n_groups *NET_GROUP);
+    v->set = g_new0(double, v->n_sets *NET_SET);
+    v->action = g_new0(double, v->n_actions *NET_ACTION);
+    v->member = g_new0(double, (gsize)v->n_actions * v->n_sets);
+    v->from = g_memdup2(c->from->data, v->n_flows * sizeof *v->from);
+    v->to = g_memdup2(c->to->data, v->n_flows * sizeof *v->to);
+    v->flow = g_memdup2(c->flow->data, v->n_flows * sizeof *v->flow);
+    v->of_group = g_new(uint32_t, n_places);
+    v->of_set = g_new(uint32_t, n_places);
+    v->placed = g_new0(double, n_places *NET_PLACED);
+    v->link_from = g_new(uint32_t, (gsize)v->n_sets * v->n_sets);
+    v->link_to = g_new(uint32_t, (gsize)v->n_sets * v->n_sets);
+    v->link = g_new(double, (gsize)v->n_sets * v->n_sets);
+    view_groups(c, v, action, decided);
+    view_sets(c, v, times.stage_s);
+    view_actions(c, v);
+    return v;
+}

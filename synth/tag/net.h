@@ -1,0 +1,74 @@
+/* TAG's network (Sec. 4.2): op groups and device sets as one heterogeneous graph, attention between them, and a score for each
+ * action of the next op group. Part of synth's public interface, included by synth/synth.h.
+ *
+ *     h_v      = tanh(W x_v)                                                     groups and sets have their own W
+ *     h'_v     = h_v + tanh(b + sum over kinds k of edges of attention_k(v))      twice
+ *     score_a  = w tanh(U mean of h over the action's sets + V h of the next group + X x_a + c) + Y x_a
+ *     prior    = softmax of the scores
+ *
+ * attention_k(v): over the edges of the kind that lead to v, softmax of leaky(p h_v + q W h_u + r e), of W h_u + W' e. Kinds: a
+ * tensor forward, a tensor backward, what runs where (from groups to sets, from sets to groups), links. As published but for the
+ * size (32 in place of 256, one head) and for what an action is told of itself: its option, its time and its all-reduces'. */
+#ifndef KILTER_SYNTH_TAG_NET_H
+#define KILTER_SYNTH_TAG_NET_H
+
+#include "synth/tag/tag.h"
+
+/* Seconds are divided by data parallelism's time, bytes by their sum, speeds by the largest. */
+enum {
+    NET_GROUP = 8, /* time, parameters, bytes out; decided, next; options AR, PS, other */
+    NET_SET =
+        7, /* devices / 8, speed, memory, inner and outer bandwidth; load by the strategy (feedback), 1 */
+    NET_ACTION =
+        7, /* options; part of all devices; log of its time, and of its all-reduces' */
+    NET_PLACED = 2 /* on the set by the strategy; the group's time there */
+};
+
+/* A vertex of the tree search as the network sees it. */
+typedef struct {
+    uint32_t n_groups, n_sets, n_actions, n_flows;
+    uint32_t next;               /* the group whose action is to be chosen */
+    double *group;               /* [n_groups * NET_GROUP] */
+    double *set;                 /* [n_sets * NET_SET] */
+    double *action;              /* [n_actions * NET_ACTION], of the next group */
+    double *member;              /* [n_actions * n_sets]: 1 / sets of the action, or 0 */
+    uint32_t *from, *to;         /* [n_flows]: groups */
+    double *flow;                /* [n_flows]: bytes */
+    uint32_t *of_group, *of_set; /* [n_groups * n_sets] */
+    double *placed;              /* [n_groups * n_sets * NET_PLACED] */
+    uint32_t *link_from, *link_to; /* [n_sets * n_sets] */
+    double *link;                  /* [n_sets * n_sets]: bandwidth */
+} NetView;
+
+void net_view_free(NetView *view);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetView, net_view_free)
+
+/* A vertex that was visited often, and which part of the visits each action got. */
+typedef struct {
+    NetView *view;
+    double *target; /* [n_actions] */
+} NetLesson;
+
+void net_lesson_free(gpointer lesson);
+
+typedef struct TagNet TagNet;
+
+TagNet *tag_net_new(uint64_t seed);
+void tag_net_free(TagNet *net);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagNet, tag_net_free)
+
+/* A text: comments with what made them, then the weights in order. KILTER_ERROR_INPUT names the line. */
+TagNet *tag_net_read(const char *file, GError **error);
+char *tag_net_text(const TagNet *net, const char *comment);
+
+uint32_t tag_net_size(void);
+double *tag_net_weights(TagNet *net);
+
+/* prior: out, [n_actions], sums to 1. */
+void tag_net_priors(const TagNet *net, const NetView *view, double *prior);
+
+/* Cross entropy with a distribution over actions; its gradient is added to `gradient`, [tag_net_size()]. */
+double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
+                     double *gradient);
+
+#endif

@@ -1,0 +1,149 @@
+/* TAG's network: its gradient against finite differences, its priors, and its file. */
+#include <glib/gstdio.h>
+#include <math.h>
+
+#include "synth/synth.h"
+#include "tests/test.h"
+
+enum { N_GROUPS = 5, N_SETS = 3, N_ACTIONS = 7, N_FLOWS = 6 };
+
+static double *random_numbers(GRand *rand, uint32_t n)
+{
+    double *x = g_new(double, n);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = g_rand_double_range(rand, -1, 1);
+    return x;
+}
+
+static uint32_t *pairs(uint32_t n, uint32_t m, bool first)
+{
+    uint32_t *x = g_new(uint32_t, n * m);
+    for (uint32_t i = 0; i < n * m; i++)
+        x[i] = first ? i / m : i % m;
+    return x;
+}
+
+/* Group 4 gets no tensor. */
+static NetView *random_view(GRand *rand)
+{
+    static const uint32_t from[N_FLOWS] = {0, 0, 1, 2, 3, 4},
+                          to[N_FLOWS] = {1, 2, 3, 3, 0, 0};
+    NetView *v = g_new0(NetView, 1);
+    *v = (NetView){.n_groups = N_GROUPS,
+                   .n_sets = N_SETS,
+                   .n_actions = N_ACTIONS,
+                   .n_flows = N_FLOWS,
+                   .next = 2,
+                   .group = random_numbers(rand, N_GROUPS * NET_GROUP),
+                   .set = random_numbers(rand, N_SETS * NET_SET),
+                   .action = random_numbers(rand, N_ACTIONS * NET_ACTION),
+                   .member = random_numbers(rand, N_ACTIONS * N_SETS),
+                   .from = g_memdup2(from, sizeof from),
+                   .to = g_memdup2(to, sizeof to),
+                   .flow = random_numbers(rand, N_FLOWS),
+                   .of_group = pairs(N_GROUPS, N_SETS, true),
+                   .of_set = pairs(N_GROUPS, N_SETS, false),
+                   .placed = random_numbers(rand, N_GROUPS * N_SETS * NET_PLACED),
+                   .link_from = pairs(N_SETS, N_SETS, true),
+                   .link_to = pairs(N_SETS, N_SETS, false),
+                   .link = random_numbers(rand, N_SETS * N_SETS)};
+    return v;
+}
+
+static const double TARGET[N_ACTIONS] = {0.5, 0, 0.25, 0, 0.125, 0.125, 0};
+
+static double loss_of(const TagNet *net, const NetView *view)
+{
+    double prior[N_ACTIONS], loss = 0;
+    tag_net_priors(net, view, prior);
+    for (uint32_t a = 0; a < N_ACTIONS; a++)
+        loss -= TARGET[a] > 0 ? TARGET[a] * log(prior[a]) : 0;
+    return loss;
+}
+
+/* Of each 13th weight, so that all kinds are among them. */
+static void test_gradient(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    g_autoptr(TagNet) net = tag_net_new(4);
+    g_autoptr(NetView) view = random_view(rand);
+    g_autofree double *gradient = g_new0(double, tag_net_size());
+    const double loss = tag_net_learn(net, view, TARGET, gradient), step = 1e-5;
+    uint32_t large = 0;
+    assert_close(loss, loss_of(net, view), 1e-12);
+    for (uint32_t w = 0; w < tag_net_size(); w += 13) {
+        double *weight = &tag_net_weights(net)[w];
+        const double was = *weight;
+        *weight = was + step;
+        const double above = loss_of(net, view);
+        *weight = was - step;
+        const double below = loss_of(net, view);
+        *weight = was;
+        const double difference = (above - below) / (2 * step);
+        if (fabs(difference - gradient[w]) > 1e-6 + 1e-5 * fabs(difference))
+            fail_msg("weight %u: gradient %g, difference %g", w, gradient[w], difference);
+        large += fabs(difference) > 1e-3;
+    }
+    assert_true(large > 300);
+}
+
+static void test_priors(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    g_autoptr(TagNet) net = tag_net_new(6);
+    g_autoptr(NetView) view = random_view(rand);
+    double prior[N_ACTIONS], sum = 0;
+    tag_net_priors(net, view, prior);
+    for (uint32_t a = 0; a < N_ACTIONS; a++) {
+        assert_true(prior[a] > 0);
+        sum += prior[a];
+    }
+    assert_close(sum, 1, 1e-12);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    g_autoptr(TagNet) net = tag_net_new(8);
+    g_autofree char *text = tag_net_text(net, "# a comment\n");
+    g_autofree char *file = NULL;
+    const int fd = g_file_open_tmp("network-XXXXXX", &file, &error);
+    assert_no_error(error);
+    g_close(fd, NULL);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+    g_autoptr(TagNet) again = tag_net_read(file, &error);
+    assert_no_error(error);
+    g_autofree char *text_again = tag_net_text(again, "# a comment\n");
+    assert_string_equal(text, text_again);
+    /* Anything cut off, added, or changed to what is no number is refused. */
+    for (uint32_t k = 0; k < 200; k++) {
+        g_autoptr(GString) bad = g_string_new(text);
+        const uint32_t at = (uint32_t)g_rand_int_range(rand, 14, (gint32)bad->len - 16);
+        if (k % 3 == 0)
+            g_string_truncate(bad, at);
+        else if (k % 3 == 1)
+            g_string_append(bad, "1 2 3\n");
+        else
+            bad->str[at] = 'q';
+        assert_true(g_file_set_contents(file, bad->str, (gssize)bad->len, NULL));
+        g_autoptr(GError) wrong = NULL;
+        g_autoptr(TagNet) none = tag_net_read(file, &wrong);
+        assert_null(none);
+        assert_error(wrong, KILTER_ERROR_INPUT, "expected");
+    }
+    g_unlink(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_priors),
+        cmocka_unit_test(test_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
