@@ -1,7 +1,6 @@
 /* Where a plan's ops run, in numbers (TAG, Tables 4 and 6): part of a result's detail. */
 #include "experiments/sweep/placement.h"
 
-
 typedef struct {
     const Evaluation *evaluation;
     uint32_t n_groups, n_devices;
