@@ -31,6 +31,7 @@ void cluster_free(Cluster *cluster)
     g_free(cluster->collective_source);
     network_spec_free(cluster->network);
     tuning_free(cluster->tuning);
+    fitted_free(cluster->fitted);
     g_free(cluster);
 }
 

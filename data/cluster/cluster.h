@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/cluster/fitted.h"
 #include "data/graph/graph.h"
 
 /* Collectives and free local conversions. The priced ones come first. */
@@ -131,6 +132,7 @@ typedef struct {
     char *collective_source;
     NetworkSpec *network;  /* NULL: one port a machine, see data/cluster/topology.h */
     struct Tuning *tuning; /* its own rules, NULL: only the default ones */
+    Fitted *fitted;        /* what its costs were fitted to; NULL: to nothing */
 } Cluster;
 
 /* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/base/path.h), by the

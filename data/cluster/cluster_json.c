@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/base/units.h"
+#include "data/cluster/fitted_yaml.h"
 #include "data/cluster/network_spec.h"
 
 static void set_text(json_t *object, const char *key, const char *text)
@@ -264,5 +265,7 @@ json_t *cluster_json(const Cluster *cluster)
         json_object_set_new(object, "topology", topology_json(cluster->network));
     if (cluster->tuning)
         json_object_set_new(object, "tuning", tuning_json(cluster->tuning));
+    if (cluster->fitted)
+        json_object_set_new(object, "fit", fitted_json(cluster->fitted));
     return object;
 }

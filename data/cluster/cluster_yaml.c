@@ -137,6 +137,8 @@ static const cyaml_schema_field_t CLUSTER[] = {
                             ClusterText, topology, TOPOLOGY),
     CYAML_FIELD_MAPPING_PTR("tuning", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                             ClusterText, tuning, TUNING_SCHEMA),
+    CYAML_FIELD_MAPPING_PTR("fit", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ClusterText,
+                            fit, FITTED_SCHEMA),
     CYAML_FIELD_END,
 };
 

@@ -4,6 +4,7 @@
 
 #include <cyaml/cyaml.h>
 
+#include "data/cluster/fitted_yaml.h"
 #include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/tuning_yaml.h"
 
@@ -68,6 +69,7 @@ typedef struct {
     CollectivesText *collectives;
     TopologyText *topology;
     TuningText *tuning;
+    FittedText *fit;
 } ClusterText;
 
 extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* of a pointer to ClusterText */

@@ -406,6 +406,14 @@ static bool read_tuning(ClusterReader *reader, GError **error)
     return !reader->text->tuning || reader->cluster->tuning;
 }
 
+static bool read_fit(ClusterReader *reader, GError **error)
+{
+    const FittedText *text = reader->text->fit;
+    if (text)
+        reader->cluster->fitted = fitted_read(reader->yaml, "fit", text, error);
+    return !text || reader->cluster->fitted;
+}
+
 /* Whatever is wrong in any section is said at once; what takes all of them comes last. */
 static bool read_parts(ClusterReader *reader, GError **error)
 {
@@ -415,6 +423,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
         read_collectives(reader);
     reader_note(reader, read_network(reader, &failure), &failure);
     reader_note(reader, read_tuning(reader, &failure), &failure);
+    reader_note(reader, read_fit(reader, &failure), &failure);
     if (reader->failures->len > 0)
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
     return try_network(reader, error);

@@ -23,8 +23,9 @@ typedef struct {
     Cluster *cluster;
     TypeStart *start; /* [cluster->n_types] */
     TrialSplit split;
-    bool
-        waits; /* hosts wait for what they receive, as those of Megatron-LM and DeepSpeed do */
+    /* hosts wait for what they receive, as those of Megatron-LM and DeepSpeed do */
+    bool waits;
+    bool steady; /* the time of many microbatches may be extrapolated from fewer */
     bool failed; /* it ended for want of memory */
     double measured_s, measured_bytes, measured_comm_s,
         measured_hidden_s; /* NAN: not measured */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/calibration/prediction.h"
+
 static Trial *trial_at(const GArray *list, uint32_t i)
 {
     return &g_array_index(list, Trial, i);
@@ -126,6 +128,15 @@ static void judge_memory(const Work *work, TrialCluster *fitted)
                                          (double *)(void *)measured->data, peak->len);
 }
 
+/* Errors of the measured trials by fits without their groups, and where these trials lie. */
+static Fitted *fitted_to(const Work *work, const TrialCluster *fitted)
+{
+    g_autofree TrialPlan *plan = g_new(TrialPlan, fitted->measured->len + 1);
+    for (uint32_t k = 0; k < fitted->measured->len; k++)
+        plan[k] = work->plan[g_array_index(fitted->measured, uint32_t, k)];
+    return prediction_record(plan, fitted->fit.held_out_s, fitted->measured->len);
+}
+
 /* --- the cluster --- */
 
 static Cluster *copy_of(const Cluster *cluster, GError **error)
@@ -190,7 +201,11 @@ static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError *
     for (uint32_t t = 0; t < fitted->base->n_types; t++)
         fitted->runtime[t] = runtime_of(fitted->base->type[t].name, work);
     judge_memory(work, fitted);
-    return make_cluster(fitted, error);
+    if (!make_cluster(fitted, error))
+        return false;
+    fitted_free(fitted->cluster->fitted);
+    fitted->cluster->fitted = fitted_to(work, fitted);
+    return true;
 }
 
 static bool any_measured(const GArray *list)

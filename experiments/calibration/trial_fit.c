@@ -13,6 +13,8 @@ static const double HUBER_BOUND = 0.1;
 static const double DIFFERENCE = 0.03;
 /* No step changes a cost by more than this, as a logarithm. */
 static const double LONGEST_STEP = 1.0;
+/* A cost that changes a trial's time less than this, as a part of its own change, keeps doing so. */
+static const double UNFELT = 2e-3;
 enum { STEPS = 10 };
 static const uint32_t NO_COST = UINT32_MAX;
 
@@ -118,7 +120,8 @@ static bool find_slopes(Problem *problem, uint32_t i, double *log, GError **erro
                            index_of(problem->costs, cost, trial_slot_key(plan->trial, s)),
                        common = index_of(problem->costs, cost, "");
         if ((own == NO_COST && common == NO_COST) ||
-            (problem->known && own != NO_COST && before[own] == 0 && can_rest(cost)))
+            (problem->known && own != NO_COST && fabs(before[own]) < UNFELT &&
+             can_rest(cost)))
             continue;
         const double at = log[s];
         double time_s;
@@ -304,6 +307,7 @@ static bool minimise_all(Problem *problem, bool one_start, GError **error)
     g_autofree double *best = NULL;
     double least = INFINITY;
     for (uint32_t s = 0; s < (one_start ? 1 : G_N_ELEMENTS(LAUNCH_STARTS)); s++) {
+        problem->known = false;
         if (!minimise(problem, LAUNCH_STARTS[s], error))
             return false;
         const Agreement now =

@@ -24,6 +24,8 @@ void trial_plan_clear(TrialPlan *plan)
 {
     plan_free(plan->plan);
     graph_free(plan->graph);
+    plan_free(plan->fewer);
+    graph_free(plan->fewer_graph);
     cluster_free(plan->cluster);
     *plan = (TrialPlan){0};
 }
@@ -36,23 +38,73 @@ static bool set_options(PlannerOptions *options, const char *text, GError **erro
     return options_assign(options, spec, error);
 }
 
+/* The strategy's program of the model; NULL with an error. *graph: the model's, also then. */
+static Plan *strategy_plan(const char *model, const PlannerOptions *options,
+                           const ClusterView *view, Graph **graph, GError **error)
+{
+    g_auto(StrategyLayout) layout = {0};
+    *graph = model_build(model, view->n_devices, NULL, error);
+    if (!*graph ||
+        !strategy_lay_out(&options->strategy, *graph, view->n_devices, &layout, error))
+        return NULL;
+    Program *program = synth_strategy_program(*graph, view, &layout, error);
+    if (!program)
+        return NULL;
+    g_autofree double *ratio = synth_strategy_ratios(&layout);
+    Plan *plan = plan_new();
+    plan_set(plan, *graph, view, program, ratio);
+    plan->strategy = options->strategy;
+    if (!plan_round(plan, *graph, error))
+        g_clear_pointer(&plan, plan_free);
+    return plan;
+}
+
+static const char BATCH[] = "global_batch=";
+
+static uint32_t batch_of(const char *model)
+{
+    const char *at = strstr(model, BATCH);
+    return at ? (uint32_t)g_ascii_strtoull(at + strlen(BATCH), NULL, 10) : 0;
+}
+
+/* The model, which says its global batch, with another one. Caller frees. */
+static char *with_batch(const char *model, uint32_t batch)
+{
+    const char *at = strstr(model, BATCH), *number = at + strlen(BATCH);
+    return g_strdup_printf("%.*s%s%u%s", (int)(at - model), model, BATCH, batch,
+                           number + strspn(number, "0123456789"));
+}
+
+/* Microbatches that fill the pipeline, and twice as many, if those of the trial are more. */
+static bool find_steady(const Strategy *strategy, uint32_t n_devices, TrialPlan *plan)
+{
+    enum { LEAST = 4 };
+    const uint32_t pp = MAX(strategy->pp, 1), batch = batch_of(plan->trial->model);
+    const uint64_t shared = (uint64_t)pp * MAX(strategy->tp, 1) * MAX(strategy->cp, 1);
+    const uint64_t at_once = strategy->micro_batch * (n_devices / shared);
+    if (!plan->trial->steady || at_once == 0 || batch == 0 || batch % at_once != 0)
+        return false;
+    plan->n_all = (uint32_t)(batch / at_once);
+    plan->n_fewer = pp * ((LEAST + pp - 1) / pp); /* whole turns of interleaved stages */
+    plan->n_most = 2 * plan->n_fewer;
+    return plan->n_most < plan->n_all;
+}
+
 static bool make_strategy(TrialPlan *plan, const PlannerOptions *options,
                           const ClusterView *view, GError **error)
 {
-    plan->graph = model_build(plan->trial->model, view->n_devices, NULL, error);
-    if (!plan->graph)
-        return false;
-    g_auto(StrategyLayout) layout = {0};
-    Program *program =
-        strategy_lay_out(&options->strategy, plan->graph, view->n_devices, &layout, error)
-            ? synth_strategy_program(plan->graph, view, &layout, error)
-            : NULL;
-    if (!program)
-        return false;
-    g_autofree double *ratio = synth_strategy_ratios(&layout);
-    plan->plan = plan_new();
-    plan_set(plan->plan, plan->graph, view, program, ratio);
-    return plan_round(plan->plan, plan->graph, error);
+    const char *model = plan->trial->model;
+    if (!find_steady(&options->strategy, view->n_devices, plan)) {
+        plan->plan = strategy_plan(model, options, view, &plan->graph, error);
+        return plan->plan != NULL;
+    }
+    const uint32_t each = batch_of(model) / plan->n_all;
+    g_autofree char *most = with_batch(model, each * plan->n_most),
+                    *fewer = with_batch(model, each * plan->n_fewer);
+    plan->plan = strategy_plan(most, options, view, &plan->graph, error);
+    if (plan->plan)
+        plan->fewer = strategy_plan(fewer, options, view, &plan->fewer_graph, error);
+    return plan->fewer != NULL;
 }
 
 static Cluster *copy_of(const Cluster *cluster, GError **error)
@@ -94,6 +146,21 @@ static TrialDetail detail_of(const SimReport *report)
     return detail;
 }
 
+/* From the time of n_most microbatches to that of all. */
+static bool extrapolate(const TrialPlan *plan, const ClusterView *view,
+                        const SimOptions *options, double *time_s, GError **error)
+{
+    SimOptions times = *options;
+    times.time_only = true;
+    g_autoptr(SimReport) report = sim_evaluate_with(
+        plan->fewer, plan->fewer_graph, view, trial_fidelity(plan->trial), &times, error);
+    if (!report)
+        return false;
+    *time_s += (*time_s - report->iteration_time_s) * (plan->n_all - plan->n_most) /
+               (plan->n_most - plan->n_fewer);
+    return true;
+}
+
 bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
                         TrialDetail *detail, GError **error)
 {
@@ -108,7 +175,7 @@ bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,
     *time_s = report->iteration_time_s;
     if (detail)
         *detail = detail_of(report);
-    return true;
+    return !plan->fewer || extrapolate(plan, view, &options, time_s, error);
 }
 
 double trial_plan_measured_s(const TrialPlan *plan)
@@ -118,7 +185,8 @@ double trial_plan_measured_s(const TrialPlan *plan)
         return trial->measured_s;
     g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
     const SimWorkload work = sim_workload(plan->plan, plan->graph, view);
-    return trial->tokens_per_s > 0    ? work.tokens / trial->tokens_per_s
-           : trial->samples_per_s > 0 ? work.samples / trial->samples_per_s
+    const double times = plan->fewer ? (double)plan->n_all / plan->n_most : 1;
+    return trial->tokens_per_s > 0    ? times * work.tokens / trial->tokens_per_s
+           : trial->samples_per_s > 0 ? times * work.samples / trial->samples_per_s
                                       : NAN;
 }

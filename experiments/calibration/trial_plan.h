@@ -11,6 +11,11 @@ typedef struct {
     Plan *plan;
     Cluster *cluster; /* whose costs each prediction sets: one prediction at a time */
     SimOptions options;
+    /* NULL, or the same strategy on fewer microbatches: the plan has n_most of them, this one n_fewer, the
+     * trial n_all. A pipeline that is full takes as long for each further one. */
+    Plan *fewer;
+    Graph *fewer_graph;
+    uint32_t n_all, n_most, n_fewer;
 } TrialPlan;
 
 /* More of what was predicted of a trial. */

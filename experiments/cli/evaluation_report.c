@@ -1,6 +1,7 @@
 /* An evaluation as JSON and as text. */
 #include <string.h>
 
+#include "experiments/calibration/prediction.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
@@ -122,6 +123,7 @@ json_t *command_evaluation_json(const Evaluation *evaluation, bool verbose)
     if (plan->maker)
         json_object_set_new(object, "made_by", json_string(plan->maker));
     add_rounding(object, evaluation);
+    prediction_add(object, plan, evaluation->graph, evaluation->view, report);
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "devices", devices_json(evaluation));
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
@@ -207,6 +209,8 @@ const char COMMAND_EVALUATION_TEXT[] =
     "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
     "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
     "{computation_s:time}, {stages} stages\n"
+    "[  interval     {interval_50_s.0:time} to {interval_50_s.1:time} of 50 %[, {interval_90_s.0:time} to {interval_90_s.1:time} of 90 %]\n]"
+    "[{?out_of_domain}  outside      of what was fitted: {outside}\n]"
     "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
     "rounding the shards costs {rounding_loss:.2%}\n]"
     "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               of {bound_over}\n]]"

@@ -23,6 +23,8 @@ static const char TEXT[] =
     "[{?verbose}  {description}\n"
     "  [{?fitted}calibration: MAPE {calibration.mape:%}; costs as factors on where they start, with 95 % intervals|not fitted]\n"
     "[*costs:    {cost:-30}  [=-26:[{?of}{of}|all alike]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
+    "[{?coverage.inside}  intervals: of {coverage.inside} trials like those fitted {coverage.in_50} in 50 % and {coverage.in_90} in 90 %; "
+    "{coverage.outside} outside of what was fitted; {coverage.missed_flagged} of {coverage.missed} beyond their 90 % are of these\n]"
     "  memory of the runtime {runtime_bytes:bytes}\n"
     "[*reasons:    {trials:4} not expressed: {reason}\n]"
     "[*trials:[{!strategy}{?predicted_s}"
@@ -110,6 +112,13 @@ static json_t *trial_json(const Trial *trial, const Score *score, uint32_t i)
         strcmp(trial->planner, "manual") == 0, "reason", score->reason[i]);
 }
 
+static json_t *coverage_json(const Coverage *c)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "inside", (int)c->inside, "in_50",
+                     (int)c->in_50, "in_90", (int)c->in_90, "outside", (int)c->outside,
+                     "missed", (int)c->missed, "missed_flagged", (int)c->missed_flagged);
+}
+
 static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
 {
     json_t *trials = json_array();
@@ -121,7 +130,7 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
     const MemoryVerdict *v = &score->verdict;
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:{s:i, s:i, s:i, s:i}, "
-        "s:f, s:i, s:o, s:o, s:o, s:i}",
+        "s:f, s:i, s:o, s:o, s:o, s:i, s:o}",
         "data_set", set->name, "description", set->description, "test_split",
         trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
         agreement_json(&score->calibration), "held_out", agreement_json(&score->held_out),
@@ -131,7 +140,7 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         "false_alarms", (int)v->false_alarms, "runtime_bytes", score->runtime_bytes,
         "not_expressed", (int)count_unable(set, score), "costs",
         costs_json(&score->costs), "trials", trials, "reasons", reasons_json(set, score),
-        "fitted", (int)score->n_fitted);
+        "fitted", (int)score->n_fitted, "coverage", coverage_json(&score->coverage));
 }
 
 static bool score_one(TrialSet *set, const ScorecardRun *run,

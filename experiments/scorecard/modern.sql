@@ -1,7 +1,8 @@
 -- Today's models on V100 to GB300: 456 published iterations with tensor, pipeline, context, expert and data parallelism, FSDP, FP8
 --
 -- Strategies are those of `manual`. What a page leaves out is what its framework does by itself: Megatron's tensor parallelism is
--- with sequence parallelism since 2023; a batch or micro-batch that is not given is one sample a GPU. Models without gated units are written as gated
+-- with sequence parallelism since 2023; a batch that is not given is a
+-- micro-batch for each replica, a micro-batch that is not given has 8,192 tokens. Models without gated units are written as gated
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
 -- BLOOM's runs layers follow from the parameters where they are not given. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
@@ -82,19 +83,26 @@ trial AS (
         CASE WHEN page.source_id = 'megatron_lm' AND page.pp = '' AND page.other LIKE 'model_parallel=%'
              THEN max(1, CAST(substr(page.other, 16) AS INTEGER) / 8) ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
         max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
-        max(1, CAST(page.mbs AS INTEGER)) AS micro,
         CAST(page.n_gpus AS INTEGER) AS n,
         CASE WHEN page.source_id LIKE 'bigscience%' AND page.hidden = '' THEN 8192 ELSE CAST(page.hidden AS INTEGER) END AS width,
         CASE WHEN page.source_id = 'bigscience_tr11' THEN 250880 WHEN page.source_id = 'megatron_lm' THEN 51200 ELSE 50257 END AS words,
         CAST(substr(page.other, instr(page.other, 'hw_tflops=') + 10) AS REAL) AS hw_tflops
     FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu
 ),
-counted AS (
+-- A micro-batch that is not given has 8,192 tokens, as most of those that are, if the batch of a replica can be cut so
+cut AS (
     SELECT *, n / (tps * pps * cps) AS dps,
-        CASE WHEN gbs = '' THEN micro * n / (tps * pps * cps) ELSE CAST(gbs AS INTEGER) END AS batch,
+        CASE WHEN mbs <> '' THEN max(1, CAST(mbs AS INTEGER)) WHEN gbs = '' OR seq = '' THEN 1
+             WHEN CAST(gbs AS INTEGER) / max(1, n / (tps * pps * cps)) % max(1, 8192 / CAST(seq AS INTEGER)) = 0 THEN max(1, 8192 / CAST(seq AS INTEGER))
+             WHEN CAST(gbs AS INTEGER) / max(1, n / (tps * pps * cps)) % 2 = 0 THEN 2 ELSE 1 END AS micro
+    FROM trial
+),
+counted AS (
+    SELECT *,
+        CASE WHEN gbs = '' THEN micro * dps ELSE CAST(gbs AS INTEGER) END AS batch,
         CASE WHEN layers = '' THEN CAST(round((CAST(params AS REAL) - words * width) / (12.0 * width * width)) AS INTEGER) ELSE CAST(layers AS INTEGER) END AS depth,
         CASE WHEN fsdp LIKE 'zero1%' THEN 1 WHEN fsdp LIKE 'zero2%' THEN 2 WHEN fsdp LIKE 'zero3%' THEN 3 WHEN CAST(fsdp AS INTEGER) > 1 THEN 3 ELSE 0 END AS stage
-    FROM trial
+    FROM cut
 ),
 said AS (
     SELECT *,
@@ -139,5 +147,5 @@ SELECT
          WHEN tokens_per_s_per_gpu = '' THEN 72.0 * batch * seq * depth * width * width * (1 + seq / (6.0 * width) + 131072 / (12.0 * depth * width)) / (n * mfu * 989.4e12)
     END AS measured_s,
     CASE WHEN tokens_per_s_per_gpu <> '' THEN CAST(tokens_per_s_per_gpu AS REAL) END AS tokens_per_s_per_gpu,
-    CASE WHEN peak_gib <> '' THEN CAST(peak_gib AS REAL) END AS measured_gib, 0 AS failed, reason
+    CASE WHEN peak_gib <> '' THEN CAST(peak_gib AS REAL) END AS measured_gib, 0 AS failed, 1 AS steady, reason
 FROM said

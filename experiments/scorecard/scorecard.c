@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/calibration/prediction.h"
+
 static Trial *trial_at(const TrialSet *set, uint32_t i)
 {
     return &g_array_index(set->trial, Trial, i);
@@ -20,6 +22,8 @@ void score_clear(Score *score)
     g_clear_pointer(&score->costs.cost, g_free);
     g_clear_pointer(&score->predicted_s, g_free);
     g_clear_pointer(&score->detail, g_free);
+    g_clear_pointer(&score->point, g_free);
+    g_clear_pointer(&score->fitted, fitted_free);
     for (uint32_t i = 0; i < score->n; i++)
         g_free(score->reason[i]);
     g_clear_pointer(&score->reason, g_free);
@@ -95,6 +99,7 @@ static bool predict_one(void *data, uint32_t k, GError **error)
     if (!make_one(making, i, &plan))
         return true;
     g_autofree double *log = costs_of(score, trial_at(making->set, i));
+    score->point[i] = prediction_point_of_trial(&plan);
     return trial_plan_predict(&plan, log, &score->predicted_s[i], &score->detail[i],
                               error);
 }
@@ -116,17 +121,30 @@ static double runtime_bytes(const TrialSet *set, const GArray *index,
     return n == 0 ? 0 : fmax(0, gsl_stats_median(more, 1, n));
 }
 
+/* Whether the trials have several device types: there are enough of them to tell launches by one start. */
+static bool has_types(const TrialPlan *plan, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (strcmp(plan[i].trial->cluster->type[0].name,
+                   plan[0].trial->cluster->type[0].name) != 0)
+            return true;
+    return false;
+}
+
 /* Fits to plans[n] of the trials index[n]. */
 static bool fit_plans(const TrialSet *set, const ScoreOptions *options, TrialPlan *plan,
                       const GArray *index, Score *score, GError **error)
 {
     g_auto(TrialFit) fit = {0};
-    const TrialFitOptions how = {
-        .threads = options->threads, .one_start = options->one_start, .hold_out = true};
+    const TrialFitOptions how = {.threads = options->threads,
+                                 .one_start =
+                                     options->one_start || has_types(plan, index->len),
+                                 .hold_out = true};
     if (!trial_fit(plan, index->len, &how, &fit, error))
         return false;
     score->calibration = fit.fitted;
     score->held_out = fit.held_out;
+    score->fitted = prediction_record(plan, fit.held_out_s, index->len);
     score->costs = fit.costs;
     fit.costs = (FittedCosts){0};
     for (uint32_t k = 0; k < index->len; k++) {
@@ -214,6 +232,25 @@ static void judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *v
     verdict->false_alarms += !trial->failed && alarm;
 }
 
+static void judge_interval(const Fitted *fitted, const FittedPoint *point,
+                           double predicted_s, double measured_s, Coverage *coverage)
+{
+    double factor_50, factor_90;
+    if (!isfinite(measured_s) ||
+        !fitted_interval(fitted, point->types, 0.9, &factor_90) ||
+        !fitted_interval(fitted, point->types, 0.5, &factor_50))
+        return;
+    g_autoptr(GPtrArray) reasons = fitted_outside(fitted, point);
+    const double off = fabs(log(predicted_s / measured_s));
+    const bool flagged = reasons->len > 0;
+    coverage->inside += !flagged;
+    coverage->outside += flagged;
+    coverage->in_50 += !flagged && off <= log(factor_50);
+    coverage->in_90 += !flagged && off <= log(factor_90);
+    coverage->missed += off > log(factor_90);
+    coverage->missed_flagged += flagged && off > log(factor_90);
+}
+
 static void append_pair(GArray *predicted, double p, GArray *measured, double m)
 {
     if (!isfinite(p) || !isfinite(m))
@@ -235,6 +272,9 @@ static void judge(const TrialSet *set, const GArray *index, Score *score)
             continue;
         score->detail[i].peak_bytes += score->runtime_bytes;
         judge_memory(trial, score->detail[i].peak_bytes, &score->verdict);
+        if (score->fitted)
+            judge_interval(score->fitted, &score->point[i], score->predicted_s[i],
+                           trial->measured_s, &score->coverage);
         append_pair(time, score->predicted_s[i], time_m, trial->measured_s);
         append_pair(peak, score->detail[i].peak_bytes, peak_m, trial->measured_bytes);
     }
@@ -274,6 +314,7 @@ static void score_start(const TrialSet *set, Score *score)
     *score = (Score){.n = n,
                      .predicted_s = g_new(double, n + 1),
                      .detail = g_new0(TrialDetail, n + 1),
+                     .point = g_new0(FittedPoint, n + 1),
                      .reason = g_new0(char *, n + 1),
                      .calibration = statistics_agreement(NULL, NULL, 0),
                      .held_out = statistics_agreement(NULL, NULL, 0)};

@@ -22,6 +22,16 @@ typedef struct {
     uint32_t false_alarms; /* fit, but predicted to fail */
 } MemoryVerdict;
 
+/* Intervals of the test trials' times, by what fits say of trials that were left out. */
+typedef struct {
+    uint32_t inside, in_50,
+        in_90; /* trials like those fitted, and how many of them lie in the intervals */
+    uint32_t
+        outside; /* the others, of which it is said that they are outside of what was fitted */
+    uint32_t missed,
+        missed_flagged; /* beyond the 90 % interval, and those of them of which it is said */
+} Coverage;
+
 typedef struct {
     uint32_t n;            /* trials of the set */
     FittedCosts costs;     /* empty: nothing was fitted */
@@ -32,6 +42,9 @@ typedef struct {
     Agreement test;        /* of the development trials, or the sealed ones */
     double regret; /* mean over the test's contests of at least two trials; NAN: none */
     uint32_t contests;     /* such ones */
+    Fitted *fitted;        /* NULL: nothing was fitted */
+    FittedPoint *point;    /* [trial], where the time is not NAN */
+    Coverage coverage;     /* of the test trials */
     MemoryVerdict verdict; /* of the test trials */
     Agreement memory;      /* of the test trials' peaks that were measured */
     /* [trial], of the test and what was fitted to; NAN where it was not predicted */

@@ -316,6 +316,7 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     }
     trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
     trial.waits = true;
+    trial.steady = count_of(row, "steady") > 0;
     trial.split = strcmp(split, "calibration") == 0 ? SPLIT_FIT
                   : is_sealed(trial.group)          ? SPLIT_SEALED
                                                     : SPLIT_DEVELOPMENT;

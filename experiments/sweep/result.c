@@ -1,4 +1,5 @@
 /* The identity of a question, and the row of its answer. */
+#include "experiments/calibration/prediction.h"
 #include "experiments/sweep/result.h"
 
 #include <math.h>
@@ -298,7 +299,9 @@ static void take_evaluation(Result *result, const Evaluation *evaluation)
     const SimReport *report = evaluation->report;
     StoreResult *row = &result->row;
     result_take_plan(result, plan);
-    result_take_detail(result, report_json(evaluation));
+    json_t *detail = report_json(evaluation);
+    prediction_add(detail, plan, evaluation->graph, evaluation->view, report);
+    result_take_detail(result, detail);
     row->stages = report->n_stages;
     row->search_time_s = plan->search_time_s;
     row->balance_time_s = plan->balance_time_s;

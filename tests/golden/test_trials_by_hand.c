@@ -33,13 +33,20 @@ static char *command_of(const Trial *trial)
 static void price(const Sandbox *box, const Trial *trial)
 {
     g_autoptr(GError) error = NULL;
-    g_auto(TrialPlan) plan = {0};
+    g_auto(TrialPlan) plan = {0}, quick = {0};
     TrialDetail detail;
-    double predicted_s;
-    trial_plan_make(trial, NULL, &plan, &error);
+    double predicted_s, extrapolated_s;
+    Trial exact = *trial;
+    exact.steady = false;
+    trial_plan_make(&exact, NULL, &plan, &error);
     assert_no_error(error);
     trial_plan_predict(&plan, NULL, &predicted_s, &detail, &error);
     assert_no_error(error);
+    trial_plan_make(trial, NULL, &quick, &error);
+    assert_no_error(error);
+    trial_plan_predict(&quick, NULL, &extrapolated_s, NULL, &error);
+    assert_no_error(error);
+    assert_close(extrapolated_s, predicted_s, 1e-3);
     write_cluster(box, &plan);
     g_autofree char *line = command_of(trial);
     g_auto(Ran) ran = program_run(box, line);

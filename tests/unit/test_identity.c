@@ -92,7 +92,17 @@ static const char BUILT[] =
                                    "most_bytes: 7 MiB, power_of_two: true, "
                                    "algorithm: halving}\n"
                                    "  piece: 512 KiB\n"
-                                   "  source: a talk\n";
+                                   "  source: a talk\n"
+                                   "fit:\n"
+                                   "  fidelity: stage\n"
+                                   "  planner: manual\n"
+                                   "  tp: {least: 1, most: 41}\n"
+                                   "  pp: {least: 2, most: 42}\n"
+                                   "  tp_pp: {least: 3, most: 43}\n"
+                                   "  ranks: {least: 4, most: 44}\n"
+                                   "  width: {least: 5, most: 45}\n"
+                                   "  sequence: {least: 6, most: 46}\n"
+                                   "  errors: [v100 0.125]\n";
 
 static char *linked(void)
 {
@@ -190,6 +200,21 @@ static const struct {
     {"tuning.rules[].algorithm", "algorithm: halving", "algorithm: ring", OTHER},
     {"tuning.piece", "512 KiB", "256 KiB", OTHER},
     {"tuning.source", "a talk", "another", SAME},
+    {"fit.fidelity", "fidelity: stage", "fidelity: flow", OTHER},
+    {"fit.planner", "planner: manual", "planner: amp", OTHER},
+    {"fit.tp.least", "least: 1", "least: 0", OTHER},
+    {"fit.tp.most", "most: 41", "most: 51", OTHER},
+    {"fit.pp.least", "least: 2", "least: 0", OTHER},
+    {"fit.pp.most", "most: 42", "most: 52", OTHER},
+    {"fit.tp_pp.least", "least: 3", "least: 0", OTHER},
+    {"fit.tp_pp.most", "most: 43", "most: 53", OTHER},
+    {"fit.ranks.least", "least: 4", "least: 0", OTHER},
+    {"fit.ranks.most", "most: 44", "most: 54", OTHER},
+    {"fit.width.least", "least: 5", "least: 0", OTHER},
+    {"fit.width.most", "most: 45", "most: 55", OTHER},
+    {"fit.sequence.least", "least: 6", "least: 0", OTHER},
+    {"fit.sequence.most", "most: 46", "most: 56", OTHER},
+    {"fit.errors[]", "v100 0.125", "v100 0.25", OTHER},
 };
 
 /* Adds the paths of all texts of a schema. */

@@ -1,0 +1,109 @@
+/* Intervals of predictions. */
+#include "data/cluster/fitted.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const KEY[] = {
+#define X(id, key, text) [FITTED_##id] = key,
+    FITTED_RANGE_TABLE(X)
+#undef X
+};
+static const char *const TEXT[] = {
+#define X(id, key, text) [FITTED_##id] = text,
+    FITTED_RANGE_TABLE(X)
+#undef X
+};
+
+const char *fitted_range_key(FittedRange range)
+{
+    return KEY[range];
+}
+
+const char *fitted_range_text(FittedRange range)
+{
+    return TEXT[range];
+}
+
+void fitted_free(Fitted *fitted)
+{
+    if (!fitted)
+        return;
+    for (uint32_t i = 0; i < fitted->n_errors; i++)
+        g_free(fitted->error[i].types);
+    g_free(fitted->error);
+    g_free(fitted->fidelity);
+    g_free(fitted->planner);
+    g_free(fitted);
+}
+
+/* --- outside --- */
+
+static bool has_type(const Fitted *fitted, const char *type)
+{
+    for (uint32_t i = 0; i < fitted->n_errors; i++) {
+        g_auto(GStrv) types = g_strsplit(fitted->error[i].types, "+", -1);
+        if (g_strv_contains((const char *const *)types, type))
+            return true;
+    }
+    return false;
+}
+
+GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) types = g_strsplit(point->types, "+", -1);
+    for (char **type = types; *type; type++)
+        if (!has_type(fitted, *type))
+            g_ptr_array_add(list, g_strdup_printf("device type %s", *type));
+    if (strcmp(point->fidelity, fitted->fidelity) != 0)
+        g_ptr_array_add(list, g_strdup_printf("fidelity %s (%s was fitted)",
+                                              point->fidelity, fitted->fidelity));
+    if (strcmp(point->planner, fitted->planner) != 0)
+        g_ptr_array_add(list, g_strdup_printf("planner %s (%s was fitted)",
+                                              point->planner, fitted->planner));
+    for (FittedRange r = 0; r < FITTED_RANGES; r++)
+        if (point->at[r] > 0 &&
+            (point->at[r] < fitted->least[r] || point->at[r] > fitted->most[r]))
+            g_ptr_array_add(list,
+                            g_strdup_printf("%u %s (%u to %u)", point->at[r], TEXT[r],
+                                            fitted->least[r], fitted->most[r]));
+    return list;
+}
+
+/* --- intervals --- */
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of n errors the smallest that the next one is not beyond with that probability, the ceil((n + 1)
+ * coverage)-th. */
+static bool quantile(double *size, uint32_t n, double coverage, double *factor)
+{
+    const double rank = ceil((n + 1) * coverage);
+    if (rank > n)
+        return false;
+    qsort(size, n, sizeof *size, compare);
+    *factor = exp(size[(uint32_t)rank - 1]);
+    return true;
+}
+
+bool fitted_interval(const Fitted *fitted, const char *types, double coverage,
+                     double *factor)
+{
+    /* So many of one kind say a 95 % interval by themselves. */
+    enum { ENOUGH = 19 };
+    g_autofree double *size = g_new(double, fitted->n_errors + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < fitted->n_errors; i++)
+        if (strcmp(fitted->error[i].types, types) == 0)
+            size[n++] = fabs(fitted->error[i].error);
+    if (n < ENOUGH)
+        for (n = 0; n < fitted->n_errors; n++)
+            size[n] = fabs(fitted->error[n].error);
+    return quantile(size, n, coverage, factor);
+}

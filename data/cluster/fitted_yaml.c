@@ -1,0 +1,107 @@
+/* Reading and writing what a cluster was fitted to. */
+#include "data/cluster/fitted_yaml.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/base/units.h"
+
+enum { ERRORS_MAX = 100000, RANGE_MAX = 1000000000 };
+/* Nobody's prediction is off by more than exp() of this. */
+static const double WORST = 100;
+
+static const cyaml_schema_field_t RANGE[] = {
+    TEXT("least", FittedRangeText, least, NAME_MAX_BYTES),
+    TEXT("most", FittedRangeText, most, NAME_MAX_BYTES),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t ERROR_ENTRY = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, 4 * NAME_MAX_BYTES)};
+
+const cyaml_schema_field_t FITTED_SCHEMA[] = {
+    TEXT("fidelity", FittedText, fidelity, NAME_MAX_BYTES),
+    TEXT("planner", FittedText, planner, NAME_MAX_BYTES),
+#define X(id, key, text) \
+    CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, FittedText, range[FITTED_##id], RANGE),
+    FITTED_RANGE_TABLE(X)
+#undef X
+        CYAML_FIELD_SEQUENCE("errors", CYAML_FLAG_POINTER, FittedText, error,
+                             &ERROR_ENTRY, 1, ERRORS_MAX),
+    CYAML_FIELD_END,
+};
+
+static bool read_count(const Yaml *yaml, const char *key, const char *text,
+                       uint32_t *value, GError **error)
+{
+    char *end;
+    const guint64 number = g_ascii_strtoull(text, &end, 10);
+    *value = (uint32_t)number;
+    return (end != text && !*end && number <= RANGE_MAX && *text != '-') ||
+           yaml_fail(yaml, error, key, "expected a number from 0 to %d, got '%s'",
+                     RANGE_MAX, text);
+}
+
+static bool read_range(const Yaml *yaml, const char *parent, FittedRange range,
+                       const FittedText *text, Fitted *fitted, GError **error)
+{
+    g_autofree char *key = yaml_key(parent, fitted_range_key(range)),
+                    *least = yaml_key(key, "least"), *most = yaml_key(key, "most");
+    return read_count(yaml, least, text->range[range].least, &fitted->least[range],
+                      error) &&
+           read_count(yaml, most, text->range[range].most, &fitted->most[range], error);
+}
+
+static bool read_error(const Yaml *yaml, const char *parent, uint32_t i, const char *text,
+                       FittedError *out, GError **error)
+{
+    g_autofree char *key = g_strdup_printf("%s.errors[%u]", parent, i);
+    const char *space = strrchr(text, ' ');
+    char *end = NULL;
+    out->error = space ? g_ascii_strtod(space + 1, &end) : 0;
+    if (!space || space == text || end == space + 1 || *end ||
+        !(fabs(out->error) <= WORST))
+        return yaml_fail(
+            yaml, error, key,
+            "expected device types and log(measured / predicted), as 't4 0.03', "
+            "got '%s'",
+            text);
+    out->types = g_strndup(text, (gsize)(space - text));
+    return true;
+}
+
+Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
+                    GError **error)
+{
+    Fitted *fitted = g_new0(Fitted, 1);
+    bool good = true;
+    fitted->fidelity = g_strdup(text->fidelity);
+    fitted->planner = g_strdup(text->planner);
+    for (FittedRange r = 0; good && r < FITTED_RANGES; r++)
+        good = read_range(yaml, key, r, text, fitted, error);
+    fitted->error = g_new0(FittedError, text->error_count + 1);
+    for (; good && fitted->n_errors < text->error_count; fitted->n_errors++)
+        good = read_error(yaml, key, fitted->n_errors, text->error[fitted->n_errors],
+                          &fitted->error[fitted->n_errors], error);
+    if (!good)
+        g_clear_pointer(&fitted, fitted_free);
+    return fitted;
+}
+
+json_t *fitted_json(const Fitted *fitted)
+{
+    json_t *object = json_pack("{s:s, s:s}", "fidelity", fitted->fidelity, "planner",
+                               fitted->planner),
+           *errors = json_array();
+    for (FittedRange r = 0; r < FITTED_RANGES; r++)
+        json_object_set_new(object, fitted_range_key(r),
+                            json_pack("{s:i, s:i}", "least", (int)fitted->least[r],
+                                      "most", (int)fitted->most[r]));
+    for (uint32_t i = 0; i < fitted->n_errors; i++) {
+        g_autofree char *number = number_exact(fitted->error[i].error),
+                        *text = g_strdup_printf("%s %s", fitted->error[i].types, number);
+        json_array_append_new(errors, json_string(text));
+    }
+    json_object_set_new(object, "errors", errors);
+    return object;
+}

@@ -1,0 +1,118 @@
+/* Intervals and domains of predictions. */
+#include "experiments/calibration/prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+static gint compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names of the view's device types, sorted, "+" between them. Interned. */
+static const char *types_of(const ClusterView *view)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const char *name = view->device[j].type_name;
+        bool known = false;
+        for (uint32_t i = 0; i < names->len && !known; i++)
+            known = strcmp(names->pdata[i], name) == 0;
+        if (!known)
+            g_ptr_array_add(names, (gpointer)name);
+    }
+    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_add(names, NULL);
+    g_autofree char *text = g_strjoinv("+", (char **)names->pdata);
+    return g_intern_string(text);
+}
+
+/* The last extent of what the first op makes: that of an embedding is the width of all layers. */
+static uint32_t width_of(const Graph *graph)
+{
+    const Tensor *first = graph_tensor(graph, graph_get_op(graph, 0)->out[0]);
+    return first->rank > 0 ? first->dim[first->rank - 1] : 0;
+}
+
+FittedPoint prediction_point(const Plan *plan, const char *planner, const char *fidelity,
+                             const Graph *graph, const ClusterView *view)
+{
+    const SimWorkload work = sim_workload(plan, graph, view);
+    const uint32_t tp = MAX(plan->strategy.tp, 1), pp = MAX(plan->strategy.pp, 1);
+    return (FittedPoint){
+        .fidelity = fidelity,
+        .planner = planner,
+        .types = types_of(view),
+        .at = {[FITTED_TP] = tp,
+               [FITTED_PP] = pp,
+               [FITTED_SHARED] = tp * pp,
+               [FITTED_RANKS] = work.gpus,
+               [FITTED_WIDTH] = width_of(graph),
+               [FITTED_SEQUENCE] =
+                   work.samples > 0 ? (uint32_t)(work.tokens / work.samples) : 0}};
+}
+
+static void widen(Fitted *fitted, const FittedPoint *point)
+{
+    for (FittedRange r = 0; r < FITTED_RANGES; r++) {
+        fitted->least[r] = MIN(fitted->least[r], point->at[r]);
+        fitted->most[r] = MAX(fitted->most[r], point->at[r]);
+    }
+}
+
+FittedPoint prediction_point_of_trial(const TrialPlan *plan)
+{
+    g_autoptr(ClusterView) view = cluster_view(plan->cluster, GRANULARITY_GPU);
+    return prediction_point(plan->plan, plan->trial->planner, trial_fidelity(plan->trial),
+                            plan->graph, view);
+}
+
+Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint32_t n)
+{
+    Fitted *record = g_new0(Fitted, 1);
+    record->error = g_new0(FittedError, n + 1);
+    for (FittedRange r = 0; r < FITTED_RANGES; r++)
+        record->least[r] = UINT32_MAX;
+    for (uint32_t k = 0; k < n; k++) {
+        const FittedPoint point = prediction_point_of_trial(&plan[k]);
+        widen(record, &point);
+        record->error[record->n_errors++] = (FittedError){
+            g_strdup(point.types), log(plan[k].trial->measured_s / held_out_s[k])};
+        if (k > 0)
+            continue;
+        record->fidelity = g_strdup(point.fidelity);
+        record->planner = g_strdup(point.planner);
+    }
+    return record;
+}
+
+static json_t *interval_json(const Fitted *fitted, const char *types, double coverage,
+                             double time_s)
+{
+    double factor;
+    return fitted_interval(fitted, types, coverage, &factor)
+               ? json_pack("[f, f]", time_s / factor, time_s * factor)
+               : json_null();
+}
+
+void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
+                    const ClusterView *view, const SimReport *report)
+{
+    const Fitted *fitted = view->cluster->fitted;
+    if (!fitted)
+        return;
+    const FittedPoint point = prediction_point(plan, plan->planner ? plan->planner : "",
+                                               report->fidelity, graph, view);
+    g_autoptr(GPtrArray) outside = fitted_outside(fitted, &point);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < outside->len; i++)
+        json_array_append_new(list, json_string(outside->pdata[i]));
+    json_object_set_new(
+        object, "interval_50_s",
+        interval_json(fitted, point.types, 0.5, report->iteration_time_s));
+    json_object_set_new(
+        object, "interval_90_s",
+        interval_json(fitted, point.types, 0.9, report->iteration_time_s));
+    json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
+    json_object_set_new(object, "outside", list);
+}
