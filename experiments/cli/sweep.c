@@ -4,10 +4,13 @@
 #include <stdio.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/sweep_script.h"
+#include "experiments/json_values.h"
 
 typedef struct {
-    char *database, *granularity, *shard;
-    int threads;
+    char *database, *granularity, *shard, *emit;
+    int threads, parts;
+    gboolean dry_run, status;
 } Own;
 
 static void own_clear(Own *own)
@@ -15,6 +18,7 @@ static void own_clear(Own *own)
     g_free(own->database);
     g_free(own->granularity);
     g_free(own->shard);
+    g_free(own->emit);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
 
@@ -96,56 +100,219 @@ static bool sweep(const Experiment *experiment, const char *database, const char
     return good;
 }
 
+/* --- without running it --- */
+
+/* The store that is there; NULL without an error if there is none yet. */
+static Store *existing(const char *database, GError **error)
+{
+    return g_file_test(database, G_FILE_TEST_EXISTS) ? store_open_read(database, error)
+                                                     : NULL;
+}
+
+static bool dry_run(const Experiment *experiment, const char *database, const Own *own,
+                    const CommandOptions *options, GError **error)
+{
+    SweepOptions sweep_options = {.threads = (uint32_t)own->threads};
+    SweepEstimate estimate;
+    GError *cause = NULL;
+    g_autoptr(Store) store = existing(database, &cause);
+    if (cause) {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    if (!find_shard(own, &sweep_options, error) ||
+        !sweep_estimate(experiment, store, &sweep_options, &estimate, error))
+        return false;
+    command_report(
+        options,
+        json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "experiment",
+                  experiment_name(experiment), "configurations", (int)estimate.total,
+                  "present", (int)estimate.present, "missing",
+                  (int)(estimate.total - estimate.present), "tried", (int)estimate.tried,
+                  "each_s", json_number(estimate.each_s), "estimated_s",
+                  json_number(estimate.all_s)),
+        "{experiment}: {configurations} configurations, {present} of them there, "
+        "{missing} to evaluate, about {estimated_s:time}[{?tried} ({tried} tried, "
+        "{each_s:time} each)]\n",
+        NULL);
+    return true;
+}
+
+static json_t *status_json(const SweepStatus *s)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "configurations", (int)s->total, "ok",
+                     (int)s->ok, "out_of_memory", (int)s->oom, "impossible",
+                     (int)s->impossible, "missing", (int)s->missing);
+}
+
+/* How far the sweep is, in all and part by part. */
+static bool status(const Experiment *experiment, const char *database, const Own *own,
+                   const CommandOptions *options, GError **error)
+{
+    const uint32_t shards = (uint32_t)own->parts;
+    g_autoptr(Store) store = store_open_read(database, error);
+    g_autofree SweepStatus *of =
+        store ? sweep_status(experiment, store, shards, error) : NULL;
+    if (!of)
+        return false;
+    SweepStatus all = {0};
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < MAX(shards, 1); i++) {
+        all.total += of[i].total;
+        all.ok += of[i].ok;
+        all.oom += of[i].oom;
+        all.impossible += of[i].impossible;
+        all.missing += of[i].missing;
+        json_t *one = status_json(&of[i]);
+        json_object_set_new(one, "shard", json_integer(i));
+        json_array_append_new(list, one);
+    }
+    json_t *answer = status_json(&all);
+    json_object_set_new(answer, "experiment", json_string(experiment_name(experiment)));
+    json_object_set_new(answer, "database", json_string(database));
+    if (shards > 0)
+        json_object_set(answer, "shards", list);
+    json_decref(list);
+    command_report(
+        options, answer,
+        "{experiment} in {database}: {configurations} configurations, {ok} ok, "
+        "{out_of_memory} out of memory, {impossible} impossible, {missing} "
+        "missing\n[*shards:[{?missing}shard {shard}: {missing} of "
+        "{configurations} missing\n]]",
+        NULL);
+    return true;
+}
+
+/* The experiment's file and what changes it, for the shell. Caller frees. */
+static char *quoted_experiment(const char *file, const Own *own,
+                               const CommandOptions *options)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *path = g_file_test(file, G_FILE_TEST_IS_REGULAR)
+                                ? g_canonicalize_filename(file, NULL)
+                                : g_strdup(file);
+    g_autofree char *quoted = g_shell_quote(path);
+    g_string_append(text, quoted);
+    const char *const option[] = {"--granularity", "--seed"};
+    const char *const value[] = {own->granularity,
+                                 options->seed_given ? options->seed_text : NULL};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(option); i++)
+        if (value[i])
+            g_string_append_printf(text, " %s %s", option[i], value[i]);
+    for (char **set = options->set; set && *set; set++) {
+        g_autofree char *pair = g_shell_quote(*set);
+        g_string_append_printf(text, " --set %s", pair);
+    }
+    return g_strdup(text->str);
+}
+
+static bool emit(const Experiment *experiment, const char *file, const char *database,
+                 const Own *own, const CommandOptions *options, GError **error)
+{
+    enum { PARTS = 16 };
+    g_autofree char *quoted = quoted_experiment(file, own, options);
+    g_autofree char *threads =
+        own->threads ? g_strdup_printf("-j %d ", own->threads) : g_strdup("");
+    const SweepScript script = {.name = experiment_name(experiment),
+                                .database = database,
+                                .experiment = quoted,
+                                .threads = threads,
+                                .shards = own->parts ? (uint32_t)own->parts : PARTS};
+    g_autofree char *text = sweep_script(own->emit, &script, error);
+    if (text)
+        command_report(options,
+                       json_pack("{s:s, s:i, s:s}", "experiment", script.name, "shards",
+                                 (int)script.shards, "script", text),
+                       "{script}", NULL);
+    return text != NULL;
+}
+
+static bool work(const Experiment *experiment, const char *file, const char *line,
+                 const Own *own, const CommandOptions *options, GError **error)
+{
+    g_autofree char *database =
+        own->database ? g_strdup(own->database)
+                      : g_strdup_printf("out/%s.db", experiment_name(experiment));
+    if (own->emit)
+        return emit(experiment, file, database, own, options, error);
+    if (own->dry_run)
+        return dry_run(experiment, database, own, options, error);
+    if (own->status)
+        return status(experiment, database, own, options, error);
+    if (!own->database && g_mkdir_with_parents("out", 0777) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out: %s",
+                           g_strerror(errno));
+    return sweep(experiment, database, line, own, options, error);
+}
+
 static bool load_and_sweep(const char *file, const char *line, const Own *own,
                            const CommandOptions *options, GError **error)
 {
     if (own->threads < 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "-j: expected a number of threads, got %d", own->threads);
+    if (!command_check_range("--plan-shards", own->parts, 0, MOST_SHARDS, error))
+        return false;
     ExperimentChange change = {.granularity = own->granularity,
                                .seed =
                                    options->seed_given ? &options->planner.seed : NULL,
                                .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
-    if (!experiment)
-        return false;
-    if (own->database)
-        return sweep(experiment, own->database, line, own, options, error);
-    g_autofree char *database = g_strdup_printf("out/%s.db", experiment_name(experiment));
-    if (g_mkdir_with_parents("out", 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out: %s",
-                           g_strerror(errno));
-    return sweep(experiment, database, line, own, options, error);
+    return experiment && work(experiment, file, line, own, options, error);
 }
 
 bool cmd_sweep(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {{"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
-                                     "Threads (default: one per core)", "N"},
-                                    {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
-                                     "The results (default out/NAME.db)", "FILE"},
-                                    {"granularity", 0, 0, G_OPTION_ARG_STRING,
-                                     &own.granularity,
-                                     "Instead of the file's: machine or gpu", "LEVEL"},
-                                    {"shard", 0, 0, G_OPTION_ARG_STRING, &own.shard,
-                                     "Only part I (from 0) of N, into a database of its "
-                                     "own; kilter merge joins them",
-                                     "I/N"},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        {"jobs", 'j', 0, G_OPTION_ARG_INT, &own.threads,
+         "Threads (default: one per core)", "N"},
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &own.database,
+         "The results (default out/NAME.db)", "FILE"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &own.granularity,
+         "Instead of the file's: machine or gpu", "LEVEL"},
+        {"shard", 0, 0, G_OPTION_ARG_STRING, &own.shard,
+         "Only part I (from 0) of N, into a database of its "
+         "own; kilter merge joins them",
+         "I/N"},
+        {"dry-run", 0, 0, G_OPTION_ARG_NONE, &own.dry_run,
+         "Say how many there are, how many are missing, and "
+         "about how long they take; write nothing",
+         NULL},
+        {"status", 0, 0, G_OPTION_ARG_NONE, &own.status,
+         "Say how many of them the database has, with "
+         "--plan-shards part by part (also: --status "
+         "RESULTS.db FILE.yaml)",
+         NULL},
+        {"emit", 0, 0, G_OPTION_ARG_STRING, &own.emit,
+         "Print a script that runs it in parts: slurm or "
+         "parallel",
+         "KIND"},
+        {"plan-shards", 0, 0, G_OPTION_ARG_INT, &own.parts,
+         "Parts of the script (default 16), or of --status", "N"},
+        G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "sweep",
         .arguments = "FILE.yaml",
         .min_arguments = 1,
-        .max_arguments = 1,
+        .max_arguments = 2,
         .summary = "Evaluates every configuration of an experiment file that the "
                    "database lacks, one "
                    "row each.\nAfter an interruption the same command resumes.",
-        .example = "kilter sweep experiments/hap-fig13.yaml -j 4 --db results.db",
+        .example = "kilter sweep hap-fig4 --dry-run\n"
+                   "  kilter sweep hap-fig4 -j 2 --db fig4.db\n"
+                   "  kilter sweep --status fig4.db hap-fig4\n"
+                   "  kilter sweep hap-fig4 --emit slurm --plan-shards 200 > job.sh",
         .entries = entries,
     };
     g_autofree char *line = command_line(argc, argv);
     g_auto(CommandOptions) options = {0};
-    return command_parse(&syntax, &argc, argv, &options, error) &&
-           load_and_sweep(argv[1], line, &own, &options, error);
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    if (argc == 3 && (!own.status || own.database))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected one experiment, got '%s' too", argv[2]);
+    if (argc == 3)
+        own.database = g_strdup(argv[1]);
+    return load_and_sweep(argv[argc - 1], line, &own, &options, error);
 }

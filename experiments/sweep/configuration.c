@@ -225,6 +225,8 @@ static bool simulate(const Configuration *c, Evaluation *evaluation, GError **er
 bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
                             GError **error)
 {
+    if (c->impossible)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", c->impossible);
     *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity),
                                .searched = planner_can(c->planner, PLANNER_SEARCHES)};
     g_autoptr(SimReport) planned = NULL;

@@ -31,7 +31,9 @@ typedef struct {
     Subject *subject; /* borrowed: whose graph its plan is of; NULL: one of its own */
     /* opened by the check, for one plan; NULL: each plan opens it again */
     Planning *planning;
-    ClusterView *view;  /* the planning's */
+    ClusterView *view; /* the planning's */
+    const char
+        *impossible; /* why it cannot be, borrowed; NULL: nothing is known against it */
     char *entry, *axes; /* the planner as asked for; further axes, JSON, or NULL */
     uint32_t ordinal;   /* in its experiment's grid, from 1 */
     /* Set by result_identify(), the parts its own. */

@@ -1,46 +1,19 @@
-/* Reading experiment files. */
-#include "experiments/sweep/experiment_parts.h"
+/* From experiment files to configurations. */
+#include "experiments/sweep/experiment.h"
 
-#include <cyaml/cyaml.h>
 #include <string.h>
 
+#include "experiments/sweep/grid.h"
 #include "experiments/sweep/result.h"
 
-/* --- the file --- */
-
-static const cyaml_schema_value_t text_entry = {
-    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, CYAML_UNLIMITED)};
-
-#define TEXT_LIST(owner, key)                                                         \
-    CYAML_FIELD_SEQUENCE_COUNT(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, owner, \
-                               key, n_##key, &text_entry, 0, CYAML_UNLIMITED)
-
-static const cyaml_schema_field_t grid_fields[] = {TEXT_LIST(Grid, model),
-                                                   TEXT_LIST(Grid, cluster),
-                                                   TEXT_LIST(Grid, planner),
-                                                   TEXT_LIST(Grid, granularity),
-                                                   TEXT_LIST(Grid, fidelity),
-                                                   TEXT_LIST(Grid, seed),
-                                                   CYAML_FIELD_END};
-
-static const cyaml_schema_field_t exchange_fields[] = {
-    TEXT_LIST(Exchanges, kind),        TEXT_LIST(Exchanges, bytes),
-    TEXT_LIST(Exchanges, share),       TEXT_LIST(Exchanges, cluster),
-    TEXT_LIST(Exchanges, granularity), CYAML_FIELD_END};
-
-static const cyaml_schema_field_t file_fields[] = {
-    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, File, name, 1, CYAML_UNLIMITED),
-    CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, File,
-                           description, 0, CYAML_UNLIMITED),
-    CYAML_FIELD_MAPPING("grid", CYAML_FLAG_OPTIONAL, File, grid, grid_fields),
-    CYAML_FIELD_MAPPING("exchange", CYAML_FLAG_OPTIONAL, File, exchange, exchange_fields),
-    TEXT_LIST(File, set),
-    CYAML_FIELD_END};
-
-static const cyaml_schema_value_t file_schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, File, file_fields)};
-
-/* --- the experiment --- */
+struct Experiment {
+    char *name, *description;
+    ExperimentFile *file;
+    Grid grid;
+    GPtrArray *clusters;       /* Cluster of collectives alone */
+    GHashTable *subjects;      /* "GPUs MODEL" -> Subject */
+    GPtrArray *configurations; /* Configuration */
+};
 
 void experiment_free(Experiment *experiment)
 {
@@ -51,7 +24,8 @@ void experiment_free(Experiment *experiment)
     g_ptr_array_unref(experiment->configurations);
     g_hash_table_unref(experiment->subjects);
     g_ptr_array_unref(experiment->clusters);
-    g_ptr_array_unref(experiment->parts);
+    grid_clear(&experiment->grid);
+    experiment_file_free(experiment->file);
     g_free(experiment);
 }
 
@@ -75,186 +49,13 @@ const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
     return experiment->configurations->pdata[index];
 }
 
-bool experiment_fail_entry(const Source *source, const char *list, uint32_t index,
-                           GError *cause, GError **error)
-{
-    g_autofree char *key = g_strdup_printf("%s[%u]", list, index);
-    yaml_fail(source->yaml, error, key, "%s", cause->message);
-    g_error_free(cause);
-    return false;
-}
-
-/* --- from the file to configurations --- */
+/* --- from the grid to configurations --- */
 
 /* The name becomes part of file names. */
 #define NAME_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
 
-/* The axes of the grid, resolved; one entry an axis value. */
-typedef struct {
-    const Planner **planner;
-    Granularity *granularity;
-    const char **fidelity;
-    uint64_t *seed;
-    uint32_t n_granularity, n_fidelity, n_seed;
-    PlannerOptions options;  /* of all */
-    PlannerOptions *planned; /* of each planner: those of all, and its own */
-    StorePart **method;      /* [planner][granularity][fidelity]; NULL: not made yet */
-    uint32_t n_method;
-} Axes;
-
-static void axes_clear(Axes *axes)
-{
-    g_free(axes->planner);
-    g_free(axes->granularity);
-    g_free(axes->fidelity);
-    g_free(axes->seed);
-    g_free(axes->planned);
-    for (uint32_t i = 0; i < axes->n_method; i++)
-        store_part_unref(axes->method[i]);
-    g_free(axes->method);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Axes, axes_clear)
-
-static bool check_filled(const Source *source, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    const struct {
-        const char *key, *what;
-        uint32_t n;
-    } needed[] = {{"grid.model", "model", grid->n_model},
-                  {"grid.cluster", "cluster", grid->n_cluster},
-                  {"grid.planner", "planner", grid->n_planner}};
-    for (guint i = 0; i < G_N_ELEMENTS(needed); i++)
-        if (needed[i].n == 0)
-            return yaml_fail(source->yaml, error, needed[i].key,
-                             "the grid is empty; expected at least one %s",
-                             needed[i].what);
-    return true;
-}
-
-static bool resolve_options(const Source *source, PlannerOptions *options, GError **error)
-{
-    planner_options_init(options);
-    for (uint32_t i = 0; i < source->file->n_set; i++) {
-        GError *cause = NULL;
-        if (!option_assign(options, source->file->set[i], &cause))
-            return experiment_fail_entry(source, "set", i, cause, error);
-    }
-    for (char **pair = source->change->set; pair && *pair; pair++)
-        if (!option_assign(options, *pair, error))
-            return false;
-    return true;
-}
-
-static bool resolve_granularity(const Source *source, Axes *axes, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    const char *changed = source->change->granularity;
-    uint32_t n = changed ? 0 : grid->n_granularity;
-    axes->n_granularity = MAX(n, 1);
-    axes->granularity = g_new0(Granularity, axes->n_granularity);
-    if (changed)
-        return granularity_find(changed, axes->granularity, error);
-    axes->granularity[0] = GRANULARITY_MACHINE;
-    for (uint32_t i = 0; i < n; i++) {
-        GError *cause = NULL;
-        if (!granularity_find(grid->granularity[i], &axes->granularity[i], &cause))
-            return experiment_fail_entry(source, "grid.granularity", i, cause, error);
-    }
-    return true;
-}
-
-static bool resolve_fidelity(const Source *source, Axes *axes, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    axes->n_fidelity = MAX(grid->n_fidelity, 1);
-    axes->fidelity = g_new0(const char *, axes->n_fidelity);
-    axes->fidelity[0] = "stage";
-    for (uint32_t i = 0; i < grid->n_fidelity; i++) {
-        GError *cause = NULL;
-        axes->fidelity[i] = fidelity_find(grid->fidelity[i], &cause);
-        if (!axes->fidelity[i])
-            return experiment_fail_entry(source, "grid.fidelity", i, cause, error);
-    }
-    return true;
-}
-
-static bool resolve_seed(const Source *source, Axes *axes, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    const uint64_t *changed = source->change->seed;
-    uint32_t n = changed ? 0 : grid->n_seed;
-    axes->n_seed = MAX(n, 1);
-    axes->seed = g_new0(uint64_t, axes->n_seed);
-    axes->seed[0] = changed ? *changed : axes->options.seed;
-    for (uint32_t i = 0; i < n; i++) {
-        GError *cause = NULL;
-        if (!seed_parse(grid->seed[i], &axes->seed[i], &cause))
-            return experiment_fail_entry(source, "grid.seed", i, cause, error);
-    }
-    return true;
-}
-
-/* NAME or NAME:key=value,...; *options start as those of all. */
-static const Planner *parse_planner(const char *text, PlannerOptions *options,
-                                    GError **error)
-{
-    g_autoptr(Spec) spec = spec_read(text);
-    const Planner *planner = planner_find(spec->word, error);
-    return planner && options_assign(options, spec, error) ? planner : NULL;
-}
-
-static bool resolve_planners(const Source *source, Axes *axes, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    axes->planner = g_new0(const Planner *, grid->n_planner);
-    axes->planned = g_new0(PlannerOptions, grid->n_planner);
-    for (uint32_t i = 0; i < grid->n_planner; i++) {
-        GError *cause = NULL;
-        axes->planned[i] = axes->options;
-        axes->planner[i] = parse_planner(grid->planner[i], &axes->planned[i], &cause);
-        if (!axes->planner[i])
-            return experiment_fail_entry(source, "grid.planner", i, cause, error);
-    }
-    return true;
-}
-
-static bool check_models(const Source *source, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    for (uint32_t i = 0; i < grid->n_model; i++) {
-        GError *cause = NULL;
-        if (!model_check(grid->model[i], &cause))
-            return experiment_fail_entry(source, "grid.model", i, cause, error);
-    }
-    return true;
-}
-
-bool experiment_add_part(Experiment *experiment, const Cluster *cluster, GError **error)
-{
-    StorePart *part = question_cluster(cluster, error);
-    if (part)
-        g_ptr_array_add(experiment->parts, part);
-    return part != NULL;
-}
-
-static bool resolve_clusters(const Source *source, GError **error)
-{
-    const Grid *grid = &source->file->grid;
-    for (uint32_t i = 0; i < grid->n_cluster; i++) {
-        GError *cause = NULL;
-        Cluster *cluster = cluster_load(grid->cluster[i], &cause);
-        if (!cluster)
-            return experiment_fail_entry(source, "grid.cluster", i, cause, error);
-        g_ptr_array_add(source->experiment->clusters, cluster);
-        if (!experiment_add_part(source->experiment, cluster, error))
-            return false;
-    }
-    return true;
-}
-
 /* Takes it over. */
-void experiment_add_configuration(Experiment *experiment, Configuration *configuration)
+static void add_configuration(Experiment *experiment, Configuration *configuration)
 {
     configuration->ordinal = experiment->configurations->len + 1;
     g_ptr_array_add(experiment->configurations, configuration);
@@ -274,73 +75,153 @@ static Subject *subject_of(Experiment *experiment, const char *model,
     return subject;
 }
 
-/* Its method is that of all with the same planner, granularity and fidelity: made for the first. */
-static bool identify(const Source *source, Configuration *c, StorePart *cluster,
-                     StorePart **method, uint32_t planner, GError **error)
+static Configuration *configuration_at(Experiment *experiment, const GridPlace *place)
 {
+    const Grid *grid = &experiment->grid;
+    const Variant *model = &g_array_index(grid->model, Variant, place->at[GRID_MODEL]);
+    const Variant *on = &g_array_index(grid->cluster, Variant, place->at[GRID_CLUSTER]);
+    const Variant *by = &g_array_index(grid->planner, Variant, place->at[GRID_PLANNER]);
+    PlannerOptions options = by->options;
+    options.seed = grid->seed[place->at[GRID_SEED]];
+    Configuration *c = configuration_of_subject(
+        model->text, subject_of(experiment, model->text, on->cluster), on->text,
+        on->cluster, grid->granularity[place->at[GRID_GRANULARITY]], by->planner,
+        &options);
+    c->fidelity = grid->fidelity[place->at[GRID_FIDELITY]];
+    c->impossible = on->impossible;
+    c->entry = g_strdup(by->text);
+    c->axes = grid_axes(grid, place);
+    return c;
+}
+
+/* Its method is that of all with the same planner, granularity and fidelity: made for the first. */
+static bool identify(Experiment *experiment, Configuration *c, const GridPlace *place,
+                     StorePart **method, GError **error)
+{
+    const Grid *grid = &experiment->grid;
+    const Variant *by = &g_array_index(grid->planner, Variant, place->at[GRID_PLANNER]);
     GError *cause = NULL;
     if (!*method)
         *method = question_of_method(c, &cause);
     if (!*method)
-        return experiment_fail_entry(source, "grid.planner", planner, cause, error);
-    result_identify_by(c, subject_part(c->subject), cluster, *method);
+        return experiment_file_fail(experiment->file, "grid.planner", by->entry, cause,
+                                    error);
+    result_identify_by(
+        c, subject_part(c->subject),
+        g_array_index(grid->cluster, Variant, place->at[GRID_CLUSTER]).part, *method);
     return true;
 }
 
-/* All configurations of one model on one cluster. */
-static bool add_cell(const Source *source, const Axes *axes, uint32_t model,
-                     uint32_t cluster, GHashTable *seen, GError **error)
+/* The place after this one, seeds fastest; false after the last. */
+static bool advance(const Grid *grid, GridPlace *place)
 {
-    const Grid *grid = &source->file->grid;
-    Experiment *experiment = source->experiment;
-    const Cluster *on = experiment->clusters->pdata[cluster];
-    Subject *subject = subject_of(experiment, grid->model[model], on);
-    const uint32_t n_inner = axes->n_granularity * axes->n_fidelity;
-    for (uint32_t i = 0; i < grid->n_planner * n_inner * axes->n_seed; i++) {
-        const uint32_t way = i / axes->n_seed, planner = way / n_inner;
-        PlannerOptions options = axes->planned[planner];
-        options.seed = axes->seed[i % axes->n_seed];
-        g_autoptr(Configuration) c = configuration_of_subject(
-            grid->model[model], subject, grid->cluster[cluster], on,
-            axes->granularity[way / axes->n_fidelity % axes->n_granularity],
-            axes->planner[planner], &options);
-        c->fidelity = axes->fidelity[way % axes->n_fidelity];
-        c->entry = g_strdup(grid->planner[planner]);
-        if (!identify(source, c, experiment->parts->pdata[cluster], &axes->method[way],
-                      planner, error))
+    const uint32_t n[GRID_PLAIN] = {grid->model->len,   grid->cluster->len,
+                                    grid->planner->len, grid->n_granularity,
+                                    grid->n_fidelity,   grid->n_seed};
+    for (uint32_t axis = GRID_PLAIN; axis-- > 0;) {
+        if (++place->at[axis] < n[axis])
+            return true;
+        place->at[axis] = 0;
+    }
+    return false;
+}
+
+static uint32_t way_of(const Grid *grid, const GridPlace *place)
+{
+    return (place->at[GRID_PLANNER] * grid->n_granularity + place->at[GRID_GRANULARITY]) *
+               grid->n_fidelity +
+           place->at[GRID_FIDELITY];
+}
+
+static bool fill_grid(Experiment *experiment, GError **error)
+{
+    const Grid *grid = &experiment->grid;
+    const uint32_t n_ways = grid->planner->len * grid->n_granularity * grid->n_fidelity;
+    g_autoptr(GPtrArray) methods =
+        g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_ptr_array_set_size(methods, (gint)n_ways);
+    GridPlace place = {0};
+    do {
+        if (grid_excludes(grid, &place))
+            continue;
+        g_autoptr(Configuration) c = configuration_at(experiment, &place);
+        if (!identify(experiment, c, &place,
+                      (StorePart **)&methods->pdata[way_of(grid, &place)], error))
             return false;
         if (g_hash_table_add(seen, c->hash))
-            experiment_add_configuration(experiment, g_steal_pointer(&c));
+            add_configuration(experiment, g_steal_pointer(&c));
+    } while (advance(grid, &place));
+    return experiment->configurations->len > 0 ||
+           yaml_fail(experiment->file->yaml, error, "exclude",
+                     "everything is excluded; expected at least one configuration");
+}
+
+/* --- collectives alone --- */
+
+static bool add_exchange(Experiment *experiment, const Cluster *cluster, uint32_t index,
+                         Granularity granularity, GError **error)
+{
+    const Exchanges *e = &experiment->file->text->exchange;
+    g_autoptr(StorePart) part = question_cluster(cluster, error);
+    if (!part)
+        return false;
+    for (uint32_t i = 0; i < e->n_kind * e->n_bytes * e->n_share; i++) {
+        GError *cause = NULL;
+        Configuration *configuration = configuration_of_exchange(
+            e->kind[i / e->n_share / e->n_bytes], e->bytes[i / e->n_share % e->n_bytes],
+            e->share[i % e->n_share], e->cluster[index], cluster, granularity, &cause);
+        if (!configuration)
+            return experiment_file_fail(experiment->file, "exchange.kind",
+                                        i / e->n_share / e->n_bytes, cause, error);
+        add_configuration(experiment, configuration);
+        if (!result_identify(configuration, part, error))
+            return false;
     }
     return true;
 }
 
-static bool fill(const Source *source, GError **error)
+static bool fill_exchanges(Experiment *experiment, const ExperimentChange *change,
+                           GError **error)
 {
-    const File *file = source->file;
-    Experiment *experiment = source->experiment;
-    if (strspn(file->name, NAME_LETTERS) != strlen(file->name))
-        return yaml_fail(source->yaml, error, "name",
-                         "expected letters, digits and . _ -, got '%s'", file->name);
-    experiment->name = g_strdup(file->name);
-    experiment->description = g_strdup(file->description ? file->description : "");
-    if (file->exchange.n_kind && !file->grid.n_model && !file->grid.n_planner)
-        return experiment_fill_exchanges(source, error);
-    g_auto(Axes) axes = {0};
-    if (!check_filled(source, error) || !resolve_options(source, &axes.options, error) ||
-        !resolve_granularity(source, &axes, error) ||
-        !resolve_fidelity(source, &axes, error) || !resolve_seed(source, &axes, error) ||
-        !resolve_planners(source, &axes, error) || !check_models(source, error) ||
-        !resolve_clusters(source, error))
+    const ExperimentFile *file = experiment->file;
+    const Exchanges *e = &file->text->exchange;
+    if (!e->n_kind || !e->n_bytes || !e->n_share || !e->n_cluster)
+        return yaml_fail(file->yaml, error, "exchange",
+                         "expected at least one kind, bytes, share and cluster");
+    Granularity granularity = GRANULARITY_GPU;
+    const char *wanted = change->granularity ? change->granularity
+                         : e->n_granularity  ? e->granularity[0]
+                                             : "gpu";
+    if (e->n_granularity > 1)
+        return yaml_fail(file->yaml, error, "exchange.granularity",
+                         "expected one granularity");
+    if (!granularity_find(wanted, &granularity, error))
         return false;
-    axes.n_method = file->grid.n_planner * axes.n_granularity * axes.n_fidelity;
-    axes.method = g_new0(StorePart *, axes.n_method);
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    for (uint32_t m = 0; m < file->grid.n_model; m++)
-        for (uint32_t c = 0; c < file->grid.n_cluster; c++)
-            if (!add_cell(source, &axes, m, c, seen, error))
-                return false;
+    for (uint32_t i = 0; i < e->n_cluster; i++) {
+        GError *cause = NULL;
+        Cluster *cluster = cluster_load(e->cluster[i], &cause);
+        if (!cluster)
+            return experiment_file_fail(file, "exchange.cluster", i, cause, error);
+        g_ptr_array_add(experiment->clusters, cluster);
+        if (!add_exchange(experiment, cluster, i, granularity, error))
+            return false;
+    }
     return true;
+}
+
+static bool fill(Experiment *experiment, const ExperimentChange *change, GError **error)
+{
+    const ExperimentText *text = experiment->file->text;
+    if (strspn(text->name, NAME_LETTERS) != strlen(text->name))
+        return yaml_fail(experiment->file->yaml, error, "name",
+                         "expected letters, digits and . _ -, got '%s'", text->name);
+    experiment->name = g_strdup(text->name);
+    experiment->description = g_strdup(text->description ? text->description : "");
+    if (text->exchange.n_kind && !text->axis[GRID_MODEL].n && !text->axis[GRID_PLANNER].n)
+        return fill_exchanges(experiment, change, error);
+    return grid_open(&experiment->grid, experiment->file, change, error) &&
+           fill_grid(experiment, error);
 }
 
 static char *find_file(const char *name, GError **error)
@@ -360,23 +241,18 @@ static char *find_file(const char *name, GError **error)
 Experiment *experiment_load(const char *name, const ExperimentChange *change,
                             GError **error)
 {
+    const ExperimentChange none = {0};
     g_autoptr(Experiment) experiment = g_new0(Experiment, 1);
     experiment->clusters = g_ptr_array_new_with_free_func((GDestroyNotify)cluster_free);
-    experiment->parts = g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
     experiment->subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                                  (GDestroyNotify)subject_free);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
     g_autofree char *path = find_file(name, error);
-    g_autoptr(Yaml) yaml = path ? yaml_read(path, &file_schema, error) : NULL;
-    if (!yaml)
-        return NULL;
-    const ExperimentChange none = {0};
-    Source source = {.yaml = yaml,
-                     .file = yaml_data(yaml),
-                     .change = change ? change : &none,
-                     .experiment = experiment};
-    return fill(&source, error) ? g_steal_pointer(&experiment) : NULL;
+    experiment->file = path ? experiment_file_read(path, error) : NULL;
+    return experiment->file && fill(experiment, change ? change : &none, error)
+               ? g_steal_pointer(&experiment)
+               : NULL;
 }
 
 StoreAsked *experiment_asked(const Experiment *experiment)

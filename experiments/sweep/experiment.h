@@ -9,6 +9,13 @@
  *       granularity: [machine]      # machine (default) or gpu
  *       fidelity: [stage]           # default
  *       seed: [0, 1]                # default: the planners' own
+ *       model.layers: [12, 24]      # any key of the models,
+ *       cluster.scale.network: [1, 2]   # change of the clusters (data/cluster/change.h: only, without, add, scale.WHAT;
+ *                                   # none and 1 change nothing) or key of networks such as star:hosts=4,
+ *       planner.beam: [100, 500]    # and option of planners
+ *       simulation.jitter: [0, 0.1] # or of the simulation
+ *     exclude:                      # what is left out: patterns with * and ?, all of an entry have to match
+ *       - {model: vit*, planner: amp, model.layers: "24"}
  *     set: ["bucket=25 MiB"]
  *
  * or, in place of the grid, collectives alone, as the cost model prices them:
@@ -20,14 +27,16 @@
  *       cluster: [hap-a100-4]
  *       granularity: [gpu]          # default
  *
- * Every configuration of the product is checked when it is made; nothing is evaluated or written
- * before. */
+ * All words are looked up before anything is evaluated or written. A model, a cluster and a planner that do not go together
+ * are configurations all the same, whose answer is why. */
 #ifndef KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_H
 #define KILTER_EXPERIMENTS_SWEEP_EXPERIMENT_H
 
 #include "experiments/sweep/configuration.h"
 
 typedef struct Experiment Experiment;
+
+enum { EXPERIMENT_MOST = 10000000 }; /* configurations */
 
 /* Changes that a command line makes to an experiment; NULL or empty members change nothing. */
 typedef struct {

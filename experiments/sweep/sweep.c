@@ -1,6 +1,7 @@
 /* Sweeping an experiment's configurations on all cores. */
 #include "experiments/sweep/sweep.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "experiments/sweep/result.h"
@@ -87,16 +88,19 @@ static void take(Sweep *sweep, Outcome *outcome)
     outcome_free(outcome);
 }
 
-/* Whether the configuration is of the shard that is evaluated here. */
-static bool is_mine(const SweepOptions *options, const StoreAsked *asked)
+static uint32_t shard_of(const char *hash, uint32_t shards)
 {
     enum { DIGITS = 8 }; /* of the hash: far more values than there are shards */
-    g_autofree char *digits = g_strndup(asked->hash, DIGITS);
-    return options->shards == 0 ||
-           g_ascii_strtoull(digits, NULL, 16) % options->shards == options->shard;
+    g_autofree char *digits = g_strndup(hash, DIGITS);
+    return (uint32_t)(g_ascii_strtoull(digits, NULL, 16) % shards);
 }
 
-/* Configurations that the store lacks, in grid order. */
+static bool is_mine(const SweepOptions *options, const char *hash)
+{
+    return options->shards == 0 || shard_of(hash, options->shards) == options->shard;
+}
+
+/* Configurations that the store (NULL: an empty one) lacks, in grid order. */
 static GPtrArray *missing(const Experiment *experiment, Store *store,
                           const SweepOptions *options, SweepProgress *progress,
                           GError **error)
@@ -108,18 +112,15 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     g_autofree bool *has = g_new0(bool, all);
     uint32_t n = 0;
     for (uint32_t i = 0; i < all; i++)
-        if (is_mine(options, &asked[i])) {
+        if (is_mine(options, asked[i].hash)) {
             index[n] = i;
             asked[n++] = asked[i];
         }
-    if (!store_find(store, asked, n, has, error))
+    if (store && !store_find(store, asked, n, has, error))
         return NULL;
     for (uint32_t i = 0; i < n; i++)
         if (!has[i]) {
-            const Configuration *c = experiment_at(experiment, index[i]);
-            if (c->subject)
-                subject_expect(c->subject);
-            g_ptr_array_add(list, (gpointer)c);
+            g_ptr_array_add(list, (gpointer)experiment_at(experiment, index[i]));
         }
     progress->total = n;
     progress->present = n - list->len;
@@ -163,6 +164,21 @@ static bool verdict(const Sweep *sweep, GError **error)
     return true;
 }
 
+/* The graphs that the list's configurations have in common are kept until the last of them is done. */
+static void expect(const GPtrArray *list)
+{
+    for (uint32_t i = 0; i < list->len; i++) {
+        const Configuration *c = list->pdata[i];
+        if (c->subject)
+            subject_expect(c->subject);
+    }
+}
+
+static uint32_t threads_of(const SweepOptions *options)
+{
+    return options->threads ? options->threads : g_get_num_processors();
+}
+
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
                SweepProgress *progress, GError **error)
 {
@@ -170,7 +186,8 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
     g_autoptr(GPtrArray) list = missing(experiment, store, options, progress, error);
     if (!list)
         return false;
-    uint32_t threads = options->threads ? options->threads : g_get_num_processors();
+    expect(list);
+    const uint32_t threads = threads_of(options);
     g_autoptr(GAsyncQueue) outcomes = g_async_queue_new();
     Work shared = {.experiment = experiment, .outcomes = outcomes};
     GThreadPool *pool = g_thread_pool_new(work, &shared, (int)threads, FALSE, error);
@@ -185,4 +202,78 @@ bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *o
     bool good = verdict(&sweep, error);
     g_clear_error(&sweep.first);
     return good;
+}
+
+/* --- without evaluating all of it --- */
+
+bool sweep_estimate(const Experiment *experiment, Store *store,
+                    const SweepOptions *options, SweepEstimate *estimate, GError **error)
+{
+    enum { TRIES = 16, LONGEST_US = 2 * G_USEC_PER_SEC };
+    SweepProgress progress = {0};
+    g_autoptr(GPtrArray) list = missing(experiment, store, options, &progress, error);
+    if (!list)
+        return false;
+    *estimate = (SweepEstimate){.total = progress.total, .present = progress.present};
+    const uint32_t n = MIN(list->len, TRIES);
+    const gint64 start = g_get_monotonic_time();
+    gint64 now = start;
+    for (uint32_t i = 0; i < n && now - start < LONGEST_US; i++) {
+        g_auto(Result) result = {0};
+        GError *cause = NULL;
+        if (!result_evaluate(list->pdata[(uint64_t)i * list->len / n],
+                             experiment_name(experiment), &result, &cause))
+            g_clear_error(&cause); /* the sweep will say so */
+        estimate->tried++;
+        now = g_get_monotonic_time();
+    }
+    estimate->each_s =
+        estimate->tried ? (double)(now - start) / G_USEC_PER_SEC / (double)estimate->tried
+                        : NAN;
+    estimate->all_s = list->len == 0 ? 0
+                                     : estimate->each_s * (double)list->len /
+                                           MIN(threads_of(options), list->len);
+    return true;
+}
+
+typedef struct {
+    const Experiment *experiment;
+    SweepStatus *status;
+    uint32_t shards;
+} Count;
+
+static SweepStatus *status_of(const Count *count, uint32_t index)
+{
+    const char *hash = experiment_at(count->experiment, index)->hash;
+    return &count->status[count->shards ? shard_of(hash, count->shards) : 0];
+}
+
+static void count_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)column;
+    g_assert(n_columns == 2);
+    const Count *count = data;
+    SweepStatus *status =
+        status_of(count, (uint32_t)g_ascii_strtoull(value[0], NULL, 10) - 1);
+    status->missing--;
+    status->ok += strcmp(value[1], "ok") == 0;
+    status->oom += strcmp(value[1], "oom") == 0;
+    status->impossible += strcmp(value[1], "impossible") == 0;
+}
+
+SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t shards,
+                          GError **error)
+{
+    g_autofree SweepStatus *status = g_new0(SweepStatus, MAX(shards, 1));
+    Count count = {experiment, status, shards};
+    for (uint32_t i = 0; i < experiment_count(experiment); i++) {
+        SweepStatus *of = status_of(&count, i);
+        of->total++;
+        of->missing++;
+    }
+    return experiment_select(experiment, store, error) &&
+                   store_query(store, "SELECT ordinal, status FROM result", count_row,
+                               &count, error)
+               ? g_steal_pointer(&status)
+               : NULL;
 }

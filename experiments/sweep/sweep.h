@@ -12,10 +12,10 @@
 #include "experiments/sweep/experiment.h"
 
 typedef struct {
-    uint32_t total;   /* configurations of the experiment */
-    uint32_t present; /* of them in the store before */
-    uint32_t done;    /* evaluated now and written */
-    uint32_t oom;     /* of those done, */
+    uint32_t total;      /* configurations of the experiment */
+    uint32_t present;    /* of them in the store before */
+    uint32_t done;       /* evaluated now and written */
+    uint32_t oom;        /* of those done, */
     uint32_t impossible; /* and of the others */
     uint32_t failed;
     double elapsed_s;
@@ -37,5 +37,25 @@ typedef struct {
  * failed or the sweep was stopped; *progress says how far it came in any case. */
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,
                SweepProgress *progress, GError **error);
+
+typedef struct {
+    uint32_t total, present; /* as in SweepProgress */
+    uint32_t tried;          /* of those that are missing, evenly spread */
+    double each_s; /* one of them takes on one thread, on average; NaN: none was tried */
+    double all_s;  /* what is missing takes on all threads */
+} SweepEstimate;
+
+/* Looks up what is missing (store NULL: all) and evaluates some of it, for a second or two; nothing is written. */
+bool sweep_estimate(const Experiment *experiment, Store *store,
+                    const SweepOptions *options, SweepEstimate *estimate, GError **error);
+
+/* How far it is: [shard], or [0] where shards is 0. */
+typedef struct {
+    uint32_t total, ok, oom, impossible, missing;
+} SweepStatus;
+
+/* Caller frees. */
+SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t shards,
+                          GError **error);
 
 #endif

@@ -1,0 +1,21 @@
+/* Scripts that run a sweep in parts on many machines (private to experiments/cli). */
+#ifndef KILTER_EXPERIMENTS_CLI_SWEEP_SCRIPT_H
+#define KILTER_EXPERIMENTS_CLI_SWEEP_SCRIPT_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    const char *name;       /* of the experiment */
+    const char *database;   /* of all results */
+    const char *experiment; /* quoted for the shell, with what changes it */
+    const char *threads;    /* "-j 4 ", or "" */
+    uint32_t shards;
+} SweepScript;
+
+/* "slurm": a job array and a last job that merges; "parallel": the same by GNU parallel. Caller frees. KILTER_ERROR_INPUT for
+ * another kind. */
+char *sweep_script(const char *kind, const SweepScript *script, GError **error);
+
+#endif

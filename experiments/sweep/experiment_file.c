@@ -1,0 +1,213 @@
+/* Reading experiment files: the schema has a field for each axis that the file itself names. */
+#include "experiments/sweep/experiment_file.h"
+
+#include <cyaml/cyaml.h>
+#include <string.h>
+#include <yaml.h>
+
+static const char *const PLAIN[GRID_PLAIN] = {"model",       "cluster",  "planner",
+                                              "granularity", "fidelity", "seed"};
+static const char *const OWNER[] = {"model.", "cluster.", "planner.", "simulation."};
+
+/* --- the axes that the file names --- */
+
+static bool is_named(const char *key)
+{
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OWNER); i++)
+        if (g_str_has_prefix(key, OWNER[i]) && key[strlen(OWNER[i])])
+            return true;
+    return false;
+}
+
+static const yaml_node_t *member_of(yaml_document_t *document, const yaml_node_t *mapping,
+                                    const char *name)
+{
+    if (!mapping || mapping->type != YAML_MAPPING_NODE)
+        return NULL;
+    for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         pair < mapping->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
+        if (key && key->type == YAML_SCALAR_NODE &&
+            strcmp((const char *)key->data.scalar.value, name) == 0)
+            return yaml_document_get_node(document, pair->value);
+    }
+    return NULL;
+}
+
+static void add_named(yaml_document_t *document, const yaml_node_t *grid, GPtrArray *keys)
+{
+    if (!grid || grid->type != YAML_MAPPING_NODE)
+        return;
+    for (yaml_node_pair_t *pair = grid->data.mapping.pairs.start;
+         pair < grid->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *node = yaml_document_get_node(document, pair->key);
+        const char *key = node && node->type == YAML_SCALAR_NODE
+                              ? (const char *)node->data.scalar.value
+                              : "";
+        if (is_named(key) && g_utf8_validate(key, -1, NULL))
+            g_ptr_array_add(keys, g_strdup(key));
+    }
+}
+
+/* The named axes of a text, in its order; none where it is no YAML, which its reader says. */
+static GPtrArray *named_axes(const char *text, gsize length)
+{
+    GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
+    yaml_parser_t parser;
+    yaml_document_t document;
+    if (!yaml_parser_initialize(&parser))
+        return keys;
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    if (yaml_parser_load(&parser, &document)) {
+        add_named(&document,
+                  member_of(&document, yaml_document_get_root_node(&document), "grid"),
+                  keys);
+        yaml_document_delete(&document);
+    }
+    yaml_parser_delete(&parser);
+    return keys;
+}
+
+/* --- the schema --- */
+
+struct ExperimentSchema {
+    GPtrArray *named;
+    cyaml_schema_field_t grid[GRID_AXES + 1], excluded[GRID_AXES + 1], top[7];
+    cyaml_schema_value_t exclusion, file;
+};
+
+static const cyaml_schema_value_t text_entry = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, CYAML_UNLIMITED)};
+
+#define TEXT_LIST(owner, key)                                                         \
+    CYAML_FIELD_SEQUENCE_COUNT(#key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, owner, \
+                               key, n_##key, &text_entry, 0, CYAML_UNLIMITED)
+
+static const cyaml_schema_field_t exchange_fields[] = {
+    TEXT_LIST(Exchanges, kind),        TEXT_LIST(Exchanges, bytes),
+    TEXT_LIST(Exchanges, share),       TEXT_LIST(Exchanges, cluster),
+    TEXT_LIST(Exchanges, granularity), CYAML_FIELD_END};
+
+/* A list of the grid, and a pattern of an exclusion. */
+static void add_axis(struct ExperimentSchema *s, uint32_t axis, const char *key)
+{
+    const cyaml_schema_field_t end = CYAML_FIELD_END;
+    cyaml_schema_field_t list = CYAML_FIELD_SEQUENCE_COUNT(
+        "", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, ExperimentText, axis[0].value,
+        axis[0].n, &text_entry, 0, CYAML_UNLIMITED);
+    cyaml_schema_field_t pattern =
+        CYAML_FIELD_STRING_PTR("", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, Exclusion,
+                               pattern[0], 0, CYAML_UNLIMITED);
+    list.key = pattern.key = key;
+    list.data_offset += axis * (uint32_t)sizeof(TextList);
+    list.count_offset += axis * (uint32_t)sizeof(TextList);
+    pattern.data_offset += axis * (uint32_t)sizeof(char *);
+    s->grid[axis] = list;
+    s->excluded[axis] = pattern;
+    s->grid[axis + 1] = s->excluded[axis + 1] = end;
+}
+
+/* The grid's lists lie in the top structure itself. */
+static void add_top(struct ExperimentSchema *s)
+{
+    const cyaml_schema_field_t top[] = {
+        CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, ExperimentText, name, 1,
+                               CYAML_UNLIMITED),
+        CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                               ExperimentText, description, 0, CYAML_UNLIMITED),
+        {.key = "grid",
+         .value = {.type = CYAML_MAPPING,
+                   .flags = CYAML_FLAG_OPTIONAL,
+                   .data_size = sizeof(ExperimentText),
+                   .mapping.fields = s->grid}},
+        CYAML_FIELD_MAPPING("exchange", CYAML_FLAG_OPTIONAL, ExperimentText, exchange,
+                            exchange_fields),
+        TEXT_LIST(ExperimentText, set),
+        CYAML_FIELD_SEQUENCE_COUNT("exclude", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                                   ExperimentText, exclude, n_exclude, &s->exclusion, 0,
+                                   CYAML_UNLIMITED),
+        CYAML_FIELD_END};
+    const cyaml_schema_value_t exclusion = {
+        CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, Exclusion, NULL)};
+    const cyaml_schema_value_t file = {
+        CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, ExperimentText, NULL)};
+    G_STATIC_ASSERT(sizeof top == sizeof s->top);
+    memcpy(s->top, top, sizeof top);
+    s->exclusion = exclusion;
+    s->exclusion.mapping.fields = s->excluded;
+    s->file = file;
+    s->file.mapping.fields = s->top;
+}
+
+static struct ExperimentSchema *schema_new(GPtrArray *named)
+{
+    struct ExperimentSchema *s = g_new0(struct ExperimentSchema, 1);
+    s->named = named;
+    for (uint32_t i = 0; i < GRID_PLAIN; i++)
+        add_axis(s, i, PLAIN[i]);
+    for (uint32_t i = 0; i < named->len; i++)
+        add_axis(s, GRID_PLAIN + i, named->pdata[i]);
+    add_top(s);
+    return s;
+}
+
+/* --- the file --- */
+
+void experiment_file_free(ExperimentFile *file)
+{
+    if (!file)
+        return;
+    if (file->yaml)
+        yaml_close(file->yaml);
+    g_ptr_array_unref(file->schema->named);
+    g_free(file->schema);
+    g_free(file);
+}
+
+ExperimentFile *experiment_file_read(const char *path, GError **error)
+{
+    g_autofree char *content = NULL;
+    gsize length = 0;
+    g_file_get_contents(path, &content, &length, NULL); /* the next reader says why not */
+    g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
+    if (named->len > GRID_KEYS) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: grid: expected at most %d axes by key, got %u", path, GRID_KEYS,
+                    named->len);
+        return NULL;
+    }
+    g_autoptr(ExperimentFile) file = g_new0(ExperimentFile, 1);
+    file->n_axes = GRID_PLAIN + named->len;
+    file->schema = schema_new(g_steal_pointer(&named));
+    for (uint32_t i = 0; i < file->n_axes; i++)
+        file->key[i] = file->schema->grid[i].key;
+    file->yaml = yaml_read(path, &file->schema->file, error);
+    if (!file->yaml)
+        return NULL;
+    file->text = yaml_data(file->yaml);
+    for (uint32_t i = GRID_PLAIN; i < file->n_axes; i++)
+        if (file->text->axis[i].n == 0) {
+            g_autofree char *key = g_strconcat("grid.", file->key[i], NULL);
+            yaml_fail(file->yaml, error, key, "expected at least one value");
+            return NULL;
+        }
+    return g_steal_pointer(&file);
+}
+
+bool experiment_file_fail(const ExperimentFile *file, const char *list, uint32_t index,
+                          GError *cause, GError **error)
+{
+    g_autofree char *key = g_strdup_printf("%s[%u]", list, index);
+    yaml_fail(file->yaml, error, key, "%s", cause->message);
+    g_error_free(cause);
+    return false;
+}
+
+const char *experiment_file_key(const ExperimentFile *file, uint32_t axis,
+                                const char *owner)
+{
+    const size_t length = strlen(owner);
+    const char *key = file->key[axis];
+    return strncmp(key, owner, length) == 0 && key[length] == '.' ? key + length + 1
+                                                                  : NULL;
+}

@@ -1,0 +1,51 @@
+/* The axes of an experiment's grid, looked up: models, clusters and planners with the values of the axes that belong to them
+ * (private to experiments/sweep). */
+#ifndef KILTER_EXPERIMENTS_SWEEP_GRID_H
+#define KILTER_EXPERIMENTS_SWEEP_GRID_H
+
+#include "experiments/sweep/experiment.h"
+#include "experiments/sweep/experiment_file.h"
+
+/* An entry of the axis `model`, `cluster` or `planner` with one value of each named axis that belongs to it. */
+typedef struct {
+    char *text;     /* as it could stand in the file by itself */
+    uint32_t entry; /* of the plain axis */
+    uint32_t
+        value[GRID_AXES]; /* which of the named axis; GRID_NONE for those of others */
+    /* of clusters */
+    Cluster *cluster;
+    StorePart *part;
+    char *impossible; /* why the cluster cannot be changed so; NULL */
+    /* of planners */
+    const Planner *planner;
+    PlannerOptions options;
+} Variant;
+
+#define GRID_NONE G_MAXUINT32
+
+typedef struct {
+    const ExperimentFile *file;
+    GArray *model, *cluster, *planner; /* Variant */
+    Granularity *granularity;
+    const char **fidelity;
+    uint64_t *seed;
+    uint32_t n_granularity, n_fidelity, n_seed;
+} Grid;
+
+/* KILTER_ERROR_INPUT names file, line and key of the first thing that there is not, or of an empty axis. */
+bool grid_open(Grid *grid, const ExperimentFile *file, const ExperimentChange *change,
+               GError **error);
+void grid_clear(Grid *grid);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Grid, grid_clear)
+
+/* A place in the grid: indices of its six lists. */
+typedef struct {
+    uint32_t at[GRID_PLAIN];
+} GridPlace;
+
+/* Whether the file leaves it out. */
+bool grid_excludes(const Grid *grid, const GridPlace *place);
+/* The values of the named axes there, a JSON object of texts; NULL if there are no such axes. Caller frees. */
+char *grid_axes(const Grid *grid, const GridPlace *place);
+
+#endif
