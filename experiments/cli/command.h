@@ -12,33 +12,36 @@
  * exit status. */
 typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 
-#define COMMAND_TABLE(X)                                           \
-    X(models, "list the built-in models")                          \
-    X(clusters, "list the clusters on the search path")            \
-    X(cluster, "make a cluster of what a machine says of itself")  \
-    X(planners, "list the planners")                               \
-    X(plan, "plan a model on a cluster")                           \
-    X(advise, "say which machines to use, and what mixing buys")   \
-    X(compare, "put plans side by side, and say what differs")     \
-    X(sensitivity, "say what each number of a cluster is worth")   \
-    X(simulate, "simulate an iteration of a plan")                 \
-    X(memory, "say what the memory of each type of devices holds") \
-    X(export, "write a plan for a training framework")             \
-    X(collective, "simulate one collective on a network")          \
-    X(sfb, "which ops sufficient factor broadcasting duplicates")  \
-    X(theory, "print the sharding theory of a model")              \
-    X(verify, "prove a plan, or the sharding rules, by running")   \
-    X(exec, "run a plan for real, and time it")                    \
-    X(profile, "measure ops and collectives on this machine")      \
-    X(import, "read what others measured")                         \
-    X(calibrate, "fit a cluster's costs to measurements")          \
-    X(fit, "fit a cluster's costs to measured iterations")         \
-    X(validate, "compare predicted with measured times of plans")  \
-    X(sweep, "evaluate the grid of an experiment file, resumably") \
-    X(merge, "add the results of the parts of a sweep to a store") \
-    X(league, "rank the planners of an experiment by regret")      \
-    X(figure, "draw a figure from stored results")                 \
-    X(reproduce, "sweep, figure and table of claims of a published experiment")        \
+#define COMMAND_TABLE(X)                                                        \
+    X(models, "list the built-in models")                                       \
+    X(clusters, "list the clusters on the search path")                         \
+    X(cluster, "make a cluster of what a machine says of itself")               \
+    X(planners, "list the planners")                                            \
+    X(plan, "plan a model on a cluster")                                        \
+    X(advise, "say which machines to use, and what mixing buys")                \
+    X(compare, "put plans side by side, and say what differs")                  \
+    X(sensitivity, "say what each number of a cluster is worth")                \
+    X(simulate, "simulate an iteration of a plan")                              \
+    X(memory, "say what the memory of each type of devices holds")              \
+    X(export, "write a plan for a framework, or results as CSV")                \
+    X(collective, "simulate one collective on a network")                       \
+    X(sfb, "which ops sufficient factor broadcasting duplicates")               \
+    X(theory, "print the sharding theory of a model")                           \
+    X(verify, "prove a plan, or the sharding rules, by running")                \
+    X(exec, "run a plan for real, and time it")                                 \
+    X(profile, "measure ops and collectives on this machine")                   \
+    X(import, "read what others measured")                                      \
+    X(calibrate, "fit a cluster's costs to measurements")                       \
+    X(fit, "fit a cluster's costs to measured iterations")                      \
+    X(validate, "compare predicted with measured times of plans")               \
+    X(sweep, "evaluate the grid of an experiment file, resumably")              \
+    X(merge, "add the results of the parts of a sweep to a store")              \
+    X(league, "rank the planners of an experiment by regret")                   \
+    X(table, "print stored results as a table")                                 \
+    X(show, "print a stored result")                                            \
+    X(rerun, "evaluate a stored result again, and compare")                     \
+    X(figure, "draw a figure from stored results")                              \
+    X(reproduce, "sweep, figure and table of claims of a published experiment") \
     X(report, "write results, or a plan, as a page")
 
 #define X(name, help) bool cmd_##name(int argc, char **argv, GError **error);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "experiments/cli/command.h"
+#include "experiments/cli/table.h"
 
 typedef struct {
     char *target, *output;
@@ -79,25 +79,35 @@ bool cmd_export(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
     g_auto(CommandOptions) options = {0};
+    gboolean csv = FALSE;
+    g_autofree char *experiment = NULL;
     const GOptionEntry entries[] = {
         {"to", 0, 0, G_OPTION_ARG_STRING, &own.target, "For which framework", "TARGET"},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
+         "Of a database of results: a row per configuration (default there)", NULL},
+        {"experiment", 0, 0, G_OPTION_ARG_STRING, &experiment,
+         "Of a database of results: those of this experiment only", "NAME"},
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output,
          "Write it there, and what belongs to it beside it (default: stdout)", "FILE"},
         G_OPTION_ENTRY_NULL};
     g_autofree char *words = summary();
     const CommandSyntax syntax = {
         .name = "export",
-        .arguments = "PLAN.json",
+        .arguments = "PLAN.json|RESULTS.db",
         .min_arguments = 1,
         .max_arguments = 1,
         .summary = words,
         .example = "kilter plan gpt2:layers=4,global_batch=16 amp-homogeneous --planner "
                    "manual --set pp=4 --set micro_batch=1 -o gpt2.json\n"
-                   "  kilter export gpt2.json --to megatron",
+                   "  kilter export gpt2.json --to megatron\n"
+                   "  kilter sweep hap-fig4 --db fig4.db\n"
+                   "  kilter export fig4.db --csv -o fig4.csv",
         .entries = entries,
     };
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
+    if (!own.target && (csv || experiment || !g_str_has_suffix(argv[1], ".json")))
+        return table_export(argv[1], experiment, own.output, &options, error);
     if (!own.target)
         return kilter_fail(error, KILTER_ERROR_INPUT,
                            "expected --to TARGET; see kilter export --help");

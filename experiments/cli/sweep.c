@@ -5,7 +5,6 @@
 
 #include "experiments/cli/command.h"
 #include "experiments/cli/sweep_script.h"
-#include "experiments/json_values.h"
 
 typedef struct {
     char *database, *granularity, *shard, *emit;

@@ -64,7 +64,7 @@ static void add_slurm(GString *text, const SweepScript *s)
               "job=$(sbatch --parsable --output=\"$parts/%a.log\" \"$0\")\n"
               "cat > \"$parts/merge.sh\" <<END\n"
               "#!/bin/sh\n"
-              "KILTER_MERGE=1 exec sh $0\n"
+              "KILTER_MERGE=1 exec sh '$0'\n"
               "END\n"
               "sbatch --dependency=afterany:\"${job%%;*}\" --output=\"$parts/merge.log\" "
               "\"$parts/merge.sh\"\n");
@@ -77,7 +77,7 @@ static void add_parallel(GString *text, const SweepScript *s)
     g_string_append_printf(
         text,
         "mkdir -p \"$parts\" \"$folder\"\n"
-        "seq 0 %u | parallel --joblog \"$parts/joblog\" --resume-failed --retries 2 \\\n"
+        "seq 0 %u | parallel -q --joblog \"$parts/joblog\" --resume-failed --retries 2 \\\n"
         "    \"$kilter\" sweep %s %s--shard {}/%u --db \"$parts/part-{}.db\" -q || "
         "true\n",
         s->shards - 1, s->experiment, *s->threads ? s->threads : "-j 1 ", s->shards);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "experiments/json_values.h"
 #include "experiments/sweep/result.h"
+#include <jansson.h>
 
 static void variant_clear(gpointer data)
 {

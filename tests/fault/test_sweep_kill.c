@@ -5,7 +5,10 @@
 
 #include "tests/support/program.h"
 
-enum { KILLS = 10, CONFIGURATIONS = 36 };
+#ifndef KILLS
+#define KILLS 10
+#endif
+enum { CONFIGURATIONS = 36 };
 
 static const char experiment[] =
     "name: kill\n"

@@ -1,0 +1,120 @@
+/* kilter show and kilter rerun: one stored result. */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/command.h"
+#include "experiments/sweep/stored.h"
+
+/* The row in that database or, if none is named, in the first of out/ that has it. */
+static json_t *find(const char *hash, const char *database, GError **error)
+{
+    if (database) {
+        g_autoptr(Store) store = store_open_read(database, error);
+        return store ? stored_find(store, hash, error) : NULL;
+    }
+    g_autoptr(GDir) dir = g_dir_open("out", 0, NULL);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename("out", name, NULL);
+        g_autoptr(Store) store =
+            g_str_has_suffix(name, ".db") ? store_open_read(path, NULL) : NULL;
+        json_t *row = store ? stored_find(store, hash, NULL) : NULL;
+        if (row)
+            return row;
+    }
+    kilter_fail(error, KILTER_ERROR_INPUT,
+                "no database in out/ has a result '%s'; --db FILE names one", hash);
+    return NULL;
+}
+
+static const char SHOWN[] =
+    "{hash}\n"
+    "  asked by      [*experiments/, :{.}] as {model}, {cluster}, {entry}\n"
+    "  planned by    {planner} at {granularity} granularity, fidelity {fidelity}, seed "
+    "{seed}\n"
+    "  model         {spec}\n"
+    "[  options       {?options}[*options/, :{key}={value}]\n]"
+    "  status        {status}[: {message}]\n"
+    "[  iteration     {iteration_time_s:time}: {communication_s:time} communication, "
+    "{computation_s:time} computation\n]"
+    "[  lower bound   {lower_bound_s:time}, gap {gap:%}\n]"
+    "  peak memory   {peak_memory_bytes:bytes} of a GPU\n"
+    "  written by    kilter {version}[ {revision}] on {host}, {started}: {command}\n";
+
+bool cmd_show(int argc, char **argv, GError **error)
+{
+    g_autofree char *database = NULL;
+    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
+                                     "The results (default: those in out/)", "FILE"},
+                                    G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "show",
+        .arguments = "HASH",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Prints a stored result, found by the beginning of its hash: what was "
+                   "asked, what came out, and who wrote it. --json has all of it.",
+        .example = "kilter sweep hap-fig4 --db fig4.db\n"
+                   "  kilter show --db fig4.db "
+                   "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    json_t *row = find(argv[1], database, error);
+    if (row)
+        command_report(&options, row, SHOWN, NULL);
+    return row != NULL;
+}
+
+/* Releases both. */
+static bool report(json_t *row, json_t *again, const CommandOptions *options,
+                   GError **error)
+{
+    const bool same = json_is_true(json_object_get(again, "same"));
+    const size_t n = json_array_size(json_object_get(again, "differences"));
+    const char *stored = json_string_value(json_object_get(row, "hash"));
+    json_object_set_new(again, "stored_hash", json_string(stored));
+    json_decref(row);
+    command_report(
+        options, again,
+        "[{?same}{stored_hash}: the same\n]"
+        "[{!same_question}asked today the question's hash is {hash}: something "
+        "that it depends on has changed, or the version of Kilter\n]"
+        "[*differences:{column}: stored {stored:g}, now {now:g}\n]",
+        NULL);
+    return same || kilter_fail(error, KILTER_ERROR_FAILED,
+                               "%zu columns differ from the stored result", n);
+}
+
+bool cmd_rerun(int argc, char **argv, GError **error)
+{
+    g_autofree char *database = NULL;
+    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
+                                     "The results (default: those in out/)", "FILE"},
+                                    G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "rerun",
+        .arguments = "HASH",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary =
+            "Asks the question of a stored result again and says whether the answer is "
+            "the same but for the time of the search; if not, the status is 1.\nFiles "
+            "that the options named are not stored: give them again by --set.",
+        .example = "kilter sweep hap-fig4 --db fig4.db\n"
+                   "  kilter rerun --db fig4.db "
+                   "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    if (!command_parse(&syntax, &argc, argv, &options, error))
+        return false;
+    json_t *row = find(argv[1], database, error);
+    json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
+    if (again)
+        return report(row, again, &options, error);
+    json_decref(row);
+    return false;
+}

@@ -1,0 +1,129 @@
+/* kilter table, and kilter export of results. */
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/cli/table.h"
+#include "experiments/sweep/frame.h"
+
+typedef struct {
+    char *rows, *columns, *value, *reduce, *experiment, *output;
+    gboolean csv, markdown, tex;
+} Own;
+
+static void own_clear(Own *own)
+{
+    char **const text[] = {&own->rows,   &own->columns,    &own->value,
+                           &own->reduce, &own->experiment, &own->output};
+    for (guint i = 0; i < G_N_ELEMENTS(text); i++)
+        g_clear_pointer(text[i], g_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Own, own_clear)
+
+static json_t *rows_json(const Frame *frame)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < frame->row->len; i++) {
+        json_t *row = json_object();
+        for (uint32_t k = 0; k < frame->column->len; k++) {
+            const char *text = frame_at(frame, i, k);
+            json_object_set_new(row, frame->column->pdata[k],
+                                text ? json_string(text) : json_null());
+        }
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+/* To the file, or the terminal. */
+static bool give(const Frame *frame, const Own *own, const CommandOptions *options,
+                 GError **error)
+{
+    const FrameFormat format = own->csv        ? FRAME_CSV
+                               : own->markdown ? FRAME_MARKDOWN
+                               : own->tex      ? FRAME_TEX
+                                               : FRAME_TEXT;
+    g_autofree char *text = frame_write(frame, format);
+    if (own->output)
+        return output_write(own->output, text, -1, error);
+    if (options->json)
+        command_print_json(json_pack("{s:o}", "rows", rows_json(frame)));
+    else if (!options->quiet)
+        fputs(text, stdout);
+    return true;
+}
+
+static bool read_reduce(const char *word, PivotReduce *reduce, GError **error)
+{
+    static const char *const WORDS[] = {[PIVOT_MIN] = "min",
+                                        [PIVOT_MAX] = "max",
+                                        [PIVOT_MEAN] = "mean",
+                                        [PIVOT_COUNT] = "count",
+                                        [PIVOT_COUNT + 1] = NULL};
+    uint32_t index = PIVOT_MIN;
+    if (word && !names_find("--reduce", word, WORDS, &index, error))
+        return false;
+    *reduce = (PivotReduce)index;
+    return true;
+}
+
+static bool table(const char *database, const Own *own, const CommandOptions *options,
+                  GError **error)
+{
+    PivotSpec spec = {own->rows ? own->rows : "model,cluster",
+                      own->columns ? own->columns : "planner",
+                      own->value ? own->value : "iteration_time_s", PIVOT_MIN};
+    if (!read_reduce(own->reduce, &spec.reduce, error))
+        return false;
+    g_autoptr(Store) store = store_open_read(database, error);
+    g_autoptr(Frame) frame = store ? frame_read(store, own->experiment, error) : NULL;
+    g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
+    return pivot && give(pivot, own, options, error);
+}
+
+bool cmd_table(int argc, char **argv, GError **error)
+{
+    g_auto(Own) own = {0};
+    const GOptionEntry entries[] = {
+        {"rows", 0, 0, G_OPTION_ARG_STRING, &own.rows,
+         "Columns whose values become rows (default model,cluster)", "NAMES"},
+        {"columns", 0, 0, G_OPTION_ARG_STRING, &own.columns,
+         "Column whose values become columns (default planner; entry: with its options)",
+         "NAME"},
+        {"value", 0, 0, G_OPTION_ARG_STRING, &own.value,
+         "What is shown (default iteration_time_s)", "NAME"},
+        {"reduce", 0, 0, G_OPTION_ARG_STRING, &own.reduce,
+         "Of several results at one place: min (default), max, mean or count", "HOW"},
+        {"experiment", 0, 0, G_OPTION_ARG_STRING, &own.experiment,
+         "Of this experiment only", "NAME"},
+        {"md", 0, 0, G_OPTION_ARG_NONE, &own.markdown, "As Markdown", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &own.csv, "As CSV, numbers exact", NULL},
+        {"tex", 0, 0, G_OPTION_ARG_NONE, &own.tex, "As a tabular of LaTeX", NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &own.output, "Write it to a file",
+         "FILE"},
+        G_OPTION_ENTRY_NULL};
+    const CommandSyntax syntax = {
+        .name = "table",
+        .arguments = "RESULTS.db",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary =
+            "Prints stored results as a table, one of their columns against others.\n"
+            "Columns are those of kilter export, the axes of the grids among them.",
+        .example = "kilter sweep hap-fig4 --db fig4.db\n"
+                   "  kilter table fig4.db --rows model --columns cluster --value "
+                   "iteration_time_s --md",
+        .entries = entries,
+    };
+    g_auto(CommandOptions) options = {0};
+    return command_parse(&syntax, &argc, argv, &options, error) &&
+           table(argv[1], &own, &options, error);
+}
+
+bool table_export(const char *database, const char *experiment, const char *output,
+                  const CommandOptions *options, GError **error)
+{
+    const Own own = {.csv = TRUE, .output = (char *)output};
+    g_autoptr(Store) store = store_open_read(database, error);
+    g_autoptr(Frame) frame = store ? frame_read(store, experiment, error) : NULL;
+    return frame && give(frame, &own, options, error);
+}

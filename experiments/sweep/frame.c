@@ -1,0 +1,378 @@
+/* Results as tables: reading and turning them. */
+#include "experiments/sweep/frame.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static void row_free(gpointer row)
+{
+    g_ptr_array_unref(row);
+}
+
+static Frame *frame_new(void)
+{
+    Frame *frame = g_new(Frame, 1);
+    frame->column = g_ptr_array_new_with_free_func(g_free);
+    frame->row = g_ptr_array_new_with_free_func(row_free);
+    return frame;
+}
+
+void frame_free(Frame *frame)
+{
+    if (!frame)
+        return;
+    g_ptr_array_unref(frame->column);
+    g_ptr_array_unref(frame->row);
+    g_free(frame);
+}
+
+static bool has_column(const Frame *frame, const char *name, uint32_t *index)
+{
+    for (*index = 0; *index < frame->column->len; ++*index)
+        if (strcmp(frame->column->pdata[*index], name) == 0)
+            return true;
+    return false;
+}
+
+bool frame_find(const Frame *frame, const char *name, uint32_t *index, GError **error)
+{
+    if (has_column(frame, name, index))
+        return true;
+    g_autofree const char **known = g_new0(const char *, frame->column->len + 1);
+    for (uint32_t i = 0; i < frame->column->len; i++)
+        known[i] = frame->column->pdata[i];
+    return names_find("column", name, known, index, error);
+}
+
+const char *frame_at(const Frame *frame, uint32_t row, uint32_t column)
+{
+    const GPtrArray *texts = frame->row->pdata[row];
+    return column < texts->len ? texts->pdata[column] : NULL;
+}
+
+/* Takes the text. */
+static void set(GPtrArray *row, uint32_t column, char *text)
+{
+    if (row->len <= column)
+        g_ptr_array_set_size(row, (gint)column + 1);
+    g_free(row->pdata[column]);
+    row->pdata[column] = text;
+}
+
+/* --- reading --- */
+
+/* {"model.layers": "12"} */
+static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
+{
+    json_t *object = json_loads(axes, 0, NULL), *value;
+    const char *key;
+    json_object_foreach (object, key, value) {
+        uint32_t index;
+        if (!has_column(frame, key, &index))
+            g_ptr_array_add(frame->column, g_strdup(key));
+        set(row, index, g_strdup(json_string_value(value)));
+    }
+    json_decref(object);
+}
+
+/* SQLite writes 15 digits of a real; 17 were asked for. */
+static char *text_of(const char *column, const char *value)
+{
+    const bool is_real = value && strcmp(column, "gap") == 0;
+    return value && (is_real || g_str_has_suffix(column, "_s"))
+               ? number_exact(g_ascii_strtod(value, NULL))
+               : g_strdup(value);
+}
+
+static void add_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    Frame *frame = data;
+    GPtrArray *row = g_ptr_array_new_with_free_func(g_free);
+    const uint32_t last = n_columns - 1; /* the axes, which become columns */
+    if (frame->column->len == 0)
+        for (uint32_t i = 0; i < last; i++)
+            g_ptr_array_add(frame->column, g_strdup(column[i]));
+    for (uint32_t i = 0; i < last; i++)
+        g_ptr_array_add(row, text_of(column[i], value[i]));
+    if (value[last])
+        add_axes(frame, row, value[last]);
+    g_ptr_array_add(frame->row, row);
+}
+
+Frame *frame_read(Store *store, const char *experiment, GError **error)
+{
+#define REAL(column) \
+    "CASE WHEN " column " NOTNULL THEN printf('%!.17g', " column ") END AS " column ", "
+    static const char columns[] =
+        "SELECT experiment, ordinal, hash, model, cluster, entry, planner, fidelity, "
+        "granularity, gpus, seed, status, message, " REAL("iteration_time_s")
+            REAL("fractional_time_s") REAL("lower_bound_s")
+                REAL("gap") "optimal, stages, "
+                            "peak_memory_bytes, " REAL("communication_s")
+                                REAL("computation_s") REAL("search_time_s")
+                                    REAL("balance_time_s") "ratios, spec, "
+                                                           "run, axes FROM "
+                                                           "result";
+#undef REAL
+    g_autoptr(Frame) frame = frame_new();
+    g_autoptr(GString) sql = g_string_new(columns);
+    if (experiment) {
+        g_auto(GStrv) part = g_strsplit(experiment, "'", -1);
+        g_autofree char *escaped = g_strjoinv("''", part);
+        g_string_append_printf(sql, " WHERE experiment = '%s'", escaped);
+    }
+    g_string_append(sql, " ORDER BY experiment, ordinal");
+    if (!store_query(store, sql->str, add_row, frame, error))
+        return NULL;
+    if (frame->row->len > 0)
+        return g_steal_pointer(&frame);
+    kilter_fail(error, KILTER_ERROR_INPUT, "no results%s%s",
+                experiment ? " of the experiment " : "", experiment ? experiment : "");
+    return NULL;
+}
+
+/* --- pivots --- */
+
+/* The results at one place. */
+typedef struct {
+    double least, most, sum;
+    uint32_t n, n_all;
+    const char *status;
+} Cell;
+
+static void cell_take(Cell *cell, const char *value, const char *status)
+{
+    char *end = NULL;
+    const double number = value ? g_ascii_strtod(value, &end) : NAN;
+    cell->n_all++;
+    if (!value || end == value || *end) {
+        cell->status = cell->status ? cell->status : value ? value : status;
+        return;
+    }
+    cell->least = cell->n ? fmin(cell->least, number) : number;
+    cell->most = cell->n ? fmax(cell->most, number) : number;
+    cell->sum += number;
+    cell->n++;
+}
+
+static char *cell_text(const Cell *cell, PivotReduce reduce)
+{
+    const double value[] = {[PIVOT_MIN] = cell->least,
+                            [PIVOT_MAX] = cell->most,
+                            [PIVOT_MEAN] = cell->sum / cell->n,
+                            [PIVOT_COUNT] = cell->n_all};
+    if (cell->n == 0 && reduce != PIVOT_COUNT)
+        return g_strdup(cell->status);
+    return number_exact(value[reduce]);
+}
+
+/* Indices of the columns that `list` names, by commas. Caller frees. */
+static GArray *find_all(const Frame *frame, const char *list, GError **error)
+{
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_auto(GStrv) name = g_strsplit(list, ",", -1);
+    for (char **n = name; *n; n++) {
+        uint32_t index;
+        if (!frame_find(frame, *n, &index, error))
+            return NULL;
+        g_array_append_val(found, index);
+    }
+    return g_steal_pointer(&found);
+}
+
+/* The number that a key has, a new one if it was not there. */
+static uint32_t number_of(GHashTable *known, const char *key, bool *is_new)
+{
+    gpointer number;
+    *is_new = !g_hash_table_lookup_extended(known, key, NULL, &number);
+    if (!*is_new)
+        return GPOINTER_TO_UINT(number);
+    const uint32_t next = g_hash_table_size(known);
+    g_hash_table_insert(known, g_strdup(key), GUINT_TO_POINTER(next));
+    return next;
+}
+
+/* The row of the pivot that a result belongs to. */
+static uint32_t place_of(const Frame *frame, Frame *pivot, GHashTable *known,
+                         const GArray *by, uint32_t row)
+{
+    g_autoptr(GString) key = g_string_new(NULL);
+    for (uint32_t k = 0; k < by->len; k++) {
+        const char *text = frame_at(frame, row, g_array_index(by, uint32_t, k));
+        g_string_append_printf(key, "%s\n", text ? text : "");
+    }
+    bool is_new;
+    const uint32_t place = number_of(known, key->str, &is_new);
+    if (is_new) {
+        GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
+        for (uint32_t k = 0; k < by->len; k++)
+            g_ptr_array_add(
+                texts, g_strdup(frame_at(frame, row, g_array_index(by, uint32_t, k))));
+        g_ptr_array_add(pivot->row, texts);
+    }
+    return place;
+}
+
+typedef struct {
+    uint32_t row, column;
+    Cell cell;
+} Placed;
+
+static Placed *cell_of(GHashTable *cells, uint32_t row, uint32_t column)
+{
+    const gint64 key = (gint64)row << 32 | column;
+    Placed *placed = g_hash_table_lookup(cells, &key);
+    if (!placed) {
+        placed = g_new0(Placed, 1);
+        placed->row = row;
+        placed->column = column;
+        g_hash_table_insert(cells, g_memdup2(&key, sizeof key), placed);
+    }
+    return placed;
+}
+
+Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
+{
+    uint32_t column, value, status = 0;
+    g_autoptr(GArray) by = find_all(frame, spec->rows, error);
+    if (!by || !frame_find(frame, spec->columns, &column, error) ||
+        !frame_find(frame, spec->value, &value, error))
+        return NULL;
+    has_column(frame, "status", &status);
+    Frame *pivot = frame_new();
+    g_autoptr(GHashTable) rows =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) columns =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) cells =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    for (uint32_t k = 0; k < by->len; k++)
+        g_ptr_array_add(pivot->column,
+                        g_strdup(frame->column->pdata[g_array_index(by, uint32_t, k)]));
+    for (uint32_t i = 0; i < frame->row->len; i++) {
+        const char *name = frame_at(frame, i, column);
+        bool is_new;
+        const uint32_t at = number_of(columns, name ? name : "", &is_new);
+        if (is_new)
+            g_ptr_array_add(pivot->column, g_strdup(name ? name : ""));
+        const uint32_t to = place_of(frame, pivot, rows, by, i);
+        cell_take(&cell_of(cells, to, by->len + at)->cell, frame_at(frame, i, value),
+                  frame_at(frame, i, status));
+    }
+    GHashTableIter iter;
+    gpointer item;
+    g_hash_table_iter_init(&iter, cells);
+    while (g_hash_table_iter_next(&iter, NULL, &item)) {
+        const Placed *placed = item;
+        set(pivot->row->pdata[placed->row], placed->column,
+            cell_text(&placed->cell, spec->reduce));
+    }
+    return pivot;
+}
+
+/* --- writing --- */
+
+/* A number with four digits, any other text as it is. Caller frees. */
+static char *short_text(const char *text)
+{
+    char *end = NULL;
+    const double number = text ? g_ascii_strtod(text, &end) : 0;
+    const bool is_real = text && end != text && !*end && strpbrk(text, ".eE");
+    return is_real ? g_strdup_printf("%.4g", number) : g_strdup(text ? text : "");
+}
+
+static void add_csv(GString *out, const char *text)
+{
+    if (!text || !strpbrk(text, ",\"\r\n")) {
+        g_string_append(out, text ? text : "");
+        return;
+    }
+    g_string_append_c(out, '"');
+    for (; *text; text++)
+        g_string_append_printf(out, *text == '"' ? "\"\"" : "%c", *text);
+    g_string_append_c(out, '"');
+}
+
+/* With a backslash before the format's own characters. */
+static void add_escaped(GString *out, const char *text, const char *special)
+{
+    g_autofree char *brief = short_text(text);
+    for (const char *c = brief; *c; c++)
+        if (*c == '\\' && strchr(special, '{'))
+            g_string_append(out, "\\textbackslash{}");
+        else if ((*c == '^' || *c == '~') && strchr(special, '{'))
+            g_string_append_printf(out, "\\%c{}", *c);
+        else
+            g_string_append_printf(out, strchr(special, *c) ? "\\%c" : "%c",
+                                   *c == '\n' ? ' ' : *c);
+}
+
+static void add_padded(GString *out, const char *text, int width, bool last)
+{
+    g_autofree char *brief = short_text(text);
+    g_string_append(out, brief);
+    for (glong i = g_utf8_strlen(brief, -1); !last && i < width + 2; i++)
+        g_string_append_c(out, ' ');
+}
+
+static int width_of(const Frame *frame, uint32_t column)
+{
+    glong width = g_utf8_strlen(frame->column->pdata[column], -1);
+    for (uint32_t i = 0; i < frame->row->len; i++) {
+        g_autofree char *text = short_text(frame_at(frame, i, column));
+        width = MAX(width, g_utf8_strlen(text, -1));
+    }
+    return (int)width;
+}
+
+static const struct {
+    const char *begin, *between, *end;
+} LINE[] = {[FRAME_TEXT] = {"", "", "\n"},
+            [FRAME_CSV] = {"", ",", "\n"},
+            [FRAME_MARKDOWN] = {"| ", " | ", " |\n"},
+            [FRAME_TEX] = {"", " & ", " \\\\\n"}};
+
+static void add_line(GString *out, const Frame *frame, FrameFormat format,
+                     const int *width, const GPtrArray *texts)
+{
+    const uint32_t n = frame->column->len;
+    g_string_append(out, LINE[format].begin);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *text = i < texts->len ? texts->pdata[i] : NULL;
+        if (i > 0)
+            g_string_append(out, LINE[format].between);
+        if (format == FRAME_CSV)
+            add_csv(out, text);
+        else if (format == FRAME_TEXT)
+            add_padded(out, text, width[i], i + 1 == n);
+        else
+            add_escaped(out, text, format == FRAME_TEX ? "&%$#_{}" : "|\\");
+    }
+    g_string_append(out, LINE[format].end);
+}
+
+char *frame_write(const Frame *frame, FrameFormat format)
+{
+    const uint32_t n = frame->column->len;
+    GString *out = g_string_new(NULL);
+    g_autofree int *width = g_new0(int, n);
+    for (uint32_t i = 0; format == FRAME_TEXT && i < n; i++)
+        width[i] = width_of(frame, i);
+    if (format == FRAME_TEX) {
+        g_string_append(out, "\\begin{tabular}{");
+        for (uint32_t i = 0; i < n; i++)
+            g_string_append_c(out, 'l');
+        g_string_append(out, "}\n\\hline\n");
+    }
+    add_line(out, frame, format, width, frame->column);
+    for (uint32_t i = 0; format == FRAME_MARKDOWN && i < n; i++)
+        g_string_append(out, i + 1 < n ? "|---" : "|---|\n");
+    if (format == FRAME_TEX)
+        g_string_append(out, "\\hline\n");
+    for (uint32_t i = 0; i < frame->row->len; i++)
+        add_line(out, frame, format, width, frame->row->pdata[i]);
+    if (format == FRAME_TEX)
+        g_string_append(out, "\\hline\n\\end{tabular}\n");
+    return g_string_free(out, FALSE);
+}

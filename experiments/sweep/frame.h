@@ -1,0 +1,42 @@
+/* Results as a table of texts: one row per configuration, the axes of its grid as columns. */
+#ifndef KILTER_EXPERIMENTS_SWEEP_FRAME_H
+#define KILTER_EXPERIMENTS_SWEEP_FRAME_H
+
+#include "data/data.h"
+
+typedef struct {
+    GPtrArray *column; /* names */
+    GPtrArray
+        *row; /* GPtrArray of as many texts, NULL for none, or fewer: the rest are NULL */
+} Frame;
+
+/* All results of an experiment (NULL: of all), in the order of their grids. Columns are those of the view `result` but for
+ * its long texts, then an axis each. KILTER_ERROR_INPUT: there is no result of that experiment. */
+Frame *frame_read(Store *store, const char *experiment, GError **error);
+void frame_free(Frame *frame);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
+
+/* Its place, or false with KILTER_ERROR_INPUT that lists the columns. */
+bool frame_find(const Frame *frame, const char *column, uint32_t *index, GError **error);
+/* The text at a place, or NULL. */
+const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
+
+/* How several results at one place of a pivot become one. */
+typedef enum { PIVOT_MIN, PIVOT_MAX, PIVOT_MEAN, PIVOT_COUNT } PivotReduce;
+
+typedef struct {
+    const char *rows, *columns,
+        *value; /* names of columns; `rows` may be several, by commas */
+    PivotReduce reduce;
+} PivotSpec;
+
+/* A column for each value of `columns`, behind those of `rows`; rows and columns in the order in which they come up. A place
+ * without a number has the status of its results ("oom"), or nothing. */
+Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error);
+
+typedef enum { FRAME_TEXT, FRAME_CSV, FRAME_MARKDOWN, FRAME_TEX } FrameFormat;
+
+/* Numbers with four digits but in CSV, where they are exact (RFC 4180). Caller frees. */
+char *frame_write(const Frame *frame, FrameFormat format);
+
+#endif

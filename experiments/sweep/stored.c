@@ -1,0 +1,239 @@
+/* Stored results: finding one, and asking it again. */
+#include "experiments/sweep/stored.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "experiments/sweep/result.h"
+
+/* --- finding --- */
+
+/* Texts of JSON, and numbers. */
+static const char *const OBJECTS[] = {"axes",   "ratios",  "plan",    "detail",
+                                      "config", "options", "subject", NULL};
+static const char *const TEXTS[] = {
+    "experiment", "hash",        "model",  "cluster", "entry", "planner",
+    "fidelity",   "granularity", "status", "message", "spec",  "command",
+    "version",    "revision",    "host",   "started", NULL};
+
+static json_t *column_json(const char *column, const char *value)
+{
+    char *end;
+    if (!value)
+        return json_null();
+    if (g_strv_contains(TEXTS, column))
+        return json_string(value);
+    if (g_strv_contains(OBJECTS, column))
+        return json_loads(value, JSON_DECODE_ANY, NULL);
+    if (strpbrk(value, ".eE"))
+        return json_real(g_ascii_strtod(value, &end));
+    return json_integer(g_ascii_strtoll(value, &end, 10));
+}
+
+/* The first row; of further ones with its hash the experiments. */
+static void take_row(uint32_t n_columns, char **value, char **column, void *data)
+{
+    json_t *found = data, *row = json_object();
+    for (uint32_t i = 0; i < n_columns; i++)
+        json_object_set_new(row, column[i], column_json(column[i], value[i]));
+    json_t *name = json_object_get(row, "experiment");
+    json_t *known =
+        json_object_get(found, json_string_value(json_object_get(row, "hash")));
+    if (!known) {
+        json_object_set_new(row, "experiments", json_pack("[O]", name));
+        json_object_set(found, json_string_value(json_object_get(row, "hash")), row);
+    } else {
+        json_array_append(json_object_get(known, "experiments"), name);
+    }
+    json_decref(row);
+}
+
+/* Reals with all of their digits. */
+#define REAL(column) \
+    "CASE WHEN " column " NOTNULL THEN printf('%!.17g', " column ") END AS " column ", "
+static const char ROW[] =
+    "SELECT experiment, ordinal, hash, model, cluster, entry, axes, planner, fidelity, "
+    "granularity, gpus, seed, status, message, " REAL("iteration_time_s")
+        REAL("fractional_time_s") REAL("lower_bound_s") REAL("gap")
+            REAL("communication_s") REAL("computation_s") REAL("search_time_s")
+                REAL("balance_time_s") "optimal, stages, peak_memory_bytes, plan, "
+                                       "detail, config, options, subject, spec, "
+                                       "command, version, revision, host, started "
+                                       "FROM result JOIN run ON run.id = result.run "
+                                       "WHERE hash GLOB '%s*' LIMIT 100";
+
+json_t *stored_find(Store *store, const char *prefix, GError **error)
+{
+    g_autofree char *hash = g_ascii_strdown(prefix, -1);
+    if (!*hash || hash[strspn(hash, "0123456789abcdef")] != '\0') {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "expected the beginning of a hash, hex digits, got '%s'", prefix);
+        return NULL;
+    }
+    g_auto(GStrv) part = g_strsplit(ROW, "%s", 2);
+    g_autofree char *sql = g_strconcat(part[0], hash, part[1], NULL);
+    json_t *found = json_object(), *row = NULL;
+    if (store_query(store, sql, take_row, found, error)) {
+        const char *key;
+        json_t *value;
+        json_object_foreach (found, key, value)
+            row = value;
+        if (json_object_size(found) != 1)
+            kilter_fail(error, KILTER_ERROR_INPUT,
+                        json_object_size(found) == 0
+                            ? "no result has a hash that begins with '%s'"
+                            : "several results have hashes that begin with '%s'",
+                        prefix);
+        else
+            json_incref(row);
+    }
+    row = json_object_size(found) == 1 ? row : NULL;
+    json_decref(found);
+    return row;
+}
+
+/* --- asking again --- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* The cluster as the row has it. */
+static Cluster *cluster_of(const json_t *row, GError **error)
+{
+    json_t *part = json_object_get(json_object_get(row, "config"), "cluster");
+    json_t *content = json_object_get(part, "cluster");
+    if (!content) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the result is of no cluster that could be asked again");
+        return NULL;
+    }
+    char *text = json_dumps(content, JSON_COMPACT);
+    Cluster *cluster = cluster_parse("the stored cluster", text, strlen(text), error);
+    free(text);
+    return cluster;
+}
+
+/* The options as the row has them, then `set`. A file is known by its checksum only. */
+static bool options_of(const json_t *row, char **set, PlannerOptions *options,
+                       GError **error)
+{
+    const char *key;
+    json_t *value;
+    planner_options_init(options);
+    options->seed = (uint64_t)json_integer_value(json_object_get(row, "seed"));
+    json_object_foreach (json_object_get(row, "options"), key, value) {
+        const char *text = json_string_value(value);
+        bool given = false;
+        for (char **pair = set; pair && *pair; pair++)
+            given |= g_str_has_prefix(*pair, key) && (*pair)[strlen(key)] == '=';
+        if (!given && *text && !planner_options_set(options, key, text, error))
+            return false;
+    }
+    for (char **pair = set; pair && *pair; pair++)
+        if (!option_assign(options, *pair, error))
+            return false;
+    return true;
+}
+
+static Configuration *exchange_of(const json_t *row, const json_t *exchange,
+                                  const Cluster *cluster, Granularity granularity,
+                                  GError **error)
+{
+    g_autofree char *bytes = units_exact(
+        json_number_value(json_object_get(exchange, "bytes")), QUANTITY_BYTES);
+    g_autofree char *share =
+        number_exact(json_number_value(json_object_get(exchange, "share")));
+    return configuration_of_exchange(text_of(exchange, "collective"), bytes, share,
+                                     text_of(row, "cluster"), cluster, granularity,
+                                     error);
+}
+
+static Configuration *configuration_of(const json_t *row, const Cluster *cluster,
+                                       char **set, GError **error)
+{
+    const char *model = text_of(row, "spec"), *fidelity = text_of(row, "fidelity");
+    PlannerOptions options;
+    Granularity granularity;
+    const json_t *exchange = json_object_get(json_object_get(row, "subject"), "exchange");
+    if (!granularity_find(text_of(row, "granularity"), &granularity, error))
+        return NULL;
+    if (exchange)
+        return exchange_of(row, exchange, cluster, granularity, error);
+    if (!model || json_object_get(json_object_get(row, "subject"), "trial")) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "the result is no plan of a model, which could be made again");
+        return NULL;
+    }
+    const Planner *planner = planner_find(text_of(row, "planner"), error);
+    if (!planner || !options_of(row, set, &options, error))
+        return NULL;
+    const ConfigurationAsk ask = {.model = model,
+                                  .cluster_name = text_of(row, "cluster"),
+                                  .cluster = cluster,
+                                  .granularity = granularity,
+                                  .planner = planner,
+                                  .fidelity = fidelity,
+                                  .options = &options};
+    return configuration_new(&ask, error);
+}
+
+static void compare(json_t *differences, const char *column, json_t *stored, json_t *now)
+{
+    if (!json_equal(stored, now))
+        json_array_append_new(differences, json_pack("{s:s, s:O, s:O}", "column", column,
+                                                     "stored", stored, "now", now));
+    json_decref(now);
+}
+
+static json_t *real_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text_json(const char *text)
+{
+    return text ? json_loads(text, JSON_DECODE_ANY, NULL) : json_null();
+}
+
+/* What differs between the row and the answer of today. */
+static json_t *compare_all(const json_t *row, const StoreResult *r)
+{
+    json_t *list = json_array();
+    const struct {
+        const char *column;
+        double now;
+    } REALS[] = {{"iteration_time_s", r->iteration_time_s},
+                 {"fractional_time_s", r->fractional_time_s},
+                 {"lower_bound_s", r->lower_bound_s},
+                 {"gap", r->gap},
+                 {"communication_s", r->communication_s},
+                 {"computation_s", r->computation_s}};
+    compare(list, "status", json_object_get(row, "status"), json_string(r->status));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(REALS); i++)
+        compare(list, REALS[i].column, json_object_get(row, REALS[i].column),
+                real_json(REALS[i].now));
+    compare(list, "stages", json_object_get(row, "stages"), json_integer(r->stages));
+    compare(list, "peak_memory_bytes", json_object_get(row, "peak_memory_bytes"),
+            json_integer((json_int_t)r->peak_memory_bytes));
+    compare(list, "plan", json_object_get(row, "plan"), text_json(r->plan));
+    compare(list, "detail", json_object_get(row, "detail"), text_json(r->detail));
+    return list;
+}
+
+json_t *stored_rerun(const json_t *row, char **set, GError **error)
+{
+    g_autoptr(Cluster) cluster = cluster_of(row, error);
+    g_autoptr(Configuration) c =
+        cluster ? configuration_of(row, cluster, set, error) : NULL;
+    g_autoptr(StorePart) part = c ? question_cluster(cluster, error) : NULL;
+    g_auto(Result) result = {0};
+    if (!part || !result_identify(c, part, error) ||
+        !result_evaluate(c, "rerun", &result, error))
+        return NULL;
+    json_t *differences = compare_all(row, &result.row);
+    return json_pack("{s:b, s:b, s:s, s:o}", "same", json_array_size(differences) == 0,
+                     "same_question", strcmp(c->hash, text_of(row, "hash")) == 0, "hash",
+                     c->hash, "differences", differences);
+}

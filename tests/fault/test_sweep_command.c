@@ -1,0 +1,283 @@
+/* Sweeps from the command line: axes by any key, exclusions, what is said without running, scripts for many machines, tables
+ * of what came out, and single results. */
+#include "tests/support/program.h"
+
+static const char GRID[] =
+    "name: axes\n"
+    "grid:\n"
+    "  model: ['vit:batch=4,hidden=48,ffn=64', 'vgg19:width=8,fc=64,batch=4']\n"
+    "  model.layers: [1, 2]\n"
+    "  cluster: [hap-8, hap-a100-4]\n"
+    "  cluster.scale.network: [1, 2]\n"
+    "  cluster.only: [none, v100]\n"
+    "  planner: [dp-ev]\n"
+    "  planner.bucket: ['0', '25 MiB']\n"
+    "  fidelity: [flow]\n"
+    "  simulation.jitter: ['0', '0.1']\n"
+    "exclude:\n"
+    "  - {model: vgg*, model.layers: '2'}\n"
+    "  - {cluster: hap-a100-4*, planner.bucket: '25 MiB'}\n";
+
+/* The lines of a text, without the empty one at its end. */
+static uint32_t n_lines(const char *text)
+{
+    uint32_t n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* A column of CSV without quoted fields before it. Caller frees. */
+static char *field(const char *csv, uint32_t row, uint32_t column)
+{
+    g_auto(GStrv) lines = g_strsplit(csv, "\n", -1);
+    g_auto(GStrv) fields = g_strsplit(lines[row], ",", -1);
+    return g_strdup(fields[column]);
+}
+
+/* vit with 1 and 2 layers, vgg19, which has no such key, with 1: all on 2 clusters x 2 x 2 changes x 2 jitters, and as many
+ * buckets as the exclusions leave. */
+enum { ON_8 = 3 * 4 * 2 * 2, ON_4 = 3 * 4 * 2, ALL = ON_8 + ON_4 };
+
+static void test_axes(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml", GRID);
+    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db --json");
+    g_autofree char *all = g_strdup_printf("\"configurations\": %d,", ALL);
+    assert_non_null(strstr(ran.out, all));
+    /* vgg19 has no layers; a100 has no v100. */
+    g_autofree char *impossible =
+        g_strdup_printf("\"impossible\": %d", ALL / 3 + 2 * 2 * 2);
+    assert_non_null(strstr(ran.out, impossible));
+    g_auto(Ran) again = program_run_good(box, "sweep x.yaml --db r.db");
+    g_autofree char *there = g_strdup_printf("%d there before, 0 evaluated", ALL);
+    assert_non_null(strstr(again.out, there));
+    g_auto(Ran) out = program_run_good(box, "export r.db");
+    assert_int_equal(n_lines(out.out), ALL + 1);
+    assert_non_null(strstr(out.out,
+                           ",run,cluster.only,cluster.scale.network,model.layers,"
+                           "planner.bucket,simulation.jitter\n"));
+    assert_non_null(strstr(out.out, "no machine or device type 'v100'"));
+    assert_non_null(strstr(out.out, "unknown parameter 'layers'"));
+    /* Every combination is a question of its own. */
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (uint32_t i = 1; i <= ALL; i++)
+        assert_true(g_hash_table_add(seen, field(out.out, i, 2)));
+}
+
+static void test_wrong_axes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *axes, *place, *part;
+    } CASE[] = {{"  modle.layers: [1]\n", "x.yaml:6:", "modle.layers"},
+                {"  model.layrs: [1]\n", "x.yaml:6:", "did you mean 'layers'"},
+                {"  model.layers: []\n", "x.yaml:6:", "at least one value"},
+                {"  planner.bukket: ['1']\n", "x.yaml:6:", "bucket"},
+                {"  planner.bucket: [much]\n", "x.yaml:6:", "much"},
+                {"  simulation.jitter: [x]\n", "x.yaml:6:", "jitter"},
+                {"  cluster.hosts: [4]\n", "x.yaml:4:", "hap-8"},
+                {"exclude: [{modle: x}]\n", "x.yaml:6:", "modle"},
+                {"exclude: [{model: '*'}]\n", "x.yaml:6:", "everything is excluded"}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *text = g_strconcat("name: x\ngrid:\n  model: [vit]\n"
+                                            "  cluster: [hap-8]\n  planner: [dp-ev]\n",
+                                            CASE[i].axes, NULL);
+        sandbox_write(box, "x.yaml", text);
+        program_refuses(box, "sweep x.yaml --db r.db", 2, CASE[i].place);
+        program_refuses(box, "sweep x.yaml --db r.db", 2, CASE[i].part);
+    }
+}
+
+static const char SMALL[] =
+    "name: small\ngrid:\n  model: ['vit:layers=1,batch=4,hidden=48,ffn=64']\n"
+    "  cluster: [hap-8, hap-16, hap-32]\n  planner: [dp-ev, dp-cp]\n  seed: [1, 2, 3]\n";
+
+static void test_said_without_running(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml", SMALL);
+    g_autofree char *before = sandbox_digest(box);
+    g_auto(Ran) dry = program_run_good(box, "sweep x.yaml --db r.db --dry-run --json");
+    assert_non_null(strstr(dry.out, "\"configurations\": 18,"));
+    assert_non_null(strstr(dry.out, "\"missing\": 18,"));
+    assert_non_null(strstr(dry.out, "\"tried\": "));
+    g_autofree char *after = sandbox_digest(box);
+    assert_string_equal(before, after);
+    program_refuses(box, "sweep x.yaml --db r.db --status", 2, "r.db");
+    program_refuses(box, "sweep x.yaml y.yaml", 2, "y.yaml");
+    g_auto(Ran) part = program_run_good(box, "sweep x.yaml --db r.db --shard 0/3 -q");
+    g_auto(Ran) some =
+        program_run_good(box, "sweep --status r.db x.yaml --plan-shards 3");
+    assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
+    assert_null(strstr(some.out, "shard 0:"));
+    assert_non_null(strstr(some.out, "shard 1:"));
+    g_auto(Ran) whole = program_run_good(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) all = program_run_good(box, "sweep x.yaml --db r.db --status");
+    assert_non_null(strstr(all.out, "18 ok"));
+    assert_non_null(strstr(all.out, "0 missing"));
+    g_auto(Ran) none = program_run_good(box, "sweep x.yaml --db r.db --dry-run");
+    assert_non_null(strstr(none.out, "18 of them there, 0 to evaluate"));
+}
+
+/* Rows without the wall clock and who wrote them, sorted. Caller frees. */
+static char *rows_of(const Sandbox *box, const char *database)
+{
+    g_autofree char *line = g_strdup_printf("export %s", database);
+    g_auto(Ran) ran = program_run_good(box, line);
+    g_autoptr(GRegex) clock =
+        g_regex_new(",[0-9.e-]*,[0-9.e-]*,(\"[^\"]*\",\"[^\"]*\"),[0-9]+\n", 0, 0, NULL);
+    char *text = g_regex_replace(clock, ran.out, -1, 0, ",\\1\n", 0, NULL);
+    assert_true(strlen(text) < strlen(ran.out));
+    return text;
+}
+
+/* What of Slurm and of GNU parallel the scripts use: each task one after the other, the last job at once. */
+static const char FAKE_SBATCH[] =
+    "#!/bin/sh\n"
+    "for last do :; done\n"
+    "case \"$*\" in\n"
+    "*dependency=afterany:77*) exec sh \"$last\" > merged.log ;;\n"
+    "*--parsable*) ;;\n"
+    "*) exit 1 ;;\n"
+    "esac\n"
+    "n=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\)%.*/\\1/p' \"$last\")\n"
+    "for i in $(seq 0 \"$n\"); do SLURM_ARRAY_TASK_ID=$i sh \"$last\" >> tasks.log || "
+    "exit 1; done\n"
+    "echo 77\n";
+static const char FAKE_PARALLEL[] =
+    "#!/bin/sh\n"
+    "while [ \"${1#/}\" = \"$1\" ] && [ \"${1#\\'}\" = \"$1\" ]; do shift; done\n"
+    "while read -r i; do\n"
+    "  for a in \"$@\"; do printf '%s\\0' \"$a\" | sed \"s/{}/$i/g\"; done | xargs -0 "
+    "env "
+    "|| exit 1\n"
+    "done\n";
+
+static void run_script(const Sandbox *box, const char *kind, const char *database)
+{
+    g_autofree char *line = g_strdup_printf(
+        "sweep x.yaml --emit %s --plan-shards 4 --db %s --json", kind, database);
+    g_autofree char *plain =
+        g_strdup_printf("sweep x.yaml --emit %s --plan-shards 4 --db %s", kind, database);
+    g_auto(Ran) object = program_run_good(box, line);
+    g_auto(Ran) script = program_run_good(box, plain);
+    assert_non_null(strstr(object.out, "\"shards\": 4"));
+    sandbox_write(box, "job.sh", script.out);
+    g_autofree char *path = g_strdup_printf("%s/bin:%s", box->folder, g_getenv("PATH"));
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_NONE);
+    g_subprocess_launcher_set_cwd(launcher, box->folder);
+    g_subprocess_launcher_setenv(launcher, "PATH", path, TRUE);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocess) process =
+        g_subprocess_launcher_spawn(launcher, &error, "sh", "job.sh", NULL);
+    assert_no_error(error);
+    assert_true(g_subprocess_wait_check(process, NULL, &error));
+    assert_no_error(error);
+}
+
+static void test_scripts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *bin = g_build_filename(box->folder, "bin", NULL);
+    g_autofree char *sbatch = g_build_filename(bin, "sbatch", NULL);
+    g_autofree char *parallel = g_build_filename(bin, "parallel", NULL);
+    assert_int_equal(g_mkdir(bin, 0700), 0);
+    sandbox_write(box, "x.yaml", SMALL);
+    sandbox_write(box, "bin/sbatch", FAKE_SBATCH);
+    sandbox_write(box, "bin/parallel", FAKE_PARALLEL);
+    assert_int_equal(g_chmod(sbatch, 0700) | g_chmod(parallel, 0700), 0);
+    program_refuses(box, "sweep x.yaml --emit slrm", 2, "slurm");
+    g_auto(Ran) one = program_run_good(box, "sweep x.yaml --db one.db -j 1 -q");
+    g_autofree char *want = rows_of(box, "one.db");
+    run_script(box, "slurm", "slurm.db");
+    g_autofree char *merged = sandbox_read(box, "merged.log");
+    assert_non_null(strstr(merged, "18 results added from 4 stores"));
+    assert_non_null(strstr(merged, "0 missing"));
+    g_autofree char *by_slurm = rows_of(box, "slurm.db");
+    assert_string_equal(by_slurm, want);
+    run_script(box, "parallel", "parallel.db");
+    g_autofree char *by_parallel = rows_of(box, "parallel.db");
+    assert_string_equal(by_parallel, want);
+}
+
+static void test_tables(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: t\ngrid:\n  model: ['synthetic:layers=1,gradient=4B']\n"
+                  "  model.forward: [1s, 2s]\n  cluster: [hap-8]\n"
+                  "  planner: [dp-ev, 'dp-ev:pin=x=identity']\n");
+    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) csv = program_run_good(
+        box, "table r.db --rows model.forward --columns entry --value stages --csv");
+    assert_string_equal(csv.out, "model.forward,dp-ev,dp-ev:pin=x=identity\n"
+                                 "1s,2,0\n2s,2,0\n");
+    g_auto(Ran) md =
+        program_run_good(box, "table r.db --rows model.forward --columns entry --md");
+    assert_true(g_str_has_prefix(md.out, "| model.forward | dp-ev | dp-ev:pin=x=identity "
+                                         "|\n|---|---|---|\n| 1s | 1.0"));
+    assert_non_null(strstr(md.out, "| impossible |\n"));
+    g_auto(Ran) tex = program_run_good(
+        box, "table r.db --rows cluster --columns planner --reduce count --tex");
+    assert_string_equal(tex.out, "\\begin{tabular}{ll}\n\\hline\ncluster & dp-ev \\\\\n"
+                                 "\\hline\nhap-8 & 4 \\\\\n\\hline\n\\end{tabular}\n");
+    g_auto(Ran) text = program_run_good(
+        box, "table r.db --rows cluster,seed --columns planner --value gpus -o t.txt");
+    g_autofree char *written = sandbox_read(box, "t.txt");
+    assert_string_equal(written, "cluster  seed  dp-ev\nhap-8    1     8\n");
+    program_refuses(box, "table r.db --rows modle", 2, "did you mean 'model'");
+    program_refuses(box, "table r.db --reduce most", 2, "max");
+    program_refuses(box, "table none.db", 2, "none.db");
+    program_refuses(box, "export r.db --experiment other", 2, "other");
+}
+
+static void test_single_results(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml", GRID);
+    g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) out = program_run_good(box, "export r.db");
+    for (uint32_t i = 1; i <= ALL; i += 7) {
+        g_autofree char *hash = field(out.out, i, 2);
+        g_autofree char *show = g_strdup_printf("show %.12s --db r.db --json", hash);
+        g_auto(Ran) shown = program_run_good(box, show);
+        assert_non_null(strstr(shown.out, hash));
+        assert_non_null(strstr(shown.out, "\"config\": {"));
+        if (strstr(shown.out, "\"status\": \"impossible\""))
+            continue;
+        g_autofree char *rerun = g_strdup_printf("rerun %.12s --db r.db --json", hash);
+        g_auto(Ran) again = program_run_good(box, rerun);
+        assert_non_null(strstr(again.out, "\"same\": true"));
+        assert_non_null(strstr(again.out, "\"same_question\": true"));
+    }
+    g_autofree char *hash = field(out.out, 1, 2);
+    g_autofree char *other =
+        g_strdup_printf("rerun %s --db r.db --set bucket=1GiB --set jitter=0.5", hash);
+    g_auto(Ran) differs = program_run(box, other);
+    assert_int_equal(differs.status, 1);
+    assert_non_null(strstr(differs.out, "iteration_time_s: stored"));
+    assert_non_null(strstr(differs.err, "differ"));
+    program_refuses(box, "show xyz --db r.db", 2, "hex");
+    program_refuses(box, "show 0123456789 --db r.db", 2, "no result");
+    program_refuses(box, "show ''", 2, "out/");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_axes),    cmocka_unit_test(test_wrong_axes),
+        cmocka_unit_test(test_scripts), cmocka_unit_test(test_said_without_running),
+        cmocka_unit_test(test_tables),  cmocka_unit_test(test_single_results),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
