@@ -4,6 +4,7 @@
  * cut if every way from it leads, through ops that take it so, to an op that sums over the cut dim:
  * by rows. */
 #include "synth/assignment.h"
+#include "synth/baseline_parts.h"
 #include "synth/columns.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
 }
 
 /* The rule that cuts what the op reads as it is held, some of it cut. */
-static bool rule_following(const Graph *graph, OpId id, const Form *held, Rule *rule)
+bool baseline_rule_following(const Graph *graph, OpId id, const Form *held, Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
     Rule all[OP_MAX_RULES];
@@ -79,15 +80,15 @@ static bool rule_following(const Graph *graph, OpId id, const Form *held, Rule *
 }
 
 /* The form that a tensor's gradient has: its own; whole where it is made as partial sums. */
-static Form dual(Form form)
+Form baseline_dual(Form form)
 {
     return form == FORM_REDUCE ? FORM_IDENTITY : form;
 }
 
 /* The rule that cuts an op's weight by columns: where all that read the columns end in partial
  * sums, or in the output layer, whose weight is the largest. */
-static bool rule_columns(const Graph *graph, OpId id, OpId loss, uint32_t ways,
-                         const FormSet *absorbed, Rule *rule)
+bool baseline_rule_columns(const Graph *graph, OpId id, OpId loss, uint32_t ways,
+                           const FormSet *absorbed, Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
     Rule columns;
@@ -147,14 +148,14 @@ static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
         const bool divides = sequence && sequence[op->layer];
         Rule all[OP_MAX_RULES], *rule = &a->rule[id];
         bool along = false;
-        if (!rule_following(graph, id, held, rule) &&
-            !rule_columns(graph, id, loss, ways, absorbed, rule) &&
+        if (!baseline_rule_following(graph, id, held, rule) &&
+            !baseline_rule_columns(graph, id, loss, ways, absorbed, rule) &&
             !(along = divides && rule_along_sequence(graph, id, rule))) {
             op_rules(graph, id, all);
             *rule = all[0];
         }
         for (uint32_t o = 0; o < op->n_out; o++) {
-            Form form = dual(rule->form[op->n_in + o]);
+            Form form = baseline_dual(rule->form[op->n_in + o]);
             const bool sums = divides && rule->form[op->n_in + o] == FORM_REDUCE &&
                               has_sequence(graph, op->out[o]);
             a->gradient[op->out[o]] = sums ? SEQUENCE : form;
@@ -190,7 +191,7 @@ static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
     for (uint32_t o = 0; o < op->n_out; o++)
         if (op->out[o] == tensor || graph_gradient(graph, op->out[o]) == tensor) {
             *form = rule->form[op->n_in + o];
-            *form = op->out[o] == tensor ? *form : dual(*form);
+            *form = op->out[o] == tensor ? *form : baseline_dual(*form);
             return true;
         }
     return false;
@@ -223,7 +224,7 @@ static bool matching_rule(const Graph *graph, const Op *op, const Assignment *a,
 }
 
 /* Rules of `id`'s backward ops, sharded as its forward rule is. */
-static bool assign_backward(const Graph *graph, OpId id, Assignment *a)
+bool baseline_assign_backward(const Graph *graph, OpId id, Assignment *a)
 {
     OpId backward[MAX_BACKWARD];
     uint32_t n = backward_ops(graph, id, backward);
@@ -252,7 +253,7 @@ static bool contributes_sums(const Graph *graph, OpId id, uint32_t i, const Assi
 
 /* Where all that read an activation make partial sums of its gradient, these are added up first, and
  * communicated once: queries and keys, or attention beside the feed-forward network. */
-static void add_sums_first(const Graph *graph, OpId loss, Assignment *a)
+void baseline_add_sums_first(const Graph *graph, OpId loss, Assignment *a)
 {
     g_autofree uint32_t *readers = g_new0(uint32_t, graph_n_tensors(graph));
     g_autofree uint32_t *sums = g_new0(uint32_t, graph_n_tensors(graph));
@@ -269,8 +270,8 @@ static void add_sums_first(const Graph *graph, OpId loss, Assignment *a)
 }
 
 /* How contributions to gradients are added, and where the parameters of `id` live. */
-static bool assign_gradients(const Graph *graph, OpId id, Baseline baseline,
-                             Assignment *a)
+bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
+                               Assignment *a)
 {
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_in; i++) {
@@ -278,7 +279,7 @@ static bool assign_gradients(const Graph *graph, OpId id, Baseline baseline,
         Form forms[OP_MAX_OPERANDS];
         memset(forms, a->gradient[op->in[i]], sizeof forms);
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
-            Form cut = dual(a->rule[id].form[i]);
+            Form cut = baseline_dual(a->rule[id].form[i]);
             ParameterPlan plan = {.rest = cut, .update = cut};
             if (cut == FORM_IDENTITY && baseline == BASELINE_ZERO_EXPERT)
                 plan.update = widest(graph, op->in[i]);
@@ -318,12 +319,12 @@ static bool assign(const Graph *graph, Baseline baseline, uint32_t ways,
                                    a))
         return false;
     for (OpId id = 0; id <= loss; id++)
-        if (!assign_backward(graph, id, a))
+        if (!baseline_assign_backward(graph, id, a))
             return false;
     if (baseline == BASELINE_MEGATRON)
-        add_sums_first(graph, loss, a);
+        baseline_add_sums_first(graph, loss, a);
     for (OpId id = 0; id <= loss; id++)
-        if (!assign_gradients(graph, id, baseline, a))
+        if (!baseline_assign_gradients(graph, id, baseline, a))
             return false;
     return true;
 }
@@ -377,109 +378,6 @@ Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t wa
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "model '%s': its layers cannot be divided over %u devices",
                     graph_name(graph), ways);
-    assignment_clear(&assignment);
-    pricer_clear(&pricer);
-    return program;
-}
-
-/* --- layers of unlike ways --- */
-
-/* What is absorbed, but nothing that passes between layers of unlike ways. Caller frees. */
-static FormSet *absorbed_within(const Graph *graph, OpId loss, const uint32_t *ways,
-                                uint32_t here)
-{
-    FormSet *absorbed = columns_absorbed(graph, loss, here);
-    for (OpId id = 0; id <= loss; id++) {
-        const Op *op = graph_get_op(graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++)
-            if (ways[op->layer] != here)
-                absorbed[op->in[i]] = 0;
-        for (uint32_t o = 0; o < op->n_out; o++)
-            if (ways[op->layer] != here)
-                absorbed[op->out[o]] = 0;
-    }
-    return absorbed;
-}
-
-/* The layers of `here` ways; what they read of others is whole. */
-static void assign_ways(const Graph *graph, OpId loss, const uint32_t *ways,
-                        uint32_t here, Form *held, Assignment *a)
-{
-    g_autofree FormSet *absorbed = absorbed_within(graph, loss, ways, here);
-    for (OpId id = 0; id <= loss; id++) {
-        const Op *op = graph_get_op(graph, id);
-        Rule all[OP_MAX_RULES], *rule = &a->rule[id];
-        if (ways[op->layer] != here)
-            continue;
-        if (here == 1 || (!rule_following(graph, id, held, rule) &&
-                          !rule_columns(graph, id, loss, here, absorbed, rule))) {
-            op_rules(graph, id, all);
-            *rule = all[0];
-        }
-        for (uint32_t o = 0; o < op->n_out; o++) {
-            const Form form = dual(rule->form[op->n_in + o]);
-            a->gradient[op->out[o]] = form;
-            held[op->out[o]] = absorbed[op->out[o]] >> form & 1u ? form : FORM_IDENTITY;
-        }
-    }
-}
-
-/* Gradients that layers of unlike ways add to are whole. */
-static void keep_borders_whole(const Graph *graph, OpId loss, const uint32_t *ways,
-                               Assignment *a)
-{
-    g_autofree uint32_t *reader = g_new0(uint32_t, graph_n_tensors(graph));
-    for (OpId id = 0; id <= loss; id++) {
-        const Op *op = graph_get_op(graph, id);
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            uint32_t *of = &reader[op->in[i]];
-            if (*of > 0 && *of != ways[op->layer])
-                a->gradient[op->in[i]] = FORM_IDENTITY;
-            *of = ways[op->layer];
-        }
-    }
-}
-
-static bool assign_all_ways(const Graph *graph, OpId loss, const uint32_t *ways,
-                            Assignment *a)
-{
-    g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
-    for (uint32_t l = 0; l < graph_n_layers(graph); l++) {
-        bool known = false;
-        for (uint32_t k = 0; k < l; k++)
-            known |= ways[k] == ways[l];
-        if (!known)
-            assign_ways(graph, loss, ways, ways[l], held, a);
-    }
-    for (OpId id = 0; id <= loss; id++)
-        if (!assign_backward(graph, id, a))
-            return false;
-    add_sums_first(graph, loss, a);
-    keep_borders_whole(graph, loss, ways, a);
-    for (OpId id = 0; id <= loss; id++)
-        if (!assign_gradients(graph, id, BASELINE_MEGATRON, a))
-            return false;
-    return true;
-}
-
-Program *synth_megatron_ways(const Graph *graph, const ClusterView *view,
-                             const uint32_t *ways, GError **error)
-{
-    g_autofree double *even = g_new(double, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        even[j] = 1.0 / view->n_devices;
-    Pricer pricer;
-    pricer_init(&pricer, graph, view, even, NULL);
-    Assignment assignment;
-    assignment_init(&assignment, graph);
-    Program *program = NULL;
-    const OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
-    if (assign_all_ways(graph, loss, ways, &assignment))
-        program = synth_emit(&pricer, &assignment, error);
-    else
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': its layers cannot be divided over so many devices",
-                    graph_name(graph));
     assignment_clear(&assignment);
     pricer_clear(&pricer);
     return program;

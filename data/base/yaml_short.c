@@ -1,3 +1,4 @@
+/* Short forms of YAML: a value in place of a mapping. */
 #include "data/base/yaml_short.h"
 
 #include <cyaml/cyaml.h>

@@ -1,3 +1,4 @@
+/* Checks of what ops demand of their operands. */
 #include "data/graph/check.h"
 
 #include <ctype.h>

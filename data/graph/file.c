@@ -1,3 +1,4 @@
+/* Writing graph files. */
 #include "data/graph/file.h"
 
 #include "data/graph/build.h"

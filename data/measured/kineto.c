@@ -1,3 +1,4 @@
+/* Reading Kineto's traces. */
 #include "data/measured/kineto.h"
 
 #include <math.h>

@@ -5,74 +5,10 @@
 #include "synth/joint/menu.h"
 
 enum {
-    MOST_STATES = 64000, /* of layers left and units used */
+    /* of layers left and units used */
     MOST_UNIONS = 64,
     MOST_ENTRIES = 16
 };
-
-/* --- kinds of machines --- */
-
-static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
-{
-    uint32_t device = 0;
-    while (view->device[device].machine != machine)
-        device++;
-    return device;
-}
-
-static bool alike(const ClusterView *view, uint32_t a, uint32_t b)
-{
-    const Machine *x = &view->cluster->machine[a], *y = &view->cluster->machine[b];
-    return x->gpus == y->gpus && x->inner.bandwidth == y->inner.bandwidth &&
-           x->inner.latency_s == y->inner.latency_s &&
-           device_compare(&view->device[first_gpu(view, a)],
-                          &view->device[first_gpu(view, b)]) == 0;
-}
-
-static void find_kinds(JointMenu *menu)
-{
-    const ClusterView *view = menu->view;
-    for (uint32_t i = 0; i < view->cluster->n_machines; i++) {
-        uint32_t k = 0;
-        while (k < menu->kind->len &&
-               !alike(view, g_array_index(menu->kind, JointKind, k).machine[0], i))
-            k++;
-        if (k == menu->kind->len) {
-            const JointKind kind = {.machine = g_new(uint32_t, view->cluster->n_machines),
-                                    .gpus = view->cluster->machine[i].gpus,
-                                    .first = first_gpu(view, i)};
-            g_array_append_val(menu->kind, kind);
-        }
-        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-        kind->machine[kind->n_machines++] = i;
-    }
-}
-
-/* Units are as small as keeps the states few: pieces of a machine that are halves of one another, then several
- * machines. */
-static void find_units(JointMenu *menu)
-{
-    double states = 1;
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-        kind->unit = kind->gpus;
-        while (kind->unit % 2 == 0)
-            kind->unit /= 2;
-    }
-    do {
-        JointKind *most = &g_array_index(menu->kind, JointKind, 0);
-        states = 1;
-        for (uint32_t k = 0; k < menu->kind->len; k++) {
-            JointKind *kind = &g_array_index(menu->kind, JointKind, k);
-            kind->n_units = kind->n_machines * kind->gpus / kind->unit;
-            states *= kind->n_units + 1;
-            most = kind->n_units > most->n_units ? kind : most;
-        }
-        states *= menu->model->n_layers + 1;
-        if (states > MOST_STATES)
-            most->unit *= 2;
-    } while (states > MOST_STATES);
-}
 
 static void clear_kind(void *data)
 {
@@ -96,8 +32,7 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    find_kinds(menu);
-    find_units(menu);
+    joint_find_kinds(menu);
     return menu;
 }
 

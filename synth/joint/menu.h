@@ -24,4 +24,7 @@ struct JointMenu {
     GHashTable *passes; /* "kind tp samples" -> seconds, sums over the layers before */
 };
 
+/* Fills `kind`. */
+void joint_find_kinds(JointMenu *menu);
+
 #endif

@@ -1,4 +1,4 @@
-/* Every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test
+/* Files are short and begin with a comment, public functions take few parameters, and every source file is built: each .c of a module stands in the module's CMakeLists.txt, each test
  * in tests/, and there is no source outside the folders that the design names. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
@@ -63,6 +63,126 @@ static void test_no_other_source_folder(void **state)
     }
 }
 
+/* --- sizes --- */
+
+enum { MOST_LINES = 450, MOST_PARAMETERS = 7 };
+
+static const char *const CODE_FILES[] = {".c", ".h", ".cu", NULL};
+static const char *const HEADERS[] = {".h", NULL};
+
+static uint32_t lines_of(const char *text)
+{
+    uint32_t n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* How many files of a module are too long, or begin without a comment; prints each. */
+static uint32_t shapeless(const char *folder)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    tree_list(KILTER_HOME, folder, CODE_FILES, paths);
+    assert_true(paths->len > 0);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < paths->len; i++) {
+        g_autofree char *file = g_build_filename(KILTER_HOME, paths->pdata[i], NULL);
+        g_autofree char *text = NULL;
+        assert_true(g_file_get_contents(file, &text, NULL, NULL));
+        const uint32_t lines = lines_of(text);
+        if (lines > MOST_LINES)
+            print_message("%s: %u lines, at most %d\n", (char *)paths->pdata[i], lines,
+                          MOST_LINES);
+        if (!g_str_has_prefix(text, "/*"))
+            print_message("%s: begins without a comment\n", (char *)paths->pdata[i]);
+        n += (lines > MOST_LINES) + !g_str_has_prefix(text, "/*");
+    }
+    return n;
+}
+
+static void test_files_are_short_and_say_what_they_are(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++)
+        n += shapeless(MODULES[m]);
+    assert_int_equal(n, 0);
+}
+
+/* Parameters between the bracket before `at` and the one that closes it. */
+static uint32_t parameters_at(const char *at)
+{
+    uint32_t n = 1, depth = 1;
+    for (; *at && depth > 0; at++) {
+        depth += *at == '(';
+        depth -= *at == ')';
+        n += *at == ',' && depth == 1;
+    }
+    return n;
+}
+
+/* A header without its comments and macros. */
+static char *declarations(const char *text)
+{
+    g_autoptr(GRegex) rest =
+        g_regex_new("/\\*.*?\\*/|^[ \t]*#(?:[^\\\\\n]|\\\\.|\\\\\n)*",
+                    G_REGEX_DOTALL | G_REGEX_MULTILINE, 0, NULL);
+    return g_regex_replace_literal(rest, text, -1, 0, "", 0, NULL);
+}
+
+/* How many functions that a header declares have too many parameters; prints each. */
+static uint32_t crowded(const char *path, const char *text)
+{
+    g_autofree char *plain = declarations(text);
+    g_autoptr(GRegex) function =
+        g_regex_new("^[A-Za-z_][\\w \t\n*]*?(\\w+)\\(", G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    uint32_t n = 0;
+    for (g_regex_match(function, plain, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL)) {
+        int start, end;
+        g_match_info_fetch_pos(match, 0, &start, &end);
+        const uint32_t parameters = parameters_at(plain + end);
+        if (parameters <= MOST_PARAMETERS)
+            continue;
+        g_autofree char *name = g_match_info_fetch(match, 1);
+        print_message("%s: %s has %u parameters, at most %d\n", path, name, parameters,
+                      MOST_PARAMETERS);
+        n++;
+    }
+    return n;
+}
+
+static void test_functions_take_few_parameters(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODULES); m++) {
+        g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+        tree_list(KILTER_HOME, MODULES[m], HEADERS, paths);
+        for (uint32_t i = 0; i < paths->len; i++) {
+            g_autofree char *file = g_build_filename(KILTER_HOME, paths->pdata[i], NULL);
+            g_autofree char *text = NULL;
+            assert_true(g_file_get_contents(file, &text, NULL, NULL));
+            n += crowded(paths->pdata[i], text);
+        }
+    }
+    assert_int_equal(n, 0);
+}
+
+/* The check itself. */
+static void test_planted_crowd(void **state)
+{
+    (void)state;
+    static const char header[] = "/* f(a, b, c, d, e, f, g, h) */\n"
+                                 "#define M(a, b, c, d, e, f, g, h) \\\n    x(a)\n"
+                                 "bool few(int a, int (*b)(int, int), int c, int d,\n"
+                                 "         int e, int f, int g);\n"
+                                 "const char *many(int a, int b, int c, int d, int e,\n"
+                                 "                 int f, int g, int h);\n";
+    assert_int_equal(crowded("planted.h", header), 1);
+}
+
 /* The check itself: a planted folder with one file that is listed and others that only seem to be. */
 static void test_planted_orphans(void **state)
 {
@@ -95,6 +215,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted_orphans),
+        cmocka_unit_test(test_planted_crowd),
+        cmocka_unit_test(test_files_are_short_and_say_what_they_are),
+        cmocka_unit_test(test_functions_take_few_parameters),
         cmocka_unit_test(test_every_source_is_built),
         cmocka_unit_test(test_no_other_source_folder),
     };
