@@ -154,6 +154,7 @@ static bool read_line(Csv *csv, const char *line, GError **error)
 bool csv_each(Csv *csv, bool (*take)(const Csv *csv, void *data, GError **error),
               void *data, GError **error)
 {
+    g_assert(csv && take);
     bool good = true;
     for (const char *line; good && (line = next_line(csv));) {
         good = read_line(csv, line, error) && take(csv, data, error);
@@ -225,6 +226,7 @@ bool csv_count(const Csv *csv, const char *column, uint32_t low, uint32_t high,
 
 void csv_append(GString *out, const char *cell)
 {
+    g_assert(out && cell);
     const size_t n = strlen(cell);
     if (!strpbrk(cell, ",\"#") &&
         (n == 0 || (!g_ascii_isspace(cell[0]) && !g_ascii_isspace(cell[n - 1])))) {

@@ -22,6 +22,7 @@ json_t *json_unsigned(uint64_t value)
 
 json_t *json_text(const char *text)
 {
+    g_assert(text);
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     return json_string(valid);
 }
@@ -38,6 +39,7 @@ char *json_canonical(json_t *value)
 
 json_t *json_read_file(const char *file, const char *what, GError **error)
 {
+    g_assert(file && what);
     g_autofree char *text = NULL;
     gsize size;
     g_autoptr(GError) cause = NULL;

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 const char **names_of(const void *first, size_t stride, uint32_t n)
 {
+    g_assert(first && stride >= sizeof(char *));
     const char **names = g_new0(const char *, n + 1);
     for (uint32_t i = 0; i < n; i++)
         names[i] = *(const char *const *)(const void *)((const char *)first + i * stride);
@@ -21,6 +23,7 @@ enum { LONGEST = 40 };
 /* Letters to insert, drop, replace or swap with their neighbour that make one word the other (optimal string alignment). */
 static uint32_t distance(const char *a, const char *b)
 {
+    KILTER_ASSERT(strlen(a) <= LONGEST && strlen(b) <= LONGEST);
     const uint32_t n = (uint32_t)strlen(a), m = (uint32_t)strlen(b);
     uint32_t row[LONGEST + 1][LONGEST + 1];
     for (uint32_t i = 0; i <= n; i++)
@@ -64,6 +67,7 @@ char *names_hint(const char *name, const char *const *known)
 bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error)
 {
+    g_assert(what && name && known);
     for (*index = 0; known[*index]; ++*index)
         if (strcmp(known[*index], name) == 0)
             return true;
@@ -95,6 +99,7 @@ Spec *spec_read_pairs(const char *text)
 
 Spec *spec_read(const char *text)
 {
+    g_assert(text);
     const char *colon = strchr(text, ':');
     Spec *spec = spec_read_pairs(colon ? colon + 1 : "");
     g_free(spec->word);

@@ -17,6 +17,7 @@ typedef union {
 
 const Option *options_find(const OptionTable *table, const char *key)
 {
+    g_assert(table->n > 0 && key);
     for (uint32_t i = 0; i < table->n; i++)
         if (strcmp(table->row[i].key, key) == 0)
             return &table->row[i];
@@ -124,6 +125,7 @@ static bool read_member(const Option *option, const char *text, void *member,
 
 bool option_set(const Option *option, void *options, const char *value, GError **error)
 {
+    g_assert(option && options && value);
     if (read_member(option, value, (char *)options + option->offset, error))
         return true;
     g_prefix_error(error, "option '%s': ", option->key);

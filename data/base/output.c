@@ -54,6 +54,7 @@ static char *follow(const char *file)
 
 bool output_check(const char *file, GError **error)
 {
+    g_assert(file);
     if (g_file_test(file, G_FILE_TEST_IS_DIR))
         return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: it is a folder",
                            file);
@@ -77,6 +78,7 @@ bool output_check(const char *file, GError **error)
 
 static bool write_all(int fd, const char *text, size_t length)
 {
+    g_assert(fd >= 0);
     while (length > 0) {
         const ssize_t n = write(fd, text, length);
         if (n < 0 && errno != EINTR)
@@ -102,6 +104,7 @@ static bool write_stream(const char *file, const char *text, size_t length,
 
 bool output_write(const char *file, const char *text, gssize length, GError **error)
 {
+    g_assert(file && text && length >= -1);
     const size_t n = length < 0 ? strlen(text) : (size_t)length;
     if (is_stream(file))
         return write_stream(file, text, n, error);

@@ -70,6 +70,7 @@ char *path_searched(void)
 
 char *path_find(const char *relative)
 {
+    g_assert(relative && *relative);
     g_auto(GStrv) folder = search_path();
     for (char **dir = folder; *dir; dir++) {
         g_autofree char *path = g_build_filename(*dir, relative, NULL);
@@ -86,6 +87,7 @@ static int by_name(const void *a, const void *b)
 
 char **path_list(const char *folder, const char *suffix)
 {
+    g_assert(folder && suffix && *suffix);
     g_auto(GStrv) root = search_path();
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     GPtrArray *list = g_ptr_array_new();

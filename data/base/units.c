@@ -90,6 +90,7 @@ static const Unit *find_unit(const char *name, Quantity quantity)
 
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error)
 {
+    g_assert(text && quantity <= QUANTITY_PRICE);
     g_assert(text && value);
     g_autofree char *copy = g_strstrip(g_strdup(text));
     const char *rest = copy;
@@ -125,6 +126,7 @@ static const char *const PLAIN[] = {
 
 char *units_format(double value, Quantity quantity)
 {
+    g_assert(quantity <= QUANTITY_PRICE);
     g_assert(!isnan(value));
     if (value == 0 || !isfinite(value))
         return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);

@@ -42,6 +42,7 @@ static const char SEND[] = "send";
 
 const char *measurement_kind(const Measurement *m)
 {
+    g_assert(m->send || m->op < OP_KINDS || m->collective < COLLECTIVES);
     return m->send            ? SEND
            : m->op < OP_KINDS ? op_kind_name(m->op)
                               : collective_name(m->collective);
@@ -122,6 +123,7 @@ static bool is_csv(const char *text)
 /* One table a kind and number of ranks in a row. */
 static void tabulate(const char *file, const GArray *list, uint32_t first, GArray *tables)
 {
+    g_assert(first <= list->len);
     MeasuredTable *table = NULL;
     for (uint32_t i = first; i < list->len; i++) {
         const Measurement *m = &g_array_index(list, Measurement, i);
@@ -178,6 +180,7 @@ static const char *first_reason(const GArray *tables, uint32_t from)
 bool measurements_parse(const char *file, const char *text, size_t length, GArray *list,
                         GArray *tables, GError **error)
 {
+    g_assert(text && list);
     g_autoptr(GArray) own = tables ? NULL : measured_tables_new();
     GArray *to = tables ? tables : own;
     const uint32_t before = list->len, tables_before = to->len;

@@ -12,6 +12,7 @@ typedef struct {
 static Windows windows_of(ModelPadding padding, uint32_t edge, uint32_t window,
                           uint32_t stride)
 {
+    g_assert(window > 0 && stride > 0);
     if (padding == PAD_NONE)
         return (Windows){(edge - window) / stride + 1, 0};
     if (padding == PAD_EVEN) {

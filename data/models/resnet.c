@@ -19,6 +19,7 @@ typedef struct {
 static TensorId convolve(const Unit *u, const char *part, TensorId x, uint32_t channels,
                          uint32_t window, uint32_t stride, bool relu)
 {
+    g_assert(window % 2 == 1); /* what lies before and behind is alike */
     g_autofree char *name = g_strdup_printf("%s.%s", u->name, part);
     g_autofree char *norm = g_strdup_printf("%s.norm", name);
     g_autofree char *active = g_strdup_printf("%s.relu", name);
@@ -61,6 +62,7 @@ static TensorId bottleneck(const Unit *u, TensorId x, uint32_t width, uint32_t s
  * before. */
 static uint32_t stride_of(bool second, uint32_t stage, uint32_t i, uint32_t units)
 {
+    g_assert(stage < STAGES && i < units);
     const bool strides =
         second ? i == units - 1 && stage + 1 < STAGES : i == 0 && stage > 0;
     return strides ? 2 : 1;

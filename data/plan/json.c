@@ -291,6 +291,7 @@ const PlanMember *plan_member(uint32_t i)
 /* NULL where the member is left out. */
 static json_t *member_json(const PlanMember *member, const Plan *plan, const Graph *graph)
 {
+    g_assert(member->kind == MEMBER_PART || member->offset < sizeof(Plan));
     const void *at = (const char *)plan + member->offset;
     switch (member->kind) {
     case MEMBER_TEXT:

@@ -133,6 +133,7 @@ static bool read_kind(const Reader *r, size_t i, const json_t *value, Instr *ins
 
 static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
+    g_assert(i < r->plan->program->n);
     if (!json_is_array(array))
         return reader_expected(r, "program", i, "an array", array);
     if (!read_kind(r, i, json_array_get(array, 0), instr))
@@ -153,6 +154,7 @@ static bool read_instr(const Reader *r, size_t i, const json_t *array, Instr *in
 static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t n,
                          GArray *devices)
 {
+    g_assert(g < UINT16_MAX);
     if (!json_is_array(ids) || json_array_size(ids) == 0 || json_array_size(ids) != n)
         return reader_expected(r, "groups", g, "replicas of equally many devices", ids);
     for (uint32_t p = 0; p < n; p++) {

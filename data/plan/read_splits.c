@@ -12,6 +12,7 @@ static const double TOLERANCE = 1e-9;
 
 static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
 {
+    g_assert(k < r->plan->n_segments);
     Plan *plan = r->plan;
     if (json_array_size(row) != plan->n_devices)
         return reader_fail(r, "ratios", k, "expected %u numbers, one per device, got %zu",
@@ -121,6 +122,7 @@ static bool check_sets(const Reader *r, size_t i, const Split *split)
 /* The sum is the units, in all or in every replica. */
 static bool check_sums(const Reader *r, size_t i, const Split *split)
 {
+    g_assert(split->count);
     const uint32_t n = plan_split_devices(r->plan, split);
     const uint32_t each = summed_devices(r, split);
     if (split->kind == SPLIT_REPLICAS)

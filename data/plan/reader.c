@@ -8,6 +8,7 @@
 
 bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
 {
+    g_assert(r->file && key && format);
     va_list args;
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
@@ -90,5 +91,6 @@ bool reader_array(const Reader *r, const char *key, json_t **array)
 
 OpId reader_op(const Reader *r, const char *name)
 {
+    g_assert(name);
     return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name)) - 1;
 }

@@ -29,6 +29,7 @@ bool store_refuse(const char *file, GError **error, const char *format, ...)
 
 static uint32_t big_endian(const uint8_t *bytes, uint32_t n)
 {
+    g_assert(n <= sizeof(uint32_t));
     uint32_t value = 0;
     for (uint32_t i = 0; i < n; i++)
         value = value << 8 | bytes[i];
@@ -63,6 +64,7 @@ bool store_has_journal(const char *file)
 static bool check_header(const char *file, const uint8_t *header, uint64_t n,
                          uint64_t size, GError **error)
 {
+    g_assert(n <= HEADER_BYTES);
     if (n < HEADER_BYTES)
         return store_refuse(file, error,
                             memcmp(header, MAGIC, MIN(n, sizeof MAGIC)) == 0

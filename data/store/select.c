@@ -21,6 +21,7 @@ static bool make_views(const Store *store)
 
 static bool fill(sqlite3_stmt *insert, const StoreAsked *asked, uint32_t n)
 {
+    g_assert(insert && (asked || n == 0));
     bool good = true;
     for (uint32_t i = 0; good && i < n; i++) {
         const char *text[] = {asked[i].experiment, asked[i].model, asked[i].cluster,
@@ -66,6 +67,7 @@ static int hand_over(void *data, int n_columns, char **value, char **column)
 
 bool store_query(Store *store, const char *sql, StoreRow row, void *data, GError **error)
 {
+    g_assert(store && sql);
     Query query = {row, data};
     store_execute(store, "PRAGMA query_only = ON");
     int code = sqlite3_exec(store->db, sql, row ? hand_over : NULL, &query, NULL);

@@ -285,6 +285,7 @@ double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
 static double slowest_s(const SimLinear *linear, const ClusterView *view,
                         const SimKinds *kinds, const double *share, uint32_t stage)
 {
+    KILTER_ASSERT(stage < linear->n_stages);
     double slowest = 0;
 
     for (uint32_t k = 0; k < kinds->n; k++) {

@@ -56,6 +56,7 @@ static bool covers(const double *a, const double *b, uint32_t width)
  * shrinks, mostly one of them does. */
 static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint32_t i)
 {
+    KILTER_ASSERT(i < n && width > 0);
     const double *at = &row[(size_t)i * width];
 
     if (i > 0 && covers(at - width, at, width))
@@ -82,6 +83,7 @@ static const double *front_row(const Front *front, uint32_t i)
 
 static Front front_new(const double *row, uint32_t n, uint32_t width)
 {
+    KILTER_ASSERT(row || n == 0);
     Front front = {.row = row, .width = width, .index = g_new(uint32_t, n)};
 
     for (uint32_t i = 0; i < n; i++)
@@ -116,6 +118,7 @@ static bool front_covers(const Front *front, uint32_t i)
 /* Indices of the rows that no other row covers; of equal rows the first. Caller frees. */
 static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t *n_kept)
 {
+    KILTER_ASSERT(n_kept && (row || n == 0));
     Front front = front_new(row, n, width);
     uint32_t *kept = g_new(uint32_t, n);
 

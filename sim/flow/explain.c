@@ -121,6 +121,7 @@ static const char *kind_text(const Explain *e, const Part *part)
 /* "fast-0 (v100)", "fast-0 (v100) and 3 alike". Caller frees. */
 static char *lane_text(const Explain *e, uint32_t lane)
 {
+    KILTER_ASSERT(e->timeline->n_lanes > 0);
     uint32_t first = SIM_NO_SPAN, n = 0;
 
     lane %= e->timeline->n_lanes;
@@ -241,6 +242,7 @@ static void say_longest(const Explain *e)
 static void say_device(const Explain *e, const char *which, uint32_t lane,
                        const SimBreakdown *of)
 {
+    KILTER_ASSERT(e->timeline->n_lanes > 0);
     g_autofree char *name = lane_text(e, lane);
     g_string_append_printf(e->text,
                            "  %s %s: %.1f %% computing, %.1f %% waiting for "

@@ -26,6 +26,7 @@ static void timeline_end(void *own)
 
 static bool run_one(void *context, void *own, uint32_t i, GError **error)
 {
+    KILTER_ASSERT(own && error);
     const Work *work = context;
     const SimTimeline *timeline = own;
     if (!sim_flow_run(work->flow, i, false, own, error))
@@ -57,6 +58,7 @@ static void summarize(SimSamples *samples)
 static SimSamples *run_samples(const SimCase *sim, uint32_t n, uint32_t jobs,
                                GError **error)
 {
+    KILTER_ASSERT(n > 0 && jobs > 0);
     g_auto(SimFlowCase) flow = {0};
     if (!sim_flow_prepare(sim, &flow, error))
         return NULL;

@@ -28,6 +28,7 @@ static void add_name(GString *text, const char *what, uint32_t device, int threa
 static void add_device(GString *text, const SimTimeline *timeline, uint32_t device,
                        const Device *d)
 {
+    KILTER_ASSERT(device < timeline->n_devices);
     g_autofree char *name = g_strdup_printf("%s (%s)", d->name, d->type_name);
 
     add_name(text, "process_name", device, 0, name);
@@ -61,6 +62,7 @@ static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
                      uint32_t device, const char *category, const char *name,
                      const char *detail)
 {
+    KILTER_ASSERT(span < timeline->n_spans && device < timeline->n_devices);
     const SimSpan *s = &timeline->span[span];
 
     add(text, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
@@ -73,6 +75,7 @@ static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
 /* Counter events: bytes in memory from each step on. */
 static void add_memory(GString *text, const SimTimeline *timeline, uint32_t device)
 {
+    KILTER_ASSERT(device < timeline->n_devices);
     const GArray *steps = timeline->memory[timeline->lane[device]];
 
     for (uint32_t i = 0; i < steps->len; i++) {

@@ -62,6 +62,7 @@ static void report_links(SimCollectiveRun *report, const SimNetwork *network)
 
 static SimCollectiveRun *report_new(uint32_t n)
 {
+    KILTER_ASSERT(n > 0);
     SimCollectiveRun *report = g_new0(SimCollectiveRun, 1);
     report->n_ranks = n;
     report->arrival_s = g_new0(double, n);

@@ -93,6 +93,7 @@ void share_release(SimShare *share, SimFlowId id)
 
 void share_seed(SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     if (share->link[link].seeded)
         return;
     share->link[link].seeded = true;
@@ -173,6 +174,7 @@ static void decouple(SimShare *share, SimFlowId id)
 
 void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *emptied)
 {
+    KILTER_ASSERT(n <= share->n_flows);
     for (uint32_t i = 0; i < n; i++) {
         Sharer *f = &share->flow[id[i]];
         for (uint32_t k = 0; k < f->n_uses; k++) {
@@ -190,6 +192,7 @@ void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *empt
 
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth)
 {
+    KILTER_ASSERT(link < share->n_links && bandwidth >= 0);
     SharedLink *l = &share->link[link];
     l->bandwidth = bandwidth;
     if (l->lone != UINT32_MAX)
@@ -218,6 +221,7 @@ uint32_t share_stalled(const SimShare *share)
 
 double share_link_rate(const SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     const SharedLink *l = &share->link[link];
     if (l->lone != UINT32_MAX) {
         const Sharer *f = &share->flow[l->lone];
@@ -243,6 +247,7 @@ static double moved(const SimShare *share, SimFlowId id, uint32_t use, double no
 
 double share_link_moved(const SimShare *share, uint32_t link, double now_s)
 {
+    KILTER_ASSERT(link < share->n_links);
     const SharedLink *l = &share->link[link];
     double bytes = 0;
     if (l->lone != UINT32_MAX) {

@@ -26,6 +26,7 @@ enum { MOST_SETTLINGS = 16 };
  * function ends after as many steps as there are pieces at most. */
 static double level_of(const SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     const double bandwidth = share->link[link].bandwidth;
     double weight = 0;
@@ -56,6 +57,7 @@ static double level_of(const SimShare *share, uint32_t link)
 /* Whether the load is over the bandwidth. */
 static bool is_overfull(SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     if (l->load < l->bandwidth * (1 - NEARLY_FULL))
         return false;
@@ -70,6 +72,7 @@ static bool is_overfull(SimShare *share, uint32_t link)
 
 static void touch(SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     if (share->link[link].touched)
         return;
     share->link[link].touched = true;
@@ -92,6 +95,7 @@ static double key_of(const SimShare *share, uint32_t link)
 /* The flows of the link become free, so that those who counted them as capped fall. */
 static void start_waiting(SimShare *share, uint32_t link)
 {
+    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     if (l->waiting)
         return;
@@ -130,6 +134,7 @@ static void load_changes(SimShare *share, uint32_t link, double by)
 /* Counts the flows of a link with another level. */
 static void assume(SimShare *share, uint32_t link, double level)
 {
+    KILTER_ASSERT(link < share->n_links);
     const double by = level - share->link[link].assumed;
     const Terms *column = &share->coupling.column[link];
     share->link[link].assumed = level;
@@ -145,6 +150,7 @@ static bool is_below(double a, double b)
 /* Raises those that wait on the link to its key. Returns whether others wait for it now. */
 static bool raise_row(SimShare *share, uint32_t link, double level)
 {
+    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     for (uint32_t i = 0; i < row->n; i++) {
         const uint32_t m = row->term[i].other;
@@ -159,6 +165,7 @@ static bool raise_row(SimShare *share, uint32_t link, double level)
 
 static void rebind(SimShare *share, SimFlowId id, uint32_t link, double now_s)
 {
+    KILTER_ASSERT(id < share->flow_capacity && link <= share->n_links);
     Sharer *f = &share->flow[id];
     const uint32_t from = f->bottleneck;
     const bool was_bound = from < share->n_links;
@@ -186,6 +193,7 @@ static void rebind(SimShare *share, SimFlowId id, uint32_t link, double now_s)
 /* Binds the flows of the link that are free or faster to it. */
 static void take_flows(SimShare *share, uint32_t link, double level, double now_s)
 {
+    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     g_array_set_size(share->terms, 0);
     for (uint32_t i = 0; i < row->n; i++)
@@ -210,6 +218,7 @@ static void stop_waiting(SimShare *share, uint32_t link, double level)
 
 static void settle(SimShare *share, uint32_t link, double level, double now_s)
 {
+    KILTER_ASSERT(link < share->n_links && level >= 0);
     stop_waiting(share, link, level);
     if (share->link[link].n_bound > 0) {
         /* Levels within rounding of the old one stay equal to it to the bit. */

@@ -174,6 +174,7 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
  * `instance`'s buffer. */
 static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
+    KILTER_ASSERT(i < l->program->n);
     const SimBuffer *buffer = buffer_of(l, instance);
 
     return buffer &&
@@ -196,6 +197,7 @@ static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
 /* The buffer that a computation's output can share, or NO_BUFFER. */
 static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand made)
 {
+    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     const Op *op = graph_get_op(l->graph, instr->op);
     PlacedOperand used[OP_MAX_IN];
@@ -215,6 +217,7 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand m
 /* The buffer that a conversion's result can share, or NO_BUFFER. */
 static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr *instr)
 {
+    KILTER_ASSERT(i < l->program->n && instr == &l->program->instr[i]);
     const PlacedOperand from =
         instances_operand(l->instances, instr->group, instr->microbatch,
                           (Operand){instr->tensor, instr->from});
@@ -241,6 +244,7 @@ static PlacedOperand old_of(const Liveness *l, PlacedOperand made)
 
 static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
 {
+    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
 
     if (graph_tensor(l->graph, made.tensor)->role == ROLE_UPDATED) {
@@ -258,6 +262,7 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
 static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
                            PlacedOperand made)
 {
+    KILTER_ASSERT(i < l->program->n && tensor);
     const Instr *instr = &l->program->instr[i];
     return graph_precision(l->graph) == PRECISION_MIXED_F32_GRADIENTS &&
            (instr->kind == INSTR_COMPUTE
@@ -317,6 +322,7 @@ static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
  * form. */
 static void place_kept(Liveness *l, uint32_t i)
 {
+    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     TensorId of;
     const uint32_t place = kept_place(l, instr, &of);
@@ -341,6 +347,7 @@ static void place_kept(Liveness *l, uint32_t i)
 
 static void place_instr(Liveness *l, uint32_t i)
 {
+    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
     const uint32_t n_made = instances_makes(l->instances, l->graph, instr, made);

@@ -32,6 +32,7 @@ static void add_dep(SimQuick *q, uint32_t dep, uint32_t first_dep)
 /* The task that made a tensor on a lane of the group, by index. */
 static uint32_t maker(SimQuick *q, uint32_t group, TensorId tensor, uint32_t k)
 {
+    KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
     const Result *result = result_of(q, group, tensor);
     if (result->epoch != q->epoch || result->kind == RESULT_NONE)
         return SIM_NO_TASK;

@@ -107,6 +107,7 @@ const Route *quick_route(SimQuick *q, const Instr *instr)
 
 double sim_quick_place_s(SimQuick *q, uint32_t group, OpId op, uint32_t place)
 {
+    KILTER_ASSERT(group < q->n_groups);
     const SimGroupTeams *lanes = &q->teams->group[group];
     const uint32_t device = q->parts->layout.group[group].device[place];
     const Instr instr = {.kind = INSTR_COMPUTE, .group = (uint16_t)group, .op = op};
@@ -115,6 +116,7 @@ double sim_quick_place_s(SimQuick *q, uint32_t group, OpId op, uint32_t place)
 
 double sim_quick_sum_s(SimQuick *q, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
     const Instr instr = {.kind = INSTR_COLLECTIVE,
                          .group = (uint16_t)group,
                          .collective = COLLECTIVE_ALL_REDUCE,
@@ -124,6 +126,7 @@ double sim_quick_sum_s(SimQuick *q, uint32_t group, TensorId tensor)
 
 double sim_quick_served_s(SimQuick *q, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
     const uint32_t n = q->parts->layout.group[group].n_replicas;
     double least = n > 1 ? INFINITY : 0;
     for (uint32_t r = 0; n > 1 && r < n; r++) {
@@ -139,6 +142,7 @@ double sim_quick_served_s(SimQuick *q, uint32_t group, TensorId tensor)
 
 double sim_quick_transfer_s(SimQuick *q, uint32_t from, uint32_t to, TensorId tensor)
 {
+    KILTER_ASSERT(from < q->n_groups && to < q->n_groups && tensor < q->n_tensors);
     const Instr instr = {.kind = INSTR_TRANSFER,
                          .group = (uint16_t)from,
                          .to_group = (uint16_t)to,

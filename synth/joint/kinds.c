@@ -1,7 +1,7 @@
 /* Equal machines, and the units that groups take of them. */
 #include "synth/joint/menu.h"
 
-enum { MOST_STATES = 64000 };
+enum { MOST_STATES = 64000 }; /* of layers left and units used */
 
 static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
 {

@@ -4,11 +4,7 @@
 
 #include "synth/joint/menu.h"
 
-enum {
-    /* of layers left and units used */
-    MOST_UNIONS = 64,
-    MOST_ENTRIES = 16
-};
+enum { MOST_UNIONS = 64, MOST_ENTRIES = 16 };
 
 static void clear_kind(void *data)
 {

@@ -19,6 +19,7 @@ static uint32_t parent_of(uint32_t n, uint32_t i)
 
 static uint32_t depth_of(uint32_t n)
 {
+    KILTER_ASSERT(n > 0);
     uint32_t deepest = 0;
     for (uint32_t i = 1; i < n; i++) {
         uint32_t depth = 0;
