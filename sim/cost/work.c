@@ -142,7 +142,7 @@ void sim_work_scale(SimWork *work, const ClusterView *view, double factor)
 void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, Form from,
                          Form to, SimWork *work)
 {
-    KILTER_ASSERT(from < FORM_MAX && to < FORM_MAX);
+    KILTER_ASSERT(form_inside(from) < FORM_MAX && form_inside(to) < FORM_MAX);
     const Tensor *t = graph_tensor(graph, tensor);
 
     *work = (SimWork){0};
