@@ -9,6 +9,8 @@
 
 enum { CASES = 60, MUTANTS = 4000 };
 
+#ifdef KILTER_PROTOBUF_C
+
 static void check_round_trip(const Trace *trace)
 {
     g_autoptr(GError) error = NULL;
@@ -186,6 +188,8 @@ static void test_mutants(void **state)
     assert_in_range(n_refused, MUTANTS / 2, MUTANTS - 1);
     random_case_free(&c);
 }
+
+#endif
 
 /* Ranks that wait for one another, and one that is sent to nobody. */
 static void test_stuck(void **state)
