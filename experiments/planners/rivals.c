@@ -5,6 +5,7 @@
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 #include "experiments/planners/tag.h"
+#include "experiments/planners/tag_case.h"
 
 static void leave_parallel(TagSpace *space)
 {
@@ -48,38 +49,14 @@ static bool find_favourites(const TagList *list, uint32_t *favourite, GError **e
     return balance_favourites(list->n, list->mean_s, list->n_arcs, arc, favourite, error);
 }
 
-typedef struct {
-    TagSpace *space;
-    BatchForms *batch;
-    SimQuick *quick;
-    uint16_t *group;
-    double *time_s;
-    TagWork work;
-} Layers;
-
-static void layers_clear(Layers *l)
-{
-    sim_quick_free(l->quick);
-    synth_tag_space_free(l->space);
-    batch_forms_free(l->batch);
-    g_free(l->group);
-    g_free(l->time_s);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Layers, layers_clear)
-
 /* Every layer a group, with its backward pass and its update. */
-static bool find_layers(const Planning *planning, const double *ratio, Layers *l,
+static bool find_layers(const Planning *planning, const double *ratio, TagCase *l,
                         GError **error)
 {
     const Graph *graph = planning->graph;
     const uint32_t n_layers = MIN(graph_n_layers(graph), UINT16_MAX);
-    if (!(l->space = synth_tag_space(planning->view, true, error)) ||
-        !(l->batch = batch_forms_new(graph, error)) ||
-        !(l->quick = sim_quick_new(graph, planning->view, ratio, l->space->n_groups,
-                                   l->space->group, error)))
+    if (!tag_case_open(l, graph, planning->view, ratio, error))
         return false;
-    l->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
-    l->time_s = g_new0(double, graph_n_ops(graph) + 1);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         l->time_s[id] = sim_quick_place_s(l->quick, l->space->single[0], id, 0);
     const uint32_t n = balance_groups_layers(graph, l->time_s, n_layers, l->group);
@@ -93,7 +70,7 @@ static bool make_by_list(const Planning *planning, TagListRule rule, Plan *plan,
     const gint64 begin = g_get_monotonic_time();
     const Graph *graph = planning->graph;
     g_autofree double *ratio = ratios_even(planning->view);
-    g_auto(Layers) l = {0};
+    g_auto(TagCase) l = {0};
     if (!find_layers(planning, ratio, &l, error))
         return false;
     g_autoptr(TagList) list = synth_tag_list(l.space, &l.work, l.quick);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "experiments/planners/ratios.h"
+#include "experiments/planners/tag_case.h"
 #include "synth/synth.h"
 
 enum {
@@ -43,49 +45,35 @@ enum { MODELS = G_N_ELEMENTS(MODEL), TESTED = MODELS - 1 };
 typedef struct {
     Cluster *cluster;
     ClusterView *view;
-    TagSpace *space;
-    BatchForms *batch;
-    SimQuick *quick;
-    uint16_t *group;
-    double *time_s;
-    TagWork work;
+    TagCase tag;
 } Case;
 
 static void case_clear(Case *c)
 {
-    sim_quick_free(c->quick);
-    synth_tag_space_free(c->space);
-    batch_forms_free(c->batch);
+    tag_case_clear(&c->tag);
     cluster_view_free(c->view);
     cluster_free(c->cluster);
-    g_free(c->group);
-    g_free(c->time_s);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
 
 static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error)
 {
     g_autofree char *name = g_strdup_printf("random:seed=%u", seed);
+    TagCase *tag = &c->tag;
     if (!(c->cluster = cluster_load(name, error)))
         return false;
     c->view = cluster_view(c->cluster, GRANULARITY_GPU);
     const uint32_t n = c->view->n_devices;
-    g_autofree double *ratio = g_new(double, n);
-    for (uint32_t j = 0; j < n; j++)
-        ratio[j] = 1.0 / n;
-    if (!(c->space = synth_tag_space(c->view, true, error)) ||
-        !(c->batch = batch_forms_new(graph, error)) ||
-        !(c->quick = sim_quick_new(graph, c->view, ratio, c->space->n_groups,
-                                   c->space->group, error)))
+    g_autofree double *ratio = ratios_even(c->view);
+    if (!tag_case_open(tag, graph, c->view, ratio, error))
         return false;
-    c->group = g_new0(uint16_t, graph_n_ops(graph) + 1);
-    c->time_s = g_new0(double, graph_n_ops(graph) + 1);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         for (uint32_t j = 0; j < n; j++)
-            c->time_s[id] += sim_quick_place_s(c->quick, c->space->single[j], id, 0) / n;
+            tag->time_s[id] +=
+                sim_quick_place_s(tag->quick, tag->space->single[j], id, 0) / n;
     const uint32_t groups =
-        balance_groups_metis(graph, c->time_s, GROUPS, IMBALANCE, c->group, error);
-    c->work = (TagWork){graph, c->batch, groups, c->group, c->time_s};
+        balance_groups_metis(graph, tag->time_s, GROUPS, IMBALANCE, tag->group, error);
+    tag->work = (TagWork){graph, tag->batch, groups, tag->group, tag->time_s};
     return groups > 0;
 }
 
@@ -101,7 +89,7 @@ static TagResult run(const Case *c, TagMethod method, uint32_t evaluations,
                               .lesson_visits = VISITS,
                               .seed = SEED};
     TagResult result = {0};
-    synth_tag_search(c->space, &c->work, c->quick, &search, NULL, 0, &result);
+    synth_tag_search(c->tag.space, &c->tag.work, c->tag.quick, &search, NULL, 0, &result);
     return result;
 }
 
@@ -118,7 +106,7 @@ static bool find_lessons(Graph *const *graph, Lessons *lessons, GError **error)
             g_auto(Case) c = {0};
             if (!case_open(&c, graph[m], FIRST_SEED + m * TOPOLOGIES + k, error))
                 return false;
-            if (c.space->n_actions < 2)
+            if (c.tag.space->n_actions < 2)
                 continue;
             g_auto(TagResult) result =
                 run(&c, TAG_MCTS, ITERATIONS, NULL,
@@ -246,7 +234,7 @@ static bool test_one(const Graph *graph, uint32_t seed, const TagNet *net, Tally
     g_auto(Case) c = {0};
     if (!case_open(&c, graph, seed, error))
         return false;
-    if (c.space->n_actions < 2)
+    if (c.tag.space->n_actions < 2)
         return true;
     double took[WAYS];
     for (uint32_t way = 0; way < WAYS; way++) {
