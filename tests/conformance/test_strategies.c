@@ -112,42 +112,34 @@ static void test_techniques(void **state)
             assert_true(prove(planner[p], p == 4 ? MOE : GPT, set[s]));
 }
 
-/* Bytes of activations of the fullest device. */
-static double activations(const char *set)
+/* Bytes of a category on the fullest device. */
+static uint64_t fullest(const char *model, const char *set, SimMemoryCategory category)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     Graph *graph = NULL;
-    g_autoptr(Plan) plan = plan_under("manual",
-                                      "gpt2:layers=12,hidden=64,heads=4,ffn=256,seq=64,"
-                                      "vocab=8,global_batch=8,dropout=0.1,"
-                                      "precision=mixed-fp32-grads",
-                                      set, &graph, view);
-    g_autoptr(Graph) owned = graph;
-    g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
-    assert_no_error(error);
-    return (double)g_array_index(rows, SimMemoryRow, 0).bytes[SIM_MEMORY_ACTIVATIONS];
-}
-
-/* Bytes of a category on the fullest device of 8, all numbers of a model divisible by 8. */
-static uint64_t state_bytes(const char *set, SimMemoryCategory category)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    Graph *graph = NULL;
-    g_autoptr(Plan) plan = plan_under("manual",
-                                      "gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,"
-                                      "vocab=64,global_batch=64,dropout=0.1,"
-                                      "precision=mixed-fp32-grads",
-                                      set, &graph, view);
+    g_autoptr(Plan) plan = plan_under("manual", model, set, &graph, view);
     g_autoptr(Graph) owned = graph;
     g_autoptr(GArray) rows =
         sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0).bytes[category];
+}
+
+static double activations(const char *set)
+{
+    return (double)fullest("gpt2:layers=12,hidden=64,heads=4,ffn=256,seq=64,vocab=8,"
+                           "global_batch=8,dropout=0.1,precision=mixed-fp32-grads",
+                           set, SIM_MEMORY_ACTIVATIONS);
+}
+
+/* Of 8 devices, all numbers of the model divisible by 8. */
+static uint64_t state_bytes(const char *set, SimMemoryCategory category)
+{
+    return fullest("gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,vocab=64,"
+                   "global_batch=64,dropout=0.1,precision=mixed-fp32-grads",
+                   set, category);
 }
 
 /* Rajbhandari et al. 2020, Fig. 1: level 1 leaves 1/n of the optimizer states to each of n replicas, level
