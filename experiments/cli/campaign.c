@@ -1,6 +1,7 @@
 /* Days of training with a plan. */
 #include "experiments/cli/campaign.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <string.h>
 
@@ -122,12 +123,6 @@ static bool take_failure(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-static int by_value(gconstpointer a, gconstpointer b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static bool read_failures(const char *file, GArray *times, GError **error)
 {
     static const char *const COLUMNS[] = {"time_s", NULL};
@@ -135,7 +130,7 @@ static bool read_failures(const char *file, GArray *times, GError **error)
     if (file && (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
                  !csv_each(csv, take_failure, times, error)))
         return false;
-    g_array_sort(times, by_value);
+    gsl_sort((double *)(void *)times->data, 1, times->len);
     return true;
 }
 

@@ -73,6 +73,13 @@ static void add_table_row(uint32_t n_columns, char **value, char **column, void 
     page_row_end(page);
 }
 
+/* A name for the inside of quotes of SQL: a store may be a stranger's. Caller frees. */
+static char *quoted(const char *name)
+{
+    g_auto(GStrv) quotes = g_strsplit(name, "'", -1);
+    return g_strjoinv("''", quotes);
+}
+
 /* The rows of an experiment, each with its question's identity and the run that answered it. */
 static bool add_rows(const ReportParts *report, const ReportPart *part, GError **error)
 {
@@ -80,8 +87,7 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
         "#row",     "model",       "cluster",  "planner", "axes",
         "fidelity", "granularity", "#GPUs",    "status",  "#iteration s",
         "#bound s", "#peak GiB",   "identity", "run",     NULL};
-    g_auto(GStrv) quotes = g_strsplit(part->name, "'", -1);
-    g_autofree char *name = g_strjoinv("''", quotes);
+    g_autofree char *name = quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
         "SELECT ordinal, model, cluster, entry, axes, fidelity, granularity, gpus, "
         "status || coalesce(': ' || message, ''), iteration_time_s, lower_bound_s, "
@@ -181,8 +187,7 @@ static bool add_sweep(ReportParts *report, const ReportPart *part, GError **erro
     static const char *const COLUMNS[] = {"planner",  "#rows",          "#done",
                                           "#fastest", "#mean regret %", "#worst regret %",
                                           NULL};
-    g_auto(GStrv) quotes = g_strsplit(part->name, "'", -1);
-    g_autofree char *name = g_strjoinv("''", quotes);
+    g_autofree char *name = quoted(part->name);
     g_autofree char *sql = g_strdup_printf(LEAGUE, name);
     if (!report_parts_reopen(report, error))
         return false;

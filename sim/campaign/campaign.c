@@ -2,6 +2,7 @@
 #include "sim/campaign/campaign.h"
 
 #include <gsl/gsl_randist.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -175,12 +176,6 @@ static void advance(Run *run, double until_s)
 
 /* --- failures --- */
 
-static int by_value(gconstpointer a, gconstpointer b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double next_back_s(const Run *run)
 {
     return run->back_s->len ? g_array_index(run->back_s, double, 0) : INFINITY;
@@ -225,7 +220,7 @@ static void fail(Run *run, double at_s)
     run->usable_s = INFINITY;
     const double back_s = at_s + run->of->repair_s;
     g_array_append_val(run->back_s, back_s);
-    g_array_sort(run->back_s, by_value);
+    gsl_sort((double *)(void *)run->back_s->data, 1, run->back_s->len);
     if (run->spares > 0) {
         run->spares--;
     } else if (run->missing < run->of->n_fewer) {
