@@ -46,47 +46,50 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
  * A segment is a set of ops with ratios of its own, [op] its number. Tensors cross from one into
  * another where they are converted (data/plan/plan.h, plan_segments). */
 
-/* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar, SIAM
- * J. Sci. Comput. 20(1), 1998); where there are fewer than 16 ops a segment, runs of consecutive
- * ops. segment: out. KILTER_ERROR_INPUT for more than the forward has ops. */
+/* Segments of about equal FLOPs between which few bytes flow, by METIS (G. Karypis, V. Kumar,
+ * SIAM J. Sci. Comput. 20(1), 1998); with fewer than 16 ops per segment, runs of consecutive ops
+ * instead. segment: out, [op]. KILTER_ERROR_INPUT if n_segments exceeds the number of forward
+ * ops. */
 bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *segment,
                             GError **error);
 
-/* Groups of all ops, backward and updates included, of about equal time between which few bytes flow, by
- * METIS; the longest may take `imbalance` times the average (TAG, TPDS 2023, Sec. 4.1.2). An update is
- * of the group of what makes the gradient, or reads the parameter, as the bytes have it. group: out,
- * [op], numbered by their first ops; returns how many there are, at most n_groups. 0 with
- * KILTER_ERROR_FAILED. */
+/* Groups of all ops, backward and updates included, of about equal time between which few bytes
+ * flow, by METIS; the longest may take `imbalance` times the average (TAG, TPDS 2023, Sec. 4.1.2).
+ * An update joins the group of the op that makes the gradient or of one that reads the parameter,
+ * whichever exchanges more bytes with it. time_s: [op]. group: out, [op], numbered by their first
+ * ops. Returns the number of groups, at most n_groups, or 0 with KILTER_ERROR_FAILED. */
 uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t n_groups,
                               double imbalance, uint16_t *group, GError **error);
 
-/* Runs of consecutive layers of about equal time, each with all that is of them; as above. */
+/* The same with runs of consecutive layers as groups: the backward and updates of a layer go with
+ * it. */
 uint32_t balance_groups_layers(const Graph *graph, const double *time_s,
                                uint32_t n_groups, uint16_t *group);
 
-/* A task that waits for another one, and for so long when they are on different processors. */
+/* Task `to` waits for task `from`, and for `seconds` more when they are on different processors. */
 typedef struct {
     uint32_t from, to;
     double seconds;
 } BalanceArc;
 
-/* The favourite child of each of n tasks, which had best follow it on its processor (Hanen and Munier 1995; m-SCT in
- * Baechi, SoCC'20, Sec. 3.3): with x_ij in [0, 1], 0 where j is i's,
+/* The favourite child of each of n tasks: the one that should follow it on the same processor
+ * (Hanen and Munier 1995; m-SCT in Baechi, SoCC'20, Sec. 3.3): with x_ij in [0, 1], 0 where j is
+ * i's,
  *
  *     min w   s.t.  s_j >= s_i + p_i + c_ij x_ij,   w >= s_i + p_i,
  *                   sum_j (1 - x_ij) <= 1 of every i,   sum_i (1 - x_ij) <= 1 of every j
  *
- * and of the relaxation those with x_ij < 1/2. favourite: out, [n], UINT32_MAX for none.
+ * relaxed to real x_ij; a favourite has x_ij < 1/2. favourite: out, [n], UINT32_MAX for none.
  * KILTER_ERROR_FAILED if the solver failed. */
 bool balance_favourites(uint32_t n, const double *time_s, uint32_t n_arcs,
                         const BalanceArc *arc, uint32_t *favourite, GError **error);
 
-/* Given those of the forward ops: backward ops go by the segment of the op they belong to, updates
- * by that of the op that reads the parameter. */
+/* Completes `segment` [op], whose forward ops are set: a backward op gets the segment of the op
+ * that it belongs to, an update the segment of the first op that reads the parameter. */
 void balance_segments_follow(const Graph *graph, uint16_t *segment);
 
-/* The finest segments, made of whole ones, under which no op of the program gets an input cut anew:
- * joined [op], out; returns how many. Ops that nothing is sharded of are in segment 0. */
+/* The finest unions of segments under which no op of the program has an input cut anew. joined:
+ * out, [op]; returns the number of unions. Ops without a sharded operand are in segment 0. */
 uint32_t balance_segments_join(const Program *program, const Graph *graph,
                                const uint16_t *segment, uint16_t *joined);
 

@@ -23,7 +23,7 @@ static double add_work(const SimLinear *linear, const ClusterView *view, uint32_
     const uint32_t n = view->n_devices;
     const SimWork *fixed = &linear->stage[i].fixed;
     const Device *device = &view->device[j];
-    /* Seconds a FLOP and a byte; a device of rate 0 has no FLOPs to do. */
+    /* Seconds per FLOP and per byte; a device of rate 0 has no FLOPs to do. */
     double per_flop = device->rate > 0 ? 1 / device->rate : 0, per_byte = 0, constant = 0;
     if (y == 0)
         return 0;
@@ -47,8 +47,8 @@ static double add_work(const SimLinear *linear, const ClusterView *view, uint32_
     return constant;
 }
 
-/* Adds a turn's y_ij slopes to g and returns its sum of y_ij fixed parts. comm: out, [stage] the
- * part of its communication that y counts. */
+/* Adds the y_ij slopes of a turn to g and returns the sum of its y_ij fixed parts. comm: out,
+ * [stage], the part of the stage's communication that y counts. */
 static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_t first,
                        uint32_t end, const double *price, double *comm, double *g)
 {
@@ -73,7 +73,7 @@ static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_
     return constant;
 }
 
-/* comm [stage]: as add_turn. */
+/* comm: [stage], as add_turn returns it. */
 static void add_terms(const SimLinear *linear, const ClusterView *view,
                       const BalancePrices *prices, const double *comm, double *g)
 {
@@ -92,7 +92,7 @@ static void add_terms(const SimLinear *linear, const ClusterView *view,
     }
 }
 
-/* As add_stages, for the memory points. */
+/* Adds the slopes of the memory points to g and returns the sum of their fixed parts. */
 static double add_limits(const SimLinear *linear, const SimMemory *memory,
                          const ClusterView *view, const double *price, double *g)
 {
@@ -142,7 +142,7 @@ double balance_bound(const SimLinear *linear, const SimMemory *memory,
     return bound;
 }
 
-/* (4), and 0 for devices of rate 0. */
+/* Whether (4) holds and devices of rate 0 have ratio 0. */
 static bool check_sums(const ClusterView *view, uint32_t n_segments, const double *ratio,
                        GError **error)
 {
@@ -163,7 +163,7 @@ static bool check_sums(const ClusterView *view, uint32_t n_segments, const doubl
     return true;
 }
 
-/* (3) */
+/* Whether (3) holds. */
 static bool check_memory(const SimMemory *memory, const ClusterView *view,
                          const double *share, GError **error)
 {

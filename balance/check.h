@@ -8,14 +8,13 @@
  *             + sum_k min_j g_kj
  *     g_kj  = sum_i y_ij slope_ijk + sum_t z_tj [k is t's] + sum_p y_pj bytes_pjk
  *
- * and where stages join in turns with sum_ij y_ij = 1 in every turn and stages after i without
- * those beside,
+ * Where stages join in turns, sum_ij y_ij = 1 in every turn instead, and
  *
  *     a turn >= sum_ij y_ij ( sum of comm_k, k <= i + comp_ij + sum of comp_kj, k > i )
  *
- * with terms as parts of comm, since a maximum is at least any average, a limit's row is not
- * positive, and sum_j B_kj = 1, B >= 0. The min is over devices of positive rate: others have B =
- * 0. */
+ * with terms as parts of comm. The bound holds because a maximum is at least any average, a limit's
+ * row is not positive, and sum_j B_kj = 1, B >= 0. The min is over devices of positive rate: the
+ * others have B = 0. */
 #ifndef KILTER_BALANCE_CHECK_H
 #define KILTER_BALANCE_CHECK_H
 
@@ -27,13 +26,14 @@
 typedef struct {
     double *stage; /* [stage * n_devices + device] */
     double *from,
-        *to; /* [term * n_devices + device]; `to` counts where from != to; of terms inside of
-                          turns only their proportions count */
+        /* [term * n_devices + device]; `to` counts where from != to; for terms inside of turns only
+         * the proportions count */
+        *to;
     double *memory; /* [point * n_devices + device], seconds per byte */
 } BalancePrices;
 
-/* The bound that these prices prove. Those of a stage or term are scaled to the sum they
- * need; negative ones count 0. */
+/* The bound in seconds that these prices prove. The prices of a stage or term are scaled to the sum
+ * that they must have; negative prices count as 0. */
 double balance_bound(const SimLinear *linear, const SimMemory *memory,
                      const ClusterView *view, uint32_t n_segments,
                      const BalancePrices *prices);

@@ -1,4 +1,4 @@
-/* Classes of equal devices, which the rows of the linear program are over. */
+/* Classes of equal devices: the rows of the linear program have one entry per class. */
 #include "balance/rows.h"
 
 typedef struct {

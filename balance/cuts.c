@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Stop when value - bound is this small, relative to the value or to the unit of scale. A
- * cut must gain its part of that, and more than the solver's tolerance, else the next
+/* The search stops when value - bound is below GAP, relative to the value or to the unit of scale.
+ * A cut must gain its part of the gap, and more than the solver's tolerance; otherwise the next
  * solution could be the same. */
 #define GAP        1e-11
 #define LEAST_GAIN (4 * LP_TOLERANCE)
@@ -14,7 +14,7 @@ enum { MAX_ROUNDS = 2000 };
 
 typedef struct {
     uint32_t bundle, lp_row;
-    uint32_t point; /* first of its coordinates in points */
+    uint32_t point; /* index of its first coordinate in points */
 } Cut;
 
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     const BalanceRows *rows;
     Lp *lp;
-    uint32_t n_bundles, n_columns; /* n_segments; of x */
+    uint32_t n_bundles, n_columns; /* n_segments; columns of x */
     uint32_t *theta;               /* [bundle] column of the LP */
     double *unit;                  /* [column] */
     double *z;                     /* [column] the point being visited */
@@ -36,7 +36,7 @@ typedef struct {
     double *value;                 /* [bundle * n_columns + column] of the cut at z */
     GArray *points;                /* double: visited points one after the other */
     GArray *cut, *limit;
-    uint32_t *index;     /* [n_columns + 1] of a row being added */
+    uint32_t *index;     /* [n_columns + 1] columns of a row being added */
     double *coefficient; /* likewise */
 } Master;
 

@@ -25,8 +25,8 @@ typedef struct {
     double *x;     /* [column] in: where to start; out: the best point found */
     double *price; /* [row] of the whole LP, >= 0: rows of a piece sum to 1 */
     double value;  /* of the pieces at x */
-    double bound;  /* value of the last LP: nothing is less */
-    uint32_t rows, columns, rounds; /* of the last LP; how many were solved */
+    double bound;  /* value of the last LP: a lower bound */
+    uint32_t rows, columns, rounds; /* size of the last LP; number of LPs solved */
 } BalanceCuts;
 
 /* Pieces and limits should be scaled to about 1 where they matter. LP_INFEASIBLE: limits

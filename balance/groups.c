@@ -18,8 +18,8 @@ static uint32_t number_parts(uint32_t n, const uint32_t *part, uint32_t n_parts,
     return n_groups;
 }
 
-/* Bytes from op to op. What nobody makes binds its readers: a parameter is where its update is, and is
- * sent to the others. */
+/* Bytes from op to op. A tensor that no op makes binds its readers to one another: a parameter lies
+ * where its update runs, and is sent to the other readers. */
 static void add_flows(Mesh *mesh, const Graph *graph)
 {
     g_autofree OpId *first = g_new(OpId, graph_n_tensors(graph) + 1);
@@ -42,7 +42,7 @@ uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t
                               double imbalance, uint16_t *group, GError **error)
 {
     const uint32_t n = graph_n_ops(graph);
-    enum { OPS_A_PART = 2 }; /* of fewer METIS makes empty parts */
+    enum { OPS_A_PART = 2 }; /* with fewer ops METIS makes empty parts */
     n_groups = MIN(n_groups, MAX(1, n / OPS_A_PART));
     g_autoptr(Mesh) mesh = mesh_new(n);
     g_autofree uint32_t *part = g_new0(uint32_t, n + 1);

@@ -11,7 +11,7 @@
 
 enum { MAX_ITERATIONS = 60 };
 
-/* Of a whole step dw, dx, dy, dz. */
+/* How a whole step dw, dx, dy, dz changes lengths and gap. */
 typedef struct {
     double primal, dual;             /* largest -dw / w or -dx / x, -dy / y or -dz / z */
     double first_p, first_d, second; /* sums of y dw + z dx, w dy + x dz, dy dw + dx dz */
@@ -19,7 +19,7 @@ typedef struct {
 
 /* --- set up --- */
 
-/* seconds max_c x_c: all the terms of a segment. */
+/* Whether a piece has the form seconds * max_c x_c, as all terms of one segment have. */
 static bool is_largest_share(const Interior *ip, const double *a, const double *v)
 {
     double largest = 0;
@@ -40,8 +40,8 @@ static void read_row(Interior *ip, uint32_t r, double *a, double *v)
     *v = row->n > 0 ? g_array_index(ip->rows->entry, BalanceEntry, row->first).value : 0;
 }
 
-/* Pieces that are seconds times the largest share add up to one. Rows after the first n
- * of a term, between two splits of the segment, repeat those. */
+/* All pieces of the form seconds times the largest share are added up to one piece. A term between
+ * two splits of the segment has 2 n rows, of which the last n repeat the first. */
 static void read_rows(Interior *ip)
 {
     const BalanceRows *rows = ip->rows;
@@ -138,7 +138,7 @@ static double gap(const Interior *ip)
 /* Slacks and prices at x = start with y w equal within a piece. */
 static void start(Interior *ip, const double *x)
 {
-    const double SPARE = 0.1; /* of a piece, or of the largest memory */
+    const double SPARE = 0.1; /* as a part of a piece, or of the largest memory */
     uint32_t n = ip->n;
     memcpy(ip->x, x, n * sizeof *x);
     double sum_mu = 0;
@@ -186,7 +186,7 @@ static inline void note_step(Step *step, double p, double dp, double q, double d
     step->second += dp * dq;
 }
 
-/* dw of the rows of p, and dy complete. */
+/* Computes dw of the rows of p, and completes dy. */
 static Step step_rows(const Interior *ip, uint32_t p, double mu, double second, Step step)
 {
     KILTER_ASSERT(p < ip->n_all);
@@ -239,7 +239,7 @@ static void take_step(Interior *ip, double primal, double dual)
     sum_prices(ip);
 }
 
-/* Predictor and corrector: the first tells how far to aim. */
+/* Predictor and corrector: the predictor tells how far the corrector aims. */
 static void iterate(Interior *ip, double present)
 {
     normal_factor(ip);

@@ -1,10 +1,10 @@
 /* GLPK, and all that is peculiar about it:
  *
  *   - it indexes from 1, and knows the kind of a bound by a code instead of an infinity;
- *   - on an error it prints, calls a hook and aborts unless the hook leaves by longjmp;
- *     the environment is then good for nothing but glp_free_env, which takes every
- *     problem of the thread along. Hence one Lp a thread, which owns the thread's
- *     environment, and one guarded entry, lp_solve;
+ *   - on an error it prints, calls a hook and aborts unless the hook leaves by longjmp; the
+ *     environment is then good for nothing but glp_free_env, which takes every problem of the
+ *     thread along. Hence there is one Lp per thread, which owns the thread's environment, and one
+ *     guarded entry, lp_solve;
  *   - its terminal output is switched off, but not that of errors: the terminal hook
  *     catches it as the message;
  *   - success of the call and status of the solution are separate codes. */
@@ -29,10 +29,10 @@ typedef struct {
 struct Lp {
     glp_prob *problem; /* NULL after an error */
     uint32_t n_columns, n_rows;
-    uint32_t solved_columns, solved_rows; /* that the last solve knew */
+    uint32_t solved_columns, solved_rows; /* that were there at the last solve */
     GArray *column, *row;                 /* not yet given to GLPK */
     GArray *index,
-        *value; /* entries of those rows, column indices from 1; element 0 is unused */
+        *value; /* entries of these rows, column indices from 1; element 0 is unused */
     int code, status; /* of the last solve */
     jmp_buf escape;
     char message[200]; /* first line GLPK printed since the solve began */
@@ -204,8 +204,8 @@ static void solve(Lp *lp)
     load(lp);
     lp->code = glp_simplex(lp->problem, &options);
     if (lp->code != 0 || glp_get_status(lp->problem) != GLP_OPT) {
-        /* The last basis may have become singular with the new rows, or led the dual
-         * simplex astray: once more from the slack basis. */
+        /* The last basis may have become singular with the new rows, or led the dual simplex
+         * astray: so try once more from the slack basis. */
         glp_std_basis(lp->problem);
         options.meth = GLP_PRIMAL;
         lp->code = glp_simplex(lp->problem, &options);
@@ -220,7 +220,7 @@ static LpStatus fail(Lp *lp, GError **error, const char *what)
     return LP_FAILED;
 }
 
-/* GLPK takes what is not a number for one. */
+/* GLPK does not notice a NaN, so it is found here. */
 static bool numbers_are_finite(const Lp *lp)
 {
     bool finite = true;

@@ -1,4 +1,4 @@
-/* A small linear program, whoever solves it:
+/* A small linear program, independent of the solver:
  *
  *     min  sum_j c_j x_j    s.t.   lower_i <= sum_j a_ij x_j <= upper_i   every row i
  *                                  lower_j <= x_j <= upper_j              every column j
@@ -38,8 +38,8 @@ Lp *lp_new(GError **error);
 void lp_free(Lp *lp);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Lp, lp_free)
 
-/* Both return the index of what they add. Columns of a row are distinct; zero values are
- * allowed. */
+/* Each returns the index of the column or row that it adds. Columns of a row are distinct; zero
+ * values are allowed. */
 uint32_t lp_column(Lp *lp, double lower, double upper, double cost);
 uint32_t lp_row(Lp *lp, double lower, double upper, uint32_t n, const uint32_t *column,
                 const double *value);
@@ -49,7 +49,7 @@ uint32_t lp_rows(const Lp *lp);
 /* KILTER_ERROR_FAILED (with LP_FAILED only) names what the solver said. */
 LpStatus lp_solve(Lp *lp, GError **error);
 
-/* After LP_OPTIMAL; value and price are 0 for what was added since. */
+/* To be called after LP_OPTIMAL; value and price are 0 for columns and rows added since. */
 double lp_objective(const Lp *lp);
 double lp_value(const Lp *lp, uint32_t column);
 double lp_price(const Lp *lp, uint32_t row);

@@ -13,12 +13,12 @@ Mesh *mesh_new(uint32_t n_vertices);
 void mesh_free(Mesh *mesh);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Mesh, mesh_free)
 
-/* Weight between two vertices, in addition to what is there; none between a vertex and itself. */
+/* Adds weight to the edge between two vertices; an edge from a vertex to itself is ignored. */
 void mesh_edge(Mesh *mesh, uint32_t a, uint32_t b, double weight);
 
 /* Cuts few edges by weight into parts of about equal weight of vertices; the largest may have
- * `imbalance` times the average (0: what METIS does by itself). part: out, [vertex]; some part may be
- * empty. KILTER_ERROR_FAILED. */
+ * `imbalance` times the average (0: METIS's default). part: out, [vertex]; parts may be empty.
+ * KILTER_ERROR_FAILED if METIS fails. */
 bool mesh_partition(const Mesh *mesh, const double *weight, uint32_t n_parts,
                     double imbalance, uint32_t *part, GError **error);
 

@@ -1,11 +1,12 @@
-/* The normal equations of an interior point's step: M, its Cholesky factor, and the step of the ratios. */
+/* The normal equations of an interior point's step: M, its Cholesky factor, and the step of the
+ * ratios. */
 #include "balance/normal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Adds piece p to M. Of a row that alone binds, d is beyond all others: what it leaves to
- * them is summed, never subtracted. */
+/* Adds piece p to M. If a single row binds, its d exceeds all others by far; the remainder is
+ * therefore summed over the other rows instead of subtracted. */
 static void add_piece(Interior *ip, uint32_t p)
 {
     KILTER_ASSERT(p < ip->n_pieces);
@@ -28,8 +29,8 @@ static void add_piece(Interior *ip, uint32_t p)
     }
 }
 
-/* Cholesky of M in its lower half. A pivot lost to rounding belongs to a step that is of
- * no use: it becomes one that nothing moves. */
+/* Cholesky of M in its lower half. A pivot lost to rounding belongs to a useless direction: it is
+ * replaced by a huge one, along which nothing moves. */
 static void factor(uint32_t n, double *m)
 {
     g_assert(n > 0);

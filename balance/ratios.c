@@ -114,7 +114,7 @@ typedef struct {
     uint32_t n_segments;
     BalanceClasses *classes;
     BalanceRows *rows;
-    double piece_factor, limit_factor; /* that rows were scaled by */
+    double piece_factor, limit_factor; /* factors that scaled the rows */
     BalanceCuts cuts;
 } Balance;
 
@@ -147,7 +147,7 @@ static void scale_limits(Balance *b)
     b->limit_factor = 1 / memory;
 }
 
-/* The rows whose prices are those of a term. */
+/* The first of the rows whose prices are the prices of term t. */
 static uint32_t first_of_term(const BalanceRows *rows, uint32_t t)
 {
     return rows->term_share[t] == BALANCE_NONE
@@ -216,8 +216,8 @@ static bool finish(const Balance *b, double *ratio, BalanceReport *report, GErro
     return true;
 }
 
-/* Says which devices lack how much: the least largest violation of (3), and the limit of
- * highest price in it. */
+/* Names the devices and the bytes that they lack: the smallest possible largest violation of (3),
+ * and in it the limit of the highest price. */
 static bool fail_infeasible(const Balance *b, GError **error)
 {
     if (b->rows->first_limit == b->rows->row->len)
@@ -247,8 +247,8 @@ static bool fail_infeasible(const Balance *b, GError **error)
                        missing, b->memory->instr[point]);
 }
 
-/* Cutting planes end at a vertex and take a time that grows with the classes more than
- * with the stages, an interior point the other way round: measured (tests/bench). */
+/* The time of cutting planes, which end at a vertex, grows with the classes more than with the
+ * stages; the time of the interior point grows with the stages more (measured in tests/bench). */
 static bool favours_interior(const BalanceRows *rows)
 {
     enum { FEW = 4, PIECES = 16 };
@@ -256,7 +256,7 @@ static bool favours_interior(const BalanceRows *rows)
            rows->piece->len <= PIECES * rows->n_classes * rows->n_classes;
 }
 
-/* false when it is for the cutting planes to solve or to say what is wrong. */
+/* Returns false when the cutting planes have to solve the problem or to say what is wrong. */
 static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
 {
     if (!favours_interior(b->rows))
@@ -268,7 +268,7 @@ static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
 static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
     enum { ATTEMPTS = 3 };
-    /* Starts from ratios proportional to speed; what costs nothing keeps them. */
+    /* The start is ratios proportional to speed; segments that cost nothing keep them. */
     memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);
     if (solve_interior(b, ratio, report))
@@ -281,8 +281,8 @@ static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **err
             return fail_infeasible(b, error);
         if (status == LP_OPTIMAL && finish(b, ratio, report, &failed))
             return true;
-        /* The start may have cost so much more that its unit was too coarse: again from
-         * the point found. */
+        /* The start may have cost so much more that its unit was too coarse: try again from the
+         * point found. */
         if (attempt + 1 == ATTEMPTS) {
             g_propagate_error(error, g_steal_pointer(&failed));
             return false;

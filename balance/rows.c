@@ -6,7 +6,7 @@
 
 /* --- rows --- */
 
-/* `share`: taken over. */
+/* Takes ownership of `share`. */
 static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes, GArray *share)
 {
     BalanceRows *rows = g_new0(BalanceRows, 1);
@@ -53,7 +53,7 @@ static void add_to_column(BalanceRows *rows, uint32_t column, double value)
     BalanceRow *row = &g_array_index(rows->row, BalanceRow, rows->row->len - 1);
     if (value == 0 || rows->idle[column])
         return;
-    /* Splits are sorted by segment: those of one segment add up. */
+    /* Splits are sorted by segment, so the splits of one segment add up in one entry. */
     if (row->n > 0) {
         BalanceEntry *last =
             &g_array_index(rows->entry, BalanceEntry, rows->entry->len - 1);
@@ -80,7 +80,7 @@ static uint32_t segment_of_column(const BalanceRows *rows, uint32_t column)
                : g_array_index(rows->share, BalanceShare, column - rows->n_ratios).from;
 }
 
-/* Ends a piece of the rows since `first`. */
+/* Ends a piece, which consists of the rows since `first`. */
 static void end_piece(BalanceRows *rows, uint32_t first)
 {
     g_assert(first <= rows->row->len);
@@ -98,8 +98,7 @@ static void end_piece(BalanceRows *rows, uint32_t first)
     g_array_append_val(rows->piece, piece);
 }
 
-/* Seconds that a whole sharded dim of stage i and split s takes on a device: (2) and (3)
- * of sim/sim.h per unit of share. */
+/* Seconds per unit of share that split s of stage i takes on a device: (2) and (3) of sim/sim.h. */
 static double slope(const SimLinear *linear, uint32_t stage, uint32_t split,
                     const Device *device)
 {
@@ -124,7 +123,7 @@ static void add_stage(BalanceRows *rows, const SimLinear *linear, const ClusterV
     }
 }
 
-/* T >= comm up to stage i, comp_ij and comp_kj of the stages k after it   every stage i of the turn, device j   (1) */
+/* T >= comm up to stage i + comp_ij + comp_kj of all later k     every i of the turn, device j  (1) */
 static void add_turn(BalanceRows *rows, const SimLinear *linear, const ClusterView *view,
                      const BalanceClasses *classes, uint32_t first, uint32_t end)
 {
@@ -273,7 +272,7 @@ static GArray *find_shares(const SimLinear *linear, uint32_t *term_share)
     return shares;
 }
 
-/* Proportional to speed. */
+/* Ratios proportional to speed, and which columns are idle. */
 static void set_columns(BalanceRows *rows, const ClusterView *view,
                         const BalanceClasses *classes)
 {
@@ -347,7 +346,7 @@ void balance_rows_scale(BalanceRows *rows, double pieces, double limits)
     flatten(rows);
 }
 
-/* The inner loop of the cutting planes: plain pointers. */
+/* The inner loop of the cutting planes, hence plain pointers. */
 static inline double row_at(const BalanceRow *row, const BalanceEntry *entry,
                             const double *x)
 {

@@ -5,14 +5,15 @@
  * rows (the T_i and M_t of balance.h); limits are rows that must not be positive. Nothing is
  * dropped or merged here, so that a row's place says what it is:
  *
- *     a piece a turn       row i C + c                   stage i on class c          (1)
+ *     one piece per turn   row i C + c                   stage i on class c          (1)
  *     piece term_piece[t]  C rows, or 2 C if from != to  term t: split `from`, `to`  (2)
  *     limits               row first_limit + p C + c     memory point p on class c   (3)
  *                          row first_share + ...         largest shares              (5)
  *
- * A turn of one stage leaves its communication out: what is fixed is a constant, terms are pieces.
- * The rows of other turns contain theirs, and for the largest share of a segment (or of two) a
- * column of their own: behind the ratios, as limits make it at least each of them. */
+ * A turn of one stage leaves its communication out: the fixed part is a constant, and terms are
+ * pieces. The rows of longer turns contain their communication, and the largest share of a segment
+ * (or of two) is a column of its own, behind the ratios, which limits keep at least as large as
+ * each share. */
 #ifndef KILTER_BALANCE_ROWS_H
 #define KILTER_BALANCE_ROWS_H
 
@@ -46,10 +47,11 @@ typedef struct {
 typedef struct {
     uint32_t first, n; /* rows */
     uint32_t segment;  /* one that it depends on, 0 if none */
-    bool flat; /* its rows have at most one entry each: all of a stage of one segment */
+    /* its rows have at most one entry each: so are all rows of a stage with one segment */
+    bool flat;
 } BalancePiece;
 
-/* A row of at most one entry, where the cutting planes look at it: base + value x[column]. */
+/* A row of at most one entry, laid out for the cutting planes: base + value x[column]. */
 typedef struct {
     double base, value;
     uint32_t column;
@@ -58,23 +60,24 @@ typedef struct {
 /* A column from BalanceRows.n_ratios on: the largest share of two segments, which may be one. */
 typedef struct {
     uint32_t from, to;
-    uint32_t first; /* its rows (5): C, or 2 C if from != to */
+    uint32_t first; /* the first of its rows (5): C, or 2 C if from != to */
 } BalanceShare;
 
 typedef struct {
     uint32_t n_segments, n_classes;
-    uint32_t n_ratios, n_columns; /* n_segments n_classes; with the largest shares */
+    uint32_t n_ratios, n_columns; /* n_segments * n_classes; plus the largest shares */
     GArray *share;                /* BalanceShare */
-    uint32_t *term_piece;         /* [term], or of terms inside of turns BALANCE_NONE */
-    uint32_t *term_share;         /* [term]: place in `share` of those, or BALANCE_NONE */
-    /* [column] devices of its class, as in (4): sum count x is 1; 0 of shares */
+    uint32_t *term_piece;         /* [term]; BALANCE_NONE for terms inside of turns */
+    /* [term]: index in `share` of a term inside of a turn, or BALANCE_NONE */
+    uint32_t *term_share;
+    /* [column] devices of its class, as in (4): sum count x = 1; 0 for shares */
     double *count;
     bool *idle;           /* [column] x is 0: the class has rate 0 */
     double *start;        /* [column] ratio proportional to speed, > 0 unless idle */
     GArray *entry;        /* BalanceEntry */
     GArray *row;          /* BalanceRow */
     GArray *piece;        /* BalancePiece */
-    BalanceFlat *flat;    /* [row], of flat pieces */
+    BalanceFlat *flat;    /* [row], set for flat pieces */
     uint32_t first_limit; /* rows from here on are limits, */
     uint32_t first_share; /* and from here on (5) */
 } BalanceRows;

@@ -5,7 +5,7 @@
 #include "balance/balance.h"
 #include "balance/mesh.h"
 
-/* What flows between forward ops. */
+/* Bytes that flow between forward ops. */
 static void add_flows(const Graph *graph, uint32_t n, Mesh *mesh)
 {
     for (OpId id = 0; id < n; id++) {
@@ -53,8 +53,8 @@ static void cut_in_runs(const Graph *graph, uint32_t n, uint32_t n_parts, uint16
 
 /* --- all ops --- */
 
-/* The forward op that an op serves: a backward op's own, an update's the first that reads the
- * parameter. */
+/* The forward op that an op serves: for a backward op the op that it belongs to, for an update the
+ * first op that reads the parameter. */
 static OpId served(const Graph *graph, const OpId *reader, OpId id)
 {
     const Op *op = graph_get_op(graph, id);

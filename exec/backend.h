@@ -1,15 +1,15 @@
 /* A backend: where a program's devices ("ranks") keep their shards, compute and communicate.
  *
- * A backend holds some of the n_ranks ranks, [first, first + n_local): all of them in one process (reference), or one
- * (mpi). Every process that holds ranks makes the same calls in the same order. Exec's replay (exec/replay.h) is the
- * caller: it knows programs, forms and ratios; a backend knows shards, ops and exchanges.
+ * A backend holds some of the n_ranks ranks, [first, first + n_local): all of them in one process
+ * (reference), or one (mpi). Every process that holds ranks makes the same calls in the same order.
+ * Exec's replay (exec/replay.h) is the caller: it knows programs, forms and ratios; a backend knows
+ * shards, ops and exchanges.
  *
  *     backend     ranks             numbers             collectives
  *     reference   all, interleaved  float64             copies and sums in memory
  *     mpi         one per process     float64 or float32  MPI
  *     cuda        one per GPU         float64 or float32  NCCL
- *     cuda        all on one GPU    float64 or float32  copies in its memory: for numbers, never for times
- */
+ *     cuda        all on one GPU    float64 or float32  copies in its memory: for numbers, never for times */
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
 
@@ -147,7 +147,8 @@ ExecBackend *exec_mpi_new(size_t element_bytes);
 void exec_mpi_broadcast(void *data, size_t bytes);
 void exec_mpi_maximum(double *value, uint32_t n);
 
-/* --- cuda: contractions by cuBLAS, own kernels for the rest (exec/cuda), collectives by NCCL --- */
+/* --- cuda: contractions by cuBLAS, own kernels for the rest (exec/cuda), collectives by NCCL
+ * --- */
 
 typedef enum {
     EXEC_CUDA_GPUS,    /* a GPU a rank */

@@ -8,8 +8,7 @@
  *     exec_measure       how long a plan takes on a backend                               exec/measure.h
  *     exec_profile_ops   ops and collectives alone, to calibrate                          exec/profile.h
  *     exec_limits        what a device reaches at best                                    exec/limits.h
- *     exec_shrink        a model of the same structure with small dims                    exec/shrink.h
- */
+ *     exec_shrink        a model of the same structure with small dims                    exec/shrink.h */
 #ifndef KILTER_EXEC_EXEC_H
 #define KILTER_EXEC_EXEC_H
 

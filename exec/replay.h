@@ -48,8 +48,8 @@ Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 
 const ExecCuts *exec_replay_cuts(const ExecReplay *replay);
 
-/* Makes an exchange among the devices of a group that differ in the axes named, and in no other: a set
- * of positions, shards and replicas. */
+/* Makes an exchange among the devices of a group that differ in the axes named, and in no other: a
+ * set of positions, shards and replicas. */
 typedef enum { EXEC_INSIDE = 1, EXEC_SHARDS = 2, EXEC_ACROSS = 4 } ExecMembers;
 bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
                           Collective kind, const ExecShard *from, ExecShard *to,

@@ -16,8 +16,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
  * program of the other. KILTER_ERROR_INPUT names the first difference. */
 bool exec_same_structure(const Graph *a, const Graph *b, GError **error);
 
-/* Whether a graph can be run in float64. Models shrink by their parameters; a graph's file has none, so that
- * it has to be small itself: else KILTER_ERROR_INPUT. */
+/* Whether a graph can be run in float64. Models shrink by their parameters; a graph's file has
+ * none, so that it has to be small itself: else KILTER_ERROR_INPUT. */
 bool exec_is_small(const Graph *graph, GError **error);
 
 #endif

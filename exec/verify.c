@@ -274,7 +274,8 @@ void exec_verdict_clear(ExecVerdict *verdict)
     g_clear_pointer(&verdict->wrong_instr, g_free);
 }
 
-/* Of how many replicas each has whole samples of a microbatch: those that hand them on to shards. */
+/* Of how many replicas each has whole samples of a microbatch: those that hand them on to
+ * shards. */
 static uint32_t whole_samples(const Plan *plan, const Graph *graph)
 {
     const Program *program = plan->program;

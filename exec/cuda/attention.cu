@@ -1,6 +1,6 @@
 /* Attention with stored probabilities, on GPUs. */
-// Scaled dot-product self-attention; see exec/kernels/attention.c for shapes and equations. All heads of a sample are one
-// batch of matrix products over qkv where it lies.
+// Scaled dot-product self-attention; see exec/kernels/attention.c for shapes and equations. All
+// heads of a sample are one batch of matrix products over qkv where it lies.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
@@ -24,7 +24,8 @@ static Shape shape_of(const CudaCall *call, uint32_t qkv)
              x->offset[3], all_heads, x->dim[1]}};
 }
 
-// Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t, h, D].
+// Query (0), key (1) or value (2) matrices [seq, size] of the heads of sample `b` in qkv[b, s, t,
+// h, D].
 template <typename T>
 static CudaMatrix part(const Shape &n, const T *qkv, uint64_t b, uint64_t t,
                        bool transposed)

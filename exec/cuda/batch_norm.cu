@@ -1,5 +1,6 @@
 /* Batch normalisation, on GPUs. */
-// Batch norm, joined channels, and losses of sigmoids and of smoothed labels; see exec/kernels/batch_norm.c.
+// Batch norm, joined channels, and losses of sigmoids and of smoothed labels; see
+// exec/kernels/batch_norm.c.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

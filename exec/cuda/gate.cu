@@ -1,12 +1,12 @@
 /* Gates of mixtures of experts, on GPUs. */
-// Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. Tokens choose by themselves; an expert then gives out its
-// slots in the order of tokens, first choices before second ones.
+// Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. Tokens choose by themselves; an
+// expert then gives out its slots in the order of tokens, first choices before second ones.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
 
-// Where one token goes: two experts (n_experts where there is no choice), their probabilities, weights and slots (capacity:
-// dropped).
+// Where one token goes: two experts (n_experts where there is no choice), their probabilities,
+// weights and slots (capacity: dropped).
 template <typename T> struct Route {
     uint32_t expert[2], slot[2];
     T p[2], weight[2];

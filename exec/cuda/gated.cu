@@ -1,5 +1,6 @@
 /* Gated units, rotary positions and joined keys, on GPUs. */
-// Units that gate, SiLU, turned embeddings and joined keys; see exec/kernels/gated.c for the equations.
+// Units that gate, SiLU, turned embeddings and joined keys; see exec/kernels/gated.c for the
+// equations.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

@@ -1,7 +1,8 @@
 /* Attention of queries that share keys, on GPUs. */
-// Attention in which g queries share a key and a value; see exec/kernels/grouped_attention.c for shapes and equations. One
-// sample at a time: its queries are packed as [h, g, Q, D], so that all heads of it are one batch of matrix products. The
-// scores of a sample take scratch memory of the GPU; of the fused kind nothing else remains of them than their statistics.
+// Attention in which g queries share a key and a value; see exec/kernels/grouped_attention.c for
+// shapes and equations. One sample at a time: its queries are packed as [h, g, Q, D], so that all
+// heads of it are one batch of matrix products. The scores of a sample take scratch memory of the
+// GPU; of the fused kind nothing else remains of them than their statistics.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

@@ -1,6 +1,6 @@
 /* Lookups in a vocabulary that may be a shard, losses, and the class token, on GPUs. */
-// Ops indexed by integers, the loss of sharded logits, and the class token; see exec/kernels/vocabulary.c
-// and exec/kernels/token.c.
+// Ops indexed by integers, the loss of sharded logits, and the class token; see
+// exec/kernels/vocabulary.c and exec/kernels/token.c.
 #include "exec/cuda/launch.cuh"
 
 // Place of `id` among `n` entries from `offset` on; n if it is on another device.

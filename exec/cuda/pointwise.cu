@@ -1,5 +1,6 @@
 /* Elementwise ops and updates, on GPUs. */
-// Elementwise ops and updates; see exec/kernels/pointwise.c and exec/kernels/update.c for what they compute.
+// Elementwise ops and updates; see exec/kernels/pointwise.c and exec/kernels/update.c for what they
+// compute.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

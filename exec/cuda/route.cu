@@ -1,6 +1,6 @@
 /* Routing of tokens to experts, on GPUs. */
-// Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Tokens choose by themselves; an
-// expert gives out its slots in the order of tokens.
+// Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Tokens
+// choose by themselves; an expert gives out its slots in the order of tokens.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

@@ -1,6 +1,6 @@
 /* Convolution and pooling, on GPUs. */
-// Convolution and pooling; see exec/kernels/spatial.c. A convolution is a matrix product with the patches of an image,
-// columns[c R S, P Q], one image at a time.
+// Convolution and pooling; see exec/kernels/spatial.c. A convolution is a matrix product with the
+// patches of an image, columns[c R S, P Q], one image at a time.
 #include "exec/cuda/launch.cuh"
 
 struct Conv {

@@ -3,9 +3,9 @@
  *     P[b,h,q,.] = softmax over k of (Q[b,q,h,.] . K[b,k,h,.] / sqrt(D))
  *     y[b,q,h,.] = sum over k of P[b,h,q,k] V[b,k,h,.]
  *
- * over all k, or with `causal` over k <= q. Dropout scales P in the second line by a factor f that is
- * 0 or 1 / (1 - rate), a function of the element's place in the whole P. Q, K, V are qkv[b,s,0..2,h,D]. Batch and heads
- * are independent, so shards of them are too. */
+ * over all k, or with `causal` over k <= q. Dropout scales P in the second line by a factor f that
+ * is 0 or 1 / (1 - rate), a function of the element's place in the whole P. Q, K, V are
+ * qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards of them are too. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"

@@ -1,10 +1,12 @@
-/* Batch norm (Ioffe and Szegedy 2015) over x[n,o,P,Q] by channel, from the moments of the whole batch:
+/* Batch norm (Ioffe and Szegedy 2015) over x[n,o,P,Q] by channel, from the moments of the whole
+ * batch:
  *
  *     m[0,o] = sum of x, m[1,o] = sum of x^2      over n, P, Q, N elements a channel
  *     y = gamma xhat + beta, xhat = (x - mean) / sqrt(variance + epsilon)
  *
- * where mean = m0 / N and variance = m1 / N - mean^2. A device that has a part of the samples adds its
- * part of the moments; N is always that of the whole batch. Then what joins and splits channels. */
+ * where mean = m0 / N and variance = m1 / N - mean^2. A device that has a part of the samples adds
+ * its part of the moments; N is always that of the whole batch. Then what joins and splits
+ * channels. */
 #include <math.h>
 #include <string.h>
 
@@ -95,8 +97,8 @@ void kernel_batch_norm_dx(const KernelCall *call)
     }
 }
 
-/* With x held fixed, i the inverse: d variance = - sum dy gamma (x - mean) i^3 / 2, d mean = - sum dy
- * gamma i - 2 mean d variance; dm0 = d mean / N, dm1 = d variance / N. In: dy, x, m, gamma. */
+/* With x held fixed, i the inverse: d variance = - sum dy gamma (x - mean) i^3 / 2, d mean = - sum
+ * dy gamma i - 2 mean d variance; dm0 = d mean / N, dm1 = d variance / N. In: dy, x, m, gamma. */
 void kernel_batch_norm_dm(const KernelCall *call)
 {
     const Shape n = shape_of(call, 1);
@@ -127,7 +129,8 @@ void kernel_batch_norm_dw(const KernelCall *call)
 
 /* --- channels --- */
 
-/* Copies `channels` channels from channel `from_first` of `from` to `to_first` of `to`, of all samples. */
+/* Copies `channels` channels from channel `from_first` of `from` to `to_first` of `to`, of all
+ * samples. */
 static void copy_channels(const ExecTensor *from, uint64_t from_first, ExecTensor *to,
                           uint64_t to_first, uint64_t channels)
 {
@@ -178,8 +181,8 @@ void kernel_sigmoid_loss_dx(const KernelCall *call)
             (1 / (1 + exp(-call->in[1].data[i])) - call->in[2].data[i]);
 }
 
-/* What entry j of a token's logarithms of probabilities weighs in the loss. `logp`: the tensor whose
- * last dim is the vocabulary, of which this shard may have a part. */
+/* What entry j of a token's logarithms of probabilities weighs in the loss. `logp`: the tensor
+ * whose last dim is the vocabulary, of which this shard may have a part. */
 static double smooth_weight(const KernelCall *call, const ExecTensor *logp,
                             TensorId whole, double label, uint64_t j)
 {

@@ -1,4 +1,5 @@
-/* Units that gate (Shazeer 2020), SiLU, and embeddings that turn with the position (Su et al. 2021). */
+/* Units that gate (Shazeer 2020), SiLU, and embeddings that turn with the position (Su et al.
+ * 2021). */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"

@@ -5,8 +5,8 @@
  *     L[q] = log(sum over k of exp S[q,k] + exp sink)     P[q,k] = exp(S[q,k] - L[q])
  *     y[q] = sum over k of f P[q,k] V[k]                  f: dropout's factor, 1 without
  *
- * for each head and sample by itself. The materialised kind keeps P, the fused one L, from which the
- * backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits. */
+ * for each head and sample by itself. The materialised kind keeps P, the fused one L, from which
+ * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -162,8 +162,8 @@ void kernel_fused_attention(const KernelCall *call)
     attend(call, true);
 }
 
-/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P or L.
- * Out: dq, dkv. */
+/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P or
+ * L. Out: dq, dkv. */
 static void attend_dx(const KernelCall *call, bool fused)
 {
     const Shape n = shape_of(call, 1);
@@ -206,7 +206,8 @@ void kernel_fused_attention_dx(const KernelCall *call)
     attend_dx(call, true);
 }
 
-/* dsink = - sum over b, q of exp(sink - L) (dy . y). In: dy, y [b,Q,h,g,V], sink[h,g], L[b,h,g,Q]. */
+/* dsink = - sum over b, q of exp(sink - L) (dy . y). In: dy, y [b,Q,h,g,V], sink[h,g],
+ * L[b,h,g,Q]. */
 void kernel_attention_sink_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0];

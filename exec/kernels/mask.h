@@ -38,8 +38,8 @@ EXEC_INLINE uint64_t mask_index(uint32_t rank, const uint32_t *dim,
     return index;
 }
 
-/* A square matrix of `size` rows for each head of each sample: attention's probabilities. A shard has
- * some of the samples and `heads` of `all_heads` heads. */
+/* A square matrix of `size` rows for each head of each sample: attention's probabilities. A shard
+ * has some of the samples and `heads` of `all_heads` heads. */
 typedef struct {
     double rate;
     uint64_t seed, heads, first_sample, first_head, all_heads, size;

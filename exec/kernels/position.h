@@ -17,8 +17,8 @@ EXEC_INLINE double rotary_angle(uint64_t position, uint64_t i, uint64_t n)
     return (double)position * pow(ROTARY_BASE, -2.0 * (double)i / (double)n);
 }
 
-/* Element `i` of the last dim, of width `width`, after it was turned; `sign` -1 turns back. Elements
- * first + i and first + n / 2 + i are a pair. */
+/* Element `i` of the last dim, of width `width`, after it was turned; `sign` -1 turns back.
+ * Elements first + i and first + n / 2 + i are a pair. */
 EXEC_INLINE double rotary_element(const double pair[2], bool second, double angle,
                                   double sign)
 {

@@ -12,7 +12,8 @@ static void copy_next(const KernelCall *call, uint32_t to)
            exec_tensor_elements(&call->out[0]) * sizeof(double));
 }
 
-/* The next value of p, which is the parameter or its master copy, and which decays by so much of itself. */
+/* The next value of p, which is the parameter or its master copy, and which decays by so much of
+ * itself. */
 static void adam(const KernelCall *call, const double *p, double decay)
 {
     g_assert(call->op->n_in >= 4);
@@ -46,7 +47,8 @@ void kernel_adam_master(const KernelCall *call)
     copy_next(call, 3);
 }
 
-/* Adam with decoupled weight decay (Loshchilov and Hutter 2019, Algorithm 2); as adam and adam_master. */
+/* Adam with decoupled weight decay (Loshchilov and Hutter 2019, Algorithm 2); as adam and
+ * adam_master. */
 void kernel_adamw(const KernelCall *call)
 {
     adam(call, call->in[0].data, ADAMW_DECAY);
