@@ -123,7 +123,7 @@ static void add_stage(BalanceRows *rows, const SimLinear *linear, const ClusterV
     }
 }
 
-/* T >= comm up to stage i + comp_ij + comp_kj of all later k     every i of the turn, device j  (1) */
+/* T >= comm up to stage i + comp_ij + comp_kj of later k   every i of the turn, device j  (1) */
 static void add_turn(BalanceRows *rows, const SimLinear *linear, const ClusterView *view,
                      const BalanceClasses *classes, uint32_t first, uint32_t end)
 {

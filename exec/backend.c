@@ -28,7 +28,7 @@ bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overl
     return true;
 }
 
-/* Index in `shard` of the element that is `step` steps from the begin of `box`. */
+/* Index in `shard` of the element that lies `step` [rank] steps from the beginning of `box`. */
 static uint64_t element_at(const ExecShard *shard, const ExecShard *box,
                            const uint32_t *step)
 {
@@ -45,7 +45,8 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
     ExecShard box;
     if (!exec_shard_overlap(from, to, &box))
         return;
-    /* Runs are contiguous in both: trailing dims that the box takes whole, and one more. */
+    /* Runs are contiguous in both shards: they span the trailing dims that the box takes whole, and
+     * one more. */
     uint32_t outer = from->rank;
     uint64_t run = 1, runs = 1;
     bool whole = true;

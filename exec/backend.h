@@ -3,20 +3,20 @@
  * A backend holds some of the n_ranks ranks, [first, first + n_local): all of them in one process
  * (reference), or one (mpi). Every process that holds ranks makes the same calls in the same order.
  * Exec's replay (exec/replay.h) is the caller: it knows programs, forms and ratios; a backend knows
- * shards, ops and exchanges.
+ * shards, ops and exchanges (one collective or transfer of one tensor).
  *
- *     backend     ranks             numbers             collectives
- *     reference   all, interleaved  float64             copies and sums in memory
+ *     backend     ranks               numbers             collectives
+ *     reference   all, interleaved    float64             copies and sums in memory
  *     mpi         one per process     float64 or float32  MPI
  *     cuda        one per GPU         float64 or float32  NCCL
- *     cuda        all on one GPU    float64 or float32  copies in its memory: for numbers, never for times */
+ *     cuda        all on one GPU      float64 or float32  copies in its memory, never timed */
 #ifndef KILTER_EXEC_BACKEND_H
 #define KILTER_EXEC_BACKEND_H
 
 #include "exec/tensor.h"
 
-/* A rank's part of a tensor in a backend's memory: dims and place in the whole tensor;
- * row-major. */
+/* A rank's part of a tensor, row-major in a backend's memory: its dims and its place in the whole
+ * tensor. */
 typedef struct {
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
@@ -26,29 +26,29 @@ typedef struct {
 
 uint64_t exec_shard_elements(const ExecShard *shard);
 
-/* The part of the whole tensor that both cover, without memory; false if there is none. */
+/* The part of the whole tensor that both shards cover, without memory; false if there is none. */
 bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overlap);
 
-/* Copies what both shards cover of the whole tensor; elements of `size` bytes in host memory. */
+/* Copies the part of the whole tensor that both shards cover; elements of `size` bytes in host
+ * memory. */
 void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size);
 
 /* Adds a shard to another of its shape; numbers of `size` bytes in host memory. */
 void exec_shard_add(const ExecShard *from, const ExecShard *to, size_t size);
 
-/* A conversion of one tensor that needs more than one rank. Of forms Reduce and Identity every
- * rank's shard is the whole tensor. ALL_TO_ALL from a dim to the same dim cuts it anew (at the
- * boundary of two segments). */
+/* An exchange: one collective, or one transfer, of one tensor among several ranks. In forms Reduce
+ * and Identity every rank's shard is the whole tensor. ALL_TO_ALL from a dim to the same dim cuts
+ * it anew (at the boundary of two segments). */
 typedef struct {
     Collective kind;       /* a priced one */
-    const ExecShard *from; /* [n_ranks]: shapes of all; data of the local ones */
+    const ExecShard *from; /* [n_ranks]: shapes of all shards, data of the local ones */
     ExecShard *to;         /* [n_ranks]: the same, allocated */
-    uint32_t
-        server; /* ALL_REDUCE: 1 + which of those that take part sums for all; 0: none */
-    uint32_t n_members; /* only these ranks take part, in that order; 0: all do */
+    uint32_t server;       /* ALL_REDUCE: 1 + the member that sums for all; 0: none */
+    uint32_t n_members;    /* only these ranks take part, in that order; 0: all do */
     const uint32_t *member;
 } ExecExchange;
 
-/* How many ranks take part, and the i-th of them. */
+/* How many ranks take part in an exchange, and the i-th of them. */
 static inline uint32_t exec_exchange_size(const ExecExchange *e, uint32_t n_ranks)
 {
     return e->n_members ? e->n_members : n_ranks;
@@ -65,8 +65,8 @@ typedef struct {
 
     /* --- REQUIRED --- */
 
-    /* Room for that many elements of a local rank (counted from 0), all zero; NULL if memory
-     * lacks. */
+    /* Room for `elements` numbers of local rank `local` (counted from 0), all zero; NULL if memory
+     * runs out. */
     void *(*allocate)(ExecBackend *backend, uint32_t local, uint64_t elements);
     void (*release)(ExecBackend *backend, uint32_t local, void *data);
 
@@ -75,7 +75,8 @@ typedef struct {
                   const double *from);
     void (*read)(ExecBackend *backend, uint32_t local, const ExecShard *from, double *to);
 
-    /* Zeros `to`, then copies what both shards of a rank cover: slice, pad, and replicas. */
+    /* Zeros `to`, then copies the part that both shards of a rank cover: slice, pad, and
+     * replicas. */
     void (*copy)(ExecBackend *backend, uint32_t local, const ExecShard *from,
                  const ExecShard *to);
 
@@ -94,17 +95,17 @@ typedef struct {
 
     /* --- OPTIONAL, with default --- */
 
-    /* Waits until all that was asked for is done. Default: it always is. */
+    /* Waits until all work asked for so far is done. Default: it always is. */
     void (*synchronise)(ExecBackend *backend);
-    /* Seconds since some moment. Default: the monotonic clock. */
+    /* Seconds since an arbitrary moment. Default: the monotonic clock. */
     double (*seconds)(ExecBackend *backend);
 
-    /* Whether all that was asked for so far went well. Default: it did. */
+    /* Whether all work asked for so far went well. Default: it did. */
     bool (*check)(ExecBackend *backend, GError **error);
 
     /* --- OPTIONAL --- */
 
-    /* Replaces each number by its maximum over all processes. NULL: there is one. */
+    /* Replaces each number by its maximum over all processes. NULL: there is one process. */
     void (*maximum)(ExecBackend *backend, double *value, uint32_t n);
 } ExecBackendOps;
 
@@ -131,19 +132,21 @@ ExecBackend *exec_reference_new(uint32_t n_ranks);
 
 /* --- mpi: one rank per process, contractions by OpenBLAS, collectives by MPI --- */
 
-/* Whether this build has it. */
+/* Whether this build has the mpi backend. */
 bool exec_mpi_built(void);
 
 /* Joins the world of the process, once; *n_ranks gets its size. KILTER_ERROR_FAILED without MPI. */
 bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error);
-/* Leaves it. A process that failed must not wait for the others here: it just exits, and mpirun
- * ends them. */
+/* Leaves MPI's world. A process that failed must not wait for the others here: it just exits, and
+ * mpirun ends them. */
 void exec_mpi_stop(void);
 
-/* Numbers of 8 (float64) or 4 bytes (float32). After exec_mpi_start. */
+/* The mpi backend with numbers of 8 (float64) or 4 bytes (float32). To be called after
+ * exec_mpi_start. */
 ExecBackend *exec_mpi_new(size_t element_bytes);
 
-/* Over all processes, after exec_mpi_start: bytes of the first; the largest of each number. */
+/* Over all processes, after exec_mpi_start: every process gets the first one's bytes; the largest
+ * value of each number. */
 void exec_mpi_broadcast(void *data, size_t bytes);
 void exec_mpi_maximum(double *value, uint32_t n);
 
@@ -151,24 +154,26 @@ void exec_mpi_maximum(double *value, uint32_t n);
  * --- */
 
 typedef enum {
-    EXEC_CUDA_GPUS,    /* a GPU a rank */
+    EXEC_CUDA_GPUS,    /* one GPU per rank */
     EXEC_CUDA_VIRTUAL, /* all ranks on the first GPU, one after the other */
-    EXEC_CUDA_HOST, /* the same on no GPU: the kernels' bodies on this thread, to test them */
+    /* the same without a GPU: the kernels' bodies on this thread, to test them */
+    EXEC_CUDA_HOST,
 } ExecCudaRanks;
 
 typedef struct {
     ExecCudaRanks ranks;
     uint32_t n_ranks;
     uint32_t process,
-        n_processes; /* several: each holds as many ranks, on its own GPUs; after exec_mpi_start */
+        /* if several (after exec_mpi_start), each holds equally many ranks, on its own GPUs */
+        n_processes;
 } ExecCudaWorld;
 
-/* Whether this build has it, and how many GPUs this process sees. */
+/* Whether this build has the cuda backend, and how many GPUs this process sees. */
 bool exec_cuda_built(void);
 uint32_t exec_cuda_gpus(void);
 
-/* Numbers of 8 or 4 bytes. KILTER_ERROR_FAILED without CUDA, with too few GPUs, or where NCCL
- * cannot join them. */
+/* The cuda backend with numbers of 8 or 4 bytes. KILTER_ERROR_FAILED without CUDA, with too few
+ * GPUs, or where NCCL cannot join them. */
 ExecBackend *exec_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
                            GError **error);
 

@@ -13,7 +13,7 @@ typedef struct {
     bool swapped;
 } Matrix;
 
-/* Copies between the operand's own order and a dense one; `pack` into the latter. */
+/* Copies between the operand's own order and a dense one; `pack` copies into the dense one. */
 static void permute(const LoopOrder *order, size_t size, char *own, char *packed,
                     bool pack)
 {
@@ -55,7 +55,7 @@ static Matrix as_matrix(const Contraction *c, uint32_t operand, const ExecShard 
     return matrix;
 }
 
-/* out = x y, row-major, for one b. */
+/* out = x y, row-major, for one index b. */
 static void multiply(const Blas *blas, const Contraction *c, size_t size, const Matrix *x,
                      const Matrix *y, const Matrix *out, uint64_t b)
 {
@@ -65,7 +65,7 @@ static void multiply(const Blas *blas, const Contraction *c, size_t size, const 
     const char *py = y->data + b * (uint64_t)k * (uint64_t)n * size;
     char *po = out->data + b * (uint64_t)m * (uint64_t)n * size;
     const int ldx = x->swapped ? m : k, ldy = y->swapped ? k : n;
-    /* A swapped out is y' x'. */
+    /* A swapped output is the product y' x'. */
     const CBLAS_TRANSPOSE tx = x->swapped != out->swapped ? CblasTrans : CblasNoTrans,
                           ty = y->swapped != out->swapped ? CblasTrans : CblasNoTrans;
     const void *first = out->swapped ? py : px, *second = out->swapped ? px : py;
@@ -128,7 +128,8 @@ bool blas_contract(const Blas *blas, const Graph *graph, OpId id, const ExecShar
 
 bool blas_open(Blas *blas, GError **error)
 {
-    g_setenv("OPENBLAS_NUM_THREADS", "1", TRUE); /* read as it is loaded */
+    /* OpenBLAS reads it while it is loaded */
+    g_setenv("OPENBLAS_NUM_THREADS", "1", TRUE);
     void *library = dlopen(KILTER_OPENBLAS, RTLD_NOW | RTLD_LOCAL);
     if (library) {
         *(void **)&blas->sgemm = dlsym(library, "cblas_sgemm");

@@ -7,9 +7,9 @@
 
 #include "exec/backend.h"
 
-/* OpenBLAS's products. They are looked up in that library by name, since another one that a program
- * is linked with (GSL's, twenty times slower) may have functions of the same names; and only then
- * is it loaded, since it starts its threads at once. */
+/* OpenBLAS's products. They are looked up in that library by name, since another library that a
+ * program is linked with (GSL's BLAS, twenty times slower) may have functions of the same names.
+ * The library is loaded only when it is needed, since it starts its threads at once. */
 typedef struct {
     void (*sgemm)(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint m, blasint n,
                   blasint k, float alpha, const float *x, blasint ldx, const float *y,
@@ -19,12 +19,12 @@ typedef struct {
                   blasint ldy, double beta, double *out, blasint ldout);
 } Blas;
 
-/* With one thread per process: ranks share the cores. KILTER_ERROR_FAILED if it cannot be
- * loaded. */
+/* Opens OpenBLAS with one thread per process, as ranks share the cores. KILTER_ERROR_FAILED if it
+ * cannot be loaded. */
 bool blas_open(Blas *blas, GError **error);
 
-/* Runs op `id` on host memory of `element_bytes` (8 or 4) numbers if it is a contraction of two
- * inputs, with or without a bias; false, and nothing done, if it is not. */
+/* Runs op `id` on host memory, in numbers of `element_bytes` (8 or 4), if it is a contraction of
+ * two inputs, with or without a bias. Otherwise returns false and does nothing. */
 bool blas_contract(const Blas *blas, const Graph *graph, OpId id, const ExecShard *in,
                    const ExecShard *out, size_t element_bytes);
 

@@ -39,7 +39,7 @@ static void group_loops(Contraction *c, uint32_t operand, uint32_t rank)
     }
 }
 
-/* The two factors and the bias; false if there are not two. */
+/* Finds the two factors and the bias; false if there are not exactly two factors. */
 static bool find_factors(const Op *op, Contraction *c)
 {
     uint32_t factor[OP_MAX_IN], n = 0;
@@ -93,7 +93,7 @@ bool contraction_bind(const Graph *graph, OpId id, const ExecShard *in,
            (c->added < 0 || bias_is_last(c, &in[c->added], out));
 }
 
-/* Elements of `shard` that a step of each loop moves. */
+/* stride: out, [loop], by how many elements of `shard` a step of the loop moves. */
 static void strides_of(const Contraction *c, uint32_t operand, const ExecShard *shard,
                        uint64_t *stride)
 {

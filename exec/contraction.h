@@ -30,19 +30,20 @@ typedef struct {
     int added;          /* the bias, whose dims are the last ones of the output, or -1 */
 } Contraction;
 
-/* Reads the contraction of these shards off the op's signature; false if the op is none, or has
- * another bias. */
+/* Reads the contraction of these shards off the op's signature; false if the op is not a
+ * contraction, or its bias has other dims. */
 bool contraction_bind(const Graph *graph, OpId id, const ExecShard *in,
                       const ExecShard *out, Contraction *c);
 
-/* How a tensor over the loops of some groups, in that order, lies in a shard's memory: extents and
- * elements a step. */
+/* How a tensor over the loops of some groups, in that order, lies in a shard's memory: for each
+ * loop its extent, and by how many elements a step moves. */
 typedef struct {
     uint32_t n;
     uint64_t extent[OP_MAX_LOOPS], stride[OP_MAX_LOOPS];
 } LoopOrder;
 
-/* Of an operand as matrices [b][rows][columns], which are groups. */
+/* The order of an operand read as matrices [b][rows][columns], where rows and columns are groups of
+ * loops. */
 LoopOrder contraction_order(const Contraction *c, uint32_t operand,
                             const ExecShard *shard, uint32_t rows, uint32_t columns);
 

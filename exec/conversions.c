@@ -55,7 +55,8 @@ static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
     return good;
 }
 
-/* What a sum has come to goes to the instance `to`, of the same shards. The source begins again. */
+/* Moves the sum accumulated so far to the instance `to`, which has the same shards. The source
+ * starts again from zero. */
 static void move_sum(ExecReplay *replay, uint32_t source, uint32_t target,
                      const ExecShard *from, ExecShard *to, bool partial)
 {
@@ -73,7 +74,7 @@ static void move_sum(ExecReplay *replay, uint32_t source, uint32_t target,
     replay->partial[target] = partial;
 }
 
-/* A reduce-scatter of what a sum has come to, which is added to what came before. */
+/* A reduce-scatter of the sum accumulated so far; its result is added to the earlier ones. */
 static bool run_moving(ExecReplay *replay, const Instr *instr, ExecMembers members,
                        const ExecShard *from, ExecShard *to, GError **error)
 {
@@ -128,20 +129,20 @@ bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
 
 /* --- transfers --- */
 
-/* Whether replica s of the senders has something that replica r of the receivers needs. */
+/* Whether replica s of the senders holds a part that replica r of the receivers needs. */
 static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint32_t r)
 {
     const DeviceGroup *from = &replay->cuts->layout.group[instr->group],
                       *to = &replay->cuts->layout.group[instr->to_group];
     if (instances_has_parts(replay->cuts->layout.instances, instr->tensor))
-        return true; /* as far as their parts overlap */
+        return true; /* it sends what their parts have in common */
     if (from->n_replicas == to->n_replicas)
         return s == r;
     return s == (uint64_t)r * from->n_replicas / to->n_replicas;
 }
 
-/* Sends receiver (r, p) its part, by an exchange among it and its senders: where all devices of a
- * replica have the same, one of them sends. */
+/* Sends receiver (r, p) its part, by an exchange between it and its senders. Where all devices of a
+ * replica hold the same part, one of them sends. */
 static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
                     const ExecShard *from, ExecShard *to, GError **error)
 {
@@ -158,7 +159,7 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
         have[k] = need[k] = (ExecShard){.rank = from[k].rank};
     for (uint32_t s = 0; s < a->n_replicas; s++)
         for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
-            /* shards get what they need from the shard in their place */
+            /* a shard gets its part from the sender's shard at the same position */
             if (form_outer(instr->from) && s % group_shards(a) != r % group_shards(b))
                 continue;
             const uint32_t k = a->device[s * a->n_devices + q];
@@ -184,7 +185,7 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
     return backend->ops->exchange(backend, &exchange, error);
 }
 
-/* The groups are the same devices, which have what they need. */
+/* A transfer between groups of the same devices: each device already has the part that it needs. */
 static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard *from,
                         ExecShard *to, GError **error)
 {

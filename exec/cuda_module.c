@@ -1,5 +1,5 @@
-/* The cuda backend is a module of its own, opened when it is first asked for: the libraries that it
- * brings take a quarter of a second and 200 MB to load, which no other command should pay. */
+/* The cuda backend is a module of its own, opened when it is first asked for: its libraries take a
+ * quarter of a second and 200 MB to load, which no other command should pay for. */
 #include <dlfcn.h>
 
 #include "exec/cuda/module.h"
@@ -9,8 +9,8 @@ bool exec_cuda_built(void)
     return KILTER_CUDA_MODULE[0] != '\0';
 }
 
-/* The address of a function of the module; NULL and an error if there is no module, or none that
- * can be loaded here. */
+/* The address of a function of the module; NULL and an error if there is no module, or if it cannot
+ * be loaded here. */
 static void *find(const char *name, GError **error)
 {
     if (!exec_cuda_built()) {

@@ -41,7 +41,7 @@ static uint32_t sum(const uint32_t *count, uint32_t n)
     return total;
 }
 
-/* Cuts dim d: `n` of its pieces from `first` on. */
+/* Cuts dim d: the shard keeps `n` pieces of `piece` elements from piece `first` on. */
 static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first,
                     uint32_t n)
 {
@@ -50,7 +50,8 @@ static void cut_dim(ExecShard *shard, uint32_t d, uint32_t piece, uint32_t first
     shard->dim[d] = n * piece;
 }
 
-/* Of the devices of a group: where the first of a set of shards and of a replica stand. */
+/* The position in a group of a device, of the first device of its set of shards, and of the first
+ * of its replica. */
 typedef struct {
     uint32_t set, replica, place, n_set, n;
 } Standing;
@@ -65,7 +66,8 @@ static void cut_batch(const PlanCut *cut, const uint32_t *batch, uint32_t b,
     cut_dim(own, b, piece, part + sum(batch, first), sum(&batch[first], n));
 }
 
-/* Pieces before a device's, where each position of a set has pieces that lie together. */
+/* The number of pieces before a device's own, where the pieces of each position of a set lie
+ * together. */
 static uint32_t before_nested(const uint32_t *set, const Standing *at)
 {
     const uint32_t p = at->place - at->replica;

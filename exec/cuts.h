@@ -1,4 +1,4 @@
-/* Cuts: which part of a tensor each rank has. Private to exec. */
+/* Cuts: which part of a tensor each rank holds. Private to exec. */
 #ifndef KILTER_EXEC_CUTS_H
 #define KILTER_EXEC_CUTS_H
 
@@ -6,17 +6,17 @@
 
 typedef struct {
     PlanLayout layout;
-    GArray *splits; /* Split: every one that the program needs */
+    GArray *splits; /* of Split: every split that the program needs */
 } ExecCuts;
 
-/* By the plan's splits and, where it has none, its ratios rounded. Errors as plan_check_groups and
- * batch_forms_new. */
+/* The cuts by the plan's splits, or, where the plan has none, by its rounded ratios. Fails as
+ * plan_check_groups and batch_forms_new do. */
 ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error);
 void exec_cuts_free(ExecCuts *cuts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecCuts, exec_cuts_free)
 
-/* Shards [n_devices] of a group's instance as an op or tensor of `segment` is cut, without memory;
- * ranks that are not in the group get empty ones. */
+/* Sets the shards [n_devices], without memory, of a group's instance, cut as the ops and tensors of
+ * `segment` are. Ranks outside the group get empty shards. */
 void exec_cut(const ExecCuts *cuts, uint32_t group, uint32_t microbatch, TensorId tensor,
               Form form, uint32_t segment, ExecShard *shard);
 

@@ -32,7 +32,7 @@ static bool is_local(const ExecReplay *replay, uint32_t r)
            r < replay->backend->first + replay->backend->n_local;
 }
 
-/* Gives the local ones of `shard` memory, or says which lacks it. */
+/* Allocates memory for the local shards of `shard` [n_ranks], or says which of them lacks it. */
 bool replay_allocate(ExecReplay *replay, uint32_t group, ExecShard *shard, GError **error)
 {
     ExecBackend *backend = replay->backend;
@@ -120,7 +120,7 @@ uint64_t exec_replay_bytes(const ExecReplay *replay)
     return replay->bytes;
 }
 
-/* Bytes on the local ranks of an instance that was not seen before. */
+/* Bytes of an instance on the local ranks, 0 if it was seen before. */
 static uint64_t new_bytes(ExecReplay *replay, bool *seen, uint32_t group,
                           uint32_t microbatch, TensorId tensor, Form form)
 {

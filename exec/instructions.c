@@ -5,7 +5,7 @@
 
 /* --- exchanges --- */
 
-/* The exchange in every set of members of the group. */
+/* Runs the exchange once in every set of members of the group. */
 bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
                         ExecExchange exchange, GError **error)
 {
@@ -70,8 +70,8 @@ bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
     return true;
 }
 
-/* Fetches input `i` of an op as the op's segment cuts it; *owned gets shards to release where that
- * is another cut than the tensor's own. */
+/* Fetches input `i` of an op as the op's segment cuts it. If the tensor itself is cut otherwise,
+ * *owned gets the shards to release. */
 static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_t i,
                                  ExecShard **owned, GError **error)
 {
@@ -97,7 +97,7 @@ static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_
     return *owned;
 }
 
-/* Computation on local ranks one after the other, each stretched if it is slowed down. */
+/* Computes on the local ranks one after the other; a rank that is slowed down takes longer. */
 static void compute_ranks(ExecReplay *replay, const Instr *instr,
                           const ExecShard *const *in, ExecShard *const *out)
 {
@@ -122,7 +122,7 @@ static void compute_ranks(ExecReplay *replay, const Instr *instr,
         ;
 }
 
-/* Whether each loop is either cut in all operands that have it or in none: kernels rely on it to
+/* Whether each loop is cut either in all operands that have it or in none: kernels rely on this to
  * stay in bounds. */
 static bool check_loops(const ExecReplay *replay, const Instr *instr, FormAxis axis,
                         GError **error)
@@ -151,7 +151,7 @@ static bool check_loops(const ExecReplay *replay, const Instr *instr, FormAxis a
     return true;
 }
 
-/* Whether the output is a sum over the batch that earlier microbatches have begun. */
+/* Whether the output adds to a sum over the batch that earlier microbatches have begun. */
 static bool adds(ExecReplay *replay, const Instr *instr, TensorId tensor, Form form)
 {
     const BatchForms *batch = replay->cuts->layout.batch;
@@ -164,7 +164,8 @@ static bool adds(ExecReplay *replay, const Instr *instr, TensorId tensor, Form f
     return replay->added[i]++ > 0;
 }
 
-/* Where the op writes its outputs: in the instance, or, if it adds to that, apart. */
+/* Sets where the op writes its outputs: to the instance, or, if it adds to the instance, to shards
+ * apart. */
 static bool make_outputs(ExecReplay *replay, const Instr *instr, ExecShard **out,
                          ExecShard **sum, GError **error)
 {
@@ -196,7 +197,7 @@ static void add_sums(ExecReplay *replay, const Op *op, ExecShard *const *out,
         }
 }
 
-/* An op that runs once on operands that are partial over the replicas makes partial results. */
+/* An op whose operands are partial over the replicas makes results that are partial as well. */
 static void pass_partial(ExecReplay *replay, const Instr *instr)
 {
     const Op *op = graph_get_op(replay->graph, instr->op);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Long enough. */
+/* Runs of this many seconds are long enough that launches and clocks do not count. */
 static const double PRODUCT_S = 20e-3, SUM_S = 5e-3;
 enum {
     EXTENT_LEAST = 256,
@@ -16,7 +16,7 @@ enum {
 typedef struct {
     const Graph *graph;
     OpId op;
-    uint32_t n_in;    /* the output, or what is added to, follows */
+    uint32_t n_in;    /* the output, or the shard added to, follows the inputs */
     ExecShard *shard; /* [local * (n_in + 1) + operand] */
 } Work;
 
@@ -33,11 +33,11 @@ static void run(ExecBackend *backend, const Work *work)
     exec_backend_synchronise(backend);
 }
 
-/* Of the fastest run on any process. */
+/* Seconds of the fastest run on any process. */
 static double seconds_of(ExecBackend *backend, const ExecProfile *profile,
                          const Work *work)
 {
-    double most = -INFINITY; /* of the negative times */
+    double most = -INFINITY; /* the maximum of the negative times */
     for (uint32_t i = 0; i < profile->warm_up + profile->repeats; i++) {
         double start = 0;
         exec_backend_maximum(backend, &start, 1); /* a common start */
@@ -85,7 +85,7 @@ static void clear(ExecBackend *backend, Work *work)
     g_free(work->shard);
 }
 
-/* Seconds of the work on operands of that shape. */
+/* Measures the seconds of the work on operands of shape `shape`. */
 static bool time_work(ExecBackend *backend, const ExecProfile *profile, Work *work,
                       const ExecShard *shape, double *seconds, GError **error)
 {

@@ -50,7 +50,7 @@ static void samples_clear(Samples *s)
     g_free(s->first);
 }
 
-/* A run from a common start: seconds of the slowest rank. */
+/* Times one run from a common start: the seconds of the slowest rank. */
 static bool time_run(ExecBackend *backend, ExecReplay *replay,
                      bool (*run)(ExecReplay *, GError **), double *spent_s,
                      GError **error)
@@ -65,9 +65,10 @@ static bool time_run(ExecBackend *backend, ExecReplay *replay,
     return true;
 }
 
-/* Times of one iteration, and of its instructions: of the slowest rank for computation, of the one
- * that waits least for collectives, which is the largest of the negative times. A backend that has
- * to be waited for runs freely for the former and once more for the latter. */
+/* Times one iteration and its instructions. A computation takes the time of the slowest rank, a
+ * collective the time of the rank that waits least (the largest of the negative times). A backend
+ * that computes asynchronously runs once freely, for the iteration, and once more for the
+ * instructions. */
 static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
                        ExecReplay *replay, GError **error)
 {
@@ -88,7 +89,7 @@ static bool sample_run(Samples *s, uint32_t repeat, ExecBackend *backend,
     return true;
 }
 
-/* Whether an instruction counts for a sum. */
+/* Which instructions count for a sum. */
 typedef struct {
     uint32_t stage;          /* UINT32_MAX: any */
     int priced;              /* 1, 0; -1: either */
@@ -109,7 +110,8 @@ static bool counts(const Samples *s, const Graph *graph, uint32_t i, const Filte
     return s->stage[i] == filter->stage && is_priced(instr) == (filter->priced == 1);
 }
 
-/* Spread over repeats of the sum over instructions; *n gets how many. */
+/* The spread over repeats of the time summed over the instructions that pass the filter; *n gets
+ * their number. */
 static ExecSpread sum_of(const Samples *s, const Graph *graph, Filter filter, uint32_t *n)
 {
     g_assert(graph_n_ops(graph) > 0);

@@ -1,6 +1,6 @@
 /* How long a plan takes on a backend: warm-up runs, then repeats, each from a common start.
- * Iterations run freely, their instructions are timed one by one: on a GPU, where that takes
- * longer, in runs of their own. */
+ * Iterations run freely; instructions are timed one by one, on a GPU in runs of their own, as
+ * timing them takes longer there. */
 #ifndef KILTER_EXEC_MEASURE_H
 #define KILTER_EXEC_MEASURE_H
 
@@ -8,8 +8,8 @@
 #include "exec/spread.h"
 
 /* A stage opens with the first priced collective after a computation, as in sim/sim.h: conversions
- * that need no other rank neither open nor end one. Its communication is what the rank that waits
- * least spends in them, its computation that of the slowest rank. */
+ * that need no other rank neither open nor end a stage. Its communication is the time that the rank
+ * that waits least spends in collectives, its computation the time of the slowest rank. */
 typedef struct {
     uint32_t first; /* instruction */
     ExecSpread comm, comp;
@@ -17,7 +17,8 @@ typedef struct {
 
 typedef struct {
     uint32_t n; /* instructions of the kind */
-    /* of all of them together, of the slowest (collectives: the least waiting) rank each */
+    /* of all of them together, each on the slowest rank (collectives: on the rank that waits
+     * least) */
     double median_s;
 } ExecKind;
 
@@ -26,15 +27,15 @@ typedef struct {
     ExecSpread iteration; /* of the slowest rank */
     ExecStage *stage;
     ExecKind op[OP_KINDS], collective[COLLECTIVES];
-    uint64_t bytes; /* instances on the rank that holds most */
+    uint64_t bytes; /* bytes of all instances on the rank that holds most */
 } ExecMeasurement;
 
-/* How often to run: first without a measurement, then with one (at least once). */
+/* How many runs to make: first without measurement, then with it (at least one). */
 typedef struct {
     uint32_t warm_up, repeats;
 } ExecRuns;
 
-/* After exec_replay_load. Every process of the backend gets the same measurement. */
+/* To be called after exec_replay_load. Every process of the backend gets the same measurement. */
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
                   const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
                   GError **error);

@@ -1,4 +1,4 @@
-/* In place of the MPI backend where the build found no MPI or no OpenBLAS. */
+/* Takes the place of the MPI backend where the build found no MPI or no OpenBLAS. */
 #include "exec/backend.h"
 
 bool exec_mpi_built(void)

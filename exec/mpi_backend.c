@@ -6,7 +6,8 @@
  *     grouped_reduce_scatter  an MPI_Reduce of the exact shard to each rank
  *     all_to_all              one MPI_Alltoallv of exact blocks
  *
- * Contractions are BLAS's; other ops run the reference's kernels, in float32 by way of float64. */
+ * Contractions are done by BLAS; other ops run the reference's kernels, in float32 by way of
+ * float64. */
 #include <limits.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -81,7 +82,8 @@ static void mpi_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
     exec_shard_add(from, to, backend->element_bytes);
 }
 
-/* In float64: on the shards themselves, or on copies. */
+/* A shard as a tensor in float64: the shard's own memory, or a copy (filled with its numbers if
+ * `fill`). */
 static ExecTensor host_tensor(const ExecShard *shard, size_t size, bool fill)
 {
     ExecTensor tensor = {.rank = shard->rank, .data = shard->data};
@@ -167,8 +169,8 @@ bool exec_mpi_built(void)
     return true;
 }
 
-/* Memory that was freed is used again instead of being given back and fetched anew, page by page,
- * by every op that needs scratch: times then grow evenly with sizes. */
+/* Keeps freed memory in the process instead of returning it, so that ops that need scratch do not
+ * fetch it anew page by page: times then grow evenly with sizes. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__
@@ -222,7 +224,7 @@ ExecBackend *exec_mpi_new(size_t element_bytes)
                               .element_bytes = element_bytes};
     mpi->rank = (uint32_t)rank;
     const bool good = blas_open(&mpi->blas, NULL);
-    g_assert(good); /* exec_mpi_start has seen it */
+    g_assert(good); /* exec_mpi_start has checked it */
     mpi->team = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mpi_team_free);
     mpi->type = element_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
     return &mpi->base;

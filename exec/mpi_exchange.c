@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* At least `elements` of scratch. */
+/* Scratch memory for at least `elements` numbers. */
 static void *scratch(Mpi *mpi, int which, uint64_t elements)
 {
     g_assert(which == SEND || which == RECEIVE);
@@ -55,7 +55,7 @@ static uint64_t largest(const Team *team, const ExecExchange *e, const ExecShard
     return n;
 }
 
-/* `shard`, with its data at element `at` of a buffer. */
+/* A copy of `shard` whose data lie at element `at` of a buffer. */
 static ExecShard placed(const Mpi *mpi, const ExecShard *shard, void *buffer, uint64_t at)
 {
     ExecShard block = *shard;
@@ -233,7 +233,7 @@ void mpi_team_free(gpointer data)
     g_free(team);
 }
 
-/* A communicator of the exchange's ranks; only they come here. */
+/* The communicator of the exchange's ranks; only these ranks call this function. */
 static const Team *team_of(Mpi *mpi, const ExecExchange *e, GError **error)
 {
     g_autoptr(GString) key = g_string_new(NULL);

@@ -27,7 +27,7 @@ static double *samples_at(Samples *s, uint32_t row, uint32_t rank)
     return s->value + ((size_t)row * s->n_ranks + rank) * s->repeats;
 }
 
-/* Every process gets what all ranks measured. */
+/* Gives every process the times that all ranks measured. */
 static void samples_share(Samples *s, ExecBackend *backend)
 {
     exec_backend_maximum(backend, s->value, s->rows * s->n_ranks * s->repeats);
@@ -41,7 +41,7 @@ static void add_row(GArray *list, Measurement m, double *sample, uint32_t repeat
     m.median_s = spread.median_s;
     m.low_s = spread.low_s;
     m.high_s = spread.high_s;
-    if (m.median_s > 0) { /* else the clock did not see it */
+    if (m.median_s > 0) { /* else it was too short for the clock */
         g_array_append_val(list, m);
     } else {
         g_free(m.device);
@@ -61,7 +61,8 @@ static void add_dims(GString *text, const ExecShard *shard)
 
 /* --- ops --- */
 
-/* The rules that differ in what they compute: replicated, and one per sharded loop. */
+/* The rules of an op that differ in the work they do, by number: replicated, and one per sharded
+ * loop. */
 static Rule rule_of(const Graph *graph, OpId id, uint32_t variant)
 {
     Rule all[OP_MAX_RULES], kept[OP_MAX_RULES];
@@ -73,7 +74,8 @@ static Rule rule_of(const Graph *graph, OpId id, uint32_t variant)
     return kept[(id + variant) % n];
 }
 
-/* Loads every operand in the form that its op takes it in, and computes each op alone. */
+/* A plan that loads every operand in the form in which its op takes it, and computes each op by
+ * itself. */
 static Plan *make_plan(const Graph *graph, uint32_t n_ranks, const double *ratio,
                        uint32_t variant, Rule *rule)
 {
@@ -135,7 +137,7 @@ static Measurement describe_op(const ExecProfile *profile, const ExecReplay *rep
     return m;
 }
 
-/* Runs the plan and keeps what each op took on each rank. */
+/* Runs the plan and keeps the time of each op on each rank. */
 static bool sample_ops(ExecBackend *backend, const ExecProfile *profile, const Plan *plan,
                        ExecReplay *replay, Samples *samples, GError **error)
 {
@@ -230,7 +232,8 @@ static void release_cases(ExecBackend *backend, GArray *cases)
     g_array_unref(cases);
 }
 
-/* Forms before and after, as the dim that is cut; -1: whole. */
+/* The forms before and after a collective, each as the dim that is cut, or -1 for the whole
+ * tensor. */
 static void forms_of(Collective kind, int along, int *from, int *to)
 {
     g_assert((int)kind < COLLECTIVES_PRICED);
@@ -241,7 +244,8 @@ static void forms_of(Collective kind, int along, int *from, int *to)
     *to = scatters ? along : moves ? 1 - along : -1;
 }
 
-/* Every kind and share; an all-reduce cuts nothing. False if memory lacks. */
+/* Makes a case for every kind and share; an all-reduce cuts nothing, so it has one. False if memory
+ * runs out. */
 static bool make_cases(ExecBackend *backend, double bytes, const double *share,
                        uint32_t n_shares, GArray *cases)
 {
@@ -256,7 +260,7 @@ static bool make_cases(ExecBackend *backend, double bytes, const double *share,
         for (uint32_t r = 0; r < n; r++)
             ratio[r] = n == 1 ? 1 : r == 0 ? share[s] : (1 - share[s]) / (n - 1);
         for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
-            /* Either dim in turn. */
+            /* The cases alternate between the two dims. */
             const int along = (int)(s + (uint32_t)ilogb(bytes)) % 2;
             int from, to;
             if (kind == COLLECTIVE_ALL_REDUCE && s > 0)
@@ -292,7 +296,7 @@ static bool sample_cases(ExecBackend *backend, const ExecProfile *profile,
     return true;
 }
 
-/* A row per case: of each repeat what the slowest rank took. */
+/* Appends one row per case, with the times of the slowest rank in each repeat. */
 static void add_cases(const ExecProfile *profile, uint32_t n_ranks, const GArray *cases,
                       Samples *samples, GArray *list)
 {
@@ -346,7 +350,7 @@ static char *key_of(const Measurement *m)
                            m->ranks, m->share);
 }
 
-/* Of the rows in `same`, the first of which gets the others'. */
+/* Joins the rows in `same` into the first of them. */
 static void join_rows(GArray *list, const GArray *same)
 {
     Measurement *first = &g_array_index(list, Measurement, g_array_index(same, guint, 0));

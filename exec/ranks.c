@@ -1,5 +1,5 @@
 /* The reference backend: all ranks in one process, one after the other, in plain C and float64.
- * Padded and grouped collectives move the same numbers, so here they are the same. */
+ * Padded and grouped collectives move the same numbers, so this backend treats them alike. */
 #include <string.h>
 
 #include "exec/backend.h"
@@ -8,7 +8,7 @@ static void *ranks_allocate(ExecBackend *backend, uint32_t local, uint64_t eleme
 {
     (void)backend;
     (void)local;
-    /* One more, so that an empty shard's memory is not NULL. */
+    /* One element more than needed, so that an empty shard's memory is not NULL. */
     return g_try_malloc0_n(elements + 1, sizeof(double));
 }
 
@@ -77,7 +77,8 @@ static void ranks_run_op(ExecBackend *backend, uint32_t local, const Graph *grap
     exec_run_op(graph, id, inputs, outputs);
 }
 
-/* The sum of the shards of all who take part, which are of one shape; caller frees its data. */
+/* The sum of the shards of all ranks that take part, which have one shape; the caller frees its
+ * data. */
 static ExecShard sum_ranks(const ExecExchange *e, uint32_t n)
 {
     const ExecShard *first = &e->from[exec_exchange_rank(e, 0)];

@@ -1,4 +1,4 @@
-/* The reference: one device that runs a graph op by op. */
+/* The reference: a single device runs a graph op by op. */
 #include <string.h>
 
 #include "exec/kernels/kernels.h"

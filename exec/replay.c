@@ -5,7 +5,7 @@
 
 /* --- loads --- */
 
-/* Writes the part of a tensor that a local rank has. */
+/* Writes the part of a tensor that a local rank holds. */
 static void write_part(ExecReplay *replay, uint32_t local, const ExecTensor *value,
                        const ExecShard *part)
 {

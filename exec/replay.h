@@ -1,13 +1,13 @@
 /* The replay of a plan: its program, instruction by instruction, on the ranks of a backend.
  *
  *     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
- *     exec_replay_load(replay, seed, &error);      the LOAD instructions: inputs, parameters, optimizer states
+ *     exec_replay_load(replay, seed, &error);      the LOAD instructions: inputs, states at rest
  *     exec_replay_run(replay, &error);             the others, once an iteration
  *
  * A dimension in form Gather is cut by the plan's split, or, where the plan has none, by its ratios
- * rounded for those units. An op that goes by another segment than an input of it gets that input
+ * rounded to the dimension's units. An op of another segment than one of its inputs gets that input
  * cut anew. Every instance (group, microbatch, tensor, form) keeps its memory until the replay is
- * freed. What adds to a sum over the batch is computed apart and then added. */
+ * freed. A contribution to a sum over the batch is computed in memory of its own and then added. */
 #ifndef KILTER_EXEC_REPLAY_H
 #define KILTER_EXEC_REPLAY_H
 
@@ -15,27 +15,29 @@
 
 typedef struct ExecReplay ExecReplay;
 
-/* All three must outlive the replay. KILTER_ERROR_INPUT if the backend's ranks are not the plan's
- * devices. */
+/* Backend, plan and graph must outlive the replay. KILTER_ERROR_INPUT if the backend's ranks are
+ * not the plan's devices. */
 ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph *graph,
                             GError **error);
 void exec_replay_free(ExecReplay *replay);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
 
-/* The values of exec_value_new, in the forms in which they lie at rest. */
+/* Loads the values of exec_value_new, in the forms in which they lie at rest. */
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
 
-/* KILTER_ERROR_FAILED names the instruction that uses what was not made before, or for which memory
- * lacks. Waits for the backend at the end only, so that what computes and what communicates may
- * overlap. */
+/* Runs the other instructions once. KILTER_ERROR_FAILED names the instruction that uses an instance
+ * that was not made before, or for which memory ran out. Waits for the backend at the end only, so
+ * that computation and communication may overlap. */
 bool exec_replay_run(ExecReplay *replay, GError **error);
 /* The same, waiting for the backend after every instruction to time it. */
 bool exec_replay_run_timed(ExecReplay *replay, GError **error);
 
-/* Stretches computation on a rank of this process by `factor` of its own time, at least 1. */
+/* Slows computation on this process's ranks down: each op takes `factor` times its own time, factor
+ * >= 1. */
 void exec_replay_slow(ExecReplay *replay, double factor);
 
-/* The shards of an instance, [n_ranks] (data of the local ones), or NULL if it was never made. */
+/* The shards of an instance, [n_ranks] (only local ones have data), or NULL if it was never
+ * made. */
 const ExecShard *exec_replay_shards(const ExecReplay *replay, uint32_t group,
                                     uint32_t microbatch, TensorId tensor, Form form);
 
@@ -48,8 +50,8 @@ Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 
 const ExecCuts *exec_replay_cuts(const ExecReplay *replay);
 
-/* Makes an exchange among the devices of a group that differ in the axes named, and in no other: a
- * set of positions, shards and replicas. */
+/* Which devices of a group take part in an exchange together: those that differ only in the axes
+ * named here, a set of positions, shards and replicas. */
 typedef enum { EXEC_INSIDE = 1, EXEC_SHARDS = 2, EXEC_ACROSS = 4 } ExecMembers;
 bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers members,
                           Collective kind, const ExecShard *from, ExecShard *to,
@@ -58,7 +60,8 @@ bool exec_replay_exchange(const ExecReplay *replay, uint32_t group, ExecMembers 
 /* Seconds that the local ranks spent on each instruction of the program in the last timed run. */
 const double *exec_replay_seconds(const ExecReplay *replay);
 
-/* Bytes of all instances of the local ranks: made so far, and once the whole program has run. */
+/* Bytes of all instances of the local ranks: of the instances made so far, and of all instances
+ * once the whole program has run. */
 uint64_t exec_replay_bytes(const ExecReplay *replay);
 uint64_t exec_replay_bytes_needed(ExecReplay *replay);
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* Small sizes: base + step x devices, at most `cap`. Different keys get different sizes where they
- * can, so that dims that are mixed up do not fit. Keys that are not here (layers, rates, the
- * optimizer, ...) stay. */
+ * can, so that mixed-up dims do not fit. Other keys (layers, rates, the optimizer, ...) stay as
+ * they are. */
 static const struct {
     const char *key;
     uint32_t base, step, cap;
@@ -19,11 +19,11 @@ static const struct {
     {"edge", 107, 0, 107}, {"vocab_out", 4, 4, 29},    {"positions", 16, 0, 16},
 };
 
-/* Edge lengths derived from other keys: elements a head, patches an edge; VGG's five poolings leave
- * one pixel. */
+/* Edge lengths derived from other keys: elements per head, patches per edge; VGG's five poolings
+ * leave one pixel. */
 enum { HEAD_SIZE = 3, PATCHES = 3, POOLED_EDGE = 32 };
 
-/* Of a synthetic gradient. */
+/* Bytes of an element of a synthetic gradient. */
 enum { ELEMENT_BYTES = 4 };
 
 static uint64_t value_of(char **pairs, const char *key)
@@ -42,7 +42,7 @@ static uint64_t vary(GRand *random, uint64_t size)
     return random ? size + (uint64_t)g_rand_int_range(random, 0, 3) : size;
 }
 
-/* The small size of a key that stands for one by itself; 0 if it does not. */
+/* The small size of a key in the table; 0 if the key is not there. */
 static uint64_t small_size(const char *key, uint32_t n_devices, GRand *random)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(SIZES); i++)
@@ -53,7 +53,8 @@ static uint64_t small_size(const char *key, uint32_t n_devices, GRand *random)
     return 0;
 }
 
-/* Sizes that others are multiples of: they do not vary, or those grow large. */
+/* Whether other sizes are multiples of this key's: such a size does not vary, or the others grow
+ * large. */
 static bool multiplies(const char *key)
 {
     return strcmp(key, "windows") == 0 || strcmp(key, "group") == 0 ||
@@ -65,7 +66,7 @@ static void append_pair(GString *text, const char *key, uint64_t value)
     g_string_append_printf(text, "%s=%" G_GUINT64_FORMAT, key, value);
 }
 
-/* The smallest multiple that is not below `size`. */
+/* The smallest multiple of `multiple` that is not below `size`. */
 static uint64_t round_up(uint64_t size, uint64_t multiple)
 {
     return (size + multiple - 1) / multiple * multiple;
@@ -82,7 +83,7 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
                    old_patch = value_of(pairs, "patch");
     const uint64_t old_keys = value_of(pairs, "kv_heads");
     const uint64_t several = MIN(small_size("heads", n_devices, random), old_heads);
-    /* Where queries share keys, two of each do. */
+    /* Where queries share keys, two queries share each key. */
     const uint64_t heads = old_keys > 0 && old_keys < old_heads
                                ? MIN(MAX(2 * 2, several + several % 2), old_heads)
                                : several;
@@ -119,7 +120,8 @@ char *exec_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbat
                 text, key,
                 MIN(round_up(small_size(key, n_devices, random), n_microbatches * group),
                     value));
-        else if (number && strcmp(key, "small") == 0) /* a file's model shrinks itself */
+        else if (number &&
+                 strcmp(key, "small") == 0) /* a model from a file shrinks itself */
             append_pair(text, key, value > 0 ? value : vary(random, n_devices));
         else if (number && small_size(key, n_devices, NULL) > 0)
             append_pair(

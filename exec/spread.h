@@ -1,15 +1,15 @@
-/* Median and quartiles of repeated measurements (private to exec, but for the type). */
+/* Median and quartiles of repeated measurements (the function is private to exec). */
 #ifndef KILTER_EXEC_SPREAD_H
 #define KILTER_EXEC_SPREAD_H
 
 #include "data/data.h"
 
-/* Of repeats, in seconds. */
+/* The spread of repeated times, in seconds. */
 typedef struct {
     double median_s, low_s, high_s; /* low, high: quartiles */
 } ExecSpread;
 
-/* Sorts `value`; n > 0. */
+/* The spread of value [n], n > 0; sorts `value`. */
 ExecSpread exec_spread_of(double *value, uint32_t n);
 
 #endif

@@ -22,26 +22,26 @@ uint64_t exec_tensor_elements(const ExecTensor *tensor);
 ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t from,
                              uint32_t to);
 
-/* Runs one op on (shards of) its inputs; allocated outputs give the shapes and offsets to fill. An
- * op whose added operand is absent gets fewer inputs. Zero-sized shards are fine. */
+/* Runs one op on (shards of) its inputs in [n_in]; the allocated outputs out [n_out] give the
+ * shapes and offsets to fill. An op whose added operand is absent gets fewer inputs. Empty shards
+ * are allowed. */
 void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *out);
 
 /* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer
  * states are given by the caller, the rest is allocated here. */
 void exec_run_graph(const Graph *graph, ExecTensor *value);
 
-/* Random values of a tensor that no op makes, as a function of tensor and seed alone: near-normal
- * numbers (a weight's scaled so that sums over its inputs stay near 1), indices within their
+/* Random values of a tensor that no op makes, as a function of tensor and seed only: near-normal
+ * numbers (for a weight scaled so that sums over its inputs stay near 1), indices within their
  * vocabulary, second moments that are not negative, 1 for the gradient of the loss. */
 ExecTensor exec_value_new(const Graph *graph, TensorId tensor, uint64_t seed);
 
-/* The values of all such tensors, with a place for every tensor; exec_run_graph fills the
- * others. */
+/* The values [tensor] of all tensors that no op makes; exec_run_graph fills in the others. */
 ExecTensor *exec_values_new(const Graph *graph, uint64_t seed);
 void exec_values_free(const Graph *graph, ExecTensor *value);
 
-/* Largest |got - want| over elements [0, n), as a share of `scale`; infinity if one is not a
- * number. */
+/* Largest |got - want| over elements [0, n), as a share of `scale`; infinity if a difference is not
+ * a number. */
 double exec_difference(const double *got, const double *want, uint64_t n, double scale);
 
 /* Largest absolute value of a tensor. */

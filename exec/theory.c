@@ -37,8 +37,8 @@ static Cut random_cut(uint32_t units, GRand *random)
     return cut;
 }
 
-/* The shard of `whole` that device j holds in this form. `sum` accumulates the parts
- * of a Reduce. */
+/* The shard of `whole` that device j holds in form `form`. `sum` accumulates the parts of a
+ * Reduce. */
 static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
                         const Cut *cut, uint32_t j, ExecTensor *sum, GRand *random)
 {
@@ -61,7 +61,7 @@ static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
     return copy;
 }
 
-/* An empty output of device j. */
+/* The output of device j, still to be computed. */
 static ExecTensor output(const ExecTensor *whole, Form form, const Rule *rule,
                          const Cut *cut, uint32_t j)
 {
@@ -78,7 +78,8 @@ static double error_of(const ExecTensor *got, const ExecTensor *want)
                            MAX(1, exec_magnitude(want)));
 }
 
-/* How far the devices' outputs, in `form`, are from making up `whole`. */
+/* The largest difference between `whole` and the tensor that the devices' outputs in `form` make
+ * up. */
 static double outputs_error(const ExecTensor *whole, Form form, const Rule *rule,
                             const Cut *cut, const ExecTensor *part)
 {

@@ -17,13 +17,13 @@ double exec_rule_error(const Graph *graph, OpId id, const ExecTensor *value,
 
 /* The result of checking a model's rules. */
 typedef struct {
-    uint32_t ops, rules; /* that were run */
+    uint32_t ops, rules; /* how many of them were run */
     double error;        /* largest relative error */
     /* NULL, or the first rule whose error is above the tolerance, as text; g_free */
     char *wrong;
 } ExecTheory;
 
-/* Every rule of every op of the graph, once each, on the values of one iteration. Adds to
+/* Runs every rule of every op of the graph once, on the values of one iteration. Adds to
  * *theory. */
 void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory);

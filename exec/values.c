@@ -21,9 +21,9 @@ static double near_normal(uint64_t hash)
     return 2 * ((double)sum * 0x1p-21 - 1.5);
 }
 
-/* How a tensor's consumers read it. */
+/* What the consumers of a tensor read it as. */
 typedef struct {
-    uint32_t vocabulary; /* of the indices it holds; 0: it holds numbers */
+    uint32_t vocabulary; /* the range of the indices it holds; 0: it holds numbers */
     bool squared;        /* a second moment or a sum of exponentials */
     bool master;         /* the copy of a parameter that is updated */
 } Reading;
@@ -38,7 +38,7 @@ static uint32_t vocabulary_of(const Graph *graph, OpId id)
     g_assert_not_reached();
 }
 
-/* Whether an update is of a copy of the parameter, its last input. */
+/* Whether an update works on a master copy of the parameter, its last input. */
 static bool is_master(OpKind kind)
 {
     return g_str_has_suffix(op_kind_name(kind), "_master");

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* Below this share of the role's largest element, errors are relative to that share. */
+/* Errors of tensors whose largest element is below this share of their role's largest are relative
+ * to that share. */
 #define SMALL_SHARE 1e-3
 
 typedef struct {
@@ -13,7 +14,7 @@ typedef struct {
     const Plan *plan;
     const Graph *graph;
     ExecReplay *replay;
-    ExecTensor *want;        /* [tensor], of the single-device run */
+    ExecTensor *want;        /* [tensor], values of the single-device run */
     double magnitude[ROLES]; /* largest element of all tensors of a role */
     double tolerance;
     ExecVerdict *verdict;
@@ -25,7 +26,7 @@ static double scale_of(const Verify *v, TensorId id)
                SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
 }
 
-/* Shards of what is compared: the instance's own, or, of partial sums, their sums, which the caller
+/* The shards to compare: the instance's own, or, for partial sums, their totals, which the caller
  * drops. NULL on failure. */
 static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
                              bool partial, const ExecShard *from, GError **failure)
@@ -60,7 +61,7 @@ static void drop_shards(const Verify *v, ExecShard *shard)
     g_free(shard);
 }
 
-/* Error of a local rank's part. */
+/* The relative error of a local rank's part. */
 static double part_error(const Verify *v, TensorId id, uint32_t local,
                          const ExecShard *shard)
 {
@@ -96,7 +97,7 @@ static bool instance_error(const Verify *v, uint32_t group, uint32_t microbatch,
     ExecShard *sum = NULL;
     *rank = 0;
     *error = 0;
-    if (!shard) /* it went on to another instance */
+    if (!shard) /* its contents have gone to another instance */
         return true;
     if (form_inside(form) == FORM_REDUCE || form_shards(form) == FORM_REDUCE || partial)
         if (!(sum = sum_shards(v, group, id, form, partial, shard, failure)))
@@ -143,7 +144,7 @@ static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, Tensor
     return true;
 }
 
-/* How many microbatches have an instance of their own. */
+/* How many microbatches have an instance of this tensor of their own. */
 static uint32_t parts_of(const Verify *v, TensorId id)
 {
     return instances_has_parts(exec_replay_cuts(v->replay)->layout.instances, id)
@@ -151,7 +152,7 @@ static uint32_t parts_of(const Verify *v, TensorId id)
                : 1;
 }
 
-/* A result, in every form in which the ranks hold it. */
+/* Compares a result in every form in which the ranks hold it. */
 static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 {
     uint32_t forms = 0;
@@ -173,7 +174,7 @@ static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
     return true;
 }
 
-/* An updated value lies where the old one lay. */
+/* Compares an updated value, which lies where the old value lay. */
 static bool compare_updated(const Verify *v, TensorId old, TensorId next,
                             GError **failure)
 {
@@ -206,7 +207,7 @@ static bool compare_results(const Verify *v, GError **failure)
     return true;
 }
 
-/* The first instruction whose result is wrong. */
+/* Finds the first instruction whose result is wrong. */
 static bool find_first_wrong(const Verify *v, GError **failure)
 {
     for (uint32_t i = 0; i < v->plan->program->n; i++) {
@@ -274,7 +275,7 @@ void exec_verdict_clear(ExecVerdict *verdict)
     g_clear_pointer(&verdict->wrong_instr, g_free);
 }
 
-/* Of how many replicas each has whole samples of a microbatch: those that hand them on to
+/* The number of replicas that each have whole samples of a microbatch and hand them on to
  * shards. */
 static uint32_t whole_samples(const Plan *plan, const Graph *graph)
 {

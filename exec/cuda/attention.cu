@@ -11,7 +11,7 @@ struct Shape {
     MaskRows mask;
 };
 
-// `qkv`: its place among the op's inputs.
+// `qkv`: the index of qkv among the op's inputs.
 static Shape shape_of(const CudaCall *call, uint32_t qkv)
 {
     const ExecShard *x = &call->in[qkv];
@@ -34,7 +34,7 @@ static CudaMatrix part(const Shape &n, const T *qkv, uint64_t b, uint64_t t,
             3 * n.heads * n.size, n.size};
 }
 
-// The same of y[b, s, h, D], and [seq, seq] of P[b, h, s, s].
+// Matrices of the heads in y[b, s, h, D], and matrices [seq, seq] in P[b, h, s, s].
 template <typename T> static CudaMatrix heads(const Shape &n, const T *y, uint64_t b)
 {
     return {y + b * n.seq * n.heads * n.size, false, n.heads * n.size, n.size};
@@ -54,7 +54,7 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t rows, uint64_t c
                            const_cast<void *>(z.data), z.ld, z.step});
 }
 
-// Of P[.., q, k]; a causal query sees no later key.
+// Softmax of the rows of P[.., q, k]; a causal query sees no later key.
 template <typename T>
 static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
                          bool causal)
@@ -77,7 +77,7 @@ static void softmax_rows(CudaQueue *queue, T *p, uint64_t n_rows, uint64_t seq,
         });
 }
 
-// to = from times dropout's factors, of all rows of P; `from` itself where there is no dropout.
+// to = from times dropout's factors, for all rows of P; returns `from` itself without dropout.
 template <typename T>
 static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
 {
@@ -91,7 +91,7 @@ static const T *drop(CudaQueue *queue, const Shape &n, const T *from, T *to)
     return to;
 }
 
-// Room for a matrix like P, where there is dropout.
+// Room for a matrix like P if there is dropout, else NULL.
 template <typename T> static T *room(CudaQueue *queue, const Shape &n)
 {
     return n.mask.rate == 0

@@ -1,5 +1,5 @@
-/* The CUDA backend: a GPU a rank and NCCL between them, or, for numbers only, all ranks on one GPU
- * (or on none) with copies in its memory in NCCL's place.
+/* The CUDA backend: one GPU per rank and NCCL between them, or, for numbers only, all ranks on one
+ * GPU (or on none) with copies in its memory in NCCL's place.
  *
  *     all_gather              one ncclAllGather of blocks padded to the largest shard
  *     grouped_all_gather      an ncclBroadcast of the exact shard from each rank, in one group
@@ -14,7 +14,7 @@
 #include "exec/cuda/module.h"
 #include "exec/cuda/places.h"
 
-/* The place's computation, once it has waited for the data if that is arriving. */
+/* The place's computation stream, which first waits for `data` if that is still arriving. */
 static CudaQueue *ready(Place *place, const void *data)
 {
     if (g_hash_table_contains(place->arriving, data)) {
@@ -218,7 +218,7 @@ ExecBackend *kilter_cuda_new(const ExecCudaWorld *world, size_t element_bytes,
     cuda->together = world->ranks != EXEC_CUDA_GPUS;
     cuda->n_places = cuda->together ? 1 : n_local;
     cuda->place = g_new0(Place, cuda->n_places);
-    /* Processes of one node each take their own of its GPUs. */
+    /* Each process of a node takes GPUs of its own. */
     const uint32_t first = cuda->together ? 0 : cuda->base.first,
                    gpus = host ? 1 : kilter_cuda_gpus();
     for (uint32_t i = 0; i < cuda->n_places; i++)

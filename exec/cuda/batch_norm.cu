@@ -5,7 +5,7 @@
 
 #include "exec/cuda/launch.cuh"
 
-// x[n, o, P, Q] of this shard; `count`: elements a channel of the whole batch.
+// x[n, o, P, Q] of this shard; `count`: elements per channel of the whole batch.
 struct Shape {
     uint64_t samples, channels, plane;
     double count;
@@ -38,7 +38,7 @@ __host__ __device__ static uint64_t channel_of(const Shape &n, uint64_t i)
     return i / n.plane % n.channels;
 }
 
-// Element k of the elements of a channel.
+// Index in the shard of element k of a channel.
 __host__ __device__ static uint64_t element_of(const Shape &n, uint64_t channel,
                                                uint64_t k)
 {

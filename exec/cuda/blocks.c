@@ -18,7 +18,7 @@ static bool is_padded(Collective kind)
     return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
 }
 
-/* The part of a gather or reduce-scatter that is cut: one shard a rank. */
+/* The cut side of a gather or reduce-scatter: one shard per rank. */
 static const ExecShard *cut_side(const ExecExchange *exchange)
 {
     return is_gather(exchange->kind) ? exchange->from : exchange->to;
@@ -38,7 +38,7 @@ static CudaBlocks blocks_new(uint32_t n)
     return (CudaBlocks){.n = n, .block = g_new0(ExecShard, n), .at = g_new0(uint64_t, n)};
 }
 
-/* No elements of a tensor like `shard`. */
+/* An empty shard of the same tensor as `shard`. */
 static ExecShard nothing(const ExecShard *shard)
 {
     ExecShard none = {.rank = MAX(shard->rank, 1)};
@@ -63,7 +63,7 @@ static void overlap_all(CudaBlocks *blocks, const ExecShard *mine, const ExecSha
 
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint32_t mine)
 {
-    if (is_gather(exchange->kind)) { /* the same to all */
+    if (is_gather(exchange->kind)) { /* every rank is sent the same block */
         CudaBlocks blocks = blocks_new(1);
         blocks.block[0] = exchange->from[mine];
         lay_out(&blocks,
@@ -79,7 +79,7 @@ CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks, uint
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
                                 uint32_t mine)
 {
-    if (is_scatter(exchange->kind)) { /* the sum of all */
+    if (is_scatter(exchange->kind)) { /* the result is the sum over all ranks */
         CudaBlocks blocks = blocks_new(1);
         blocks.block[0] = exchange->to[mine];
         lay_out(&blocks,

@@ -8,22 +8,22 @@
 
 typedef struct {
     uint32_t n; /* ranks */
-    /* [n]: the part of the whole tensor; of no elements where there is none */
+    /* [n]: the part of the whole tensor; empty where there is none */
     ExecShard *block;
     uint64_t *at;   /* [n]: first element in the buffer */
     uint64_t total; /* elements of the buffer */
     void *buffer;
 } CudaBlocks;
 
-/* One side of rank `mine`'s part in an exchange. Blocks follow one another closely, or are as far
- * apart as the largest one is long (`padded`). */
+/* The blocks that rank `mine` sends or receives in an exchange. Blocks follow one another without
+ * gaps, or, if `padded`, at the distance of the largest block's size. */
 CudaBlocks cuda_blocks_sent(const ExecExchange *exchange, uint32_t n_ranks,
                             uint32_t mine);
 CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
                                 uint32_t mine);
 void cuda_blocks_clear(CudaBlocks *blocks);
 
-/* Distance of blocks in a padded exchange. */
+/* Distance of blocks in a padded exchange, in elements. */
 uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks);
 
 /* Address of block r. */

@@ -1,4 +1,4 @@
-/* Exchanges of the cuda backend: copies in one place, or NCCL between GPUs. */
+/* Exchanges of the cuda backend: copies within one GPU, or NCCL between GPUs. */
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/places.h"
 
@@ -88,7 +88,7 @@ static void all_to_all(Cuda *cuda, const Part *part, ncclDataType_t type)
     }
 }
 
-/* A broadcast from each rank, or a sum to each. */
+/* A grouped collective: a broadcast from each rank, or a reduction to each rank. */
 static void grouped(Cuda *cuda, const ExecExchange *e, const Part *part,
                     ncclDataType_t type)
 {
@@ -159,7 +159,7 @@ static void part_end(const ExecExchange *e, Part *part)
     }
     cuda_queue_check(queue, cudaEventRecord(place->exchanged, queue->stream),
                      "cudaEventRecord");
-    /* Computation may not overwrite what is still being sent either. */
+    /* Nor may computation overwrite data that is still being sent. */
     g_hash_table_add(place->arriving, e->from[part->rank].data);
     g_hash_table_add(place->arriving, e->to[part->rank].data);
 }

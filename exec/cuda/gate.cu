@@ -1,6 +1,7 @@
 /* Gates of mixtures of experts, on GPUs. */
-// Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. Tokens choose by themselves; an
-// expert then gives out its slots in the order of tokens, first choices before second ones.
+// Gating with capacity, top-1 and top-2; see exec/kernels/gate.c. First each token chooses on its
+// own; then each expert gives out its slots in the order of tokens, first choices before second
+// ones.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
@@ -29,7 +30,7 @@ __host__ __device__ static T softmax_sum(const T *logit, uint32_t n, T *top)
     return sum;
 }
 
-// The first of the largest numbers, not counting `except`; n if there is none.
+// The first of the largest numbers, not counting `except`; n if no number is left.
 template <typename T>
 __host__ __device__ static uint32_t argmax(const T *logit, uint32_t n, uint32_t except)
 {
@@ -58,7 +59,7 @@ __host__ __device__ static Route<T> choose(const T *logit, uint32_t experts,
     return route;
 }
 
-// Routes of all tokens. Caller releases.
+// Routes of all tokens; the caller releases them.
 template <typename T>
 static Route<T> *route_tokens(const CudaCall *call, const T *logit, const Shape &n,
                               uint32_t best)

@@ -1,5 +1,5 @@
 /* Gated units, rotary positions and joined keys, on GPUs. */
-// Units that gate, SiLU, turned embeddings and joined keys; see exec/kernels/gated.c for the
+// Gated units, SiLU, rotary embeddings and joined keys; see exec/kernels/gated.c for the
 // equations.
 #include <cmath>
 

@@ -1,8 +1,8 @@
 /* Attention of queries that share keys, on GPUs. */
 // Attention in which g queries share a key and a value; see exec/kernels/grouped_attention.c for
-// shapes and equations. One sample at a time: its queries are packed as [h, g, Q, D], so that all
-// heads of it are one batch of matrix products. The scores of a sample take scratch memory of the
-// GPU; of the fused kind nothing else remains of them than their statistics.
+// shapes and equations. Samples are computed one at a time: the queries of a sample are packed as
+// [h, g, Q, D], so that all its heads are one batch of matrix products. The scores of a sample take
+// scratch memory of the GPU; the fused kind keeps only their statistics.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
@@ -48,7 +48,7 @@ __host__ __device__ static uint64_t rows_of_sample(const Shape &n)
     return n.heads * n.group * n.queries;
 }
 
-// Row `r` of [h, g, Q]: its head among all of the whole tensor's.
+// The head that row `r` of [h, g, Q] belongs to, counted in the whole tensor.
 __host__ __device__ static uint64_t head_of(const Shape &n, uint64_t r)
 {
     const uint64_t g = r / n.queries % n.group, h = r / (n.queries * n.group);
@@ -63,7 +63,7 @@ __host__ __device__ static double factor_of(const Shape &n, uint64_t b, uint64_t
         (b * n.mask.heads + head_of(n, r)) * n.mask.size + n.first_query + r % n.queries, k);
 }
 
-// Element `i` of [h, g, Q, D] in [Q, h, g, D].
+// Index in [Q, h, g, D] of element `i` of [h, g, Q, D].
 __host__ __device__ static uint64_t unpacked(const Shape &n, uint64_t i, uint64_t size)
 {
     const uint64_t d = i % size, q = i / size % n.queries, head = i / (size * n.queries);
@@ -109,7 +109,7 @@ static void multiply(CudaQueue *queue, const Shape &n, uint64_t m, uint64_t colu
                            const_cast<void *>(z.data), z.ld, z.step});
 }
 
-// S of a sample's rows; -infinity where a query does not see the key.
+// Computes S of a sample's rows; -infinity where a query does not see the key.
 template <typename T>
 static void scores(CudaQueue *queue, const Shape &n, const T *q, const T *kv, T *s)
 {
@@ -129,7 +129,7 @@ static void scores(CudaQueue *queue, const Shape &n, const T *q, const T *kv, T 
         });
 }
 
-// P in place of S, and L where it is wanted. `sink`: [h, g] or NULL.
+// Writes P in place of S, and L if `statistic` is not NULL. `sink`: [h, g] or NULL.
 template <typename T>
 static void softmax(CudaQueue *queue, const Shape &n, T *s, const T *sink, T *statistic)
 {
@@ -154,7 +154,7 @@ static void softmax(CudaQueue *queue, const Shape &n, T *s, const T *sink, T *st
         });
 }
 
-// to = from times dropout's factors; `from` itself without dropout.
+// to = from times dropout's factors; returns `from` itself without dropout.
 template <typename T>
 static const T *drop(CudaQueue *queue, const Shape &n, uint64_t b, const T *from, T *to)
 {
@@ -210,7 +210,7 @@ template <typename T> static void fused_attention(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_fused_attention, fused_attention)
 
-// dS in place of dP.
+// Writes dS in place of dP.
 template <typename T>
 static void softmax_dx(CudaQueue *queue, const Shape &n, const T *p, T *ds)
 {

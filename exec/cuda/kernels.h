@@ -2,13 +2,13 @@
  * float64 (private to exec).
  *
  * As in exec/kernels/kernels.h a kernel reads the shapes and offsets of its operands and never the
- * devices or the rule. Outputs may hold anything on entry. Every row of the op table has one
+ * devices or the rule. Outputs may hold anything on entry. Every row of the op table has a kernel
  * (kernels.c). */
 #ifndef KILTER_EXEC_CUDA_KERNELS_H
 #define KILTER_EXEC_CUDA_KERNELS_H
 
 #ifdef __cplusplus
-#include <glib.h> /* before extern "C": it has templates */
+#include <glib.h> /* before extern "C", as it has templates */
 extern "C" {
 #endif
 
@@ -35,8 +35,8 @@ CudaKernel cuda_kernel_of(OpKind kind);
 OP_TABLE(X)
 #undef X
 
-/* boxes.cu: what both shards cover of the whole tensor, copied or added; both lie on the queue's
- * GPU. */
+/* Copies or adds the part of the whole tensor that both shards cover (boxes.cu); both lie on the
+ * queue's GPU. */
 void cuda_copy_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to);
 void cuda_add_overlap(CudaQueue *queue, const ExecShard *from, const ExecShard *to);
 

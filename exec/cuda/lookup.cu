@@ -3,7 +3,7 @@
 // exec/kernels/vocabulary.c and exec/kernels/token.c.
 #include "exec/cuda/launch.cuh"
 
-// Place of `id` among `n` entries from `offset` on; n if it is on another device.
+// Index of `id` among `n` entries from `offset` on; n if it is on another device.
 template <typename T>
 __host__ __device__ static uint64_t find_entry(T id, uint64_t offset, uint64_t n)
 {
@@ -59,7 +59,7 @@ template <typename T> static void embedding_dw(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_embedding_dw, embedding_dw)
 
-// Sum of z[*] - x[*,label[*]] over the labels that this device has; z: NULL for 0.
+// Sum of z[*] - x[*,label[*]] over the labels that this device has; a NULL z counts as 0.
 template <typename T> static void sum_at_labels(const CudaCall *call, const T *z)
 {
     const T *x = in<T>(call, 0), *label = in<T>(call, 1);

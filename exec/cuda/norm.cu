@@ -1,6 +1,6 @@
 /* Layer norm and log-softmax, on GPUs. */
-// Normalisation over the last dim, which is whole: a warp a row. See exec/kernels/norm.c for the
-// equations.
+// Normalisation over the last dim, which is whole: one warp per row. See exec/kernels/norm.c for
+// the equations.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

@@ -11,16 +11,16 @@ typedef struct {
     CudaQueue compute, communicate;
     ncclComm_t comm;
     cudaEvent_t computed, exchanged;
-    /* Data that an exchange writes and no computation has waited for. */
+    /* Data that an exchange writes and that no computation has waited for yet. */
     GHashTable *arriving;
 } Place;
 
 typedef struct {
     ExecBackend base;
-    bool together; /* all ranks in one place */
+    bool together; /* all ranks share one place */
     uint32_t n_places;
     Place *place;
-    GError *trouble; /* the first, of NCCL */
+    GError *trouble; /* the first error of NCCL */
 } Cuda;
 
 static inline Cuda *as_cuda(ExecBackend *backend)
@@ -30,7 +30,7 @@ static inline Cuda *as_cuda(ExecBackend *backend)
 
 /* The place of a local rank, whose device becomes the current one. */
 Place *cuda_place(ExecBackend *backend, uint32_t local);
-/* Notes the first trouble that NCCL reports. */
+/* Keeps the first error that NCCL reports. */
 void cuda_check_nccl(Cuda *cuda, ncclResult_t result, const char *call);
 /* KILTER_ERROR_FAILED if a queue or NCCL has reported trouble. */
 bool cuda_check(ExecBackend *backend, GError **error);

@@ -94,7 +94,7 @@ template <typename T> static void copy(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_copy, copy)
 
-// What is updated lies in input `from`, decays, and goes to outputs 0 and `copy`.
+// Adam on the value in input `from`, which decays by `decay` and goes to outputs 0 and `copy`.
 template <typename T>
 static void adam_from(const CudaCall *call, uint32_t from, uint32_t copy, double decay)
 {

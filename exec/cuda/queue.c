@@ -76,7 +76,7 @@ void cuda_queue_wait(CudaQueue *queue)
 
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements)
 {
-    /* One more, so that an empty shard's memory is not NULL. */
+    /* One element more than needed, so that an empty shard's memory is not NULL. */
     const size_t bytes = (elements + 1) * cuda_queue_size(queue);
     if (queue->host)
         return g_try_malloc(bytes);
@@ -169,7 +169,7 @@ static void multiply_on_host(const CudaQueue *queue, const CudaProduct *p)
             }
 }
 
-/* cuBLAS counts columns first, so a row-major product is y' x' to it. */
+/* cuBLAS is column-major, so it sees a row-major product x y as y' x'. */
 void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *p)
 {
     const CudaMatrix *x = p->x, *y = p->y;

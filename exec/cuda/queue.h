@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 typedef struct {
-    bool host;           /* no GPU: run on this thread */
+    bool host;           /* no GPU: kernels run on this thread */
     bool single;         /* float32; else float64 */
     int device;          /* GPU */
     void *stream;        /* cudaStream_t */
@@ -36,18 +36,19 @@ static inline size_t cuda_queue_size(const CudaQueue *queue)
     return queue->single ? sizeof(float) : sizeof(double);
 }
 
-/* Memory of the queue's numbers, allocated and released in the order of the stream; NULL if it
- * lacks. */
+/* Memory for `elements` of the queue's numbers, allocated and released in the order of the stream;
+ * NULL if memory runs out. */
 void *cuda_queue_allocate(CudaQueue *queue, uint64_t elements);
 void cuda_queue_release(CudaQueue *queue, void *data);
 void cuda_queue_zero(CudaQueue *queue, void *data, uint64_t elements);
 
-/* Between the host's float64 and the queue's numbers; both wait until it is done. */
+/* Copies between the host's float64 and the queue's numbers; both functions wait until the copy is
+ * done. */
 void cuda_queue_write(CudaQueue *queue, void *to, const double *from, uint64_t elements);
 void cuda_queue_read(CudaQueue *queue, const void *from, double *to, uint64_t elements);
 
-/* A matrix in memory, as its transpose if `transposed`; ld: elements per row in memory; step:
- * elements from one of a batch to the next. */
+/* A matrix in memory, used as its transpose if `transposed`. ld: elements per row in memory; step:
+ * elements from one matrix of a batch to the next. */
 typedef struct {
     const void *data;
     bool transposed;
@@ -59,7 +60,7 @@ typedef struct {
     double alpha;
     const CudaMatrix *x, *y;
     void *out;
-    uint64_t ld, step; /* of out */
+    uint64_t ld, step; /* of the output */
 } CudaProduct;
 void cuda_queue_multiply(CudaQueue *queue, const CudaProduct *product);
 

@@ -1,5 +1,5 @@
 /* RMS norm, on GPUs. */
-// Root mean square norm of rows or of the first elements of rows: a warp a row. See
+// Root mean square norm of rows or of the first elements of rows: one warp per row. See
 // exec/kernels/rms_norm.c.
 #include <cmath>
 
@@ -61,8 +61,8 @@ template <typename T> static void rms_norm_dx(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_rms_norm_dx, rms_norm_dx)
 
-// dgamma of `columns` columns: column i is x[first + i] and dy[i], dy of rows of `step` elements.
-// Summed in blocks of rows first, then over blocks, always in the same order.
+// dgamma of `columns` columns: column i is x[first + i] and dy[i], and dy has rows of `step`
+// elements. Summed in blocks of rows first, then over blocks, always in the same order.
 template <typename T>
 static void sum_columns(const CudaCall *call, const Rows &n, uint64_t columns,
                         uint64_t first, uint64_t step)

@@ -1,6 +1,6 @@
 /* Routing of tokens to experts, on GPUs. */
-// Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Tokens
-// choose by themselves; an expert gives out its slots in the order of tokens.
+// Routing to the best experts, and the copies that they work on; see exec/kernels/route.c. Each
+// token chooses on its own; an expert gives out its slots in the order of tokens.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"
@@ -108,7 +108,8 @@ static Routing routing_of(const ExecShard *weight, const ExecShard *slots)
     return {weight->dim[0], weight->dim[1], weight->dim[2], slots->dim[2], slots->dim[3]};
 }
 
-// The slot of each token at each expert [b, S, e], or n.slots. Caller releases.
+// The slot of each token at each expert [b, S, e], n.slots if it has none; the caller releases
+// it.
 template <typename T>
 static T *slots_of(CudaQueue *queue, const Routing &routing, const T *weight)
 {
@@ -128,7 +129,7 @@ static T *slots_of(CudaQueue *queue, const Routing &routing, const T *weight)
     return slot;
 }
 
-// slots = tokens, times the weights where `weighed`.
+// Copies tokens to their slots, times the weights if `weighed`.
 template <typename T>
 static void copy_out(const CudaCall *call, const T *token, const ExecShard *weights,
                      const ExecShard *slots, bool weighed)
@@ -149,7 +150,7 @@ static void copy_out(const CudaCall *call, const T *token, const ExecShard *weig
     cuda_queue_release(call->queue, slot);
 }
 
-// tokens = the sums of their slots, times the weights where `weighed`.
+// Sums the slots of each token, times the weights if `weighed`.
 template <typename T>
 static void copy_in(const CudaCall *call, const ExecShard *slots,
                     const ExecShard *weights, T *token, bool weighed)

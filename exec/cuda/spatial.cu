@@ -6,7 +6,8 @@
 struct Conv {
     uint64_t images, channels, height, width, outputs, p, q, r, s;
     uint64_t stride, padding, padding_columns;
-    uint64_t groups; // of channels, each with its kernels; images are counted by group
+    uint64_t
+        groups; // groups of channels, each with kernels of its own; an image counts once per group
 };
 
 static Conv conv_of(const CudaCall *call, const ExecShard *x, const ExecShard *w,
@@ -49,7 +50,7 @@ static void gather_patches(CudaQueue *queue, const Conv &n, const T *image, T *c
         });
 }
 
-// Each image element sums the patches' elements that it went to.
+// Each image element becomes the sum of the patch elements that it was copied to.
 template <typename T>
 static void scatter_patches(CudaQueue *queue, const Conv &n, const T *columns, T *image)
 {
@@ -124,7 +125,7 @@ template <typename T> static void conv2d_dx(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_conv2d_dx, conv2d_dx)
 
-// Images one after the other, each added to the sum so far.
+// Takes images one after the other and adds each to the sum so far.
 template <typename T> static void conv2d_dw(const CudaCall *call)
 {
     const Conv n = conv_of(call, &call->in[1], &call->out[0], &call->in[0]);
@@ -160,7 +161,8 @@ struct Span {
     uint64_t from, to;
 };
 
-// Window `out` of `n_out` on an edge of `n_in`; without windows an even part of it.
+// The span of window `out` of `n_out` on an edge of `n_in` elements; without windows, an even part
+// of the edge.
 __host__ __device__ static Span span_of(const Pool &n, uint64_t padding, uint64_t out,
                                         uint64_t n_in, uint64_t n_out)
 {
@@ -192,7 +194,7 @@ static Pool pool_of(const CudaCall *call, const ExecShard *x, const ExecShard *y
             call->op->attr.padding_columns};
 }
 
-// Place in the plane of the first of the largest elements of window (p, q).
+// Index in the plane of the largest element of window (p, q), the first if several are equal.
 template <typename T>
 __host__ __device__ static uint64_t window_argmax(const Pool &n, const T *plane,
                                                   uint64_t p, uint64_t q)
@@ -243,7 +245,7 @@ template <typename T> static void max_pool2d_dx(const CudaCall *call)
 }
 CUDA_KERNEL(cuda_max_pool2d_dx, max_pool2d_dx)
 
-// Elements that output (p, q) is the mean of.
+// The number of elements whose mean is output (p, q).
 __host__ __device__ static double area_of(Span rows, Span columns)
 {
     return (double)(rows.to - rows.from) * (double)(columns.to - columns.from);

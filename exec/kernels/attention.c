@@ -1,11 +1,11 @@
-/* Scaled dot-product self-attention (Vaswani et al. 2017, Eq. 1), all heads of it:
+/* Scaled dot-product self-attention (Vaswani et al. 2017, Eq. 1), all heads at once:
  *
  *     P[b,h,q,.] = softmax over k of (Q[b,q,h,.] . K[b,k,h,.] / sqrt(D))
  *     y[b,q,h,.] = sum over k of P[b,h,q,k] V[b,k,h,.]
  *
  * over all k, or with `causal` over k <= q. Dropout scales P in the second line by a factor f that
  * is 0 or 1 / (1 - rate), a function of the element's place in the whole P. Q, K, V are
- * qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards of them are too. */
+ * qkv[b,s,0..2,h,D]. Batch and heads are independent, so shards along them are too. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -18,7 +18,7 @@ typedef struct {
     MaskRows mask;
 } Shape;
 
-/* `qkv`: its place among the op's inputs. */
+/* `qkv`: the index of qkv among the op's inputs. */
 static Shape shape_of(const KernelCall *call, uint32_t qkv)
 {
     const ExecTensor *x = &call->in[qkv];

@@ -1,12 +1,12 @@
 /* Batch norm (Ioffe and Szegedy 2015) over x[n,o,P,Q] by channel, from the moments of the whole
  * batch:
  *
- *     m[0,o] = sum of x, m[1,o] = sum of x^2      over n, P, Q, N elements a channel
+ *     m[0,o] = sum of x, m[1,o] = sum of x^2      over n, P, Q: N elements per channel
  *     y = gamma xhat + beta, xhat = (x - mean) / sqrt(variance + epsilon)
  *
  * where mean = m0 / N and variance = m1 / N - mean^2. A device that has a part of the samples adds
- * its part of the moments; N is always that of the whole batch. Then what joins and splits
- * channels. */
+ * its part of the moments; N always counts the whole batch. The file also has the ops that join and
+ * split channels, and two losses. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
     double count; /* N */
 } Shape;
 
-/* `x`: the place of x, or of what has its shape, among the inputs, */
+/* `x`: the index among the inputs of x, or of a tensor of its shape */
 static Shape shape_of(const KernelCall *call, uint32_t x)
 {
     const ExecTensor *tensor = &call->in[x];
@@ -129,7 +129,7 @@ void kernel_batch_norm_dw(const KernelCall *call)
 
 /* --- channels --- */
 
-/* Copies `channels` channels from channel `from_first` of `from` to `to_first` of `to`, of all
+/* Copies `channels` channels from channel `from_first` of `from` to `to_first` of `to`, for all
  * samples. */
 static void copy_channels(const ExecTensor *from, uint64_t from_first, ExecTensor *to,
                           uint64_t to_first, uint64_t channels)
@@ -151,7 +151,7 @@ void kernel_concat(const KernelCall *call)
     copy_channels(b, 0, &call->out[0], a->dim[1], b->dim[1]);
 }
 
-/* The channels from attr.first on. */
+/* Out: the channels of the input from attr.first on. */
 void kernel_concat_part(const KernelCall *call)
 {
     copy_channels(&call->in[0], call->op->attr.first, &call->out[0], 0,
@@ -181,8 +181,8 @@ void kernel_sigmoid_loss_dx(const KernelCall *call)
             (1 / (1 + exp(-call->in[1].data[i])) - call->in[2].data[i]);
 }
 
-/* What entry j of a token's logarithms of probabilities weighs in the loss. `logp`: the tensor
- * whose last dim is the vocabulary, of which this shard may have a part. */
+/* The weight in the loss of entry j of a token's log-probabilities. `logp`: the tensor whose last
+ * dim is the vocabulary, of which this shard may have a part. */
 static double smooth_weight(const KernelCall *call, const ExecTensor *logp,
                             TensorId whole, double label, uint64_t j)
 {

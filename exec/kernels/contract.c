@@ -6,12 +6,12 @@
 
 enum { MAX_FACTORS = 2 };
 
-/* Loops of one call in the order they are run: those of the output first. */
+/* The loops of one call in the order in which they run: the output's loops come first. */
 typedef struct {
     uint32_t n_loops, n_factors;
     uint64_t extent[OP_MAX_LOOPS];
-    uint64_t stride[MAX_FACTORS + 1]
-                   [OP_MAX_LOOPS]; /* elements a step; [n_factors]: of the output */
+    /* elements per step; row [n_factors] is the output's */
+    uint64_t stride[MAX_FACTORS + 1][OP_MAX_LOOPS];
 } Nest;
 
 /* Elements of `tensor` that a step of `loop` moves: the sum over the dims that it

@@ -16,7 +16,7 @@
 enum { CHOICES = 2 };
 static const uint32_t NO_SLOT = UINT32_MAX;
 
-/* Where one token goes. Top-2 of a single expert is one choice only, of weight 1. */
+/* Where one token goes. Top-2 with a single expert is one choice of weight 1. */
 typedef struct {
     uint32_t n_choices;
     uint32_t expert[CHOICES];

@@ -1,5 +1,4 @@
-/* Units that gate (Shazeer 2020), SiLU, and embeddings that turn with the position (Su et al.
- * 2021). */
+/* Gated units (Shazeer 2020), SiLU, and rotary embeddings (Su et al. 2021). */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -95,7 +94,7 @@ static void rotary(const KernelCall *call, double sign)
     const uint64_t width = x->dim[x->rank - 1], all = exec_tensor_elements(x);
     const uint64_t first = call->op->attr.first, turned = call->op->attr.span,
                    half = turned / 2;
-    uint64_t inner = 1; /* elements of a token */
+    uint64_t inner = 1; /* elements per token */
     for (uint32_t d = 2; d < x->rank; d++)
         inner *= x->dim[d];
     for (uint64_t at = 0; at < all; at++) {

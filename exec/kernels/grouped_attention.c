@@ -1,11 +1,11 @@
 /* Attention in which g queries share a key and a value (Ainslie et al. 2023), over q[b,Q,h,g,D] and
- * kv[b,K,h,E], a key of D elements and then a value of V each:
+ * kv[b,K,h,E], where each E elements are a key of D and then a value of V:
  *
  *     S[q,k] = Q[q] . K[k] / sqrt(D) - slope (q - k)     over the keys that q sees
  *     L[q] = log(sum over k of exp S[q,k] + exp sink)     P[q,k] = exp(S[q,k] - L[q])
  *     y[q] = sum over k of f P[q,k] V[k]                  f: dropout's factor, 1 without
  *
- * for each head and sample by itself. The materialised kind keeps P, the fused one L, from which
+ * for each head and sample separately. The materialised kind keeps P, the fused one L, from which
  * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits. */
 #include <math.h>
 
@@ -16,12 +16,12 @@
 typedef struct {
     uint64_t batch, queries, keys, heads, group, size, width, values;
     uint64_t first_head, first_member, all_members;
-    uint64_t first_query; /* of the sequence */
+    uint64_t first_query; /* position in the sequence of the shard's first query */
     const OpAttr *attr;
     MaskRows mask;
 } Shape;
 
-/* `q`: the place of q among the op's inputs; kv is next. */
+/* `q`: the index of q among the op's inputs; kv is next. */
 static Shape shape_of(const KernelCall *call, uint32_t q)
 {
     const ExecTensor *x = &call->in[q], *kv = &call->in[q + 1];
@@ -48,11 +48,11 @@ static Shape shape_of(const KernelCall *call, uint32_t q)
     return n;
 }
 
-/* One query: its place among those of the shard, and in all of them. */
+/* One query: its place in the shard and in the whole tensor. */
 typedef struct {
-    uint64_t b, q, h, at; /* at: of q[b,q,h,g,.], in vectors */
-    uint64_t statistic;   /* of L[b,h,g,q] */
-    uint64_t head;        /* of the whole tensor's */
+    uint64_t b, q, h, at; /* at: index of q[b,q,h,g,.], in vectors */
+    uint64_t statistic;   /* index of L[b,h,g,q] */
+    uint64_t head;        /* head in the whole tensor */
 } Query;
 
 static Query query_of(const Shape *n, uint64_t i)
@@ -100,7 +100,7 @@ static double factor_of(const Shape *n, const Query *i, uint64_t k)
         k);
 }
 
-/* S of one query; -infinity where it does not see the key. */
+/* Computes S of one query; -infinity where it does not see the key. */
 static void scores_of(const Shape *n, const Query *i, const double *q, const double *kv,
                       double *row)
 {
@@ -114,7 +114,7 @@ static void scores_of(const Shape *n, const Query *i, const double *q, const dou
                      : -INFINITY;
 }
 
-/* P of one query in place of its S; returns L. `sink`: or -infinity. */
+/* Writes P of one query in place of its S; returns L. `sink` is -infinity if there is none. */
 static double softmax_row(double *row, uint64_t n, double sink)
 {
     double top = sink, sum;

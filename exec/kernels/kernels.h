@@ -42,7 +42,7 @@ Kernel kernel_of(OpKind kind);
 #define ADAM_STEP     1
 #define ADAMW_DECAY   0.01
 
-/* The kernels that the op table names. Several kinds may share one, which is then declared
+/* The kernels that the op table names. Several kinds may share a kernel, which is then declared
  * again. */
 #define X(id, kernel, name, signature, linear, flops) \
     void kernel_##kernel(const KernelCall *call);

@@ -69,8 +69,8 @@ void kernel_layer_norm_dx(const KernelCall *call)
     }
 }
 
-/* dgamma = sum of dy xhat, dbeta = sum of dy over the rows. In: dy[*,h], x[*,W]; h may
- * be a slice of the W features that xhat is made of. */
+/* dgamma = sum of dy xhat, dbeta = sum of dy over the rows. In: dy[*,h], x[*,W]; h may be a slice
+ * of the W features over which xhat is normalised. */
 void kernel_layer_norm_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];

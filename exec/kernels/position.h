@@ -1,5 +1,5 @@
 /* Values that depend on a token's place in its sequence, for kernels on the host and on GPUs
- * (private to exec): turned embeddings, which keys a query sees, and the penalty of distance. */
+ * (private to exec): rotary embeddings, which keys a query sees, and the penalty of distance. */
 #ifndef KILTER_EXEC_KERNELS_POSITION_H
 #define KILTER_EXEC_KERNELS_POSITION_H
 
@@ -11,14 +11,15 @@
 /* The base of the angles; it changes numbers, neither shapes nor work. */
 #define ROTARY_BASE 10000.0
 
-/* By how much pair `i` of the `n` turned elements turns at a position (Su et al. 2021, Eq. 15). */
+/* The angle in radians by which pair `i` of the `n` rotated elements turns at a position (Su et al.
+ * 2021, Eq. 15). */
 EXEC_INLINE double rotary_angle(uint64_t position, uint64_t i, uint64_t n)
 {
     return (double)position * pow(ROTARY_BASE, -2.0 * (double)i / (double)n);
 }
 
-/* Element `i` of the last dim, of width `width`, after it was turned; `sign` -1 turns back.
- * Elements first + i and first + n / 2 + i are a pair. */
+/* The first or `second` element of a pair after its rotation by `angle`; `sign` -1 turns back.
+ * Elements first + i and first + n / 2 + i of the last dim are a pair. */
 EXEC_INLINE double rotary_element(const double pair[2], bool second, double angle,
                                   double sign)
 {
@@ -26,14 +27,14 @@ EXEC_INLINE double rotary_element(const double pair[2], bool second, double angl
     return second ? pair[0] * s + pair[1] * c : pair[0] * c - pair[1] * s;
 }
 
-/* Whether query q sees key k: with `causal` no later one, with a span only the last ones. */
+/* Whether query q sees key k: with `causal` no later key, with a span only the last `span` keys. */
 EXEC_INLINE bool attention_sees(bool causal, uint64_t span, uint64_t q, uint64_t k)
 {
     return !causal || (k <= q && (span == 0 || k + span > q));
 }
 
-/* The amount by which a step of distance lowers the scores of a head, the first of `heads` heads
- * being 0. */
+/* The amount by which a step of distance lowers the scores of a head, counted from 0 among `heads`
+ * heads. */
 EXEC_INLINE double attention_slope(bool alibi, uint64_t head, uint64_t heads)
 {
     return alibi ? exp2(-8.0 * (double)(head + 1) / (double)heads) : 0;

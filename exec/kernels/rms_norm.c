@@ -1,5 +1,5 @@
 /* Root mean square norm (Zhang and Sennrich 2019): of whole rows, or of the first elements of each
- * row, the keys of a vector of keys and values; the other elements pass. */
+ * row (the keys of a vector of keys and values), while the other elements pass unchanged. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"

@@ -1,14 +1,14 @@
 /* Routing to the best `top` of E experts by a weight for each token and expert (Shazeer et al.
  * 2017; with sigmoid scores DeepSeek-AI 2024, Eq. 12 to 15, without their groups), and the copies
  * of tokens that experts work on. An expert has C slots per group of S tokens, which it gives out
- * in their order; a token that finds none is left out there. */
+ * in their order; a token that finds no free slot is dropped by that expert. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
 
 /* --- weights --- */
 
-/* Scores of one token. */
+/* Scores of one token: score [n]. */
 static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, double *score)
 {
     double top = -INFINITY, sum = 0;
@@ -20,7 +20,8 @@ static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, doubl
         score[e] /= sum;
 }
 
-/* Whether expert e is among the best: fewer than `top` score more, or as much and come before. */
+/* Whether expert e is among the best: fewer than `top` experts score more, or score as much and
+ * come before it. */
 static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
 {
     KILTER_ASSERT(e < n);
@@ -96,7 +97,7 @@ void kernel_gate_topk_dx(const KernelCall *call)
 
 /* --- copies --- */
 
-/* A token in a slot: elements of it, of the slot, and of the weight. */
+/* A token in a slot: the indices of the first elements of both, and of the weight. */
 typedef struct {
     uint64_t token, slot, weight;
 } Copy;
@@ -112,7 +113,7 @@ static bool next_copy(const Routing *r, uint64_t *at, uint64_t *used, Copy *copy
     const uint64_t seq = r->weight->dim[1], experts = r->weight->dim[2];
     const uint64_t slots = r->slots->dim[2], all = r->weight->dim[0] * experts * seq;
     for (; *at < all; ++*at) {
-        const uint64_t s = *at % seq, expert = *at / seq; /* of all groups */
+        const uint64_t s = *at % seq, expert = *at / seq; /* counted over all groups */
         const uint64_t token = expert / experts * seq + s;
         *used = s == 0 ? 0 : *used;
         copy->weight = token * experts + expert % experts;
@@ -126,11 +127,11 @@ static bool next_copy(const Routing *r, uint64_t *at, uint64_t *used, Copy *copy
     return false;
 }
 
-/* Visits all copies: slot = x, or x += factor slot, ... */
+/* Visits all copies, for loops such as slot = x, or x += factor slot. */
 #define EACH_COPY(routing, copy) \
     for (uint64_t at_ = 0, used_ = 0; next_copy(&(routing), &at_, &used_, &(copy));)
 
-/* In: weight[b,S,e], x[b,S,d]. Out: slots[b,e,C,d]; those that nobody got are 0. */
+/* In: weight[b,S,e], x[b,S,d]. Out: slots[b,e,C,d]; slots without a token are 0. */
 void kernel_route(const KernelCall *call)
 {
     const Routing routing = {&call->in[0], &call->out[0]};

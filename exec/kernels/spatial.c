@@ -41,7 +41,7 @@ static bool tap_position(uint32_t stride, uint32_t padding, uint32_t out, uint32
     return true;
 }
 
-/* Dims of planes: the last two of a tensor. */
+/* Height and width of planes, the last two dims of a tensor. */
 typedef struct {
     uint32_t rows, columns;
     uint64_t size;
@@ -53,8 +53,7 @@ static Plane plane_of(const ExecTensor *tensor)
     return (Plane){dim[0], dim[1], (uint64_t)dim[0] * dim[1]};
 }
 
-/* The visits for one image plane x[H,W], one kernel w[R,S] and one output plane
- * y[P,Q]. */
+/* Makes the visits for one image plane x[H,W], one kernel w[R,S] and one output plane y[P,Q]. */
 static void conv_planes(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                         const ExecTensor *y, uint64_t x0, uint64_t w0, uint64_t y0,
                         ConvVisit visit)
@@ -75,7 +74,8 @@ static void conv_planes(const OpAttr *attr, const ExecTensor *x, const ExecTenso
         }
 }
 
-/* Groups of channels: one of all, or the second dim of x and y and the first of w. */
+/* Convolves group by group: all channels are one group, or the second dim of x and y and the first
+ * dim of w count the groups. */
 static void conv(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                  const ExecTensor *y, ConvVisit visit)
 {
@@ -128,7 +128,7 @@ typedef struct {
 typedef Span (*SpanOf)(const OpAttr *attr, uint32_t padding, uint32_t out,
                        uint32_t in_extent, uint32_t out_extent);
 
-/* Windows of attr->window every attr->stride, cut at the border. */
+/* Spans of windows: attr->window elements every attr->stride, cut at the border. */
 static Span window_span(const OpAttr *attr, uint32_t padding, uint32_t out,
                         uint32_t in_extent, uint32_t out_extent)
 {
@@ -138,8 +138,8 @@ static Span window_span(const OpAttr *attr, uint32_t padding, uint32_t out,
                   MIN(from + attr->window - padding, in_extent)};
 }
 
-/* Windows; or adaptive: the image is cut in out_extent spans, from the floor to the ceiling of the
- * even cut (the rule of torch.nn.AdaptiveAvgPool2d). */
+/* Adaptive spans: the image is cut into out_extent spans, from the floor to the ceiling of the even
+ * cut (the rule of torch.nn.AdaptiveAvgPool2d). */
 static Span adaptive_span(const OpAttr *attr, uint32_t padding, uint32_t out,
                           uint32_t in_extent, uint32_t out_extent)
 {
@@ -150,7 +150,7 @@ static Span adaptive_span(const OpAttr *attr, uint32_t padding, uint32_t out,
     return (Span){(uint32_t)from, (uint32_t)to};
 }
 
-/* One output of one plane: `x` the image plane, `width` its row length, `y` the output
+/* Visits one output of one plane: `x` the image plane, `width` its row length, `y` the output
  * element. */
 typedef void (*PoolVisit)(double *x, uint32_t width, Span rows, Span columns, double *y,
                           double *dx);

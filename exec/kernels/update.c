@@ -12,8 +12,8 @@ static void copy_next(const KernelCall *call, uint32_t to)
            exec_tensor_elements(&call->out[0]) * sizeof(double));
 }
 
-/* The next value of p, which is the parameter or its master copy, and which decays by so much of
- * itself. */
+/* Computes the next value of p, the parameter or its master copy, which decays by the factor
+ * `decay`. */
 static void adam(const KernelCall *call, const double *p, double decay)
 {
     g_assert(call->op->n_in >= 4);

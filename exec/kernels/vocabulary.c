@@ -5,7 +5,7 @@
 
 #include "exec/kernels/kernels.h"
 
-/* Where `id` lies on dim `dim` of the shard; false if on another device. */
+/* The index of `id` on dim `dim` of the shard; false if it is on another device. */
 static bool find_entry(const ExecTensor *shard, uint32_t dim, double id, uint64_t *entry)
 {
     KILTER_ASSERT(dim < shard->rank);
