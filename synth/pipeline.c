@@ -3,13 +3,6 @@
 
 /* --- writing the program --- */
 
-void pipeline_append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch)
-{
-    instr.group = (uint16_t)group;
-    instr.microbatch = (uint16_t)microbatch;
-    program_append(b->program, instr);
-}
-
 static void send(Builder *b, uint32_t i, uint32_t microbatch)
 {
     const Need *need = &g_array_index(b->needs, Need, i);

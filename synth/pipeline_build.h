@@ -92,7 +92,13 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
 }
 
 /* Writes an instruction. */
-void pipeline_append(Builder *b, Instr instr, uint32_t group, uint32_t microbatch);
+static inline void pipeline_append(Builder *b, Instr instr, uint32_t group,
+                                   uint32_t microbatch)
+{
+    instr.group = (uint16_t)group;
+    instr.microbatch = (uint16_t)microbatch;
+    program_append(b->program, instr);
+}
 
 static inline bool pipeline_is_update(const Builder *b, uint32_t i)
 {

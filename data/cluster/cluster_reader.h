@@ -1,5 +1,5 @@
-/* What the parts of the reader of cluster files share (private to data): data/cluster/read.c,
- * data/cluster/read_machines.c. */
+/* What the parts of the reader of cluster files share (private to data): data/cluster/read.c, read_types.c and
+ * read_machines.c in the same folder. */
 #ifndef KILTER_DATA_CLUSTER_CLUSTER_READER_H
 #define KILTER_DATA_CLUSTER_CLUSTER_READER_H
 
@@ -30,6 +30,8 @@ bool reader_factor(const ClusterReader *reader, const char *parent, const char *
 /* Index of the type of that name among the first `n`; n if there is none. */
 uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name);
 
+/* Reads the listed types of devices; everything that is wrong is noted. */
+bool reader_types(ClusterReader *reader);
 /* Reads the machines, with the types of devices that they name and the file does not list; what is wrong is
  * noted. */
 bool reader_machines(ClusterReader *reader);

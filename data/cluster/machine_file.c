@@ -1,4 +1,4 @@
-/* Machines as the files of others describe them. */
+/* Machines as the files of others describe them: what is known of their GPUs, and the cluster that they make. */
 #include "data/cluster/machine_file.h"
 
 #include <math.h>
@@ -50,52 +50,6 @@ void machine_file_warn(MachineFile *machine, const char *format, ...)
     g_ptr_array_add(machine->warning, g_strdup_vprintf(format, args));
     va_end(args);
 }
-
-/* XML begins with '<', after blanks or a byte-order mark. */
-static bool is_xml(const char *text)
-{
-    text += g_str_has_prefix(text, "\xef\xbb\xbf") ? 3 : 0;
-    return text[strspn(text, " \t\r\n")] == '<';
-}
-
-MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
-                                const Sheets *sheets, GError **error)
-{
-    g_autoptr(MachineFile) machine = g_new0(MachineFile, 1);
-    machine->file = g_strdup(file);
-    machine->warning = g_ptr_array_new_with_free_func(g_free);
-    machine->format = is_xml(text) ? MACHINE_FILE_NCCL : MACHINE_FILE_NVIDIA_SMI;
-    if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
-        !g_utf8_validate(text, (gssize)length, NULL)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected at most %d bytes of text in UTF-8", file,
-                    MACHINE_FILE_BYTES);
-        return NULL;
-    }
-    if (machine->format == MACHINE_FILE_NCCL
-            ? !nccl_topology_parse(text, length, sheets, machine, error)
-            : !smi_matrix_parse(text, sheets, machine, error))
-        return NULL;
-    return g_steal_pointer(&machine);
-}
-
-MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error)
-{
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    g_autoptr(GError) failure = NULL;
-    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", file);
-        return NULL;
-    }
-    if (!g_file_get_contents(file, &text, &length, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
-        return NULL;
-    }
-    return machine_file_parse(file, text, length, sheets, error);
-}
-
-/* --- what follows --- */
 
 static const DeviceSheet *gpu_sheet(const MachineFile *machine, const Sheets *sheets,
                                     uint32_t i)

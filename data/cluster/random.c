@@ -191,7 +191,13 @@ Cluster *cluster_random(const char *name, GError **error)
     }
     if (!read_ranges(&ranges, error))
         return NULL;
-    g_autoptr(Cluster) like = cluster_load(ranges.cluster, error);
+    g_autofree char *bundled = g_strdup_printf("clusters/%s.yaml", ranges.cluster);
+    g_autofree char *path = path_find(bundled);
+    if (!path) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "no bundled data found: %s", bundled);
+        return NULL;
+    }
+    g_autoptr(Cluster) like = cluster_read(path, error);
     if (!like)
         return NULL;
     g_autofree char *text = make_text(name, &ranges, like, (uint32_t)seed);

@@ -18,70 +18,10 @@ static const double UNFELT = 2e-3;
 enum { STEPS = 10 };
 static const uint32_t NO_COST = UINT32_MAX;
 
-/* --- costs by key --- */
-
-const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key)
-{
-    for (uint32_t p = 0; p < costs->n; p++)
-        if (costs->cost[p].cost == cost && strcmp(costs->cost[p].key, key) == 0)
-            return &costs->cost[p];
-    return NULL;
-}
-
 static uint32_t index_of(const FittedCosts *costs, Cost cost, const char *key)
 {
     const FittedCost *found = fitted_costs_find(costs, cost, key);
     return found ? (uint32_t)(found - costs->cost) : NO_COST;
-}
-
-/* Costs of the network have one slot, that of the first type. */
-static bool slot_counts(uint32_t slot)
-{
-    return slot < COSTS || !cost_is_of_network((Cost)(slot % COSTS));
-}
-
-void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
-{
-    for (uint32_t s = 0; s < trial_slots(trial); s++) {
-        const Cost cost = (Cost)(s % COSTS);
-        const FittedCost *common = fitted_costs_find(costs, cost, ""),
-                         *own = fitted_costs_find(costs, cost, trial_slot_key(trial, s));
-        log[s] = (common ? common->log : 0) + (own ? own->log : 0);
-    }
-}
-
-static void add_cost(GArray *list, Cost cost, const char *key)
-{
-    for (uint32_t i = 0; i < list->len; i++) {
-        FittedCost *known = &g_array_index(list, FittedCost, i);
-        if (known->cost == cost && strcmp(known->key, key) == 0) {
-            known->n_trials++;
-            return;
-        }
-    }
-    const FittedCost new = {.cost = cost, .key = g_intern_string(key), .n_trials = 1};
-    g_array_append_val(list, new);
-}
-
-/* Those of the trials' types and networks, and what these have in common. */
-static FittedCosts list_costs(const TrialPlan *plan, uint32_t n)
-{
-    GArray *list = g_array_new(false, false, sizeof(FittedCost));
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t s = 0; s < trial_slots(plan[i].trial); s++)
-            if (slot_counts(s))
-                add_cost(list, (Cost)(s % COSTS), trial_slot_key(plan[i].trial, s));
-    const uint32_t own = list->len;
-    for (Cost cost = 0; cost < COSTS; cost++) {
-        uint32_t keys = 0;
-        for (uint32_t p = 0; p < own; p++)
-            keys += g_array_index(list, FittedCost, p).cost == cost;
-        if (keys > 1)
-            add_cost(list, cost, "");
-    }
-    FittedCosts costs = {.n = list->len};
-    costs.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
-    return costs;
 }
 
 /* --- the problem --- */
@@ -113,7 +53,7 @@ static bool find_slopes(Problem *problem, uint32_t i, double *log, GError **erro
     g_autofree double *before = g_memdup2(row, n * sizeof *row);
     memset(row, 0, n * sizeof *row);
     for (uint32_t s = 0; s < trial_slots(plan->trial); s++) {
-        if (!slot_counts(s))
+        if (!fitted_costs_slot_counts(s))
             continue;
         const Cost cost = (Cost)(s % COSTS);
         const uint32_t own =
@@ -424,7 +364,7 @@ bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, Tria
                GError **error)
 {
     *fit = (TrialFit){
-        .costs = list_costs(plan, n), .n = n, .predicted_s = g_new0(double, n + 1)};
+        .costs = fitted_costs_new(plan, n), .n = n, .predicted_s = g_new0(double, n + 1)};
     g_autofree double *measured_s = g_new(double, n + 1), *weight = g_new0(double, n + 1),
                       *slope = g_new0(double, (size_t)n * fit->costs.n + 1);
     Problem problem = {.plan = plan,

@@ -13,29 +13,11 @@
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 #define KILTER_EXPERIMENTS_CALIBRATION_TRIAL_FIT_H
 
+#include "experiments/calibration/fitted_costs.h"
 #include "experiments/calibration/statistics.h"
-#include "experiments/calibration/trial_plan.h"
 
 /* A trial is expected to be met within 10 %, so that few trials leave a cost where it is. */
 #define TRIAL_EXPECTED_ERROR 0.1
-
-typedef struct {
-    Cost cost;
-    const char *key;   /* interned: device type or network; "": what all have in common */
-    double log;        /* of the factor on the start */
-    double low, high;  /* 95 % interval of it */
-    uint32_t n_trials; /* that it has a part in */
-} FittedCost;
-
-typedef struct {
-    uint32_t n;
-    FittedCost *cost; /* [n] */
-} FittedCosts;
-
-/* The trial's costs [trial_slots]: common + own of each slot. */
-void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
-/* The one of that cost and key; NULL: none. */
-const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
 
 typedef struct {
     uint32_t threads; /* 0: one per core */

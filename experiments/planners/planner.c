@@ -90,11 +90,6 @@ const Planner *planner_at(uint32_t index)
     return &planner[index];
 }
 
-bool planner_can(const Planner *method, uint32_t ability)
-{
-    return (method->ability & ability) == ability;
-}
-
 const Planner *planner_find(const char *name, GError **error)
 {
     g_autofree const char **known = NAMES_OF(planner, name);

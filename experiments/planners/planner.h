@@ -58,7 +58,11 @@ struct Planner {
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
 /* Whether it can do all of that. */
-bool planner_can(const Planner *planner, uint32_t ability);
+static inline bool planner_can(const Planner *planner, uint32_t ability)
+{
+    return (planner->ability & ability) == ability;
+}
+
 /* Those that can: "planner hap", "one of the planners amp, megatron". Caller frees. */
 char *planners_that(uint32_t ability);
 const Planner *planner_find(const char *name,

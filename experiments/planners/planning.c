@@ -253,13 +253,6 @@ static bool is_doubled(const Planning *planning)
            !planner_can(planning->planner, PLANNER_TURNS);
 }
 
-bool planning_wants_best_ratios(const Planning *planning)
-{
-    const uint32_t ratios = planning->options->ratios;
-    return ratios == RATIOS_BEST ||
-           (ratios == RATIOS_OWN && planner_can(planning->planner, PLANNER_BALANCES));
-}
-
 /* Ratios that were the best ones for one microbatch are found again for two. */
 static bool double_and_balance(const Planning *planning, Plan *plan, GError **error)
 {

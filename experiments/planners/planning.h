@@ -52,6 +52,11 @@ static inline bool planning_is_lost(const Planning *planning, double seconds)
 }
 
 /* Whether a program's ratios are to be the best ones for it. */
-bool planning_wants_best_ratios(const Planning *planning);
+static inline bool planning_wants_best_ratios(const Planning *planning)
+{
+    const uint32_t ratios = planning->options->ratios;
+    return ratios == RATIOS_BEST ||
+           (ratios == RATIOS_OWN && planner_can(planning->planner, PLANNER_BALANCES));
+}
 
 #endif

@@ -1,31 +1,17 @@
 /* Results: the identity of what was asked, and the row that the answer becomes. No other file decides whether two
- * questions are the same, or fills a row of the store (data/store/store.h).
- *
- * A question has three parts, each canonical JSON with a SHA-256 of its own, and a seed:
- *
- *     subject   {"model": with every parameter} and, if it is in a file, {"content": SHA-256 of what the file says},
- *               {"exchange": ...}, {"program": ...} or {"trial": ...}
- *     cluster   the file's content without sources, and the tuning table that holds on it with the default rules
- *     method    planner, fidelity, granularity, every option (of files their contents), version */
+ * questions are the same, or fills a row of the store (data/store/store.h). */
 #ifndef KILTER_EXPERIMENTS_SWEEP_RESULT_H
 #define KILTER_EXPERIMENTS_SWEEP_RESULT_H
 
 #include <jansson.h>
 
 #include "experiments/sweep/configuration.h"
+#include "experiments/sweep/question.h"
 
 /* --- questions --- */
 
-/* KILTER_ERROR_INPUT: the default tuning cannot be read. */
-StorePart *question_cluster(const Cluster *cluster, GError **error);
-/* A model, canonical; `content`: of its file, or NULL. */
-StorePart *question_model(const char *model, const char *content);
 /* How a configuration is answered. KILTER_ERROR_INPUT for a file of an option that cannot be read. */
 StorePart *question_of_method(const Configuration *configuration, GError **error);
-/* A part of any other content. Takes the object. */
-StorePart *question_part(json_t *object);
-/* The same with the version. Takes the object. */
-StorePart *question_method(json_t *object);
 
 /* Sets the configuration's question and hash, all that its result depends on: reads the files that its options name.
  * `cluster`: the part of its cluster, which many configurations share. KILTER_ERROR_INPUT for a file that cannot be

@@ -1,7 +1,7 @@
 /* Subjects: resolving a spec once, sharing its graph. */
 #include "experiments/sweep/subject.h"
 
-#include "experiments/sweep/result.h"
+#include "experiments/sweep/question.h"
 
 struct Subject {
     char *model;   /* canonical, or as asked for */

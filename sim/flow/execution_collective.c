@@ -99,8 +99,16 @@ static void met(SimEngine *engine, void *context, uint64_t argument)
     Held *held = context;
     (void)engine, (void)argument;
     for (uint32_t k = 0; k < held->group->n; k++)
-        execution_communicated(held->run, held->group->rank[k], held->meeting->node[k]);
+        held->run->communicated(held->run, held->group->rank[k], held->meeting->node[k]);
     g_free(held);
+}
+
+/* Of a group of one rank. */
+static void met_alone(SimEngine *engine, void *context, uint64_t argument)
+{
+    ExecutionRun *run = context;
+    (void)engine;
+    run->communicated(run, (uint32_t)(argument >> 32), (uint32_t)argument);
 }
 
 /* All ranks of the group are there. Of an all-gather the bytes are a rank's part, of an all-to-all what a rank has. */
@@ -134,8 +142,8 @@ void execution_start_collective(ExecutionRun *run, uint32_t rank, uint32_t node)
     ExecutionGroup *group = g_hash_table_lookup(run->group, group_key(of));
     const uint32_t place = group->place[rank], number = group->n_met[place]++;
     if (group->n == 1) {
-        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, execution_ended,
-                            run, execution_packed(rank, node));
+        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, met_alone, run,
+                            execution_packed(rank, node));
         return;
     }
     if (number == group->meeting->len) {

@@ -22,7 +22,7 @@ static void end(ExecutionRun *run, uint32_t rank, uint32_t node)
             start(run, rank, own->next[k]);
 }
 
-void execution_ended(SimEngine *engine, void *context, uint64_t argument)
+static void node_ended(SimEngine *engine, void *context, uint64_t argument)
 {
     (void)engine;
     end(context, (uint32_t)(argument >> 32), (uint32_t)argument);
@@ -58,7 +58,7 @@ static void compute_ended(SimEngine *engine, void *context, uint64_t argument)
 
 /* --- messages --- */
 
-void execution_communicated(ExecutionRun *run, uint32_t rank, uint32_t node)
+static void communicated(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
     run->report->comm_s[rank] +=
         sim_engine_now(run->engine) - run->rank[rank].start_s[node];
@@ -78,13 +78,12 @@ static void delivered(SimEngine *engine, void *context, uint64_t argument)
 {
     Letter *letter = context;
     (void)engine, (void)argument;
-    execution_communicated(letter->run, letter->from, letter->send);
+    communicated(letter->run, letter->from, letter->send);
     if (g_queue_is_empty(&letter->mailbox->receive))
         letter->mailbox->n_arrived++;
     else
-        execution_communicated(
-            letter->run, letter->to,
-            GPOINTER_TO_UINT(g_queue_pop_head(&letter->mailbox->receive)));
+        communicated(letter->run, letter->to,
+                     GPOINTER_TO_UINT(g_queue_pop_head(&letter->mailbox->receive)));
     sim_run_free(letter->way);
     sim_lowered_free(letter->lowered);
     g_free(letter);
@@ -145,8 +144,8 @@ static void start_message(ExecutionRun *run, uint32_t rank, uint32_t node)
         send(run, &letter, (double)of->bytes);
     } else if (mailbox->n_arrived > 0) {
         mailbox->n_arrived--;
-        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, execution_ended,
-                            run, execution_packed(rank, node));
+        sim_engine_schedule(run->engine, sim_engine_now(run->engine), 0, node_ended, run,
+                            execution_packed(rank, node));
     } else {
         g_queue_push_tail(&mailbox->receive, GUINT_TO_POINTER(node));
     }
@@ -170,7 +169,7 @@ static void start(ExecutionRun *run, uint32_t rank, uint32_t node)
         execution_start_collective(run, rank, node);
     } else {
         sim_engine_schedule(run->engine, own->start_s[node] + of->duration_s, 0,
-                            execution_ended, run, execution_packed(rank, node));
+                            node_ended, run, execution_packed(rank, node));
     }
 }
 
@@ -208,6 +207,7 @@ static void run_init(ExecutionRun *run, const GPtrArray *traces, const Topology 
 {
     run->traces = traces;
     run->engine = sim_engine_new();
+    run->communicated = communicated;
     run->network = topology ? sim_network_new(run->engine, topology) : NULL;
     run->rank = g_new0(ExecutionRank, traces->len);
     run->mailbox = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mailbox_free);

@@ -13,7 +13,8 @@ typedef struct {
     double *start_s; /* [node]; NAN when it has ended */
 } ExecutionRank;
 
-typedef struct {
+typedef struct ExecutionRun ExecutionRun;
+struct ExecutionRun {
     const GPtrArray *traces;
     SimEngine *engine;
     SimNetwork *network;
@@ -22,9 +23,11 @@ typedef struct {
     GHashTable *group, *mailbox; /* by name; by "from to tag" */
     GPtrArray *lowered, *runs;   /* kept until the end */
     uint64_t n_done;
+    /* called when a collective's node has ended on a rank */
+    void (*communicated)(ExecutionRun *run, uint32_t rank, uint32_t node);
     SimExecutionReport *report;
     GError *error;
-} ExecutionRun;
+};
 
 static inline const TraceNode *execution_node(const ExecutionRun *run, uint32_t rank,
                                               uint32_t node)
@@ -37,12 +40,9 @@ static inline uint64_t execution_packed(uint32_t rank, uint32_t node)
     return (uint64_t)rank << 32 | node;
 }
 
-/* A node has ended; the second one is a handler, of execution_packed. */
-void execution_communicated(ExecutionRun *run, uint32_t rank, uint32_t node);
-void execution_ended(SimEngine *engine, void *context, uint64_t argument);
-
-/* Which ranks each group has: run->group. A collective is ready on a rank. */
+/* Finds the ranks of each group: run->group. */
 void execution_find_groups(ExecutionRun *run);
+/* A collective is ready on a rank; run->communicated is called for each rank when it has ended. */
 void execution_start_collective(ExecutionRun *run, uint32_t rank, uint32_t node);
 
 #endif

@@ -65,8 +65,7 @@ static void test_no_other_source_folder(void **state)
 
 /* --- sizes --- */
 
-/* 450 lines are the aim; a few more are no reason to stop. */
-enum { MOST_LINES = 500, MOST_PARAMETERS = 7 };
+enum { MOST_LINES = 450, MOST_PARAMETERS = 7 };
 
 static const char *const CODE_FILES[] = {".c", ".h", ".cu", NULL};
 static const char *const HEADERS[] = {".h", NULL};

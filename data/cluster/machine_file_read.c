@@ -1,0 +1,49 @@
+/* A machine's own file, of either format. */
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/cluster/machine_file.h"
+
+/* XML begins with '<', after blanks or a byte-order mark. */
+static bool is_xml(const char *text)
+{
+    text += g_str_has_prefix(text, "\xef\xbb\xbf") ? 3 : 0;
+    return text[strspn(text, " \t\r\n")] == '<';
+}
+
+MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
+                                const Sheets *sheets, GError **error)
+{
+    g_autoptr(MachineFile) machine = g_new0(MachineFile, 1);
+    machine->file = g_strdup(file);
+    machine->warning = g_ptr_array_new_with_free_func(g_free);
+    machine->format = is_xml(text) ? MACHINE_FILE_NCCL : MACHINE_FILE_NVIDIA_SMI;
+    if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
+        !g_utf8_validate(text, (gssize)length, NULL)) {
+        kilter_fail(error, KILTER_ERROR_INPUT,
+                    "%s: expected at most %d bytes of text in UTF-8", file,
+                    MACHINE_FILE_BYTES);
+        return NULL;
+    }
+    if (machine->format == MACHINE_FILE_NCCL
+            ? !nccl_topology_parse(text, length, sheets, machine, error)
+            : !smi_matrix_parse(text, sheets, machine, error))
+        return NULL;
+    return g_steal_pointer(&machine);
+}
+
+MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    g_autoptr(GError) failure = NULL;
+    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", file);
+        return NULL;
+    }
+    if (!g_file_get_contents(file, &text, &length, &failure)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        return NULL;
+    }
+    return machine_file_parse(file, text, length, sheets, error);
+}

@@ -1,0 +1,55 @@
+/* The list of costs that trials are fitted by. */
+#include "experiments/calibration/fitted_costs.h"
+
+#include <string.h>
+
+const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key)
+{
+    for (uint32_t p = 0; p < costs->n; p++)
+        if (costs->cost[p].cost == cost && strcmp(costs->cost[p].key, key) == 0)
+            return &costs->cost[p];
+    return NULL;
+}
+
+void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
+{
+    for (uint32_t s = 0; s < trial_slots(trial); s++) {
+        const Cost cost = (Cost)(s % COSTS);
+        const FittedCost *common = fitted_costs_find(costs, cost, ""),
+                         *own = fitted_costs_find(costs, cost, trial_slot_key(trial, s));
+        log[s] = (common ? common->log : 0) + (own ? own->log : 0);
+    }
+}
+
+static void add_cost(GArray *list, Cost cost, const char *key)
+{
+    for (uint32_t i = 0; i < list->len; i++) {
+        FittedCost *known = &g_array_index(list, FittedCost, i);
+        if (known->cost == cost && strcmp(known->key, key) == 0) {
+            known->n_trials++;
+            return;
+        }
+    }
+    const FittedCost new = {.cost = cost, .key = g_intern_string(key), .n_trials = 1};
+    g_array_append_val(list, new);
+}
+
+FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n)
+{
+    GArray *list = g_array_new(false, false, sizeof(FittedCost));
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = 0; s < trial_slots(plan[i].trial); s++)
+            if (fitted_costs_slot_counts(s))
+                add_cost(list, (Cost)(s % COSTS), trial_slot_key(plan[i].trial, s));
+    const uint32_t own = list->len;
+    for (Cost cost = 0; cost < COSTS; cost++) {
+        uint32_t keys = 0;
+        for (uint32_t p = 0; p < own; p++)
+            keys += g_array_index(list, FittedCost, p).cost == cost;
+        if (keys > 1)
+            add_cost(list, cost, "");
+    }
+    FittedCosts costs = {.n = list->len};
+    costs.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
+    return costs;
+}

@@ -1,0 +1,35 @@
+/* Costs by device type and network, with what those of all types and networks have in common
+ * (experiments/calibration/trial_fit.h). */
+#ifndef KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
+#define KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
+
+#include "experiments/calibration/trial_plan.h"
+
+typedef struct {
+    Cost cost;
+    const char *key;   /* interned: device type or network; "": what all have in common */
+    double log;        /* of the factor on the start */
+    double low, high;  /* 95 % interval of it */
+    uint32_t n_trials; /* that it has a part in */
+} FittedCost;
+
+typedef struct {
+    uint32_t n;
+    FittedCost *cost; /* [n] */
+} FittedCosts;
+
+/* The trial's costs [trial_slots]: common + own of each slot. */
+void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
+/* The one of that cost and key; NULL: none. */
+const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
+
+/* The costs of the trials' types and networks, and what these have in common. The caller frees `cost`. */
+FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n);
+
+/* Whether a slot of a trial has a cost of its own: costs of the network have one slot, that of the first type. */
+static inline bool fitted_costs_slot_counts(uint32_t slot)
+{
+    return slot < COSTS || !cost_is_of_network((Cost)(slot % COSTS));
+}
+
+#endif
