@@ -3,7 +3,6 @@ WITH
 bar AS (
     SELECT *, max(ordinal)
     FROM result
-    WHERE cluster IN ('hap-8', 'hap-16', 'hap-32', 'hap-64') AND fidelity = 'stage' AND granularity = 'machine'
     GROUP BY model, gpus, planner),
 hap AS (SELECT * FROM bar WHERE planner = 'hap' AND status = 'ok'),
 rival AS (SELECT * FROM bar WHERE planner <> 'hap' AND status = 'ok'),

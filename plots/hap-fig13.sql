@@ -7,7 +7,6 @@ seat (seat, planner, name) AS ( -- place in the legend and colour; a planner wit
 bar AS (
     SELECT *, max(result.ordinal)
     FROM result JOIN panel USING (model) JOIN seat USING (planner)
-    WHERE cluster IN ('hap-8', 'hap-16', 'hap-32', 'hap-64') AND fidelity = 'stage' AND granularity = 'machine'
     GROUP BY model, gpus, planner)
 SELECT panel, title, dense_rank() OVER (ORDER BY gpus) - 1 AS "group", gpus, seat, name,
        dense_rank() OVER (ORDER BY seat) - 1 AS slot, (SELECT count(DISTINCT seat) FROM bar) AS slots,

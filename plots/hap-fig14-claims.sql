@@ -3,7 +3,6 @@ WITH
 bar AS (
     SELECT *, max(ordinal)
     FROM result
-    WHERE cluster IN ('hap-p100-8', 'hap-p100-16', 'hap-p100-32') AND fidelity = 'stage' AND granularity = 'machine'
     GROUP BY model, gpus, planner),
 -- What HAP's published planner predicts over data parallelism in its own cost model (run unchanged for 8 equal devices, batch
 -- 32, 12 layers, collectives at 10.4 Gb/s).

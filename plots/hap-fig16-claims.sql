@@ -7,7 +7,7 @@ versus AS (
     SELECT whole.model AS model, whole.throughput / (fast.throughput + slow.throughput) AS part, whole.communication_s AS comm_s,
            fast.communication_s AS fast_comm_s, slow.communication_s AS slow_comm_s, whole.s AS s, fast.s AS fast_s, slow.s AS slow_s
     FROM point AS whole JOIN point AS fast USING (model) JOIN point AS slow USING (model)
-    WHERE whole.cluster = 'hap-64' AND fast.cluster = 'hap-v100-16' AND slow.cluster = 'hap-p100x6-48'),
+    WHERE whole.cluster = 'published-hap-64' AND fast.cluster = 'published-hap-v100-16' AND slow.cluster = 'published-hap-p100x6-48'),
 list AS (SELECT group_concat(printf('%.2f %s', part, model), ', ') AS text FROM (SELECT * FROM versus ORDER BY part)),
 low AS (SELECT * FROM versus ORDER BY part LIMIT 1),
 high AS (SELECT * FROM versus ORDER BY part DESC LIMIT 1)

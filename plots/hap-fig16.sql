@@ -4,7 +4,7 @@ WITH
 model (place, model, title) AS (
     VALUES (0, 'vgg19', 'VGG19'), (1, 'vit', 'ViT'), (2, 'bert-base', 'BERT-Base'), (3, 'bert-moe', 'BERT-MoE')),
 piece (seat, cluster, name) AS (
-    VALUES (0, 'hap-v100-16', 'concurrent: V100'), (1, 'hap-p100x6-48', 'concurrent: P100'), (2, 'hap-64', 'HAP on all')),
+    VALUES (0, 'published-hap-v100-16', 'concurrent: V100'), (1, 'published-hap-p100x6-48', 'concurrent: P100'), (2, 'published-hap-64', 'HAP on all')),
 point AS (
     SELECT place, title, seat, name, gpus / iteration_time_s AS throughput
     FROM result JOIN model USING (model) JOIN piece USING (cluster)

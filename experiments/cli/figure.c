@@ -42,9 +42,16 @@ static bool draw_plan(const char *file, const Own *own, const CommandOptions *op
                             own->folder ? own->folder : "out", error);
 }
 
-/* What the experiment of that name asks now; all of the store if there is no such experiment. */
-static bool select_asked(const char *name, Store *store, const CommandOptions *options,
-                         GError **error)
+static void note_row(uint32_t n_columns, char **value, char **column, void *any)
+{
+    (void)n_columns, (void)value, (void)column;
+    *(bool *)any = true;
+}
+
+/* What the experiment of that name asks now. All of the store if there is no such experiment, or none of what it asks is
+ * there: rows of one's own on other clusters. */
+static bool select_asked(const char *name, Store **store, const char *database,
+                         const CommandOptions *options, GError **error)
 {
     g_autofree char *relative = g_strdup_printf("experiments/%s.yaml", name);
     g_autofree char *path = path_find(relative);
@@ -53,7 +60,15 @@ static bool select_asked(const char *name, Store *store, const CommandOptions *o
     const ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(path, &change, error);
-    return experiment && experiment_select(experiment, store, error);
+    bool any = false;
+    if (!experiment || !experiment_select(experiment, *store, error) ||
+        !store_query(*store, "SELECT 1 FROM result LIMIT 1", note_row, &any, error))
+        return false;
+    if (any)
+        return true;
+    store_close(*store);
+    *store = store_open_read(database, error);
+    return *store != NULL;
 }
 
 static bool draw(const char *name, const char *plan, const Own *own,
@@ -77,7 +92,7 @@ static bool draw(const char *name, const char *plan, const Own *own,
     /* Before the store: an unknown figure is the likelier mistake. */
     g_autofree char *sql = figure_query(name, ".sql", error);
     g_autoptr(Store) store = sql ? store_open_read(database, error) : NULL;
-    return store && select_asked(name, store, options, error) &&
+    return store && select_asked(name, &store, database, options, error) &&
            figure_draw(name, store, own->folder ? own->folder : "out", error);
 }
 
