@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
+
+/* More than any table that people pass around. */
+enum { MOST_BYTES = 1 << 28 };
 
 void csv_free(Csv *csv)
 {
@@ -132,13 +136,9 @@ Csv *csv_parse(const char *file, const char *text, size_t length, GError **error
 
 Csv *csv_read(const char *file, GError **error)
 {
-    char *text = NULL;
     gsize length;
-    g_autoptr(GError) trouble = NULL;
-    if (g_file_get_contents(file, &text, &length, &trouble))
-        return open_text(file, text, length, error);
-    kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-    return NULL;
+    char *text = file_read(file, MOST_BYTES, &length, error);
+    return text ? open_text(file, text, length, error) : NULL;
 }
 
 /* Makes a line the current one. */

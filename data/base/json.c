@@ -6,6 +6,10 @@
 #include <stdlib.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
+
+/* Ten times the largest plan of thousands of GPUs. */
+enum { MOST_BYTES = 1 << 29 };
 
 json_t *json_number(double value)
 {
@@ -40,15 +44,11 @@ char *json_canonical(json_t *value)
 json_t *json_read_file(const char *file, const char *what, GError **error)
 {
     g_assert(file && what);
-    g_autofree char *text = NULL;
     gsize size;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(file, &text, &size, &cause)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the %s: %s", what,
-                    cause->message);
-        return NULL;
-    }
+    g_autofree char *text = file_read(file, MOST_BYTES, &size, error);
     json_error_t wrong;
+    if (!text)
+        return NULL;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     if (!root) {
         g_autofree char *valid = g_utf8_make_valid(wrong.text, -1);

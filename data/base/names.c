@@ -107,6 +107,17 @@ Spec *spec_read(const char *text)
     return spec;
 }
 
+bool spec_check_once(const Spec *spec, const char *many, GError **error)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (uint32_t i = 0; i < spec->n; i++)
+        if (!g_hash_table_add(seen, spec->key[i]) &&
+            !(many && g_str_has_prefix(spec->key[i], many)))
+            return kilter_fail(error, KILTER_ERROR_INPUT, "%.60s: given twice",
+                               spec->key[i]);
+    return true;
+}
+
 void spec_free(Spec *spec)
 {
     if (!spec)

@@ -34,6 +34,9 @@ typedef struct {
 Spec *spec_read(const char *text);
 /* The pairs alone: "key=value,key=value", or "". */
 Spec *spec_read_pairs(const char *text);
+/* Whether every key is given once; keys that begin with `many` (NULL: none) may be repeated. KILTER_ERROR_INPUT names the
+ * key that is not. */
+bool spec_check_once(const Spec *spec, const char *many, GError **error);
 void spec_free(Spec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Spec, spec_free)
 

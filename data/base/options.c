@@ -89,6 +89,10 @@ static bool read_bytes(const char *text, uint64_t *bytes, GError **error)
     double value;
     if (!read_quantity(text, QUANTITY_BYTES, &value, error))
         return false;
+    /* What JSON and a double hold exactly. */
+    if (value > 0x1p53)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "expected at most 2^53 bytes, got '%s'", text);
     *bytes = (uint64_t)value;
     return true;
 }

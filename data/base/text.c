@@ -2,7 +2,9 @@
 #include "data/base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/base/error.h"
 
@@ -22,23 +24,68 @@ bool text_check(const char *name, const char *text, gsize length, GError **error
                        (unsigned char)*end);
 }
 
-char *text_read(const char *file, GError **error)
+/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, errno says why. */
+static GString *read_all(int fd, gsize most)
+{
+    enum { STEP = 1 << 16 };
+    GString *bytes = g_string_new(NULL);
+    for (ssize_t n = 1; n != 0 && bytes->len <= most;) {
+        const gsize before = bytes->len;
+        g_string_set_size(bytes, before + STEP);
+        n = read(fd, bytes->str + before, STEP);
+        g_string_set_size(bytes, before + (gsize)MAX(n, 0));
+        if (n < 0 && errno != EINTR) {
+            g_string_free(bytes, TRUE);
+            return NULL;
+        }
+    }
+    return bytes;
+}
+
+/* Whether an open file is one that ends. */
+static bool ends(int fd, const char *file, GError **error)
 {
     struct stat status;
-    g_autofree char *text = NULL;
-    g_autoptr(GError) trouble = NULL;
-    gsize length;
-    if (stat(file, &status) != 0)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", file, g_strerror(errno));
-    else if (!S_ISREG(status.st_mode))
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file", file);
-    else if (status.st_size > MOST_BYTES)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected at most %d MiB of text, got %.0f MiB", file,
-                    MOST_BYTES >> 20, (double)status.st_size / (1 << 20));
-    else if (!g_file_get_contents(file, &text, &length, &trouble))
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-    else if (text_check(file, text, length, error))
-        return g_steal_pointer(&text);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", file,
+                           errno == ENOENT ? "no such file" : g_strerror(errno));
+    return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) ||
+           S_ISSOCK(status.st_mode) ||
+           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file or a pipe",
+                       file);
+}
+
+char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error)
+{
+    g_assert(file && length && most_bytes < G_MAXSSIZE);
+    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const bool good = ends(fd, file, error);
+    g_autoptr(GString) bytes = good ? read_all(fd, most_bytes) : NULL;
+    const int wrong = errno;
+    if (fd >= 0)
+        close(fd);
+    if (good && !bytes)
+        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read %s: %s", file,
+                    g_strerror(wrong));
+    else if (good && bytes->len > most_bytes)
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected at most %zu bytes, got more",
+                    file, most_bytes);
+    else if (good) {
+        *length = bytes->len;
+        return g_string_free(g_steal_pointer(&bytes), FALSE);
+    }
     return NULL;
+}
+
+char *text_read(const char *file, GError **error)
+{
+    gsize length;
+    /* A pipe would be empty when the file's contents are looked at again, for the result's identity. */
+    if (g_file_test(file, G_FILE_TEST_EXISTS) &&
+        !g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
+        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file", file);
+        return NULL;
+    }
+    g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
+    return text && text_check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
 }

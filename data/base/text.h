@@ -1,9 +1,13 @@
-/* Files of text that people write. */
+/* Files read whole: their size is bounded, and what never ends is refused. */
 #ifndef KILTER_DATA_BASE_TEXT_H
 #define KILTER_DATA_BASE_TEXT_H
 
 #include <glib.h>
 #include <stdbool.h>
+
+/* The bytes of `file` with a zero after them: of a regular file, or of a pipe until it ends, at most `most_bytes`. NULL
+ * with KILTER_ERROR_INPUT that names the file: it cannot be read, is a folder or a device, or is longer. Caller frees. */
+char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error);
 
 /* The whole of a regular file of at most 16 MiB of UTF-8 without zero bytes. NULL with KILTER_ERROR_INPUT that names the
  * file and, of a byte that does not belong, its line. Caller frees. */

@@ -14,6 +14,9 @@ typedef struct {
     double times, per;
 } Unit;
 
+/* A yobibyte, far above any tensor or memory: sums and products of sizes stay finite. */
+static const double MOST_BYTES = 0x1p80;
+
 static const Unit UNIT[] = {
     {QUANTITY_BYTES, "B", 1, 1},
     {QUANTITY_BYTES, "kB", 1e3, 1},
@@ -102,7 +105,7 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
         unit = find_unit(rest, quantity);
     }
     double result = unit ? number * unit->times / unit->per : INFINITY;
-    if (!isfinite(result))
+    if (!isfinite(result) || (quantity == QUANTITY_BYTES && result > MOST_BYTES))
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s, got '%.60s'",
                            EXPECTED[quantity], text);
     *value = result;

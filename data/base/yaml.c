@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/text.h"
 #include "data/base/yaml_lines.h"
 #include "data/base/yaml_short.h"
 
@@ -249,23 +250,9 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
 
 Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema, GError **error)
 {
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    g_autoptr(GError) failure = NULL;
-    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", file);
-        return NULL;
-    }
-    if (!g_file_get_contents(file, &text, &length, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
-        return NULL;
-    }
-    if (length > FILE_MAX_BYTES) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected at most %d bytes, got %zu",
-                    file, FILE_MAX_BYTES, length);
-        return NULL;
-    }
-    return yaml_parse(file, text, length, schema, error);
+    gsize length;
+    g_autofree char *text = file_read(file, FILE_MAX_BYTES, &length, error);
+    return text ? yaml_parse(file, text, length, schema, error) : NULL;
 }
 
 void yaml_close(Yaml *yaml)

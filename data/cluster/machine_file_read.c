@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/cluster/machine_file.h"
 
 /* XML begins with '<', after blanks or a byte-order mark. */
@@ -34,16 +35,7 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
 
 MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error)
 {
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    g_autoptr(GError) failure = NULL;
-    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", file);
-        return NULL;
-    }
-    if (!g_file_get_contents(file, &text, &length, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
-        return NULL;
-    }
-    return machine_file_parse(file, text, length, sheets, error);
+    gsize length;
+    g_autofree char *text = file_read(file, MACHINE_FILE_BYTES, &length, error);
+    return text ? machine_file_parse(file, text, length, sheets, error) : NULL;
 }

@@ -126,9 +126,7 @@ static const char **known_keys(const HostSpec *spec)
     return known;
 }
 
-/* `given`: a bit for each key that was there before. */
-static bool set_key(HostSpec *spec, const char *name, const char *value, uint32_t *given,
-                    GError **error)
+static bool set_key(HostSpec *spec, const char *name, const char *value, GError **error)
 {
     g_autofree const char **known = known_keys(spec);
     uint32_t index;
@@ -140,9 +138,6 @@ static bool set_key(HostSpec *spec, const char *name, const char *value, uint32_
     if (!value)
         return kilter_fail(error, KILTER_ERROR_INPUT, "expected KEY=VALUE, got '%.60s'",
                            name);
-    if (*given & 1U << key)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: given twice", name);
-    *given |= 1U << key;
     if (assign(spec, key, value, error))
         return true;
     g_prefix_error(error, "%s: ", name);
@@ -161,11 +156,10 @@ static bool parse(const char *text, HostSpec *spec, GError **error)
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
         if (KEY[key].text && !assign(spec, key, KEY[key].text, error))
             return false;
-    uint32_t given = 0;
     for (uint32_t i = 0; i < parts->n; i++)
-        if (!set_key(spec, parts->key[i], parts->value[i], &given, error))
+        if (!set_key(spec, parts->key[i], parts->value[i], error))
             return false;
-    return true;
+    return spec_check_once(parts, NULL, error);
 }
 
 bool host_spec_parse(const char *text, HostSpec *spec, GError **error)

@@ -5,8 +5,11 @@
 
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/measured/nccl_tests.h"
+
+enum { MOST_BYTES = 1 << 28 };
 
 static void clear(void *measurement)
 {
@@ -198,12 +201,9 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
 
 bool measurements_read(const char *file, GArray *list, GArray *tables, GError **error)
 {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) trouble = NULL;
-    if (!g_file_get_contents(file, &text, &length, &trouble))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", trouble->message);
-    return measurements_parse(file, text, length, list, tables, error);
+    g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
+    return text && measurements_parse(file, text, length, list, tables, error);
 }
 
 /* --- writing --- */

@@ -4,6 +4,7 @@
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/graph/file.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
@@ -115,20 +116,11 @@ enum { MOST_BYTES = 1 << 26, DEFAULT_SEQ = 4096 };
 /* The file's object. */
 static json_t *load(const char *path, GError **error)
 {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) failure = NULL;
     json_error_t wrong;
-    if (!g_file_get_contents(path, &text, &length, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+    g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
+    if (!text)
         return NULL;
-    }
-    if (length > MOST_BYTES) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected at most %d MiB, got a file of %zu bytes", path,
-                    MOST_BYTES >> 20, length);
-        return NULL;
-    }
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
     if (!root)
         kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", path, wrong.line, wrong.text);

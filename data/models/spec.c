@@ -97,6 +97,10 @@ bool model_params_parse(const char *text, const char *list, ModelParams *params,
                         GError **error)
 {
     g_autoptr(Spec) spec = spec_read_pairs(list);
+    if (!spec_check_once(spec, NULL, error)) {
+        g_prefix_error(error, "model '%s': ", text);
+        return false;
+    }
     for (uint32_t i = 0; i < spec->n; i++) {
         if (!spec->value[i])
             return kilter_fail(error, KILTER_ERROR_INPUT,

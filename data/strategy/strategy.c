@@ -6,6 +6,7 @@
 #include <yaml.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/base/yaml_lines.h"
 
 #define X(...) OPTION_ROW(Strategy, __VA_ARGS__)
@@ -254,13 +255,9 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
 
 bool strategy_read(const char *file, Strategy *strategy, GError **error)
 {
-    g_autofree char *text = NULL;
     gsize length;
-    g_autoptr(GError) wrong = NULL;
-    if (!g_file_get_contents(file, &text, &length, &wrong))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot read the strategy: %s",
-                           wrong->message);
-    return strategy_parse(file, text, length, strategy, error);
+    g_autofree char *text = file_read(file, TEXT_MOST_BYTES, &length, error);
+    return text && strategy_parse(file, text, length, strategy, error);
 }
 
 char *strategy_write(const Strategy *strategy)

@@ -1,6 +1,7 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
 #include "experiments/cli/describe.h"
+#include "experiments/cli/limits.h"
 #include "experiments/render.h"
 #include "experiments/revision.h" /* KILTER_REVISION, made when the program is built */
 
@@ -11,6 +12,7 @@
 void command_options_clear(CommandOptions *options)
 {
     g_clear_pointer(&options->seed_text, g_free);
+    g_clear_pointer(&options->memory_limit, g_free);
     g_clear_pointer(&options->set, g_strfreev);
     g_clear_pointer(&options->strategy, g_free);
     g_clear_pointer(&options->pin, g_strfreev);
@@ -45,6 +47,12 @@ static bool set_all(CommandOptions *options, const char *key, char **value,
 
 static bool finish_options(CommandOptions *options, GError **error)
 {
+    if (options->quiet)
+        limits_hush();
+    if (options->memory_limit && !limits_set_memory(options->memory_limit, error)) {
+        g_prefix_error(error, "--memory-limit: ");
+        return false;
+    }
     planner_options_init(&options->planner);
     options->seed_given = options->seed_text != NULL;
     if (options->seed_given &&
@@ -90,6 +98,8 @@ bool command_parse(const CommandSyntax *syntax, int *argc, char **argv,
          "Set an option of the planner or the simulation (see kilter planners); may be "
          "repeated",
          "KEY=VALUE"},
+        {"memory-limit", 0, 0, G_OPTION_ARG_STRING, &options->memory_limit,
+         "Fail when more memory than this is needed, such as 4GiB", "SIZE"},
         {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Say nothing but errors",
          NULL},
         {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Say more", NULL},

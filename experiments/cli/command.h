@@ -51,7 +51,7 @@ COMMAND_TABLE(X)
 /* Options that every command takes. */
 typedef struct {
     gboolean json, quiet, verbose;
-    char *seed_text;
+    char *seed_text, *memory_limit;
     char **set;
     /* of commands that have COMMAND_PIN_ENTRIES */
     char **pin, **pins, *strategy;

@@ -6,6 +6,7 @@
 
 #include "experiments/cli/describe.h"
 #include "experiments/cli/exec_launch.h"
+#include "experiments/cli/limits.h"
 #include "experiments/cli/manual.h"
 
 static const Command commands[] = {
@@ -63,22 +64,19 @@ static bool run(int argc, char **argv, GError **error)
 
 int main(int argc, char **argv)
 {
+    if (!exec_is_rank())
+        limits_begin();
     /* Only characters: numbers are written with a point everywhere. */
     setlocale(LC_CTYPE, "");
     g_autoptr(GError) error = NULL;
     /* Before options are taken out of argv. What a rank of exec says, the program that started it says again. */
     const bool json =
         !exec_is_rank() && g_strv_contains((const char *const *)argv, "--json");
-    bool good = run(argc, argv, &error);
-    if (good && fflush(stdout) != 0) {
-        kilter_fail(&error, KILTER_ERROR_FAILED, "cannot write to standard output");
-        good = false;
-    }
-    if (good)
+    if (run(argc, argv, &error))
         return 0;
     if (error->domain == COMMAND_DESCRIPTION) {
         puts(error->message);
-        return fflush(stdout) == 0 ? 0 : KILTER_ERROR_FAILED;
+        return 0;
     }
     /* One line, whatever a library put into the message. */
     g_strdelimit(error->message, "\r\n", ' ');

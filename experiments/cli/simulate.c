@@ -6,6 +6,9 @@
 #include "experiments/cli/plan_words.h"
 #include "experiments/cli/simulate_tasks.h"
 
+/* Each sample is an iteration that is simulated. */
+enum { MOST_SAMPLES = 1000000 };
+
 typedef struct {
     CommandPlanning how;
     CommandExecution execution;
@@ -196,7 +199,8 @@ bool cmd_simulate(int argc, char **argv, GError **error)
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
     const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : "stage", error);
-    if (!fidelity || !command_check_range("--samples", own.samples, 0, G_MAXINT, error) ||
+    if (!fidelity ||
+        !command_check_range("--samples", own.samples, 0, MOST_SAMPLES, error) ||
         !command_check_range("--jobs", own.jobs, 0, G_MAXINT, error) ||
         (own.trace && !output_check(own.trace, error)) ||
         (own.dot && !output_check(own.dot, error)) ||

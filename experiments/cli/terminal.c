@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "experiments/cli/command.h"
+#include "experiments/cli/limits.h"
 
 /* SIGINT and SIGTERM are sources of GLib's main context, which every watch looks at. (Blocking and
  * polling for them is not enough: a library may have started threads of its own, where a signal to
@@ -36,6 +37,8 @@ Terminal *terminal_begin(bool quiet)
 {
     Terminal *terminal = g_new0(Terminal, 1);
     terminal->shows = !quiet && isatty(STDERR_FILENO);
+    if (terminal->shows)
+        limits_hush();
     for (int i = 0; i < SIGNALS; i++) {
         struct sigaction before;
         if (sigaction(SIGNAL[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)

@@ -12,7 +12,7 @@ typedef struct {
     ExecPlan source;
     char *backend;
     gboolean theory, virtual_ranks;
-    int shapes; /* random small models; 0: the command's default */
+    int shapes; /* random small models; G_MININT: as many as is usual */
 } Own;
 
 static void own_clear(Own *own)
@@ -52,7 +52,7 @@ static bool verify_theory(const char *model, const Own *own,
     g_autoptr(Graph) graph = model_build(model, THEORY_GPUS, &canonical, error);
     if (!graph)
         return false;
-    const int shapes = own->shapes ? own->shapes : 3;
+    const int shapes = own->shapes >= 0 ? own->shapes : 3;
     const uint64_t seed = options->planner.seed;
     ExecTheory theory = {0};
     bool good = true;
@@ -154,7 +154,7 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
         return false;
     g_autofree char *spec = NULL;
     g_auto(ExecVerdict) verdict = {0};
-    const int shapes = MAX(own->shapes, 1);
+    const int shapes = own->shapes >= 0 ? own->shapes : 1;
     for (int i = 0; i < shapes; i++)
         if (!verify_shape(own, i, options->planner.seed, &spec, &verdict, error))
             return false;
@@ -177,7 +177,7 @@ static bool asks_for_theory(int argc, char **argv)
 
 bool cmd_verify(int argc, char **argv, GError **error)
 {
-    g_auto(Own) own = {0};
+    g_auto(Own) own = {.shapes = G_MININT};
     const GOptionEntry entries[] = {
         {"theory", 0, 0, G_OPTION_ARG_NONE, &own.theory,
          "Verify every sharding rule of MODEL's ops instead of a plan", NULL},
@@ -213,9 +213,8 @@ bool cmd_verify(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     if (!command_parse(&syntax, &argc, argv, &options, error))
         return false;
-    if (own.shapes < 0 || own.shapes > 1000)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--shapes: expected 1 to 1000, got %d", own.shapes);
+    if (own.shapes != G_MININT && !command_check_range("--shapes", own.shapes, 1, 1000, error))
+        return false;
     own.backend = own.backend ? own.backend : g_strdup("reference");
     if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
         return kilter_fail(error, KILTER_ERROR_INPUT,

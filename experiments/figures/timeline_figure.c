@@ -114,6 +114,37 @@ static void add_memory(Table *table)
     }
 }
 
+/* A number >= 0 of that member, which `optional` may lack. */
+static bool has_number(const json_t *event, const char *key, bool optional, double most)
+{
+    const json_t *value = json_object_get(event, key);
+    const double v = json_number_value(value);
+    return value ? json_is_number(value) && v >= 0 && v <= most : optional;
+}
+
+/* Whether events are drawn as they say: a device and a stream that are small integers, a start and a length. */
+static bool check(const json_t *events, const char *trace, GError **error)
+{
+    enum { MOST_DEVICES = 1 << 24, MOST_STREAMS = 1 << 24 };
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const bool span = is(event, "ph", "X"), count = is(event, "ph", "C");
+        const char *wrong =
+            !json_is_object(event) ? "an object"
+            : !has_number(event, "pid", !span && !count, MOST_DEVICES)
+                ? "a number of a device in 'pid'"
+            : !has_number(event, "tid", !span, MOST_STREAMS)
+                ? "a number of a stream in 'tid'"
+            : !has_number(event, "ts", !span && !count, G_MAXDOUBLE) ? "a time in 'ts'"
+            : !has_number(event, "dur", !span, G_MAXDOUBLE)          ? "a time in 'dur'"
+                                                                     : NULL;
+        if (wrong)
+            return kilter_fail(error, KILTER_ERROR_INPUT,
+                               "%s: traceEvents[%zu]: expected %s", trace, i, wrong);
+    }
+    return true;
+}
+
 bool timeline_figure_draw(const char *trace, const char *folder, GError **error)
 {
     json_t *root = json_read_file(trace, "trace", error);
@@ -125,7 +156,7 @@ bool timeline_figure_draw(const char *trace, const char *folder, GError **error)
     if (!good) {
         kilter_fail(error, KILTER_ERROR_INPUT,
                     "%s: expected a Chrome trace with events in 'traceEvents'", trace);
-    } else {
+    } else if ((good = check(table.events, trace, error))) {
         look(&table);
         add_names(&table);
         add_spans(&table);

@@ -157,6 +157,9 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
 
 bool options_assign(PlannerOptions *options, const Spec *spec, GError **error)
 {
+    /* Pins add to one another. */
+    if (!spec_check_once(spec, "pin", error))
+        return false;
     for (uint32_t i = 0; i < spec->n; i++) {
         if (!spec->value[i])
             return kilter_fail(error, KILTER_ERROR_INPUT, "expected key=value, got '%s'",

@@ -218,7 +218,13 @@ static bool fill(Experiment *experiment, const ExperimentChange *change, GError 
                          "expected letters, digits and . _ -, got '%s'", text->name);
     experiment->name = g_strdup(text->name);
     experiment->description = g_strdup(text->description ? text->description : "");
-    if (text->exchange.n_kind && !text->axis[GRID_MODEL].n && !text->axis[GRID_PLANNER].n)
+    const Exchanges *e = &text->exchange;
+    const bool exchanges = e->n_kind || e->n_bytes || e->n_share || e->n_cluster;
+    for (uint32_t axis = 0; exchanges && axis < experiment->file->n_axes; axis++)
+        if (text->axis[axis].n)
+            return yaml_fail(experiment->file->yaml, error, "exchange",
+                             "expected no grid beside it");
+    if (exchanges)
         return fill_exchanges(experiment, change, error);
     return grid_open(&experiment->grid, experiment->file, change, error) &&
            fill_grid(experiment, error);

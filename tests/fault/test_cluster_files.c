@@ -218,12 +218,17 @@ static void test_long_texts(void **state)
 static void test_no_such_file(void **state)
 {
     (void)state;
-    static const char *const FILE_NAME[] = {"/nowhere/x.yaml", "nowhere.yaml",
-                                            "/dev/zero", "./data"};
-    for (size_t i = 0; i < G_N_ELEMENTS(FILE_NAME); i++) {
-        g_autofree char *message = g_strconcat(FILE_NAME[i], ": no such file", NULL);
+    static const struct {
+        const char *file, *says;
+    } cases[] = {{"/nowhere/x.yaml", "no such file"},
+                 {"nowhere.yaml", "no such file"},
+                 {"/dev/zero", "expected a regular file or a pipe"},
+                 {"./data", "expected a regular file or a pipe"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *message =
+            g_strconcat(cases[i].file, ": ", cases[i].says, NULL);
         g_autoptr(GError) error = NULL;
-        assert_null(cluster_load(FILE_NAME[i], &error));
+        assert_null(cluster_load(cases[i].file, &error));
         assert_error(error, KILTER_ERROR_INPUT, message);
     }
 }

@@ -30,9 +30,21 @@ bool lower_pairwise(Lower *lower, GError **error)
     return true;
 }
 
+/* Messages between all pairs are kept one by one: an all-to-all of 4,096 ranks is the largest. */
+static bool check_pairs(const Lower *lower, GError **error)
+{
+    const double n = lower->n, most = 0x1p24, messages = lower->n_groups * n * (n - 1);
+    return messages <= most ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%u ranks would send %.3g messages, expected at most %.3g; an "
+                       "algorithm of rounds takes more ranks",
+                       lower->n, messages, most);
+}
+
 bool lower_direct_all_to_all(Lower *lower, GError **error)
 {
-    (void)error;
+    if (!check_pairs(lower, error))
+        return false;
     for (uint32_t g = 0; g < lower->n_groups; g++)
         for (uint32_t k = 1; k < lower->n; k++)
             for (uint32_t i = 0; i < lower->n; i++)
@@ -50,7 +62,8 @@ bool lower_direct_parts(Lower *lower, GError **error)
         traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_GROUPED_ALL_GATHER;
     const bool padded =
         traffic == TRAFFIC_ALL_GATHER || traffic == TRAFFIC_REDUCE_SCATTER;
-    (void)error;
+    if (!check_pairs(lower, error))
+        return false;
     for (uint32_t g = 0; g < lower->n_groups; g++)
         for (uint32_t k = 1; k < lower->n; k++)
             for (uint32_t i = 0; i < lower->n; i++) {

@@ -1,0 +1,92 @@
+/* Bounds on memory, output that cannot be written, and a word about commands that take long. */
+#include "experiments/cli/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "data/data.h"
+
+enum { SAY_AFTER_S = 60, LOOK_EVERY_S = 1 };
+static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;
+
+/* 1: nothing is to be said. */
+static gint hushed;
+
+/* Memory in use, in bytes; 0 where the system does not say. */
+static double resident_bytes(void)
+{
+    unsigned long pages = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    const bool known = file && fscanf(file, "%lu %lu", &pages, &resident) == 2;
+    if (file)
+        fclose(file);
+    return known ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* Looks on until there is something to say. */
+static gpointer watch(gpointer unused)
+{
+    (void)unused;
+    for (int s = 0; !g_atomic_int_get(&hushed); s += LOOK_EVERY_S) {
+        const double bytes = resident_bytes();
+        if (s >= SAY_AFTER_S || bytes >= SAY_BYTES) {
+            g_autofree char *used = units_format(bytes, QUANTITY_BYTES);
+            fprintf(stderr, "kilter: still working after %d s, with %s of memory%s\n", s,
+                    used, bytes >= SAY_BYTES ? "; --memory-limit bounds it" : "");
+            break;
+        }
+        g_usleep(LOOK_EVERY_S * G_USEC_PER_SEC);
+    }
+    return NULL;
+}
+
+/* GLib ends a program whose allocation fails; this says so in one line instead of leaving a core. No allocation here. */
+static void end_without_memory(const char *domain, GLogLevelFlags level,
+                               const char *message, gpointer unused)
+{
+    static const char line[] = "kilter: out of memory: ";
+    (void)domain, (void)level, (void)unused;
+    const char *bytes = strstr(message, "failed to allocate");
+    const char *say = bytes ? bytes : message;
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0 ||
+        write(STDERR_FILENO, say, strcspn(say, "\n")) < 0 ||
+        write(STDERR_FILENO, "\n", 1) < 0)
+        _exit(KILTER_ERROR_FAILED);
+    _exit(KILTER_ERROR_FAILED);
+}
+
+/* Also where a library prints and exits, as --help does. */
+static void flush_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    fputs("kilter: cannot write to standard output\n", stderr);
+    _exit(KILTER_ERROR_FAILED);
+}
+
+void limits_begin(void)
+{
+    atexit(flush_output);
+    g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
+                      NULL);
+    g_thread_unref(g_thread_new("watch", watch, NULL));
+}
+
+void limits_hush(void)
+{
+    g_atomic_int_set(&hushed, 1);
+}
+
+bool limits_set_memory(const char *size, GError **error)
+{
+    double bytes;
+    if (!units_parse(size, QUANTITY_BYTES, &bytes, error))
+        return false;
+    const struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
+    return (bytes >= LEAST_BYTES && setrlimit(RLIMIT_DATA, &limit) == 0) ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "expected at least 64 MiB that the system allows, got '%s'", size);
+}
