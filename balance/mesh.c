@@ -1,6 +1,8 @@
 /* Partitions of a mesh by METIS (G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20(1), 1998). */
 #include "balance/mesh.h"
 
+#include <float.h>
+
 #include <metis.h>
 
 #include <stdlib.h>
@@ -70,7 +72,7 @@ static int compare_keys(gconstpointer a, gconstpointer b)
 
 static double largest(const double *value, uint32_t n)
 {
-    double most = 1e-300;
+    double most = DBL_MIN; /* it divides */
     for (uint32_t i = 0; i < n; i++)
         most = MAX(most, value[i]);
     return most;

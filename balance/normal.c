@@ -33,6 +33,9 @@ static void add_piece(Interior *ip, uint32_t p)
  * replaced by a huge one, along which nothing moves. */
 static void factor(uint32_t n, double *m)
 {
+    /* What is left of a diagonal where all of its digits were lost, twice over; the root of a pivot that makes its step
+     * less than any other, and whose square is still a number. */
+    static const double LOST = 1e-30, UNMOVED = 1e64;
     g_assert(n > 0);
     for (uint32_t b = 0; b < n; b++) {
         double *row = m + (size_t)b * n, diagonal = row[b];
@@ -44,7 +47,7 @@ static void factor(uint32_t n, double *m)
             if (c < b)
                 row[c] = sum / other[c];
             else
-                row[c] = sum > 1e-30 * diagonal ? sqrt(sum) : 1e64;
+                row[c] = sum > LOST * diagonal ? sqrt(sum) : UNMOVED;
         }
     }
 }

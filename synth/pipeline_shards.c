@@ -67,6 +67,11 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 /* What it costs to have a tensor in another form, in no unit; infinite: it cannot be. */
 static double price(const Builder *b, TensorId tensor, Form have, Form want)
 {
+    /* By what a conversion moves: cutting activations is next to free, a reduce-scatter moves half of an all-reduce;
+     * gathering makes work be done on all shards, which is worse, and an exchange is the worst; weights stay as they
+     * are unless nothing else is possible. */
+    static const double CUT = 0.1, REDUCE_SCATTER = 1, ALL_REDUCE = 2, ALL_GATHER = 3,
+                        EXCHANGE = 3.5, CUT_WEIGHT = 4;
     const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
     const bool weight = is_weight(b->graph, tensor);
     if (have == want)
@@ -74,10 +79,10 @@ static double price(const Builder *b, TensorId tensor, Form have, Form want)
     if (!held || want == FORM_REDUCE)
         return INFINITY;
     if (have == FORM_IDENTITY)
-        return weight ? 4 : 0.1;
+        return weight ? CUT_WEIGHT : CUT;
     if (have == FORM_REDUCE)
-        return want == FORM_IDENTITY ? 2 : 1;
-    return want == FORM_IDENTITY ? 3 : 3.5;
+        return want == FORM_IDENTITY ? ALL_REDUCE : REDUCE_SCATTER;
+    return want == FORM_IDENTITY ? ALL_GATHER : EXCHANGE;
 }
 
 /* The cheapest rule; the one that runs everything on all shards, if there is no other. */

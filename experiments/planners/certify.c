@@ -18,33 +18,14 @@
  *
  * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
  * where memory does not matter, now and then hap starts from the middle of the least box. */
+#include "experiments/planners/bound.h"
 #include "experiments/planners/make.h"
-#include "experiments/planners/ration.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_KINDS = 256 };
-
-typedef struct {
-    double lo[MAX_KINDS], hi[MAX_KINDS];
-    double bound_s;
-    SynthBytes bytes[SYNTH_POINTS]; /* of a program there, once memory is rationed */
-} Box;
-
-typedef struct {
-    const Planning *planning;
-    const ClusterView *view;
-    Plan *plan;
-    double upper_s; /* the least time before rounding of a plan that was seen */
-    /* multipliers (SynthOptions.memory_s); NULL: memory does not matter */
-    double *memory_s;
-    DeviceKinds kinds;
-    GArray *boxes; /* Box */
-} Certifier;
-
 /* Cuts off what cannot sum to 1; false if nothing is left. */
-static bool tighten(const Certifier *c, Box *box)
+static bool tighten(const Certifier *c, CertifierBox *box)
 {
     double lo = 0, hi = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++) {
@@ -60,15 +41,6 @@ static bool tighten(const Certifier *c, Box *box)
         box->hi[k] = fmin(high, (1 - (lo - n * low)) / n);
     }
     return true;
-}
-
-/* One value per kind, for each device. Caller frees. */
-static double *spread(const Certifier *c, const double *kind)
-{
-    double *device = g_new(double, c->view->n_devices);
-    for (uint32_t j = 0; j < c->view->n_devices; j++)
-        device[j] = fmax(0, kind[c->kinds.of[j]]);
-    return device;
 }
 
 /* The bound that is wanted: within the gap of the plan as rounded, or, where rounding takes more
@@ -88,57 +60,23 @@ static bool is_closed(const Certifier *c, double bound_s)
     return bound_s >= wanted(c) * rounding;
 }
 
-/* Sets the bound of a box without regard to memory. */
-static bool bound_box(const Certifier *c, Box *box, GError **error)
-{
-    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .upper_s = c->upper_s,
-                       .deadline_us = c->planning->deadline_us};
-    g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
-        return false;
-    box->bound_s = fmax(box->bound_s, bound.bound_s);
-    return true;
-}
-
-/* The same with memory charged for, which is cheaper than limiting it. */
-static bool bound_charged(const Certifier *c, Box *box, GError **error)
-{
-    static const double tolerance = 5e-3; /* finer ones take long and gain little */
-    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .upper_s = c->upper_s,
-                       .memory_s = c->memory_s,
-                       .tolerance = tolerance,
-                       .effort = c->planning->options->effort,
-                       .deadline_us = c->planning->deadline_us};
-    g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
-        return false;
-    box->bound_s = fmax(box->bound_s, bound.bound_s);
-    return true;
-}
-
-static double middle_of(const Box *box, uint32_t k)
+static double middle_of(const CertifierBox *box, uint32_t k)
 {
     return (fmax(0, box->lo[k]) + box->hi[k]) / 2;
 }
 
 /* A plan from these programs, or, if there are none, from the middle of a box, if it is better. */
-static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
+static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *programs,
                     GError **error)
 {
-    double middle[MAX_KINDS], sum = 0;
+    double middle[CERTIFIER_MAX_KINDS], sum = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++) {
         middle[k] = middle_of(box, k);
         sum += c->kinds.count[k] * middle[k];
     }
     for (uint32_t k = 0; k < c->kinds.n; k++)
         middle[k] /= sum;
-    g_autofree double *ratio = spread(c, middle);
+    g_autofree double *ratio = certifier_spread(c, middle);
     if (!plan_improve(c->plan, c->planning, ratio, programs, error))
         return false;
     c->upper_s = fmin(c->upper_s, c->plan->fractional_time_s);
@@ -148,9 +86,9 @@ static bool improve(Certifier *c, const Box *box, const GPtrArray *programs,
 }
 
 /* The kind whose devices lack most for the program known, in the middle of the box. */
-static uint32_t fullest_kind(const Certifier *c, const Box *box)
+static uint32_t fullest_kind(const Certifier *c, const CertifierBox *box)
 {
-    double most[MAX_KINDS];
+    double most[CERTIFIER_MAX_KINDS];
     uint32_t fullest = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++)
         most[k] = -INFINITY;
@@ -171,7 +109,7 @@ static uint32_t fullest_kind(const Certifier *c, const Box *box)
 
 /* The multipliers; where one kind has more than its part in all of the box, those of all devices
  * together on that kind. Caller frees. */
-static double *charge_box(const Certifier *c, const Box *box)
+static double *charge_box(const Certifier *c, const CertifierBox *box)
 {
     static const double rounding = 1 - 1e-9;
     uint32_t n = c->view->n_devices, kind = fullest_kind(c, box);
@@ -185,7 +123,7 @@ static double *charge_box(const Certifier *c, const Box *box)
 }
 
 /* Whether no kind's shares differ by more than a part of an even share. */
-static bool is_narrow(const Certifier *c, const Box *box, double part)
+static bool is_narrow(const Certifier *c, const CertifierBox *box, double part)
 {
     for (uint32_t k = 0; k < c->kinds.n; k++)
         if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
@@ -194,14 +132,15 @@ static bool is_narrow(const Certifier *c, const Box *box, double part)
 }
 
 /* Raises the bound of a box by limiting memory, and looks for better plans there. */
-static bool ration(Certifier *c, Box *box, bool look, GError **error)
+static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
 {
     static const double narrow = 0.06; /* a smaller box has hardly a better bound */
     /* What a narrow box leaves open is a matter of labels, not of ratios: it gets more of them. */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
         return true;
-    g_autofree double *lo = spread(c, box->lo), *hi = spread(c, box->hi);
+    g_autofree double *lo = certifier_spread(c, box->lo),
+                      *hi = certifier_spread(c, box->hi);
     g_autofree double *charge = charge_box(c, box);
     SynthBox ratios = {.lo = lo,
                        .hi = hi,
@@ -221,11 +160,11 @@ static bool ration(Certifier *c, Box *box, bool look, GError **error)
 }
 
 /* Bounds a box and keeps it, if anything is left of it. */
-static bool add_box(Certifier *c, Box box, bool look, GError **error)
+static bool add_box(Certifier *c, CertifierBox box, bool look, GError **error)
 {
     if (!tighten(c, &box))
         return true;
-    if (c->memory_s ? !ration(c, &box, look, error) : !bound_box(c, &box, error))
+    if (c->memory_s ? !ration(c, &box, look, error) : !certifier_bound(c, &box, error))
         return false;
     g_array_append_val(c->boxes, box);
     return true;
@@ -235,15 +174,20 @@ static uint32_t least_box(const Certifier *c)
 {
     uint32_t least = 0;
     for (uint32_t i = 1; i < c->boxes->len; i++)
-        if (g_array_index(c->boxes, Box, i).bound_s <
-            g_array_index(c->boxes, Box, least).bound_s)
+        if (g_array_index(c->boxes, CertifierBox, i).bound_s <
+            g_array_index(c->boxes, CertifierBox, least).bound_s)
             least = i;
     return least;
 }
 
+static double least_bound(const Certifier *c)
+{
+    return g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s;
+}
+
 static bool split(Certifier *c, uint32_t index, bool look, GError **error)
 {
-    Box box = g_array_index(c->boxes, Box, index);
+    CertifierBox box = g_array_index(c->boxes, CertifierBox, index);
     g_array_remove_index_fast(c->boxes, index);
     uint32_t widest = 0;
     double width = 0;
@@ -252,14 +196,9 @@ static bool split(Certifier *c, uint32_t index, bool look, GError **error)
             width = c->kinds.count[k] * (box.hi[k] - box.lo[k]);
             widest = k;
         }
-    Box low = box, high = box;
+    CertifierBox low = box, high = box;
     low.hi[widest] = high.lo[widest] = (box.lo[widest] + box.hi[widest]) / 2;
     return add_box(c, low, look, error) && add_box(c, high, look, error);
-}
-
-static double least_bound(const Certifier *c)
-{
-    return g_array_index(c->boxes, Box, least_box(c)).bound_s;
 }
 
 /* Halves boxes until the gap is small enough, or says why it is not. */
@@ -268,7 +207,7 @@ static bool close_gap(Certifier *c, GError **error)
     static const double point = 0.01; /* what is left then is no matter of ratios */
     for (uint32_t n = 1;; n += 2) {
         uint32_t least = least_box(c);
-        const Box *box = &g_array_index(c->boxes, Box, least);
+        const CertifierBox *box = &g_array_index(c->boxes, CertifierBox, least);
         double bound_s = box->bound_s;
         c->plan->certificate = is_closed(c, bound_s)            ? CERTIFICATE_REACHED
                                : planning_is_late(c->planning)  ? CERTIFICATE_BUDGET
@@ -281,126 +220,23 @@ static bool close_gap(Certifier *c, GError **error)
             return true;
         bool look = (n & (n + 1)) == 0; /* ever more rarely: 1, 3, 7, 15, ... boxes */
         if ((look && !c->memory_s &&
-             !improve(c, &g_array_index(c->boxes, Box, least), NULL, error)) ||
+             !improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL, error)) ||
             !split(c, least, look, error))
             return false;
     }
 }
 
-/* NULL, with the reason in plan->certificate, where nothing is proved. */
-static Certifier *certifier_new(Plan *plan, const Planning *planning)
-{
-    g_autofree Certifier *c = g_new0(Certifier, 1);
-    c->planning = planning;
-    c->view = planning->view;
-    c->plan = plan;
-    c->upper_s = plan->fractional_time_s;
-    if (planning->done->seen_s > 0)
-        c->upper_s = fmin(c->upper_s, planning->done->seen_s);
-    const bool kinds = device_kinds(c->view, MAX_KINDS, &c->kinds);
-    if (plan->bucket_bytes > 0 || !kinds) {
-        plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
-        device_kinds_clear(&c->kinds);
-        return NULL;
-    }
-    c->boxes = g_array_new(FALSE, FALSE, sizeof(Box));
-    return g_steal_pointer(&c);
-}
-
-static void certifier_free(Certifier *c)
-{
-    g_array_free(c->boxes, TRUE);
-    g_free(c->memory_s);
-    device_kinds_clear(&c->kinds);
-    g_free(c);
-}
-
-/* Multipliers at the plan's ratios, if memory matters there. */
-static bool find_multipliers(Certifier *c, GError **error)
-{
-    uint32_t n = SYNTH_POINTS * c->view->n_devices;
-    g_autofree double *memory_s = g_new(double, n);
-    SynthBox here = {.lo = c->plan->ratio,
-                     .hi = c->plan->ratio,
-                     .upper_s = c->upper_s,
-                     .deadline_us = c->planning->deadline_us};
-    double sum = 0;
-    if (!ration_multipliers(c->planning->space, c->view, &here, memory_s, error))
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        sum += memory_s[i];
-    if (sum > 0)
-        c->memory_s = g_steal_pointer(&memory_s);
-    return true;
-}
-
 /* Begins with the box of all ratios. */
-static bool add_all(Certifier *c, bool memory, GError **error)
+static bool add_all(Certifier *c, GError **error)
 {
-    Box all = {0};
-    for (uint32_t k = 0; k < c->kinds.n; k++)
-        all.hi[k] = 1.0 / c->kinds.count[k];
-    if (!bound_box(c, &all, error))
+    CertifierBox all = certifier_all(c);
+    if (!certifier_bound(c, &all, error))
         return false;
-    if (memory && !is_closed(c, all.bound_s) &&
-        (!find_multipliers(c, error) || (c->memory_s && !ration(c, &all, false, error))))
+    if (!is_closed(c, all.bound_s) && (!certifier_find_multipliers(c, error) ||
+                                       (c->memory_s && !ration(c, &all, false, error))))
         return false;
     g_array_append_val(c->boxes, all);
     return true;
-}
-
-/* The plans that the bound is below, in words. Caller frees. */
-static char *bound_over(const Planning *planning, bool fits)
-{
-    static const char *const exchange[] = {
-        [EXCHANGES_BOTH] = "",
-        [EXCHANGES_PADDED] = ", by padded collectives",
-        [EXCHANGES_GROUPED] = ", by grouped collectives",
-    };
-    return g_strdup_printf(
-        "programs of one microbatch on all %u devices%s%s%s%s, at any "
-        "ratios, before rounding; "
-        "fewer devices or a pipeline may be faster",
-        planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
-        fits ? ", within the memory" : "",
-        planning->options->strategy.recompute ? ", with any layers computed again" : "",
-        exchange[planning->options->collectives]);
-}
-
-static void set_bound(Certifier *c)
-{
-    Plan *plan = c->plan;
-    plan->lower_bound_s = least_bound(c);
-    g_free(plan->bound_over);
-    plan->bound_over =
-        plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
-}
-
-/* Where memory decided, the box of all ratios once more, with the charge that the plan was found with, or that is best at
- * its ratios. */
-static bool charge_all(Certifier *c, GError **error)
-{
-    Box *all = &g_array_index(c->boxes, Box, 0);
-    const double *found = c->planning->done->memory_s;
-    if (found)
-        c->memory_s = g_memdup2(found, SYNTH_POINTS * c->view->n_devices * sizeof *found);
-    return (found || find_multipliers(c, error)) &&
-           (!c->memory_s || bound_charged(c, all, error));
-}
-
-bool plan_bound(Plan *plan, const Planning *planning, GError **error)
-{
-    Certifier *c = certifier_new(plan, planning);
-    plan->certificate = CERTIFICATE_NONE; /* none was asked for */
-    if (!c)
-        return true;
-    bool done = add_all(c, false, error) &&
-                (!planning->done->tight || planning->options->strategy.recompute ||
-                 !plan->feasible || charge_all(c, error));
-    if (done)
-        set_bound(c);
-    certifier_free(c);
-    return done;
 }
 
 /* The least time that the search can reach, for planners that make one plan only: how far they can be
@@ -435,9 +271,9 @@ bool plan_certify(Plan *plan, const Planning *planning, GError **error)
     Certifier *c = certifier_new(plan, planning);
     if (!c)
         return true;
-    bool done = add_all(c, true, error) && close_gap(c, error);
+    bool done = add_all(c, error) && close_gap(c, error);
     if (done)
-        set_bound(c);
+        certifier_set_bound(c, least_bound(c));
     if (done && plan->certificate == CERTIFICATE_REACHED &&
         plan->iteration_time_s > plan->lower_bound_s * (1 + planning->options->certify))
         plan->certificate = why_slower(plan, planning);

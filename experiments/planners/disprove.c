@@ -4,6 +4,9 @@
 #include "experiments/planners/make.h"
 #include "experiments/planners/ratios.h"
 
+#include <float.h>
+#include <math.h>
+
 typedef struct {
     uint32_t first, n; /* a device of the group, how many there are */
     SynthPoint point;
@@ -13,8 +16,8 @@ typedef struct {
 /* The cluster where nothing takes time, or next to nothing. */
 static ClusterView timeless(const ClusterView *view, Device *device)
 {
-    /* finite: speeds are summed, and weights divided by the sum */
-    static const double at_once = 1e200;
+    /* Not infinite: speeds are summed, and multiplied by a few shares and sizes, and neither may overflow. */
+    const double at_once = sqrt(DBL_MAX);
     ClusterView copy = *view;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         copy.collective[kind] = (LinkCost){.latency_s = 0, .bandwidth = at_once};

@@ -106,13 +106,14 @@ bool plan_make_hap(const Planning *planning, Plan *plan, GError **error)
                  alternation_run(&a, even, NULL, history, error));
     const double misfit_s =
         a.best && !alternation_fits(&a) ? a.best->iteration_time_s : 0;
+    const double fractional_s = a.best ? a.best->fractional_time_s : 0;
     const bool rounding = misfit_s > 0 && alternation_know(&a, a.best->program)->roomy;
     if (done && options->search != SEARCH_REFERENCE)
         done = consider_all_baselines(&a, proportional, homogeneous ? NULL : even,
                                       misfit_s > 0, error) &&
                (misfit_s == 0 || (rounding && alternation_fits(&a)) ||
                 planning_is_lost(planning, misfit_s) ||
-                spend_memory(&a, proportional, even, misfit_s, error)) &&
+                spend_memory(&a, proportional, even, misfit_s, fractional_s, error)) &&
                (misfit_s == 0 || alternation_round_best(&a, error)) &&
                (planning->roomy || alternation_settle(&a, error));
     if (done && !a.best)

@@ -15,8 +15,9 @@ typedef struct {
     ClusterView *chosen; /* of the plan, where the planner chose it; NULL */
     /* [SYNTH_POINTS * n_devices] multipliers of memory where the best plan so far was found; NULL: it took none */
     double *memory_s;
-    bool
-        tight; /* the fastest program does not fit: plans were searched for less memory */
+    /* the fastest program's time before rounding where it does not fit, so that plans were searched for that take less
+     * memory; 0: it fits */
+    double misfit_s;
 } PlanningDone;
 
 struct Planning {

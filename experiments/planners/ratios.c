@@ -53,10 +53,13 @@ double *ratios_pinned(const ClusterView *view, uint32_t choice)
                                            : NULL;
 }
 
+/* What sums of shares in another order differ by. */
+static const double SAME = 1e-9;
+
 bool ratios_same(const double *a, const double *b, uint32_t n)
 {
     for (uint32_t j = 0; j < n; j++)
-        if (fabs(a[j] - b[j]) > 1e-9)
+        if (fabs(a[j] - b[j]) > SAME)
             return false;
     return true;
 }

@@ -20,8 +20,10 @@ static double *even_charge(const ClusterView *view, double charge)
  * memory already decides. */
 static bool spare(Alternation *a, double charge, GError **error)
 {
-    static const double all = 1e6; /* a factor, at which a byte outweighs every second */
-    g_autofree double *memory_s = even_charge(a->view, all * charge);
+    /* Not infinite, as the faster of two programs that take the same memory is wanted: a million times what all
+     * memory should cost leaves seconds six digits. */
+    static const double OUTWEIGHS = 1e6;
+    g_autofree double *memory_s = even_charge(a->view, OUTWEIGHS * charge);
     for (uint32_t i = 0; i < 3; i++) {
         g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
                                    : i == 1 ? ratios_even(a->view)
@@ -106,13 +108,14 @@ static bool ration_both(Alternation *a, const double *proportional, const double
 static bool save_memory(Alternation *a, const double *start, double time_s,
                         GError **error)
 {
-    /* From a 32nd, four times more each: to thirty times what all memory should cost. */
-    enum { RAISES = 6, BISECTIONS = 2 };
+    /* From a 32nd, four times more each: to thirty times what all memory should cost. Two bisections leave the charge
+     * within a factor of 1.75. */
+    enum { FIRST_PART = 32, RAISES = 6, RAISE = 4, BISECTIONS = 2 };
     uint32_t n = a->view->n_devices;
     double capacity = 0, low = 0, high = 0;
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
-    double charge = time_s / capacity / 32;
+    double charge = time_s / capacity / FIRST_PART;
     for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
                          !planning_is_late(a->planning);
          i++) {
@@ -127,7 +130,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
             low = charge;
         if (high > 0 && i < RAISES)
             i = RAISES;
-        charge = high > 0 ? (low + high) / 2 : 4 * charge;
+        charge = high > 0 ? (low + high) / 2 : RAISE * charge;
     }
     if (high == 0 && !planning_is_late(a->planning))
         return alternation_fits(a) || spare(a, charge, error);
@@ -137,10 +140,10 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
 }
 
 bool spend_memory(Alternation *a, const double *proportional, const double *even,
-                  double time_s, GError **error)
+                  double time_s, double fractional_s, GError **error)
 {
     double before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
-    a->planning->done->tight = true;
+    a->planning->done->misfit_s = fractional_s;
     if (!ration_both(a, proportional, even, error))
         return false;
     const bool better = alternation_fits(a) && a->best->iteration_time_s < before_s;

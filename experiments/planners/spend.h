@@ -5,9 +5,9 @@
 #include "experiments/planners/alternation.h"
 
 /* From ratios by speed and even ones: those whose memory is limited (ration.h), or, where none of
- * them is an improvement once rounded, charged for. time_s: of the fastest program, which does not
- * fit. */
+ * them is an improvement once rounded, charged for. time_s, fractional_s: the time of the fastest program, which does not
+ * fit, and the same before rounding. */
 bool spend_memory(Alternation *a, const double *proportional, const double *even,
-                  double time_s, GError **error);
+                  double time_s, double fractional_s, GError **error);
 
 #endif

@@ -194,12 +194,14 @@ static bool train(const Planning *planning, Plan *plan, GError **error)
 /* Makes the planner's plan and gives it the techniques. `roomy`: as if memory were no matter. */
 static bool make_with(const Planning *planning, bool roomy, Plan *plan, GError **error)
 {
+    /* More than any model takes; sums over a few devices do not overflow. */
+    static const uint64_t ROOM = UINT64_MAX / 4;
     const uint32_t n = planning->view->n_devices;
     g_autofree Device *device = g_memdup2(planning->view->device, n * sizeof *device);
     ClusterView view = *planning->view;
     Planning seen = *planning;
     for (uint32_t j = 0; roomy && j < n; j++)
-        device[j].memory_bytes = UINT64_MAX / 4;
+        device[j].memory_bytes = ROOM;
     view.device = device;
     seen.view = &view;
     seen.roomy = roomy;

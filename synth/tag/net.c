@@ -1,6 +1,7 @@
 /* The network of synth/tag/net.h: forward, loss and its gradient. */
 #include "synth/tag/net.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -193,7 +194,7 @@ double tag_net_learn(const TagNet *net, const NetView *view, const double *targe
     double loss = 0;
     softmax(tape_value(tape, score), view->n_actions, prior);
     for (uint32_t a = 0; a < view->n_actions; a++) {
-        loss -= target[a] > 0 ? target[a] * log(fmax(prior[a], 1e-300)) : 0;
+        loss -= target[a] > 0 ? target[a] * log(fmax(prior[a], DBL_MIN)) : 0;
         prior[a] -= target[a];
     }
     tape_back(tape, score, prior);

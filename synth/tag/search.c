@@ -1,6 +1,7 @@
 /* The search `best`, and the order in which all methods look at op groups. */
 #include "synth/tag/search_state.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -142,31 +143,37 @@ static void move(TagState *t, uint16_t *action)
  * gained for long begins anew. */
 static void anneal(TagState *t, const Beam *beam)
 {
-    const double first = 0.05, last = 0.001; /* temperatures, of the time */
+    /* Temperatures, as parts of the time: a twentieth is what a group's place changes, a thousandth is less than plans are
+     * told apart by. At four temperatures a step is taken once in fifty times, and need not be known exactly. */
+    static const double FIRST = 0.05, LAST = 0.001, SELDOM = 4;
+    /* Steps without a gain before it begins anew: a sixth of all, so that several strategies are begun from; steps in
+     * a row that met known strategies only, before all near ones are taken to be known; every third step is a
+     * double one. */
+    enum { PATIENCE = 40, BEGINNINGS = 6, IDLE = 200, IDLE_PER_GROUP = 20, DOUBLE = 3 };
     g_autofree uint16_t *now = g_new(uint16_t, t->n);
     g_autofree uint16_t *next = g_new(uint16_t, t->n);
     const uint32_t begin = tag_evaluations(t->evaluator), budget = t->search->evaluations,
                    end = MAX(budget < MANY ? budget : (uint32_t)(ANNEALED * budget),
                              begin + 1);
-    const uint32_t patience = MAX(40, (end - begin) / 6);
+    const uint32_t patience = MAX(PATIENCE, (end - begin) / BEGINNINGS);
     uint32_t turn = 0, still = 0, idle = 0;
     TagScore score = t->best_score;
     memcpy(now, t->best, t->n * sizeof *now);
     while (!tag_state_is_over(t) && tag_evaluations(t->evaluator) < end &&
-           idle < 200 + 20 * t->n) {
+           idle < IDLE + IDLE_PER_GROUP * t->n) {
         const uint32_t before = tag_evaluations(t->evaluator);
         const double done = (double)(before - begin) / (end - begin);
-        const double heat = first * pow(last / first, done) * score.time_s;
+        const double heat = FIRST * pow(LAST / FIRST, done) * score.time_s;
         memcpy(next, now, t->n * sizeof *next);
         move(t, next);
-        if (below(t, 3) == 0)
+        if (below(t, DOUBLE) == 0)
             move(t, next);
-        const TagScore other = tag_state_try(t, next, score.time_s + 4 * heat);
+        const TagScore other = tag_state_try(t, next, score.time_s + SELDOM * heat);
         idle = tag_evaluations(t->evaluator) > before ? 0 : idle + 1;
         const bool better = tag_is_better(other, score);
         const double worse = other.time_s - score.time_s;
         if (better || (other.lacks <= score.lacks &&
-                       g_rand_double(t->rand) < exp(-worse / fmax(heat, 1e-30)))) {
+                       g_rand_double(t->rand) < exp(-worse / fmax(heat, DBL_MIN)))) {
             score = other;
             memcpy(now, next, t->n * sizeof *now);
         }

@@ -1,0 +1,171 @@
+/* Bounds of boxes of ratios, and the one of all ratios, which is had at once. */
+#include "experiments/planners/bound.h"
+
+#include <math.h>
+
+#include "experiments/planners/make.h"
+#include "experiments/planners/ration.h"
+
+double *certifier_spread(const Certifier *c, const double *kind)
+{
+    double *device = g_new(double, c->view->n_devices);
+    for (uint32_t j = 0; j < c->view->n_devices; j++)
+        device[j] = fmax(0, kind[c->kinds.of[j]]);
+    return device;
+}
+
+bool certifier_bound(const Certifier *c, CertifierBox *box, GError **error)
+{
+    g_autofree double *lo = certifier_spread(c, box->lo),
+                      *hi = certifier_spread(c, box->hi);
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = c->upper_s,
+                       .deadline_us = c->planning->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
+    return true;
+}
+
+/* The same with memory charged for, which is cheaper than limiting it. */
+static bool bound_charged(const Certifier *c, CertifierBox *box, GError **error)
+{
+    static const double tolerance = 5e-3; /* finer ones take long and gain little */
+    g_autofree double *lo = certifier_spread(c, box->lo),
+                      *hi = certifier_spread(c, box->hi);
+    SynthBox ratios = {.lo = lo,
+                       .hi = hi,
+                       .upper_s = c->upper_s,
+                       .memory_s = c->memory_s,
+                       .tolerance = tolerance,
+                       .effort = c->planning->options->effort,
+                       .deadline_us = c->planning->deadline_us};
+    g_auto(SynthBound) bound = {0};
+    if (!synth_bound(c->planning->space, c->view, &ratios, &bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound.bound_s);
+    return true;
+}
+
+Certifier *certifier_new(Plan *plan, const Planning *planning)
+{
+    g_autofree Certifier *c = g_new0(Certifier, 1);
+    c->planning = planning;
+    c->view = planning->view;
+    c->plan = plan;
+    c->upper_s = plan->fractional_time_s;
+    if (planning->done->seen_s > 0)
+        c->upper_s = fmin(c->upper_s, planning->done->seen_s);
+    const bool kinds = device_kinds(c->view, CERTIFIER_MAX_KINDS, &c->kinds);
+    if (plan->bucket_bytes > 0 || !kinds) {
+        plan->certificate = kinds ? CERTIFICATE_BUCKETS : CERTIFICATE_KINDS;
+        device_kinds_clear(&c->kinds);
+        return NULL;
+    }
+    c->boxes = g_array_new(FALSE, FALSE, sizeof(CertifierBox));
+    return g_steal_pointer(&c);
+}
+
+void certifier_free(Certifier *c)
+{
+    g_array_free(c->boxes, TRUE);
+    g_free(c->memory_s);
+    device_kinds_clear(&c->kinds);
+    g_free(c);
+}
+
+bool certifier_find_multipliers(Certifier *c, GError **error)
+{
+    uint32_t n = SYNTH_POINTS * c->view->n_devices;
+    g_autofree double *memory_s = g_new(double, n);
+    SynthBox here = {.lo = c->plan->ratio,
+                     .hi = c->plan->ratio,
+                     .upper_s = c->upper_s,
+                     .deadline_us = c->planning->deadline_us};
+    double sum = 0;
+    if (!ration_multipliers(c->planning->space, c->view, &here, memory_s, error))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        sum += memory_s[i];
+    if (sum > 0)
+        c->memory_s = g_steal_pointer(&memory_s);
+    return true;
+}
+
+CertifierBox certifier_all(const Certifier *c)
+{
+    CertifierBox all = {0};
+    for (uint32_t k = 0; k < c->kinds.n; k++)
+        all.hi[k] = 1.0 / c->kinds.count[k];
+    return all;
+}
+
+/* The plans that the bound is below, in words. Caller frees. */
+static char *bound_over(const Planning *planning, bool fits)
+{
+    static const char *const exchange[] = {
+        [EXCHANGES_BOTH] = "",
+        [EXCHANGES_PADDED] = ", by padded collectives",
+        [EXCHANGES_GROUPED] = ", by grouped collectives",
+    };
+    return g_strdup_printf(
+        "programs of one microbatch on all %u devices%s%s%s%s, at any "
+        "ratios, before rounding; "
+        "fewer devices or a pipeline may be faster",
+        planning->cluster->n_devices, planning->pins ? " that keep the pins" : "",
+        fits ? ", within the memory" : "",
+        planning->options->strategy.recompute ? ", with any layers computed again" : "",
+        exchange[planning->options->collectives]);
+}
+
+void certifier_set_bound(Certifier *c, double bound_s)
+{
+    Plan *plan = c->plan;
+    plan->lower_bound_s = bound_s;
+    g_free(plan->bound_over);
+    plan->bound_over =
+        plan->lower_bound_s > 0 ? bound_over(c->planning, c->memory_s != NULL) : NULL;
+}
+
+/* Where memory decided: the box of all ratios with the charge that the plan was found with, or that is best at its
+ * ratios. */
+static bool charge(Certifier *c, CertifierBox *all, GError **error)
+{
+    const double *found = c->planning->done->memory_s;
+    if (found)
+        c->memory_s = g_memdup2(found, SYNTH_POINTS * c->view->n_devices * sizeof *found);
+    return (found || certifier_find_multipliers(c, error)) &&
+           (!c->memory_s || bound_charged(c, all, error));
+}
+
+/* A bound without regard to memory is not above the fastest program, whether it fits or not: where memory's charge makes one
+ * that is, the other is not looked for. */
+static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
+{
+    const Planning *planning = c->planning;
+    const double misfit_s = planning->done->misfit_s;
+    const bool charged =
+        misfit_s > 0 && c->plan->feasible && !planning->options->strategy.recompute;
+    CertifierBox all = certifier_all(c);
+    if ((charged && !charge(c, &all, error)) ||
+        ((!charged || all.bound_s < misfit_s) && !certifier_bound(c, &all, error)))
+        return false;
+    *bound_s = all.bound_s;
+    return true;
+}
+
+bool plan_bound(Plan *plan, const Planning *planning, GError **error)
+{
+    Certifier *c = certifier_new(plan, planning);
+    plan->certificate = CERTIFICATE_NONE; /* none was asked for */
+    if (!c)
+        return true;
+    double bound_s;
+    const bool done = bound_at_once(c, &bound_s, error);
+    if (done)
+        certifier_set_bound(c, bound_s);
+    certifier_free(c);
+    return done;
+}
