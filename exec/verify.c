@@ -295,8 +295,8 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
                        GError **error)
 {
     g_autofree char *spec =
-        exec_shrink(plan->model, plan->n_devices,
-                    plan->program->n_microbatches * whole_samples(plan, graph), random);
+        model_shrink(plan->model, plan->n_devices,
+                     plan->program->n_microbatches * whole_samples(plan, graph), random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
         model_build_from(spec, plan->content, plan->n_devices, &canonical, error);

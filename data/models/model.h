@@ -43,6 +43,12 @@ char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **er
 /* *content gets what the file of a spec says, in one form; NULL for built-in models. Caller frees. */
 bool model_content(const char *spec, char **content, GError **error);
 
+/* The spec of `canonical` (a model with every parameter) with small sizes of the same structure (layers, ops, names):
+ * large enough, where that is affordable, that uneven ratios over `n_devices` cut them unevenly. `random`, if not NULL,
+ * varies the sizes. Sizes that are already small stay. The batch stays a multiple of `n_microbatches`. Caller frees. */
+char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
+                   GRand *random);
+
 /* The graph of a spec as the text of a file (data/graph/file.h). Caller frees. */
 char *model_write(const char *spec, uint32_t gpus, GError **error);
 

@@ -43,6 +43,31 @@ typedef struct {
     bool attention;       /* specs may have attention=fused|materialized */
 } ModelEntry;
 
+/* What a parameter is in a small model of the same structure. */
+typedef enum {
+    SMALL_STAYS,    /* as it is: it says which ops there are, or how long they take */
+    SMALL_SIZE,     /* base + step x devices, at most `cap` */
+    SMALL_FACTOR,   /* the same, never varied: others are multiples of it, and would grow large */
+    SMALL_BATCH,    /* the same, and a multiple of the microbatches */
+    SMALL_HEADS,    /* the same, and even where queries share keys */
+    SMALL_KEYS,     /* half of the heads, or as many as they are */
+    SMALL_BY_HEADS, /* a few elements of each head */
+    SMALL_PATCH,    /* elements of a patch's edge */
+    SMALL_IMAGE,    /* a few patches; without any, the least that convolutions leave something of */
+    SMALL_BYTES,    /* of a few elements for each device */
+    SMALL_DEVICES   /* the number of devices: a model in a file shrinks itself by it */
+} SmallWay;
+
+typedef struct {
+    const char *key;
+    SmallWay way;
+    uint32_t base, step, cap;
+} ModelSmall;
+
+/* One row for each key of the models' parameters. */
+extern const ModelSmall MODEL_SMALL_TABLE[];
+extern const uint32_t MODEL_SMALL_TABLE_SIZE;
+
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;
 /* Of models in files: they have parameters only. */

@@ -195,3 +195,46 @@ const ModelEntry MODEL_OF_IMAGES = {{"config.json", "a file of Hugging Face"},
                                     NULL,
                                     {BATCH(1), {"small", 0, 0, 1e6, true, NULL, 0}},
                                     .attention = true};
+
+/* --- what parameters are in small models --- */
+
+/* Different keys get different sizes where they can, so that dims that are mixed up do not fit. */
+const ModelSmall MODEL_SMALL_TABLE[] = {
+    {"batch", SMALL_SIZE, 1, 0, 1},
+    {"global_batch", SMALL_BATCH, 1, 2, 11},
+    {"width", SMALL_SIZE, 2, 0, 2},
+    {"pool", SMALL_SIZE, 2, 0, 2},
+    {"fc", SMALL_SIZE, 1, 3, 17},
+    {"classes", SMALL_SIZE, 3, 2, 11},
+    {"seq", SMALL_SIZE, 9, 0, 9},
+    {"ffn", SMALL_SIZE, 2, 3, 19},
+    {"vocab", SMALL_SIZE, 3, 4, 23},
+    {"vocab_out", SMALL_SIZE, 4, 4, 29},
+    {"heads", SMALL_HEADS, 1, 1, 5},
+    {"kv_heads", SMALL_KEYS, 0, 0, 0},
+    {"hidden", SMALL_BY_HEADS, 0, 0, 0},
+    {"channels", SMALL_BY_HEADS, 0, 0, 0},
+    {"experts", SMALL_SIZE, 0, 2, 8},
+    {"patch", SMALL_PATCH, 2, 0, 2},
+    {"image", SMALL_IMAGE, 0, 0, 0},
+    {"edge", SMALL_SIZE, 107, 0, 107},
+    {"bottom", SMALL_SIZE, 2, 0, 2},
+    {"upsample", SMALL_SIZE, 2, 0, 2},
+    {"latent", SMALL_SIZE, 3, 0, 3},
+    {"positions", SMALL_SIZE, 16, 0, 16},
+    {"windows", SMALL_FACTOR, 2, 0, 2},
+    {"group", SMALL_FACTOR, 2, 0, 2},
+    {"moe_group", SMALL_FACTOR, 2, 0, 2},
+    {"gradient", SMALL_BYTES, 0, 0, 0},
+    {"small", SMALL_DEVICES, 0, 0, 0},
+    {"layers", SMALL_STAYS, 0, 0, 0},
+    {"moe_every", SMALL_STAYS, 0, 0, 0},
+    {"top", SMALL_STAYS, 0, 0, 0},
+    {"whole_heads", SMALL_STAYS, 0, 0, 0},
+    {"dropout", SMALL_STAYS, 0, 0, 0},
+    {"capacity_factor", SMALL_STAYS, 0, 0, 0},
+    {"forward", SMALL_STAYS, 0, 0, 0},
+    {"backward", SMALL_STAYS, 0, 0, 0},
+};
+
+const uint32_t MODEL_SMALL_TABLE_SIZE = G_N_ELEMENTS(MODEL_SMALL_TABLE);

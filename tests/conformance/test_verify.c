@@ -1,5 +1,6 @@
 /* Plans proved by running them: those of every planner, random ones, and wrong ones that must be
  * caught. */
+#include "data/models/models.h"
 #include "experiments/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 
@@ -56,7 +57,7 @@ static void test_shrunk_models_keep_their_structure(void **state)
             g_autofree char *canonical = NULL, *unused = NULL;
             g_autoptr(Graph) graph =
                 model_build(model_info(m)->name, 8, &canonical, &error);
-            g_autofree char *spec = exec_shrink(canonical, 2 + seed, 1, random);
+            g_autofree char *spec = model_shrink(canonical, 2 + seed, 1, random);
             g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
             assert_no_error(error);
             assert_true(exec_same_structure(graph, small, &error));
@@ -68,6 +69,21 @@ static void test_shrunk_models_keep_their_structure(void **state)
                         fail_msg("%s: dim %u of %s is whole", spec, d,
                                  graph_tensor(small, t)->name);
             g_rand_free(random);
+        }
+}
+
+/* A parameter that the table leaves out would stay as large as it is. */
+static void test_every_parameter_has_its_small_value(void **state)
+{
+    (void)state;
+    for (uint32_t m = 0; m < MODEL_TABLE_SIZE; m++)
+        for (const ModelParam *param = MODEL_TABLE[m].param; param->key; param++) {
+            uint32_t rows = 0;
+            for (uint32_t i = 0; i < MODEL_SMALL_TABLE_SIZE; i++)
+                rows += strcmp(MODEL_SMALL_TABLE[i].key, param->key) == 0;
+            if (rows != 1)
+                fail_msg("%s: %u rows say what %s is in a small model",
+                         MODEL_TABLE[m].info.name, rows, param->key);
         }
 }
 
@@ -320,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_plans_of_planners),
         cmocka_unit_test(test_random_plans),
         cmocka_unit_test(test_shrunk_models_keep_their_structure),
+        cmocka_unit_test(test_every_parameter_has_its_small_value),
         cmocka_unit_test(test_other_models_differ),
         cmocka_unit_test(test_the_right_small_plan),
         cmocka_unit_test(test_missing_all_reduce),
