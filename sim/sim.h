@@ -152,6 +152,9 @@ double sim_work_s(const SimWork *work, const Device *device, double share);
  * byte of the graph's ops once, all devices busy with what suits them best, no communication and no
  * overhead. 0 where nothing is proved (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
+/* The same by any program of one microbatch, or of two that take turns, in which every GPU has an equal share of all that
+ * is cut: what the device computes that takes longest for its part. */
+double sim_even_bound_s(const Graph *graph, const ClusterView *view);
 
 /* What every program of one microbatch that computes nothing again holds when its forward has ended,
  * on all devices together: bytes that each GPU of a machine holds, and bytes that they divide. */

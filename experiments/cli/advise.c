@@ -269,6 +269,7 @@ static bool run(const char *model, const char *name, const Own *own,
     static const double LIMIT_S = 2; /* of each search: most end in a tenth of it */
     const bool shows = !options->quiet && isatty(STDERR_FILENO);
     const PortfolioOptions how = {.limit_s = LIMIT_S,
+                                  .all = own->all,
                                   .progress = shows ? show_progress : NULL};
     g_autoptr(Portfolio) portfolio =
         portfolio_new(model, cluster, &options->planner, &how, error);

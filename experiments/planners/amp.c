@@ -125,7 +125,18 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     return true;
 }
 
-/* The first `trials` candidates, and more until one fits; or the one of the rank asked for. */
+/* Whether no evaluation of a candidate is faster than a plan that is known. */
+static bool is_lost(const Trials *t, const AmpCandidate *candidate)
+{
+    const Cluster *cluster = t->planning->view->cluster;
+    bool stretched = false; /* layers have times by device type */
+    for (uint32_t i = 0; i < cluster->n_machines; i++)
+        stretched |= cluster->machine[i].stretch > 1;
+    return !stretched && planning_is_lost(t->planning, candidate->least_s);
+}
+
+/* The first `trials` candidates, and more until one fits, but for those that cannot be of use; or the one of the rank asked
+ * for. */
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
     const AmpPlanOptions *amp = &t->planning->options->amp;
@@ -141,10 +152,18 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
     if (amp->rank)
         return try_candidate(t, &g_array_index(candidates, AmpCandidate, amp->rank - 1),
                              error);
-    for (guint i = 0; i < candidates->len && (i < MAX(amp->trials, 1) || !t->fits); i++)
-        if (!try_candidate(t, &g_array_index(candidates, AmpCandidate, i), error))
+    bool lost = false;
+    for (guint i = 0;
+         i < candidates->len && (i < MAX(amp->trials, 1) || !(t->fits || lost)); i++) {
+        const AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
+        lost |= is_lost(t, candidate);
+        if (!is_lost(t, candidate) && !try_candidate(t, candidate, error))
             return false;
-    return true;
+    }
+    return t->best ||
+           kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "no strategy is faster than %g s, which a known plan takes",
+                       t->planning->upper_s);
 }
 
 static bool make(AmpMethod method, const Planning *planning, Plan *plan, GError **error)

@@ -37,10 +37,14 @@ typedef enum {
     PLANNER_CERTIFIES =
         1u << 9,               /* its plans can be held against a bound on all programs */
     PLANNER_BOUNDS = 1u << 10, /* they always are, by the bound that is had at once */
-    PLANNER_PLACES = 1u << 12, /* takes the options of op groups: groups, evaluations, ... */
-    PLANNER_TREES = 1u << 13,  /* takes search=best, mcts or exact */
+    PLANNER_PLACES =
+        1u << 12, /* takes the options of op groups: groups, evaluations, ... */
+    PLANNER_TREES = 1u << 13, /* takes search=best, mcts or exact */
     PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
     PLANNER_CHOOSES = 1u << 14, /* chooses machines, and what a device is */
+    PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares a GPU */
+    PLANNER_FIRST = 1u << 16,   /* quick, and seldom beaten: tried before the others, */
+    PLANNER_LAST = 1u << 17,    /* or, a long search that seldom wins, after them */
 } PlannerAbility;
 
 typedef struct Planner Planner;

@@ -1,5 +1,5 @@
 /* Every planner on every choice of machines. */
-#include "experiments/planners/portfolio.h"
+#include "experiments/planners/portfolio_try.h"
 
 #include <math.h>
 #include <string.h>
@@ -172,157 +172,18 @@ static bool is_tried(const Planner *planner, Granularity granularity,
     return !gpus || (!same && cluster_gpus(cluster) <= MOST_DEVICES);
 }
 
-static void take(PortfolioChoice *choice, ClusterView *view, Planning *planning,
-                 Plan *plan, SimReport *report)
+static void list_tries(PortfolioChoice *choice)
 {
-    sim_report_free(choice->report);
-    plan_free(choice->plan);
-    graph_free(choice->graph);
-    cluster_view_free(choice->view);
-    choice->view = view;
-    choice->graph = planning_take_graph(planning);
-    choice->plan = plan;
-    choice->report = report;
-}
-
-typedef struct {
-    Portfolio *portfolio;
-    const PortfolioOptions *how;
-    const PlannerOptions *options;
-    Graph *graph;
-    SimMemoryFloor floor;
-    gint64 deadline_us; /* 0: none */
-    uint32_t done, total;
-    double best_s;
-    GError *first; /* why the first try failed */
-} Run;
-
-/* Whether programs of the planner hold more than there is, whatever they are. Two microbatches that
- * take turns may hold half of what is kept for the backward. */
-static bool cannot_fit(const Run *run, const Planner *planner, const ClusterView *view)
-{
-    enum { TURNS = 2 };
-    const Strategy *strategy = &run->options->strategy;
-    SimMemoryFloor floor = run->floor;
-    if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
-        strategy->recompute)
-        return false;
-    if (planner_can(planner, PLANNER_TURNS) || run->options->duplex == DUPLEX_ON)
-        floor.divided_bytes /= TURNS;
-    return !sim_memory_floor_fits(&floor, view);
-}
-
-/* What is left of the budget, at most the limit; 0: any time. */
-static double time_left(const Run *run)
-{
-    static const double least_s = 1e-3; /* the budget is spent: what is there at once */
-    double left_s = run->how->limit_s;
-    if (run->deadline_us > 0) {
-        const double budget_s =
-            (double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC;
-        left_s = left_s > 0 ? fmin(left_s, budget_s) : budget_s;
-    }
-    return left_s == 0 ? 0 : fmax(left_s, least_s);
-}
-
-/* Plans once; the choice keeps the plan if it is the fastest one. */
-static void try(const Run *run, PortfolioChoice *choice, PortfolioTry *attempt,
-                GError **error)
-{
-    PlannerOptions options = *run->options;
-    options.budget_s = time_left(run);
-    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
-    if (cannot_fit(run, attempt->planner, view)) {
-        kilter_fail(
-            error, KILTER_ERROR_INFEASIBLE,
-            "does not fit: what its backward needs is more than all devices have");
-        return;
-    }
-    g_autoptr(Planning) planning = planning_open_on(
-        attempt->planner, run->portfolio->model, run->graph, view, &options, error);
-    g_autoptr(SimReport) report = NULL;
-    if (!planning)
-        return;
-    const double upper_s = run->how->prune  ? run->best_s
-                           : choice->report ? choice->report->iteration_time_s
-                                            : INFINITY;
-    planning_set_upper(planning, upper_s);
-    g_autoptr(Plan) plan = planning_plan(planning, choice->cluster->name, &report, error);
-    if (!plan)
-        return;
-    if (!report->feasible) {
-        g_autofree char *missing =
-            units_format((double)report->missing_bytes, QUANTITY_BYTES);
-        kilter_fail(error, KILTER_ERROR_INFEASIBLE, "does not fit: device %s lacks %s",
-                    view->device[report->worst_device].name, missing);
-        return;
-    }
-    attempt->iteration_s = report->iteration_time_s;
-    if (!choice->report || report->iteration_time_s < choice->report->iteration_time_s)
-        take(choice, g_steal_pointer(&view), planning, g_steal_pointer(&plan),
-             g_steal_pointer(&report));
-}
-
-static void run_try(Run *run, PortfolioChoice *choice, PortfolioTry *attempt)
-{
-    g_autoptr(GError) error = NULL;
-    if (run->how->progress) {
-        g_autofree char *what =
-            g_strdup_printf("%s on %s", attempt->planner->name, choice->machines);
-        run->how->progress(run->how->context, run->done, run->total, what);
-    }
-    run->done++;
-    attempt->iteration_s = INFINITY;
-    try(run, choice, attempt, &error);
-    run->best_s = fmin(run->best_s, attempt->iteration_s);
-    if (!error)
-        return;
-    attempt->reason = g_strdup(error->message);
-    if (!run->first)
-        run->first = g_steal_pointer(&error);
-}
-
-static void find_best(PortfolioChoice *choice)
-{
-    for (uint32_t i = 0; choice->report && i < choice->tries->len; i++) {
-        const PortfolioTry *attempt = &g_array_index(choice->tries, PortfolioTry, i);
-        if (!choice->best && attempt->iteration_s == choice->report->iteration_time_s)
-            choice->best = attempt;
-    }
-}
-
-static void run_choice(Run *run, PortfolioChoice *choice)
-{
-    if (run->how->prune && choice->bound_s >= run->best_s) {
-        choice->skipped = true;
-        run->done += choice->tries->len;
-        return;
-    }
-    for (uint32_t i = 0; i < choice->tries->len; i++)
-        run_try(run, choice, &g_array_index(choice->tries, PortfolioTry, i));
-    find_best(choice);
+    for (uint32_t p = 0; p < planner_count(); p++)
+        for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
+            const PortfolioTry attempt = {
+                .planner = planner_at(p), .granularity = g, .iteration_s = INFINITY};
+            if (is_tried(attempt.planner, g, choice->cluster))
+                g_array_append_val(choice->tries, attempt);
+        }
 }
 
 /* --- the whole --- */
-
-/* Planners that search long where memory is short come last, when a good plan is known. */
-static bool is_long(const Planner *planner)
-{
-    return planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS);
-}
-
-static void list_tries(Run *run, PortfolioChoice *choice)
-{
-    for (uint32_t searches = 0; searches < 2; searches++)
-        for (uint32_t p = 0; p < planner_count(); p++)
-            for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
-                const PortfolioTry attempt = {.planner = planner_at(p), .granularity = g};
-                if (is_long(attempt.planner) == (searches == 1) &&
-                    is_tried(attempt.planner, g, choice->cluster))
-                    g_array_append_val(choice->tries, attempt);
-            }
-    run->total += choice->tries->len;
-}
 
 /* By what is possible; the whole cluster comes first where nothing is known. */
 static gint by_bound(gconstpointer a, gconstpointer b)
@@ -353,7 +214,8 @@ static void list_choices(Portfolio *portfolio, const Cluster *cluster, bool some
     add_machines(portfolio, cluster);
 }
 
-static bool prepare(Run *run, const char *model, const Cluster *cluster, GError **error)
+static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,
+                    GError **error)
 {
     Portfolio *portfolio = run->portfolio;
     run->graph = model_build(model, cluster_gpus(cluster), &portfolio->model, error);
@@ -367,7 +229,7 @@ static bool prepare(Run *run, const char *model, const Cluster *cluster, GError 
         choice->bound_s = sim_compute_bound_s(run->graph, view);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;
-        list_tries(run, choice);
+        list_tries(choice);
     }
     g_ptr_array_sort(portfolio->choices, by_bound);
     return true;
@@ -380,13 +242,13 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     const gint64 start = g_get_monotonic_time();
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
-    Run run = {
+    PortfolioRun run = {
         .portfolio = portfolio, .how = how, .options = options, .best_s = INFINITY};
     if (options->budget_s > 0)
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);
-    for (uint32_t i = 0; prepared && i < portfolio->choices->len; i++)
-        run_choice(&run, g_ptr_array_index(portfolio->choices, i));
+    if (prepared)
+        portfolio_run(&run);
     graph_free(run.graph);
     if (!prepared)
         return NULL;

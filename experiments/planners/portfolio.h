@@ -13,7 +13,7 @@ typedef struct {
     const Planner *planner;
     Granularity granularity;
     double iteration_s; /* INFINITY: no plan */
-    char *reason;       /* why there is none; NULL otherwise */
+    char *reason;       /* why there is none, or why it was left out; NULL otherwise */
 } PortfolioTry;
 
 typedef struct {
@@ -43,11 +43,12 @@ typedef struct {
 /* What to do beside the defaults. */
 typedef struct {
     bool prune; /* leave out what a bound says is not faster than the best plan so far */
+    bool all;   /* leave out no try: say what each planner takes */
     bool
         some; /* some machines of a kind are choices, too: as many as there are, of few kinds */
     double
         limit_s; /* of each try; 0: none. The budget of the options is that of all of them */
-    /* Called before each try; may be NULL. */
+    /* Called before each try, from any thread, one at a time; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;
 } PortfolioOptions;

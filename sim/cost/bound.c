@@ -34,11 +34,49 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
             least = INFINITY;
         for (OpId op = 0; !again && op < n_ops; op++)
             if (first[op] > 0)
-                least = fmin(least, seconds_of(graph, view, op, &view->device[j]) /
-                                        first[op]);
+                least = fmin(least,
+                             seconds_of(graph, view, op, &view->device[j]) / first[op]);
         if (!(least > 0 && isfinite(least)))
             return 0;
         speed += 1 / least;
     }
     return whole / speed;
+}
+
+/* The least part of an op that falls to a device with `part` of all that is cut, when parts are rounded to units: of the
+ * dims of its tensors any may be the one that is cut, and the batch of each of two microbatches that take turns. */
+static double least_share(const Graph *graph, const Op *op, double part)
+{
+    enum { TURNS = 2 };
+    double least = part;
+    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
+        const Tensor *tensor =
+            graph_tensor(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in]);
+        for (uint32_t d = 0; d < tensor->rank; d++) {
+            const double units = tensor->units[d];
+            if (tensor->units[d] > 1)
+                least = fmin(least, floor(part * units / TURNS) * TURNS / units);
+        }
+    }
+    return least;
+}
+
+double sim_even_bound_s(const Graph *graph, const ClusterView *view)
+{
+    double gpus = 0, most = 0;
+    if (graph_is_timed(graph))
+        return 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        gpus += view->device[j].gpus;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const Device *device = &view->device[j];
+        if (j > 0 && device_compare(device, &view->device[j - 1]) == 0)
+            continue;
+        double own = 0;
+        for (OpId op = 0; op < graph_n_ops(graph); op++)
+            own += least_share(graph, graph_get_op(graph, op), device->gpus / gpus) *
+                   seconds_of(graph, view, op, device);
+        most = fmax(most, own);
+    }
+    return most;
 }

@@ -2,12 +2,52 @@
 #include "sim/network/lower/lowering.h"
 #include "sim/sim.h"
 
+#include <string.h>
+
 struct SimAlone {
     Topology *topology;
     SimEngine *engine;
     SimNetwork *network;
     GHashTable *known; /* GBytes: what is sent -> double: seconds */
+    /* Where any machine of a run of equal ones can take another's place, and so can GPUs of a machine: [machine] the
+     * first one of its run, [machine] its first device; NULL: on other networks places matter */
+    uint32_t *run, *first;
+    /* scratch, by device, by machine and by run: who stands for it, NOBODY for none yet; and how many do */
+    uint32_t *device_as, *machine_as, *n_devices, *n_machines;
 };
+
+enum { NOBODY = UINT32_MAX };
+
+/* On a star, and on the ideal switch of fitted collectives, machines have equal ports. */
+static bool is_star(const Cluster *cluster)
+{
+    return !cluster->network || cluster->network->kind == NETWORK_STAR;
+}
+
+static bool is_alike(const ClusterView *view, uint32_t a, uint32_t b)
+{
+    const Machine *x = &view->cluster->machine[a], *y = &view->cluster->machine[b];
+    return x->gpus == y->gpus && x->inner.bandwidth == y->inner.bandwidth &&
+           x->inner.latency_s == y->inner.latency_s;
+}
+
+/* Runs of equal machines: neighbours, so that what stands for them keeps the order of rings and trees. */
+static void find_runs(SimAlone *alone, const ClusterView *view)
+{
+    const uint32_t n = view->cluster->n_machines;
+    if (!is_star(view->cluster))
+        return;
+    alone->run = g_new0(uint32_t, n);
+    alone->first = g_new0(uint32_t, n);
+    alone->device_as = g_new(uint32_t, view->n_devices);
+    alone->machine_as = g_new(uint32_t, n);
+    alone->n_devices = g_new(uint32_t, n);
+    alone->n_machines = g_new(uint32_t, n);
+    for (uint32_t d = view->n_devices; d-- > 0;)
+        alone->first[alone->topology->machine[d]] = d;
+    for (uint32_t m = 1; m < n; m++)
+        alone->run[m] = is_alike(view, m, m - 1) ? alone->run[m - 1] : m;
+}
 
 SimAlone *sim_alone_new(const ClusterView *view, GError **error)
 {
@@ -20,6 +60,7 @@ SimAlone *sim_alone_new(const ClusterView *view, GError **error)
     alone->network = sim_network_new(alone->engine, topology);
     alone->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                          (GDestroyNotify)g_bytes_unref, g_free);
+    find_runs(alone, view);
     return alone;
 }
 
@@ -27,6 +68,10 @@ void sim_alone_free(SimAlone *alone)
 {
     if (!alone)
         return;
+    uint32_t *row[] = {alone->run,        alone->first,     alone->device_as,
+                       alone->machine_as, alone->n_devices, alone->n_machines};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
+        g_free(row[i]);
     g_hash_table_unref(alone->known);
     sim_network_free(alone->network);
     sim_engine_free(alone->engine);
@@ -53,6 +98,36 @@ static double run_s(SimAlone *alone, const SimCollective *collective)
     return end_s - start_s;
 }
 
+/* The device of an equal place that stands for this one: places are handed out in the order in which they are asked for. */
+static uint32_t stand_in(SimAlone *alone, uint32_t device)
+{
+    uint32_t *as = &alone->device_as[device];
+    if (*as != NOBODY)
+        return *as;
+    const uint32_t m = alone->topology->machine[device];
+    uint32_t *machine = &alone->machine_as[m];
+    if (*machine == NOBODY)
+        *machine = alone->run[m] + alone->n_machines[alone->run[m]]++;
+    return *as = alone->first[*machine] + alone->n_devices[m]++;
+}
+
+/* Devices [n] with stand-ins in the place of each. Caller frees; NULL: nobody stands for another. */
+static uint32_t *stand_ins(SimAlone *alone, uint32_t n, const uint32_t *device)
+{
+    if (!alone->run)
+        return NULL;
+    const uint32_t n_machines =
+        alone->topology->machine[alone->topology->n_devices - 1] + 1;
+    memset(alone->device_as, 0xff, alone->topology->n_devices * sizeof *alone->device_as);
+    memset(alone->machine_as, 0xff, n_machines * sizeof *alone->machine_as);
+    memset(alone->n_devices, 0, n_machines * sizeof *alone->n_devices);
+    memset(alone->n_machines, 0, n_machines * sizeof *alone->n_machines);
+    uint32_t *as = g_new(uint32_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        as[i] = stand_in(alone, device[i]);
+    return as;
+}
+
 static GBytes *key_of(const SimCollective *c)
 {
     GByteArray *key = g_byte_array_new();
@@ -64,8 +139,13 @@ static GBytes *key_of(const SimCollective *c)
     return g_byte_array_free_to_bytes(key);
 }
 
-static double find_s(SimAlone *alone, const SimCollective *collective)
+static double find_s(SimAlone *alone, const SimCollective *asked)
 {
+    g_autofree uint32_t *as = stand_ins(alone, asked->n * asked->n_groups, asked->device);
+    SimCollective equal = *asked;
+    const SimCollective *collective = &equal;
+    if (as)
+        equal.device = as;
     GBytes *key = key_of(collective);
     double *known = g_hash_table_lookup(alone->known, key);
     if (known) {

@@ -60,6 +60,7 @@ typedef struct {
     /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
     double *exchange;
     double *parameters; /* elements, of the whole layer */
+    bool measured;      /* times are a profile's */
     /* what it does step by step (synth/amp/steps.h); NULL: for the faithful reading only */
     struct AmpSteps *steps;
 } AmpModel;
@@ -181,6 +182,8 @@ bool synth_amp_assign(const AmpAssignment *problem, uint32_t *first, double *cos
 typedef struct {
     AmpStrategy strategy;
     AmpCost cost;
+    /* by the fidelity `stage` its program takes no fewer seconds; 0 with the faithful reading, or measured times: not known */
+    double least_s;
 } AmpCandidate;
 
 typedef enum {

@@ -44,7 +44,7 @@ static double energy(void *data)
     const bool fits = amp_assign_layers(search, &strategy, &cost);
     if (fits && cost.total_s < best->cost.total_s) {
         amp_strategy_clear(&best->strategy);
-        *best = (AmpCandidate){strategy, cost};
+        *best = (AmpCandidate){.strategy = strategy, .cost = cost};
     } else
         amp_strategy_clear(&strategy);
     return fits ? cost.total_s : no_fit_s;

@@ -88,15 +88,14 @@ typedef struct {
     double launch_s;          /* of an all-reduce */
 } Where;
 
-/* Seconds for `mbs` samples: between the model's sizes on the line between them, beyond the last
- * one on the last line, below the first one and with a single one in proportion. */
-static double step_s(const AmpModel *model, const Where *w, uint32_t type, uint32_t i)
+double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
+                  uint32_t step)
 {
     const uint32_t n = model->steps->step->len;
-    const double samples = w->mbs;
-    const double *row =
-        model->steps->time_s +
-        ((size_t)type * model->n_degrees + w->degree) * model->n_sizes * n + i;
+    const double samples = mbs;
+    const double *row = model->steps->time_s +
+                        ((size_t)type * model->n_degrees + degree) * model->n_sizes * n +
+                        step;
     uint32_t above = 0;
     while (above < model->n_sizes && model->size[above] < samples)
         above++;
@@ -118,7 +117,7 @@ static double slowest_s(const AmpModel *model, const Where *w, uint32_t i, bool 
             slowest,
             launch
                 ? model->steps->launch_s[(size_t)w->type[t] * model->steps->step->len + i]
-                : step_s(model, w, w->type[t], i));
+                : amp_step_s(model, w->degree, w->mbs, w->type[t], i));
     return slowest;
 }
 

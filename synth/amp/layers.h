@@ -32,6 +32,11 @@ const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t m
                                   uint32_t n, uint32_t n_groups, const uint32_t *device,
                                   const double *gradient_s);
 
+/* Seconds of a step of the model for `mbs` samples on a device of the type: between the model's sizes on the line between
+ * them, beyond the last one on the last line, below the first one and with a single one in proportion. */
+double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
+                  uint32_t step);
+
 AmpClocks amp_clocks_pass(const AmpClocks *clocks, const AmpDelay *delay);
 /* `first`, then `then`. */
 AmpDelay amp_delay_join(const AmpDelay *first, const AmpDelay *then);

@@ -359,6 +359,7 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
         return g_steal_pointer(&model);
     if (!time_by_profile(model, graph, view, profile, error))
         return NULL;
+    model->measured = true;
     amp_steps_measured(model, model->steps);
     return g_steal_pointer(&model);
 }

@@ -90,7 +90,7 @@ static uint32_t *machine_order(const AmpCluster *cluster, bool backwards)
 
 static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
 {
-    AmpCandidate candidate = {*strategy, cost};
+    AmpCandidate candidate = {.strategy = *strategy, .cost = cost};
     g_array_append_val(candidates, candidate);
 }
 
@@ -289,6 +289,11 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                     "none of %u choices of degrees and micro-batch size fits the memory",
                     choices->len);
         return NULL;
+    }
+    for (guint i = 0; i < candidates->len && !options->faithful && !model->measured;
+         i++) {
+        AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
+        candidate->least_s = amp_least_s(&search, &candidate->strategy);
     }
     if (method != AMP_RANDOM)
         g_array_sort(candidates, by_cost);

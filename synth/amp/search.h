@@ -19,6 +19,9 @@ AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *choice);
 /* Assigns the layers of a strategy whose devices are set. False if it does not fit. */
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost);
 
+/* Seconds that the fidelity `stage` never says fewer of the strategy's program; not of the faithful reading, nor of measured times. */
+double amp_least_s(const AmpSearch *search, const AmpStrategy *strategy);
+
 /* --- placements: `order` is the devices in the order in which they are handed out --- */
 
 /* Positions of a tensor-parallel group first, then replicas, then stages: Megatron's and the

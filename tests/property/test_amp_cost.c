@@ -103,15 +103,16 @@ static Case case_new(uint32_t seed)
     return c;
 }
 
-static double simulated_s(const Case *c, const AmpStrategy *strategy)
+static double simulated_s(const Case *c, const AmpStrategy *strategy,
+                          const char *fidelity)
 {
     GError *error = NULL;
     g_autoptr(Plan) plan = amp_setup_plan(&c->setup, &c->options, strategy);
     SimOptions options;
     sim_options_init(&options);
     options.time_only = true;
-    g_autoptr(SimReport) report =
-        sim_evaluate_with(plan, c->setup.graph, c->setup.view, "flow", &options, &error);
+    g_autoptr(SimReport) report = sim_evaluate_with(plan, c->setup.graph, c->setup.view,
+                                                    fidelity, &options, &error);
     assert_no_error(error);
     return report->iteration_time_s;
 }
@@ -122,6 +123,8 @@ typedef struct {
     uint32_t n;
     double off;                /* sum of |log(cost / simulated)| */
     double regret, worst_case; /* of the first candidate: sum and largest */
+    uint32_t bounds;
+    double tight; /* sum of bounds over what `stage` says */
 } Tally;
 
 /* Whether no two messages can meet on a link. */
@@ -153,9 +156,16 @@ static void check_case(uint32_t seed, Tally *tally)
                                                AMP_SEARCH, NULL, &error);
     assert_no_error(error);
     double first = 0, best = INFINITY;
+    enum { EACH = 4 }; /* is evaluated by the fidelity that plans are made by as well */
     for (guint i = 0; i < found->len; i++) {
         const AmpCandidate *k = &g_array_index(found, AmpCandidate, i);
-        const double simulated = simulated_s(&c, &k->strategy);
+        const double simulated = simulated_s(&c, &k->strategy, "flow");
+        if (i % EACH == 0) {
+            const double stage = simulated_s(&c, &k->strategy, "stage");
+            assert_at_most(k->least_s, stage * (1 + 1e-9));
+            tally->tight += k->least_s / stage;
+            tally->bounds++;
+        }
         check_strategy(seed, k, simulated, tally);
         first = i == 0 ? simulated : first;
         best = fmin(best, simulated);
@@ -173,6 +183,8 @@ static void test_cost(void **state)
     for (uint32_t seed = 0; seed < CASES; seed++)
         check_case(seed, &tally);
     const double off = tally.off / tally.n, regret = tally.regret / CASES;
+    print_message("bounds are %.0f %% of the time\n", 100 * tally.tight / tally.bounds);
+    assert_true(tally.tight > 0.15 * tally.bounds);
     print_message("%u strategies: %.1f %% off; regret %.1f %%, at most %.1f %%\n",
                   tally.n, 100 * off, 100 * regret, 100 * tally.worst_case);
     assert_true(tally.n > 500);

@@ -174,8 +174,8 @@ static void test_never_slower(void **state)
             check_lab(rand, MODEL[m], all ? 3 : 1);
 }
 
-/* No plan for all devices holds less than the floor that saves trying it. */
-static void test_memory_floor(void **state)
+/* No plan for all devices holds less, or with equal shares is faster, than the bounds that save trying it. */
+static void test_bounds_of_tries(void **state)
 {
     (void)state;
     enum { LABS = 20 };
@@ -199,6 +199,9 @@ static void test_memory_floor(void **state)
             g_autoptr(Plan) plan = planner_plan(planner_at(p), MODEL[i % MODELS], "lab",
                                                 view, &options, NULL, NULL);
             assert_non_null(plan);
+            if (planner_can(planner_at(p), PLANNER_EVEN))
+                assert_at_most(sim_even_bound_s(graph, view),
+                               plan->iteration_time_s * (1 + 1e-9));
             for (uint32_t j = 0; j < view->n_devices; j++)
                 view->device[j].memory_bytes = plan->memory_bytes[j] + 1;
             assert_true(sim_memory_floor_fits(&floor, view));
@@ -247,7 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never_slower),
-        cmocka_unit_test(test_memory_floor),
+        cmocka_unit_test(test_bounds_of_tries),
         cmocka_unit_test(test_commands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

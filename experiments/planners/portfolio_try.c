@@ -1,0 +1,263 @@
+/* Tries: a planner on a choice of machines, several at once.
+ *
+ * Tries are run in rounds. Whatever a round's tries are held against (the fastest plan so far) is known before it begins, and
+ * what they make is taken in their order after it: the result does not depend on which one ends first. */
+#include "experiments/planners/portfolio_try.h"
+
+#include <math.h>
+
+enum { ROUND = 4 }; /* tries of a round: few, so that each is held against the latest */
+
+/* A try, and what came of it. */
+typedef struct {
+    PortfolioChoice *choice;
+    PortfolioTry *attempt;
+    uint32_t phase, number; /* when it has its turn */
+    double bound_s;         /* its plan is not faster */
+    double upper_s;         /* plans that are not faster are of no use */
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+    SimReport *report;
+    GError *error;
+} Task;
+
+typedef struct {
+    const PortfolioRun *run;
+    GPtrArray *task; /* Task */
+    uint32_t first;  /* of the round */
+    uint32_t done;
+    GMutex lock;
+} Tasks;
+
+/* What is not in the choice's hands. */
+static void task_clear(Task *task)
+{
+    g_clear_pointer(&task->report, sim_report_free);
+    g_clear_pointer(&task->plan, plan_free);
+    g_clear_pointer(&task->graph, graph_free);
+    g_clear_pointer(&task->view, cluster_view_free);
+    g_clear_error(&task->error);
+}
+
+static void task_free(gpointer data)
+{
+    task_clear(data);
+    g_free(data);
+}
+
+/* --- what can be said before --- */
+
+/* Whether programs of the planner hold more than there is, whatever they are. Two microbatches that
+ * take turns may hold half of what is kept for the backward. */
+static bool cannot_fit(const PortfolioRun *run, const Planner *planner,
+                       const ClusterView *view)
+{
+    enum { TURNS = 2 };
+    const Strategy *strategy = &run->options->strategy;
+    SimMemoryFloor floor = run->floor;
+    if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
+        strategy->recompute)
+        return false;
+    if (planner_can(planner, PLANNER_TURNS) || run->options->duplex == DUPLEX_ON)
+        floor.divided_bytes /= TURNS;
+    return !sim_memory_floor_fits(&floor, view);
+}
+
+/* Whether every device gets an equal share of all that is cut. */
+static bool is_even(const PortfolioRun *run, const Planner *planner)
+{
+    const uint32_t ratios = run->options->ratios;
+    return run->options->strategy.microbatches <= 1 &&
+           (ratios == RATIOS_EVEN ||
+            (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));
+}
+
+static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
+                       const PortfolioTry *attempt)
+{
+    if (!is_even(run, attempt->planner))
+        return choice->bound_s;
+    g_autoptr(ClusterView) view = cluster_view(choice->cluster, attempt->granularity);
+    return fmax(choice->bound_s, sim_even_bound_s(run->graph, view));
+}
+
+/* Planners whose plans are seldom beaten come first, then the quick ones, then those that search long where memory is
+ * short. */
+static uint32_t phase_of(const Planner *planner)
+{
+    enum { FIRST, QUICK, LONG, LAST };
+    return planner_can(planner, PLANNER_FIRST)  ? FIRST
+           : planner_can(planner, PLANNER_LAST) ? LAST
+           : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
+               ? LONG
+               : QUICK;
+}
+
+static gint by_turn(gconstpointer a, gconstpointer b)
+{
+    const Task *x = *(Task *const *)a, *y = *(Task *const *)b;
+    if (x->phase != y->phase)
+        return x->phase < y->phase ? -1 : 1;
+    if (x->bound_s != y->bound_s)
+        return x->bound_s < y->bound_s ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static GPtrArray *list_tasks(const PortfolioRun *run)
+{
+    GPtrArray *tasks = g_ptr_array_new_with_free_func(task_free);
+    const GPtrArray *choices = run->portfolio->choices;
+    for (uint32_t c = 0; c < choices->len; c++) {
+        PortfolioChoice *choice = g_ptr_array_index(choices, c);
+        for (uint32_t t = 0; t < choice->tries->len; t++) {
+            Task *task = g_new0(Task, 1);
+            task->choice = choice;
+            task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
+            task->phase = phase_of(task->attempt->planner);
+            task->number = tasks->len;
+            task->bound_s = bound_of(run, choice, task->attempt);
+            g_ptr_array_add(tasks, task);
+        }
+    }
+    g_ptr_array_sort(tasks, by_turn);
+    return tasks;
+}
+
+/* --- one try --- */
+
+/* What is left of the budget, at most the limit; 0: any time. */
+static double time_left(const PortfolioRun *run)
+{
+    static const double least_s = 1e-3; /* the budget is spent: what is there at once */
+    double left_s = run->how->limit_s;
+    if (run->deadline_us > 0) {
+        const double budget_s =
+            (double)(run->deadline_us - g_get_monotonic_time()) / G_USEC_PER_SEC;
+        left_s = left_s > 0 ? fmin(left_s, budget_s) : budget_s;
+    }
+    return left_s == 0 ? 0 : fmax(left_s, least_s);
+}
+
+static void plan_once(const PortfolioRun *run, Task *task)
+{
+    PlannerOptions options = *run->options;
+    options.budget_s = time_left(run);
+    task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
+    if (cannot_fit(run, task->attempt->planner, task->view)) {
+        kilter_fail(
+            &task->error, KILTER_ERROR_INFEASIBLE,
+            "does not fit: what its backward needs is more than all devices have");
+        return;
+    }
+    g_autoptr(Planning) planning =
+        planning_open_on(task->attempt->planner, run->portfolio->model, run->graph,
+                         task->view, &options, &task->error);
+    if (!planning)
+        return;
+    planning_set_upper(planning, task->upper_s);
+    task->plan =
+        planning_plan(planning, task->choice->cluster->name, &task->report, &task->error);
+    if (task->plan)
+        task->graph = planning_take_graph(planning);
+}
+
+static bool run_one(void *context, uint32_t i, GError **error)
+{
+    (void)error; /* one that fails stops no other */
+    Tasks *tasks = context;
+    Task *task = g_ptr_array_index(tasks->task, tasks->first + i);
+    const PortfolioOptions *how = tasks->run->how;
+    if (how->progress) {
+        g_autofree char *what = g_strdup_printf("%s on %s", task->attempt->planner->name,
+                                                task->choice->machines);
+        g_mutex_lock(&tasks->lock);
+        how->progress(how->context, tasks->done++, tasks->task->len, what);
+        g_mutex_unlock(&tasks->lock);
+    }
+    if (!task->attempt->reason)
+        plan_once(tasks->run, task);
+    return true;
+}
+
+/* --- rounds --- */
+
+/* Sets what the task is held against, and leaves it out if its bound says that it is of no use. */
+static void prepare(const PortfolioRun *run, Task *task)
+{
+    const SimReport *report = task->choice->report;
+    task->upper_s = run->how->prune ? run->best_s
+                    : report        ? report->iteration_time_s
+                                    : INFINITY;
+    if (!run->how->all && task->bound_s >= task->upper_s)
+        task->attempt->reason = g_strdup_printf(
+            "not tried: it takes at least %.3g s, longer than a plan that is known",
+            task->bound_s);
+}
+
+/* The choice's plan from now on, with all that belongs to it. */
+static void keep(Task *task)
+{
+    PortfolioChoice *choice = task->choice;
+    sim_report_free(choice->report);
+    plan_free(choice->plan);
+    graph_free(choice->graph);
+    cluster_view_free(choice->view);
+    choice->best = task->attempt;
+    choice->view = g_steal_pointer(&task->view);
+    choice->graph = g_steal_pointer(&task->graph);
+    choice->plan = g_steal_pointer(&task->plan);
+    choice->report = g_steal_pointer(&task->report);
+}
+
+static void take(PortfolioRun *run, Task *task)
+{
+    PortfolioTry *attempt = task->attempt;
+    const SimReport *report = task->report;
+    if (task->plan && !report->feasible) {
+        g_autofree char *missing =
+            units_format((double)report->missing_bytes, QUANTITY_BYTES);
+        kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE,
+                    "does not fit: device %s lacks %s",
+                    task->view->device[report->worst_device].name, missing);
+    }
+    if (task->error) {
+        attempt->reason = g_strdup(task->error->message);
+        if (!run->first)
+            run->first = g_steal_pointer(&task->error);
+    } else if (task->plan) {
+        attempt->iteration_s = report->iteration_time_s;
+        run->best_s = fmin(run->best_s, attempt->iteration_s);
+        if (!task->choice->report ||
+            attempt->iteration_s < task->choice->report->iteration_time_s)
+            keep(task);
+    }
+    task_clear(task);
+}
+
+/* Whether no planner was tried on the choice, since no plan on its machines is faster than the best one. */
+static bool is_skipped(const PortfolioRun *run, const PortfolioChoice *choice)
+{
+    return run->how->prune && !choice->report && choice->bound_s >= run->best_s;
+}
+
+void portfolio_run(PortfolioRun *run)
+{
+    g_autoptr(GPtrArray) task = list_tasks(run);
+    Tasks tasks = {.run = run, .task = task};
+    g_mutex_init(&tasks.lock);
+    for (uint32_t first = 0; first < task->len; first += ROUND) {
+        const uint32_t n = MIN(ROUND, task->len - first);
+        tasks.first = first;
+        for (uint32_t i = 0; i < n; i++)
+            prepare(run, g_ptr_array_index(task, first + i));
+        parallel_each(n, 0, run_one, &tasks, NULL);
+        for (uint32_t i = 0; i < n; i++)
+            take(run, g_ptr_array_index(task, first + i));
+    }
+    g_mutex_clear(&tasks.lock);
+    for (uint32_t c = 0; c < run->portfolio->choices->len; c++) {
+        PortfolioChoice *choice = g_ptr_array_index(run->portfolio->choices, c);
+        choice->skipped = is_skipped(run, choice);
+    }
+}

@@ -1,0 +1,127 @@
+/* What a strategy takes at least by the fidelity `stage`, in which messages among devices that share layers come in the place
+ * of computation.
+ *
+ * Stage p of a replica takes m_p = f_p + b_p seconds for a micro-batch: the computations of its slowest device, which runs one after
+ * another, and the all-reduces among the devices that share layers inside a machine, at the link's bandwidth. Of M micro-batches
+ * the first comes through the stages before, forward, and the last goes back through them, so that an iteration takes
+ *
+ *     max over p of  sum over q < p of m_q  +  M m_p  +  the update of p's layers
+ *
+ * With 1f1b stage p has n_p = min(M, P - p) - 1 micro-batches in flight beside one, and waits for the rest:
+ * S_p + M m_p - n_p min(f_p, b_p) in the place of M m_p, with S_p = the sum of m behind p, if that is more (synth/joint/joint.h). */
+#include <math.h>
+
+#include "synth/amp/search.h"
+
+/* [pass * n_layers + layer]: seconds of the layer's computations on a device of the type. */
+static double *computes(const AmpModel *model, uint32_t type, uint32_t degree,
+                        uint32_t mbs)
+{
+    const AmpSteps *steps = model->steps;
+    const uint32_t n = AMP_PASSES * model->n_layers;
+    double *seconds = g_new0(double, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (steps->like[i] < i)
+            seconds[i] = seconds[steps->like[i]];
+        else
+            for (uint32_t k = steps->first[i]; k < steps->first[i + 1]; k++)
+                if (!g_array_index(steps->step, AmpStep, k).is_message)
+                    seconds[i] += amp_step_s(model, degree, mbs, type, k);
+    return seconds;
+}
+
+/* Likewise of its all-reduces, times the bandwidth. */
+static double *exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs)
+{
+    const AmpSteps *steps = model->steps;
+    const uint32_t n = AMP_PASSES * model->n_layers, tmp = model->degree[degree];
+    double *bytes = g_new0(double, n);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = steps->first[i]; k < steps->first[i + 1]; k++) {
+            const AmpStep *step = &g_array_index(steps->step, AmpStep, k);
+            const AmpMessage *m =
+                step->is_message
+                    ? &g_array_index(steps->message, AmpMessage, step->message)
+                    : NULL;
+            if (m && m->collective == COLLECTIVE_ALL_REDUCE)
+                bytes[i] += 2.0 * (tmp - 1) / tmp * (m->bytes + mbs * m->sample_bytes);
+        }
+    return bytes;
+}
+
+typedef struct {
+    const AmpSearch *search;
+    const AmpStrategy *s;
+    double **computes; /* [type], NULL: not asked for yet */
+    double *exchanges;
+} Least;
+
+static double sum(const Least *l, const double *row, AmpPass pass, uint32_t stage)
+{
+    const uint32_t n_layers = l->search->model->n_layers;
+    double all = 0;
+    for (uint32_t i = l->s->first[stage]; i < l->s->first[stage + 1]; i++)
+        all += row[pass * n_layers + i];
+    return all;
+}
+
+/* Seconds of a pass of a stage, of any number of chunks, on the devices of a group's replica. */
+static double pass_s(const Least *l, const uint32_t *device, AmpPass pass, uint32_t stage)
+{
+    const AmpCluster *cluster = l->search->cluster;
+    const uint32_t tmp = l->s->tmp, machine = cluster->machine[device[0]];
+    double slowest = 0;
+    bool inside = tmp > 1;
+    for (uint32_t t = 0; t < tmp; t++) {
+        const uint32_t type = cluster->type[device[t]];
+        inside &= cluster->machine[device[t]] == machine;
+        if (t == 0 || type != cluster->type[device[t - 1]])
+            slowest = fmax(slowest, sum(l, l->computes[type], pass, stage));
+    }
+    const double bandwidth =
+        cluster->bandwidth[(size_t)machine * cluster->n_machines + machine];
+    return slowest + (inside && pass != AMP_UPDATE && bandwidth > 0
+                          ? sum(l, l->exchanges, pass, stage) / bandwidth
+                          : 0);
+}
+
+/* Of one replica's stages, the last one first. */
+static double replica_s(const Least *l, uint32_t r)
+{
+    const AmpStrategy *s = l->s;
+    const uint32_t m = l->search->model->global_batch / s->dp / s->mbs;
+    const bool lines_up = l->search->options->schedule == SCHEDULE_1F1B;
+    double behind = 0, least = 0;
+    for (uint32_t p = s->pp; p-- > 0;) {
+        const uint32_t *device = s->device + ((size_t)p * s->dp + r) * s->tmp;
+        double f = 0, b = 0, u = 0;
+        for (uint32_t stage = p; stage < s->pp * s->chunks; stage += s->pp) {
+            f += pass_s(l, device, AMP_FORWARD, stage);
+            b += pass_s(l, device, AMP_BACKWARD, stage);
+            u += pass_s(l, device, AMP_UPDATE, stage);
+        }
+        const uint32_t in_flight = MIN(m, s->pp - p) - 1;
+        const double waits = lines_up ? fmax(0, behind - in_flight * fmin(f, b)) : 0;
+        least = fmax((s->chunks == 1 ? f + b : 0) + least, m * (f + b) + waits + u);
+        behind += f + b;
+    }
+    return least;
+}
+
+double amp_least_s(const AmpSearch *search, const AmpStrategy *strategy)
+{
+    const AmpModel *model = search->model;
+    const uint32_t degree = amp_degree(model, strategy->tmp);
+    g_autofree double **rows = g_new0(double *, model->n_types);
+    g_autofree double *moved = exchanges(model, degree, strategy->mbs);
+    const Least l = {search, strategy, rows, moved};
+    double least = 0;
+    g_assert(!search->options->faithful && model->steps->time_s);
+    for (uint32_t type = 0; type < model->n_types; type++)
+        rows[type] = computes(model, type, degree, strategy->mbs);
+    for (uint32_t r = 0; r < strategy->dp; r++)
+        least = fmax(least, replica_s(&l, r));
+    for (uint32_t type = 0; type < model->n_types; type++)
+        g_free(rows[type]);
+    return least;
+}
