@@ -1,11 +1,12 @@
-/* Programs as longest chains. Lowering is that of sim/tasks/task.h, with all times looked up. */
+/* Programs as longest chains. Lowering is that of sim/tasks/task.h, with all times looked up.
+ *
+ * What the program before began with is not lowered again: what its other instructions made is taken back, and the
+ * chains go on from the last checkpoint (quick_run.c). */
 #include "sim/tasks/quick_parts.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "sim/cost/split.h"
-#include "sim/tasks/buffers.h"
 #include "sim/tasks/task_lower.h"
 
 /* --- lowering --- */
@@ -15,18 +16,39 @@ static Result *result_of(SimQuick *q, uint32_t group, TensorId tensor)
     return &q->result[(size_t)group * q->n_tensors + tensor];
 }
 
+/* What was there before is kept, to be put back. */
 static void made(SimQuick *q, uint32_t group, TensorId tensor, ResultKind kind,
                  uint32_t first)
 {
-    *result_of(q, group, tensor) = (Result){q->epoch, first, kind};
+    Result *result = result_of(q, group, tensor);
+    q->replaced[q->n_replaced++] = (Replaced){result, *result};
+    *result = (Result){first, kind};
 }
 
 static void add_dep(SimQuick *q, uint32_t dep, uint32_t first_dep)
 {
-    const uint32_t n = q->dep->len;
-    if (dep != SIM_NO_TASK &&
-        (n == first_dep || g_array_index(q->dep, uint32_t, n - 1) != dep))
-        g_array_append_val(q->dep, dep);
+    const uint32_t n = q->n_deps;
+    if (dep != SIM_NO_TASK && (n == first_dep || q->dep[n - 1] != dep))
+        q->dep[q->n_deps++] = dep;
+}
+
+/* For what one instruction adds, at most. */
+static void make_room_for_one(SimQuick *q)
+{
+    const uint32_t n_lanes = q->teams->n_lanes, tasks = n_lanes + 2,
+                   deps = n_lanes * (n_lanes + OP_MAX_IN) + 2;
+    if (q->n_tasks + tasks > q->task_room) {
+        q->task_room = 2 * (q->n_tasks + tasks);
+        q->task = g_renew(Task, q->task, q->task_room);
+    }
+    if (q->n_deps + deps > q->dep_room) {
+        q->dep_room = 2 * (q->n_deps + deps);
+        q->dep = g_renew(uint32_t, q->dep, q->dep_room);
+    }
+    if (q->n_replaced + OP_MAX_OUT > q->replaced_room) {
+        q->replaced_room = 2 * (q->n_replaced + OP_MAX_OUT);
+        q->replaced = g_renew(Replaced, q->replaced, q->replaced_room);
+    }
 }
 
 /* The task that made a tensor on a lane of the group, by index. */
@@ -34,7 +56,7 @@ static uint32_t maker(SimQuick *q, uint32_t group, TensorId tensor, uint32_t k)
 {
     KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
     const Result *result = result_of(q, group, tensor);
-    if (result->epoch != q->epoch || result->kind == RESULT_NONE)
+    if (result->kind == RESULT_NONE)
         return SIM_NO_TASK;
     if (result->kind == RESULT_COMPUTED)
         return result->first + k;
@@ -46,19 +68,19 @@ static uint32_t maker(SimQuick *q, uint32_t group, TensorId tensor, uint32_t k)
 static uint32_t add_task(SimQuick *q, Task task, uint32_t first_dep)
 {
     task.first_dep = first_dep;
-    task.n_deps = q->dep->len - first_dep;
-    task.place = q->task->len;
-    g_array_append_val(q->task, task);
-    return q->task->len - 1;
+    task.n_deps = q->n_deps - first_dep;
+    task.place = q->n_tasks;
+    q->task[q->n_tasks++] = task;
+    return q->n_tasks - 1;
 }
 
 static void lower_compute(SimQuick *q, const Instr *instr)
 {
     const SimGroupTeams *lanes = &q->teams->group[instr->group];
     const Op *op = graph_get_op(q->graph, instr->op);
-    const uint32_t first = q->task->len;
+    const uint32_t first = q->n_tasks;
     for (uint32_t k = 0; k < lanes->n_lanes; k++) {
-        const uint32_t first_dep = q->dep->len;
+        const uint32_t first_dep = q->n_deps;
         for (uint32_t i = 0; i < op->n_in; i++)
             add_dep(q, maker(q, instr->group, op->in[i], k), first_dep);
         add_task(q,
@@ -74,10 +96,10 @@ static void lower_compute(SimQuick *q, const Instr *instr)
 static void lower_transfer(SimQuick *q, const Instr *instr)
 {
     const Route *route = quick_route(q, instr);
-    const uint32_t first = q->task->len;
+    const uint32_t first = q->n_tasks;
     const double s = route->latency_s + route->byte_s * quick_bytes(q, instr->tensor);
     for (uint32_t t = 0; t < q->teams->group[instr->to_group].n[AXIS_POSITIONS]; t++) {
-        const uint32_t first_dep = q->dep->len;
+        const uint32_t first_dep = q->n_deps;
         for (uint32_t i = route->first_sender[t]; i < route->first_sender[t + 1]; i++)
             add_dep(q, maker(q, instr->group, instr->tensor, route->sender[i]),
                     first_dep);
@@ -94,7 +116,7 @@ static void lower_sum(SimQuick *q, const Instr *instr)
     const bool gradient = task_reduces_gradient(q->graph, instr);
     uint32_t last = SIM_NO_TASK;
     for (uint32_t pass = 0; pass < (instr->server ? 2 : 1); pass++) {
-        const uint32_t first_dep = q->dep->len;
+        const uint32_t first_dep = q->n_deps;
         for (uint32_t k = 0; pass == 0 && k < lanes->n_lanes; k++)
             add_dep(q, maker(q, instr->group, instr->tensor, k), first_dep);
         if (pass > 0)
@@ -105,23 +127,56 @@ static void lower_sum(SimQuick *q, const Instr *instr)
                                .group = instr->group,
                                .collective = true},
                         first_dep);
-        Task *task = &g_array_index(q->task, Task, last);
+        Task *task = &q->task[last];
         if (gradient)
             task->place = 0;
-        for (uint32_t d = first_dep; gradient && d < q->dep->len; d++)
-            task->place = MAX(task->place, g_array_index(q->dep, uint32_t, d));
+        for (uint32_t d = first_dep; gradient && d < q->n_deps; d++)
+            task->place = MAX(task->place, q->dep[d]);
     }
     made(q, instr->group, instr->tensor, RESULT_SUMMED, last);
 }
 
-/* Loads and local conversions take nothing. */
-static void lower(SimQuick *q, const Program *program)
+/* How many instructions the program begins with that the one before began with. */
+static uint32_t begins_alike(const SimQuick *q, const Program *program)
 {
-    g_array_set_size(q->task, 0);
-    g_array_set_size(q->dep, 0);
-    q->epoch++;
-    for (uint32_t i = 0; i < program->n; i++) {
+    const Instr *before = (const Instr *)q->instr->data;
+    const uint32_t n = MIN(program->n, q->instr->len);
+    uint32_t i = 0;
+    while (i < n && memcmp(&before[i], &program->instr[i], sizeof *before) == 0)
+        i++;
+    return i;
+}
+
+/* Forgets all instructions but the first n. */
+static void take_back(SimQuick *q, uint32_t n)
+{
+    if (n == q->instr->len)
+        return;
+    const Mark mark = q->mark[n];
+    while (q->n_replaced > mark.n_replaced) {
+        const Replaced *replaced = &q->replaced[--q->n_replaced];
+        *replaced->result = replaced->old;
+    }
+    q->n_tasks = mark.n_tasks;
+    q->n_deps = mark.n_deps;
+    g_array_set_size(q->instr, n);
+}
+
+/* Loads and local conversions take nothing. Returns how many tasks are as they were. */
+static uint32_t lower(SimQuick *q, const Program *program)
+{
+    const uint32_t alike = begins_alike(q, program);
+    take_back(q, alike);
+    const uint32_t n_tasks = q->n_tasks;
+    if (q->mark_room < program->n) {
+        q->mark_room = 2 * program->n;
+        q->mark = g_renew(Mark, q->mark, q->mark_room);
+    }
+    for (uint32_t i = alike; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
+        make_room_for_one(q);
+        const Mark mark = {q->n_tasks, q->n_deps, q->n_replaced};
+        q->mark[i] = mark;
         if (instr->kind == INSTR_COMPUTE)
             lower_compute(q, instr);
         else if (instr->kind == INSTR_TRANSFER)
@@ -129,104 +184,23 @@ static void lower(SimQuick *q, const Program *program)
         else if (instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective))
             lower_sum(q, instr);
     }
+    g_array_append_vals(q->instr, &program->instr[alike], program->n - alike);
+    return n_tasks;
 }
 
-/* --- the longest chain --- */
-
-/* The tasks by place, and by number where that is the same; most are in order already. */
-static void sort_tasks(SimQuick *q)
+void sim_quick_forget(SimQuick *q)
 {
-    const uint32_t n = q->task->len;
-    const Task *task = &g_array_index(q->task, Task, 0);
-    if (q->n_order < n) {
-        q->n_order = 2 * n;
-        q->order = g_renew(uint32_t, q->order, q->n_order);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i;
-        for (; at > 0 && task[q->order[at - 1]].place > task[i].place; at--)
-            q->order[at] = q->order[at - 1];
-        q->order[at] = i;
-    }
-}
-
-static void run_task(SimQuick *q, Task *task)
-{
-    const Task *all = &g_array_index(q->task, Task, 0);
-    const SimGroupTeams *lanes = &q->teams->group[task->group];
-    double flow = 0, stage = 0;
-    for (uint32_t d = 0; d < task->n_deps; d++) {
-        const Task *dep = &all[g_array_index(q->dep, uint32_t, task->first_dep + d)];
-        flow = MAX(flow, dep->flow_s);
-        stage = MAX(stage, dep->stage_s);
-    }
-    if (!task->collective && !task->transfer) {
-        flow = MAX(flow, q->flow_last[task->lane]);
-        stage = MAX(stage, q->stage_last[task->lane]);
-        q->flow_last[task->lane] = flow + task->s;
-        q->stage_last[task->lane] = stage + task->s;
-        q->busy[task->lane] += task->s;
-    }
-    for (uint32_t k = 0; task->collective && k < lanes->n_lanes; k++) {
-        flow = MAX(flow, q->comm_last[lanes->lane[k]]);
-        stage = MAX(stage, q->stage_last[lanes->lane[k]]);
-    }
-    for (uint32_t k = 0; task->collective && k < lanes->n_lanes; k++) {
-        q->comm_last[lanes->lane[k]] = flow + task->s;
-        q->stage_last[lanes->lane[k]] = stage + task->s;
-    }
-    task->flow_s = flow + task->s;
-    task->stage_s = stage + task->s;
+    take_back(q, 0);
 }
 
 SimQuickTimes sim_quick_times(SimQuick *q, const Program *program)
 {
-    SimQuickTimes times = {0};
-    lower(q, program);
-    sort_tasks(q);
-    for (uint32_t l = 0; l < q->teams->n_lanes; l++)
-        q->flow_last[l] = q->comm_last[l] = q->stage_last[l] = q->busy[l] = 0;
-    for (uint32_t i = 0; i < q->task->len; i++) {
-        Task *task = &g_array_index(q->task, Task, q->order[i]);
-        run_task(q, task);
-        times.flow_s = MAX(times.flow_s, task->flow_s);
-        times.stage_s = MAX(times.stage_s, task->stage_s);
-    }
-    for (uint32_t l = 0; l < q->teams->n_lanes; l++)
-        times.busy_s = MAX(times.busy_s, q->busy[l]);
-    times.n_tasks = q->task->len;
-    return times;
+    return quick_run(q, lower(q, program));
 }
 
 double sim_quick_busy_s(const SimQuick *q, uint32_t device)
 {
-    return q->busy[q->teams->lane[device]];
-}
-
-/* --- memory --- */
-
-bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
-{
-    const BatchForms *batch = q->parts->layout.batch;
-    g_autoptr(Instances) instances = instances_new(program, q->graph, batch);
-    g_autoptr(SimBuffers) buffers = sim_buffers(program, q->graph, instances, NULL);
-    Plan plan = *q->plan;
-    SimCase sim = q->sim;
-    g_autofree bool *known = g_new0(bool, q->teams->n_lanes);
-    g_autofree uint64_t *of_lane = g_new0(uint64_t, q->teams->n_lanes);
-    bool fits = true;
-    plan.program = (Program *)program; /* it is not changed */
-    sim.plan = &plan;
-    for (uint32_t j = 0; j < q->view->n_devices; j++) {
-        const uint32_t lane = q->teams->lane[j];
-        uint32_t instr;
-        if (!known[lane])
-            of_lane[lane] = (uint64_t)ceil(sim_buffers_peak(&sim, buffers, j, &instr));
-        known[lane] = true;
-        peak[j] = of_lane[lane];
-        fits = fits && peak[j] <= q->view->device[j].memory_bytes;
-    }
-    return fits;
+    return q->now.busy[q->teams->lane[device]];
 }
 
 /* --- making one --- */
@@ -284,12 +258,11 @@ static void make_room(SimQuick *q)
     q->server_s = g_new0(double *, n_groups);
     q->route = g_new0(Route *, 2 * n_groups * n_groups);
     q->result = g_new0(Result, n_groups * q->n_tensors + 1);
-    q->task = g_array_new(FALSE, FALSE, sizeof(Task));
-    q->dep = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    q->flow_last = g_new0(double, q->teams->n_lanes);
-    q->comm_last = g_new0(double, q->teams->n_lanes);
-    q->stage_last = g_new0(double, q->teams->n_lanes);
-    q->busy = g_new0(double, q->teams->n_lanes);
+    q->instr = g_array_new(FALSE, FALSE, sizeof(Instr));
+    q->check = g_array_new(FALSE, FALSE, sizeof(Checkpoint));
+    q->checked = g_array_new(FALSE, FALSE, sizeof(double));
+    q->part = g_new0(double *, n_groups);
+    quick_streams_init(q);
 }
 
 SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const double *ratio,
@@ -342,13 +315,17 @@ void sim_quick_free(SimQuick *q)
     g_free(q->route);
     g_free(q->rule);
     g_free(q->result);
-    g_clear_pointer(&q->task, g_array_unref);
-    g_clear_pointer(&q->dep, g_array_unref);
-    g_free(q->flow_last);
-    g_free(q->comm_last);
-    g_free(q->stage_last);
-    g_free(q->busy);
+    g_free(q->task);
+    g_free(q->dep);
+    g_clear_pointer(&q->instr, g_array_unref);
+    g_free(q->mark);
+    g_free(q->replaced);
+    g_clear_pointer(&q->check, g_array_unref);
+    g_clear_pointer(&q->checked, g_array_unref);
+    free_all(q->part, q->n_groups);
+    g_free(q->now.flow);
     g_free(q->order);
+    g_free(q->low);
     sim_teams_free(q->teams);
     sim_parts_free(q->parts);
     plan_free(q->plan);

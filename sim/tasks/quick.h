@@ -3,7 +3,8 @@
  *
  * What an op, an all-reduce or a transfer takes on which groups is found once and kept. A program's
  * tasks are then a list in an order in which each comes after what it waits for, and the time is
- * that of the longest chain: one pass.
+ * that of the longest chain: one pass. A program that begins like the one asked for before is looked at from where they
+ * differ: what came before is known, and the pass goes on from the last checkpoint. The numbers are the same bit for bit.
  *
  * Programs have one microbatch and the form Identity throughout, their groups are those given, by number, and
  * gradients are not fused. Times are those of fractional shares. Host launches, and slowdowns of
@@ -30,9 +31,13 @@ typedef struct {
     double stage_s; /* collectives, but not transfers, in place of computation */
     double busy_s;  /* computation of the busiest device */
     uint32_t n_tasks;
+    uint32_t n_run; /* of these that were not known from the program before */
 } SimQuickTimes;
 
 SimQuickTimes sim_quick_times(SimQuick *quick, const Program *program);
+
+/* The next program is looked at from its first instruction. */
+void sim_quick_forget(SimQuick *quick);
 
 /* How long a device computes in the program that was last asked for. */
 double sim_quick_busy_s(const SimQuick *quick, uint32_t device);

@@ -10,10 +10,19 @@ typedef enum { RESULT_NONE, RESULT_COMPUTED, RESULT_SUMMED, RESULT_SENT } Result
 
 /* Tasks that made a tensor in a group: a task a lane of it, one in all, or one a team of replicas. */
 typedef struct {
-    uint32_t epoch; /* of an older program: none */
     uint32_t first;
     ResultKind kind;
 } Result;
+
+/* A result that an instruction replaced. */
+typedef struct {
+    Result *result, old;
+} Replaced;
+
+/* How many of each there were before an instruction. */
+typedef struct {
+    uint32_t n_tasks, n_deps, n_replaced;
+} Mark;
 
 /* Transfers of tensors that are cut alike, from group to group. */
 typedef struct {
@@ -32,6 +41,17 @@ typedef struct {
     uint32_t lane; /* of a computation */
 } Task;
 
+/* When the streams of lanes are free, and what they have computed: [lane] each, in one block. */
+typedef struct {
+    double *flow, *comm, *stage, *busy;
+} Streams;
+
+/* The first n tasks have run, in whatever order; the streams then are in `checked`. */
+typedef struct {
+    uint32_t n;
+    double flow_s, stage_s; /* the latest end */
+} Checkpoint;
+
 struct SimQuick {
     const Graph *graph;
     const ClusterView *view;
@@ -46,14 +66,27 @@ struct SimQuick {
     double **server_s; /* [group]: [(replica * 2 + back) * 2]: latency, a byte */
     Route **route;     /* [(group * n_groups + to) * 2 + parts] */
     Result *result;    /* [group * n_tensors + tensor] */
-    uint32_t epoch;
-    GArray *task, *dep;
-    double *flow_last, *comm_last, *stage_last; /* [lane]: when its stream is free */
-    double *busy;                               /* [lane] */
-    uint32_t *order;
+    GArray *instr;     /* of the program before */
+    Mark *mark;        /* [instr] */
+    Task *task;
+    uint32_t *dep;
+    Replaced *replaced; /* the last one last */
+    uint32_t n_tasks, n_deps, n_replaced;
+    uint32_t mark_room, task_room, dep_room, replaced_room;
+    Streams now;
+    GArray *check;   /* Checkpoint */
+    GArray *checked; /* [checkpoint * 4 * n_lanes] */
+    uint32_t *order; /* [n_order]: tasks */
+    uint32_t *low;   /* [n_order]: the least place of a task and those after it */
     uint32_t n_order;
+    double **
+        part; /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
     bool exact;
 };
+
+/* Runs the tasks, of which the first n_same are those of the run before. */
+SimQuickTimes quick_run(SimQuick *q, uint32_t n_same);
+void quick_streams_init(SimQuick *q);
 
 /* Seconds on a lane of a group; of a sum over the group's replicas; to or from its server; the way of a transfer; bytes of
  * the whole tensor. Looked up once each. */
