@@ -1,5 +1,5 @@
 /* A cluster as the tree of its file: what cluster_write and cluster_canonical print. A member of
- * Cluster that an answer can depend on has a key here; tests/unit/test_canonical.c walks the
+ * Cluster that an answer can depend on has a key here; tests/unit/test_identity.c walks the
  * reader's schema and fails on a key that is missing. */
 #include "data/cluster/cluster_json.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "data/base/units.h"
-#include "data/cluster/fitted_yaml.h"
+#include "data/cluster/cluster_yaml.h"
 #include "data/cluster/network_spec.h"
 
 static void set_text(json_t *object, const char *key, const char *text)
@@ -25,79 +25,34 @@ static void set_quantity(json_t *object, const char *key, double value, Quantity
     json_object_set_new(object, key, json_string(text));
 }
 
-static void set_number(json_t *object, const char *key, double value)
-{
-    g_autofree char *text = number_exact(value);
-    json_object_set_new(object, key, json_string(text));
-}
-
 static void set_link(json_t *object, const LinkCost *link)
 {
-    set_quantity(object, "latency", link->latency_s, QUANTITY_TIME);
-    set_quantity(object, "bandwidth", link->bandwidth, QUANTITY_BANDWIDTH);
-}
-
-static void set_range(json_t *object, double smallest, double largest)
-{
-    if (largest == 0)
-        return;
-    set_quantity(object, "smallest", smallest, QUANTITY_BYTES);
-    set_quantity(object, "largest", largest, QUANTITY_BYTES);
+    members_json(LINK_MEMBER, LINK_NUMBERS, link, object);
 }
 
 /* --- device types --- */
 
-static json_t *ops_json(const DeviceType *type)
+/* Numbers by format that are known, or nothing. */
+static void set_formats(json_t *object, const char *key, const double *rates)
 {
-    json_t *list = json_array();
-    for (uint32_t kind = 0; kind < OP_KINDS; kind++) {
-        const OpCost *cost = &type->op[kind];
-        if (cost->largest == 0)
-            continue;
-        json_t *op = json_pack("{s:s}", "kind", op_kind_name((OpKind)kind));
-        set_quantity(op, "overhead", cost->overhead_s, QUANTITY_TIME);
-        set_quantity(op, "rate", cost->rate, QUANTITY_RATE);
-        set_quantity(op, "bandwidth", cost->bandwidth, QUANTITY_BANDWIDTH);
-        set_range(op, cost->smallest, cost->largest);
-        if (cost->launch_s != type->launch_s)
-            set_quantity(op, "launch", cost->launch_s, QUANTITY_TIME);
-        if (cost->wave > 0)
-            json_object_set_new(op, "wave", json_integer(cost->wave));
-        json_array_append_new(list, op);
-    }
-    return list;
+    json_t *known = json_object();
+    for (Numbers n = 0; n < NUMBERS; n++)
+        if (rates[n] > 0)
+            set_quantity(known, numbers_name(n), rates[n], QUANTITY_RATE);
+    if (json_object_size(known) > 0)
+        json_object_set(object, key, known);
+    json_decref(known);
 }
 
 static json_t *type_json(const DeviceType *type)
 {
     json_t *object = json_pack("{s:s}", "name", type->name);
-    set_quantity(object, "rate", type->rate, QUANTITY_RATE);
-    set_quantity(object, "memory", (double)type->memory_bytes, QUANTITY_BYTES);
-    if (type->runtime_bytes > 0)
-        set_quantity(object, "runtime", (double)type->runtime_bytes, QUANTITY_BYTES);
-    json_t *rates = json_object();
-    for (Numbers n = 0; n < NUMBERS; n++)
-        if (type->rates[n] > 0)
-            set_quantity(rates, numbers_name(n), type->rates[n], QUANTITY_RATE);
-    if (device_type_has_rates(type))
-        json_object_set(object, "rates", rates);
-    json_decref(rates);
-    json_t *peaks = json_object();
-    for (Numbers n = 0; n < NUMBERS; n++)
-        if (type->peaks[n] > 0)
-            set_quantity(peaks, numbers_name(n), type->peaks[n], QUANTITY_RATE);
-    if (json_object_size(peaks) > 0)
-        json_object_set(object, "peaks", peaks);
-    json_decref(peaks);
-    if (type->power_w > 0)
-        set_quantity(object, "power", type->power_w, QUANTITY_POWER);
-    if (type->slowdown > 1)
-        set_number(object, "slowdown", type->slowdown);
-    if (type->launch_s > 0)
-        set_quantity(object, "launch", type->launch_s, QUANTITY_TIME);
+    members_json(TYPE_MEMBER, TYPE_NUMBERS, type, object);
+    set_formats(object, "rates", type->rates);
+    set_formats(object, "peaks", type->peaks);
     set_text(object, "source", type->source);
     if (type->op)
-        json_object_set_new(object, "ops", ops_json(type));
+        json_object_set_new(object, "ops", op_costs_json(type->op, type->launch_s));
     return object;
 }
 
@@ -140,16 +95,12 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
     if (n > 1)
         json_object_set_new(object, "count", json_integer(n));
     set_text(object, "type", cluster->type[machine->type].name);
-    json_object_set_new(object, "gpus", json_integer(machine->gpus));
+    members_json(MACHINE_MEMBER, MACHINE_NUMBERS, machine, object);
     if (isfinite(machine->inner.bandwidth)) {
         json_t *inner = json_object();
         set_link(inner, &machine->inner);
         json_object_set_new(object, "inner", inner);
     }
-    if (machine->stretch > 1)
-        set_number(object, "stretch", machine->stretch);
-    if (machine->price > 0)
-        set_quantity(object, "price", machine->price, QUANTITY_PRICE);
     set_text(object, "source", machine->source);
     return object;
 }
@@ -171,7 +122,8 @@ static json_t *collective_json(const Cluster *cluster, Collective kind)
     const CollectivePieces *pieces = &cluster->pieces[kind];
     json_t *object = json_object();
     set_link(object, &cluster->collective[kind]);
-    set_range(object, pieces->smallest, pieces->largest);
+    if (pieces->largest > 0)
+        members_json(PIECES_MEMBER, PIECES_NUMBERS, pieces, object);
     json_t *list = pieces->n > 0 ? json_array() : NULL;
     for (uint32_t i = 0; i < pieces->n; i++) {
         json_t *piece = json_object();
@@ -224,30 +176,6 @@ static json_t *topology_json(const NetworkSpec *network)
         json_object_set_new(object, "links", links);
     }
     set_text(object, "source", network->source);
-    return object;
-}
-
-static json_t *rule_json(const TuningRule *rule)
-{
-    json_t *object = json_pack("{s:s}", "collective", traffic_name(rule->traffic));
-    if (rule->most_ranks != UINT32_MAX)
-        json_object_set_new(object, "most_ranks", json_integer(rule->most_ranks));
-    set_quantity(object, "most_bytes", rule->most_bytes, QUANTITY_BYTES);
-    if (rule->power_of_two)
-        json_object_set_new(object, "power_of_two", json_true());
-    set_text(object, "algorithm", algorithm_name(rule->algorithm));
-    return object;
-}
-
-json_t *tuning_json(const Tuning *tuning)
-{
-    json_t *rules = json_array();
-    for (uint32_t i = 0; i < tuning->n; i++)
-        json_array_append_new(rules, rule_json(&tuning->rule[i]));
-    json_t *object = json_pack("{s:o}", "rules", rules);
-    if (tuning->piece_bytes > 0)
-        set_quantity(object, "piece", tuning->piece_bytes, QUANTITY_BYTES);
-    set_text(object, "source", tuning->source);
     return object;
 }
 

@@ -14,24 +14,23 @@ bool reader_note(ClusterReader *reader, bool good, GError **failure)
     return good;
 }
 
-static bool fail_missing(const ClusterReader *reader, const char *key, GError **error)
+bool reader_members(ClusterReader *reader, const char *key, const Member *member,
+                    uint32_t n, const void *text, void *value)
 {
-    return yaml_fail(reader->yaml, error, key, "missing; expected this key");
+    bool good = true;
+    for (uint32_t i = 0; i < n; i++) {
+        GError *failure = NULL;
+        good &= reader_note(
+            reader, member_read(reader->yaml, key, &member[i], text, value, &failure),
+            &failure);
+    }
+    return good;
 }
 
 bool reader_link(const ClusterReader *reader, const char *key, const LinkText *text,
                  LinkCost *link, GError **error)
 {
-    g_autofree char *latency = yaml_key(key, "latency"),
-                    *bandwidth = yaml_key(key, "bandwidth");
-    if (!text->latency || !text->bandwidth)
-        return fail_missing(reader, text->latency ? bandwidth : latency, error);
-    return yaml_quantity(reader->yaml, latency, text->latency,
-                         (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &link->latency_s,
-                         error) &&
-           yaml_quantity(reader->yaml, bandwidth, text->bandwidth,
-                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                         &link->bandwidth, error);
+    return members_read(reader->yaml, key, LINK_MEMBER, LINK_NUMBERS, text, link, error);
 }
 
 uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name)
@@ -40,18 +39,4 @@ uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name)
     while (i < n && strcmp(cluster->type[i].name, name) != 0)
         i++;
     return i;
-}
-
-bool reader_factor(const ClusterReader *reader, const char *parent, const char *name,
-                   const char *text, double largest, double *factor, GError **error)
-{
-    g_autofree char *key = yaml_key(parent, name);
-    char *end;
-    if (!text)
-        return true;
-    *factor = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *factor >= 1 && *factor <= largest)
-        return true;
-    return yaml_fail(reader->yaml, error, key, "expected a factor from 1 to %g, got '%s'",
-                     largest, text);
 }

@@ -23,9 +23,9 @@ bool reader_note(ClusterReader *reader, bool good, GError **failure);
 /* Numbers, both of which are needed. KILTER_ERROR_INPUT. */
 bool reader_link(const ClusterReader *reader, const char *key, const LinkText *text,
                  LinkCost *link, GError **error);
-/* A factor from 1 to `largest`; nothing where there is no text. */
-bool reader_factor(const ClusterReader *reader, const char *parent, const char *name,
-                   const char *text, double largest, double *factor, GError **error);
+/* The numbers of a section; everything that is wrong is noted. */
+bool reader_members(ClusterReader *reader, const char *key, const Member *member,
+                    uint32_t n, const void *text, void *value);
 
 /* Index of the type of that name among the first `n`; n if there is none. */
 uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name);

@@ -1,4 +1,4 @@
-/* The schema of a cluster's file. */
+/* The schema of a cluster's file, and the rows of its numbers. */
 #include "data/cluster/cluster_yaml.h"
 
 enum {
@@ -8,6 +8,11 @@ enum {
     CABLES_MAX = 100000,
     PIECES_MAX = 100,
 };
+
+const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
+             TYPE_MEMBER[TYPE_NUMBERS] = {TYPE_MEMBERS(MEMBER_ROW)},
+             PIECES_MEMBER[PIECES_NUMBERS] = {PIECES_MEMBERS(MEMBER_ROW)},
+             MACHINE_MEMBER[MACHINE_NUMBERS] = {MACHINE_MEMBERS(MEMBER_ROW)};
 
 #define KIND(id, key)                                                                    \
     CYAML_FIELD_MAPPING(key, CYAML_FLAG_DEFAULT, CollectivesText, kind[COLLECTIVE_##id], \
@@ -23,8 +28,8 @@ static const cyaml_schema_field_t LINK[] = {
 
 static const cyaml_schema_field_t PIECE[] = {
     TEXT("up_to", PieceText, up_to, NAME_MAX_BYTES),
-    TEXT("latency", PieceText, latency, NAME_MAX_BYTES),
-    TEXT("bandwidth", PieceText, bandwidth, NAME_MAX_BYTES),
+    TEXT("latency", PieceText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", PieceText, line.bandwidth, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t PIECE_ENTRY = {
@@ -35,9 +40,7 @@ static const cyaml_schema_field_t COLLECTIVE[] = {
     TEXT("bandwidth", CollectiveText, line.bandwidth, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("pieces", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                          CollectiveText, piece, &PIECE_ENTRY, 1, PIECES_MAX),
-    OPTIONAL_TEXT("smallest", CollectiveText, smallest, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("largest", CollectiveText, largest, NAME_MAX_BYTES),
-    CYAML_FIELD_END,
+    PIECES_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t RATES[] = {
@@ -49,17 +52,12 @@ static const cyaml_schema_field_t RATES[] = {
 
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),
-    TEXT("rate", TypeText, rate, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
+    TYPE_MEMBERS(MEMBER_FIELD)
+        OPTIONAL_TEXT("half_rate", TypeText, half_rate, NAME_MAX_BYTES),
     CYAML_FIELD_MAPPING_PTR("rates", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             rates, RATES),
     CYAML_FIELD_MAPPING_PTR("peaks", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText,
                             peaks, RATES),
-    OPTIONAL_TEXT("power", TypeText, power, NAME_MAX_BYTES),
-    TEXT("memory", TypeText, memory, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("runtime", TypeText, runtime, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("slowdown", TypeText, slowdown, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("launch", TypeText, launch, NAME_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("ops", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TypeText, op,
                          &OP_COST_SCHEMA, 1, OP_KINDS),
     OPTIONAL_TEXT("source", TypeText, source, TEXT_MAX_BYTES),
@@ -71,13 +69,10 @@ static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("count", GroupText, count, NAME_MAX_BYTES),
     OPTIONAL_TEXT("type", GroupText, type, NAME_MAX_BYTES),
     OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
-    TEXT("gpus", GroupText, gpus, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("stretch", GroupText, stretch, NAME_MAX_BYTES),
-    CYAML_FIELD_MAPPING_PTR("inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText,
-                            inner, LINK),
+    MACHINE_MEMBERS(MEMBER_FIELD) CYAML_FIELD_MAPPING_PTR(
+        "inner", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, GroupText, inner, LINK),
     OPTIONAL_TEXT("nic", GroupText, nic, NAME_MAX_BYTES),
     OPTIONAL_TEXT("nics", GroupText, nics, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("price", GroupText, price, NAME_MAX_BYTES),
     OPTIONAL_TEXT("source", GroupText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
@@ -98,8 +93,8 @@ static const cyaml_schema_field_t KINDS[] = {
 static const cyaml_schema_field_t CABLE[] = {
     TEXT("from", CableText, from, NAME_MAX_BYTES),
     TEXT("to", CableText, to, NAME_MAX_BYTES),
-    TEXT("latency", CableText, latency, NAME_MAX_BYTES),
-    TEXT("bandwidth", CableText, bandwidth, NAME_MAX_BYTES),
+    TEXT("latency", CableText, line.latency, NAME_MAX_BYTES),
+    TEXT("bandwidth", CableText, line.bandwidth, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
 

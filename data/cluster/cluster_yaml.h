@@ -8,11 +8,10 @@
 #include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/tuning_yaml.h"
 
-enum { GPUS_MAX = 65536 }; /* in the cluster */
-
 /* Numbers, or the name of a link of data/links.yaml with how many of them; a text is the name alone. */
 typedef struct {
-    char *link, *count, *latency, *bandwidth;
+    char *link, *count;
+    LINK_MEMBERS(MEMBER_TEXT)
 } LinkText;
 
 typedef struct {
@@ -20,25 +19,28 @@ typedef struct {
 } RatesText;
 
 typedef struct {
-    char *name, *rate, *half_rate, *memory, *runtime, *slowdown, *launch, *power, *source;
+    char *name, *half_rate, *source;
+    TYPE_MEMBERS(MEMBER_TEXT)
     RatesText *rates, *peaks;
     OpCostText *op;
     uint32_t op_count;
 } TypeText;
 
 typedef struct {
-    char *up_to, *latency, *bandwidth;
+    char *up_to;
+    LinkText line;
 } PieceText;
 
 typedef struct {
     LinkText line;
     PieceText *piece;
     uint32_t piece_count;
-    char *smallest, *largest;
+    PIECES_MEMBERS(MEMBER_TEXT)
 } CollectiveText;
 
 typedef struct {
-    char *name, *count, *type, *device, *gpus, *nic, *nics, *stretch, *price, *source;
+    char *name, *count, *type, *device, *nic, *nics, *source;
+    MACHINE_MEMBERS(MEMBER_TEXT)
     LinkText *inner;
 } GroupText;
 
@@ -49,7 +51,8 @@ typedef struct {
 } CollectivesText;
 
 typedef struct {
-    char *from, *to, *latency, *bandwidth;
+    char *from, *to;
+    LinkText line;
 } CableText;
 
 typedef struct {
@@ -73,5 +76,10 @@ typedef struct {
 } ClusterText;
 
 extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* of a pointer to ClusterText */
+
+/* The numbers of a link, a device type, what of a collective was measured, and a machine. */
+enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 6, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 3 };
+extern const Member LINK_MEMBER[LINK_NUMBERS], TYPE_MEMBER[TYPE_NUMBERS],
+    PIECES_MEMBER[PIECES_NUMBERS], MACHINE_MEMBER[MACHINE_NUMBERS];
 
 #endif

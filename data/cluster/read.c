@@ -68,14 +68,11 @@ static bool read_pieces(const ClusterReader *reader, const char *key,
                         const CollectiveText *text, CollectivePieces *pieces,
                         GError **error)
 {
-    g_autofree char *smallest = yaml_key(key, "smallest"),
-                    *largest = yaml_key(key, "largest");
     double before = 0;
     pieces->piece = g_new0(CollectivePiece, text->piece_count);
     for (; pieces->n < text->piece_count; pieces->n++) {
         const PieceText *from = &text->piece[pieces->n];
         CollectivePiece *piece = &pieces->piece[pieces->n];
-        const LinkText line = {.latency = from->latency, .bandwidth = from->bandwidth};
         g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
         g_autofree char *up_to = yaml_key(entry, "up_to");
         if (!yaml_quantity(reader->yaml, up_to, from->up_to,
@@ -83,18 +80,12 @@ static bool read_pieces(const ClusterReader *reader, const char *key,
                                        fmax(nextafter(before, INFINITY), SMALLEST),
                                        LARGEST},
                            &piece->up_to, error) ||
-            !reader_link(reader, entry, &line, &piece->line, error))
+            !reader_link(reader, entry, &from->line, &piece->line, error))
             return false;
         before = piece->up_to;
     }
-    return (!text->smallest || yaml_quantity(reader->yaml, smallest, text->smallest,
-                                             (YamlRange){QUANTITY_BYTES, 0, LARGEST},
-                                             &pieces->smallest, error)) &&
-           (!text->largest ||
-            yaml_quantity(
-                reader->yaml, largest, text->largest,
-                (YamlRange){QUANTITY_BYTES, fmax(pieces->smallest, SMALLEST), LARGEST},
-                &pieces->largest, error));
+    return members_read(reader->yaml, key, PIECES_MEMBER, PIECES_NUMBERS, text, pieces,
+                        error);
 }
 
 /* One node that all ports are cabled to, where they are not equal. */
@@ -178,11 +169,11 @@ static bool read_cables(ClusterReader *reader, NetworkSpec *spec)
     for (; spec->n_links < text->cable_count; spec->n_links++) {
         const CableText *cable = &text->cable[spec->n_links];
         NetworkLink *link = &spec->explicit_link[spec->n_links];
-        const LinkText cost = {.latency = cable->latency, .bandwidth = cable->bandwidth};
         g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
         GError *failure = NULL;
-        good &= reader_note(
-            reader, reader_link(reader, key, &cost, &link->cost, &failure), &failure);
+        good &= reader_note(reader,
+                            reader_link(reader, key, &cable->line, &link->cost, &failure),
+                            &failure);
         link->from = g_strdup(cable->from);
         link->to = g_strdup(cable->to);
     }

@@ -110,9 +110,6 @@ static bool read_port(ClusterReader *reader, const char *key, const GroupText *t
 
 /* --- machines --- */
 
-/* No machine costs as much an hour. */
-static const double HIGHEST_PRICE = 1e6;
-
 static bool fail_type(const ClusterReader *reader, const char *key, const char *name,
                       GError **error)
 {
@@ -150,7 +147,6 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
     GError *failure = NULL;
     const DeviceSheet *sheet = NULL;
     g_autofree char *count_key = yaml_key(key, "count"), *gpus = yaml_key(key, "gpus");
-    g_autofree char *price = yaml_key(key, "price");
     *machine = (Machine){.inner = {0, INFINITY}, /* a lone GPU crosses no link */
                          .gpus = 1};
     *count = 1;
@@ -160,20 +156,7 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                         !text->count || yaml_uint(reader->yaml, count_key, text->count, 1,
                                                   GPUS_MAX, count, &failure),
                         &failure);
-    good &= reader_note(
-        reader,
-        yaml_uint(reader->yaml, gpus, text->gpus, 1, GPUS_MAX, &machine->gpus, &failure),
-        &failure);
-    good &= reader_note(reader,
-                        reader_factor(reader, key, "stretch", text->stretch,
-                                      CLUSTER_MAX_STRETCH, &machine->stretch, &failure),
-                        &failure);
-    good &= reader_note(reader,
-                        !text->price ||
-                            yaml_quantity(reader->yaml, price, text->price,
-                                          (YamlRange){QUANTITY_PRICE, 0, HIGHEST_PRICE},
-                                          &machine->price, &failure),
-                        &failure);
+    good &= reader_members(reader, key, MACHINE_MEMBER, MACHINE_NUMBERS, text, machine);
     good &= reader_note(reader, read_port(reader, key, text, port, &failure), &failure);
     if (!good)
         return false;

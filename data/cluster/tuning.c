@@ -7,6 +7,7 @@
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
+#include "data/cluster/cluster_json.h"
 #include "data/cluster/tuning_yaml.h"
 
 /* --- names --- */
@@ -82,22 +83,15 @@ bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error)
 
 /* --- reading --- */
 
-enum { NAME_MAX_BYTES = 100, TEXT_MAX_BYTES = 4000, RULES_MAX = 10000 };
-static const double LARGEST_BYTES = 1e18;
+enum { TEXT_MAX_BYTES = 4000, RULES_MAX = 10000 };
 
-#define TEXT(key, member)                                                      \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, TuningRuleText, member, 1, \
-                           NAME_MAX_BYTES)
-#define OPTIONAL_TEXT(key, member)                                        \
-    CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, \
-                           TuningRuleText, member, 1, NAME_MAX_BYTES)
+static const Member RULE_MEMBER[] = {RULE_MEMBERS(MEMBER_ROW)};
 
 static const cyaml_schema_field_t RULE[] = {
-    TEXT("collective", collective),
-    OPTIONAL_TEXT("most_ranks", most_ranks),
-    OPTIONAL_TEXT("most_bytes", most_bytes),
-    OPTIONAL_TEXT("power_of_two", power_of_two),
-    TEXT("algorithm", algorithm),
+    TEXT("collective", TuningRuleText, collective, NAME_MAX_BYTES),
+    RULE_MEMBERS(MEMBER_FIELD)
+        OPTIONAL_TEXT("power_of_two", TuningRuleText, power_of_two, NAME_MAX_BYTES),
+    TEXT("algorithm", TuningRuleText, algorithm, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t RULE_ENTRY = {
@@ -135,16 +129,11 @@ static bool read_names(const Yaml *yaml, const char *key, const TuningRuleText *
 static bool read_rule(const Yaml *yaml, const char *key, const TuningRuleText *text,
                       TuningRule *rule, GError **error)
 {
-    g_autofree char *ranks = g_strconcat(key, ".most_ranks", NULL);
-    g_autofree char *bytes = g_strconcat(key, ".most_bytes", NULL);
     g_autofree char *power = g_strconcat(key, ".power_of_two", NULL);
     *rule = (TuningRule){.most_ranks = UINT32_MAX, .most_bytes = INFINITY};
     if (!read_names(yaml, key, text, rule, error) ||
-        (text->most_ranks && !yaml_uint(yaml, ranks, text->most_ranks, 1, UINT32_MAX,
-                                        &rule->most_ranks, error)) ||
-        (text->most_bytes && !yaml_quantity(yaml, bytes, text->most_bytes,
-                                            (YamlRange){QUANTITY_BYTES, 1, LARGEST_BYTES},
-                                            &rule->most_bytes, error)))
+        !members_read(yaml, key, RULE_MEMBER, G_N_ELEMENTS(RULE_MEMBER), text, rule,
+                      error))
         return false;
     if (text->power_of_two && strcmp(text->power_of_two, "true") != 0)
         return yaml_fail(yaml, error, power, "expected true, or no such key");
@@ -178,7 +167,7 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
             add_failure(failures, &failure);
     }
     if (text->piece && !yaml_quantity(yaml, piece, text->piece,
-                                      (YamlRange){QUANTITY_BYTES, 1, LARGEST_BYTES},
+                                      (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST},
                                       &tuning->piece_bytes, &failure))
         add_failure(failures, &failure);
     if (failures->len > 0)
@@ -202,6 +191,32 @@ static Tuning *read_default(GError **error)
     if (tuning && !text->piece)
         return yaml_fail(yaml, error, "piece", "missing; expected this key"), NULL;
     return g_steal_pointer(&tuning);
+}
+
+static json_t *rule_json(const TuningRule *rule)
+{
+    json_t *object = json_pack("{s:s}", "collective", traffic_name(rule->traffic));
+    members_json(RULE_MEMBER, G_N_ELEMENTS(RULE_MEMBER), rule, object);
+    if (rule->power_of_two)
+        json_object_set_new(object, "power_of_two", json_true());
+    json_object_set_new(object, "algorithm",
+                        json_string(algorithm_name(rule->algorithm)));
+    return object;
+}
+
+json_t *tuning_json(const Tuning *tuning)
+{
+    json_t *rules = json_array();
+    for (uint32_t i = 0; i < tuning->n; i++)
+        json_array_append_new(rules, rule_json(&tuning->rule[i]));
+    json_t *object = json_pack("{s:o}", "rules", rules);
+    if (tuning->piece_bytes > 0) {
+        g_autofree char *piece = units_exact(tuning->piece_bytes, QUANTITY_BYTES);
+        json_object_set_new(object, "piece", json_string(piece));
+    }
+    if (tuning->source && *tuning->source)
+        json_object_set_new(object, "source", json_string(tuning->source));
+    return object;
 }
 
 /* --- tables --- */

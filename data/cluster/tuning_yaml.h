@@ -3,13 +3,12 @@
 #ifndef KILTER_DATA_CLUSTER_TUNING_YAML_H
 #define KILTER_DATA_CLUSTER_TUNING_YAML_H
 
-#include <cyaml/cyaml.h>
-
-#include "data/base/yaml.h"
+#include "data/cluster/members.h"
 #include "data/cluster/tuning.h"
 
 typedef struct {
-    char *collective, *most_ranks, *most_bytes, *power_of_two, *algorithm;
+    char *collective, *power_of_two, *algorithm;
+    RULE_MEMBERS(MEMBER_TEXT)
 } TuningRuleText;
 
 typedef struct {

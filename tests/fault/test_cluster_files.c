@@ -62,7 +62,7 @@ static const Case CASE[] = {
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; expected one of name, count, type, device, "
      "gpus, "
-     "stretch, inner, nic, nics, price, source; did you mean 'gpus'?"},
+     "stretch, price, inner, nic, nics, source; did you mean 'gpus'?"},
     {"collectives:", "colectives:",
      ":18: colectives: unknown key; expected one of name, description, device_types, "
      "machines, collectives, topology, tuning, fit; did you mean 'collectives'?"},

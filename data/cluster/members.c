@@ -1,0 +1,114 @@
+/* Reading and writing the numbers of a cluster's file by their rows. */
+#include "data/cluster/members.h"
+
+#include <math.h>
+
+#include "data/base/error.h"
+
+static const void *at(const void *object, size_t offset)
+{
+    return (const char *)object + offset;
+}
+
+static double value_of(const Member *member, const void *object)
+{
+    const void *value = at(object, member->value);
+    switch (member->kind) {
+    case MEMBER_QUANTITY:
+    case MEMBER_FACTOR:
+        return *(const double *)value;
+    case MEMBER_BYTES:
+        return (double)*(const uint64_t *)value;
+    case MEMBER_COUNT:
+        return *(const uint32_t *)value;
+    }
+    g_assert_not_reached();
+}
+
+static void set_value(const Member *member, double number, void *object)
+{
+    void *value = (char *)object + member->value;
+    switch (member->kind) {
+    case MEMBER_QUANTITY:
+    case MEMBER_FACTOR:
+        *(double *)value = number;
+        return;
+    case MEMBER_BYTES:
+        *(uint64_t *)value = (uint64_t)number;
+        return;
+    case MEMBER_COUNT:
+        *(uint32_t *)value = (uint32_t)number;
+        return;
+    }
+    g_assert_not_reached();
+}
+
+static bool read_factor(const Yaml *yaml, const char *key, const char *text,
+                        double largest, double *factor, GError **error)
+{
+    char *end;
+    *factor = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *factor >= 1 && *factor <= largest)
+        return true;
+    return yaml_fail(yaml, error, key, "expected a factor from 1 to %g, got '%s'",
+                     largest, text);
+}
+
+bool member_read(const Yaml *yaml, const char *parent, const Member *member,
+                 const void *text, void *value, GError **error)
+{
+    const char *own = *(char *const *)at(text, member->text);
+    g_autofree char *key = yaml_key(parent, member->key);
+    double low = member->low, high = member->high, number = 0;
+    if (!own)
+        return !member->needed ||
+               yaml_fail(yaml, error, key, "missing; expected this key");
+    if (member->bound == MEMBER_NOT_BELOW)
+        low = fmax(low, value_of(&member[-1], value));
+    if (member->bound == MEMBER_NOT_ABOVE && value_of(&member[-1], value) > 0)
+        high = fmin(high, value_of(&member[-1], value));
+    if (member->kind == MEMBER_COUNT) {
+        uint32_t count;
+        if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count, error))
+            return false;
+        number = count;
+    } else if (member->kind == MEMBER_FACTOR
+                   ? !read_factor(yaml, key, own, high, &number, error)
+                   : !yaml_quantity(yaml, key, own,
+                                    (YamlRange){member->quantity, low, high}, &number,
+                                    error)) {
+        return false;
+    }
+    set_value(member, number, value);
+    return true;
+}
+
+bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
+                  const void *text, void *value, GError **error)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!member_read(yaml, parent, &member[i], text, value, error))
+            return false;
+    return true;
+}
+
+/* A text with the value's unit, or a number. */
+static json_t *member_json(const Member *member, double value)
+{
+    g_autofree char *text = NULL;
+    if (member->kind == MEMBER_COUNT)
+        return json_integer((json_int_t)value);
+    text = member->kind == MEMBER_FACTOR ? number_exact(value)
+                                         : units_exact(value, member->quantity);
+    return json_string(text);
+}
+
+void members_json(const Member *member, uint32_t n, const void *value, json_t *object)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double number = value_of(&member[i], value);
+        const bool whole = member[i].kind == MEMBER_FACTOR && number <= 1;
+        if (isfinite(number) && number != member[i].unsaid && !whole)
+            json_object_set_new(object, member[i].key, member_json(&member[i], number));
+    }
+}
