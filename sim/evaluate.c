@@ -71,7 +71,7 @@ static double peak_of(const SimCase *sim, const SimReport *report,
     return peak;
 }
 
-/* Peaks of the devices of a program with groups; those of a lane have the same. */
+/* Peaks of the devices of a program with groups; devices of one lane have the same peak. */
 static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;

@@ -1,5 +1,5 @@
-/* Fidelities: ways to evaluate a plan, behind one interface. Private to sim;
- * sim_evaluate() makes what they share and completes the report. */
+/* Fidelities: ways to evaluate a plan, behind one interface. Private to sim; sim_evaluate()
+ * prepares their common input and completes the report. */
 #ifndef KILTER_SIM_EVALUATE_H
 #define KILTER_SIM_EVALUATE_H
 
@@ -10,34 +10,33 @@ typedef struct {
     const Graph *graph;
     const ClusterView *view;
     const SimParts *parts;
-    const SimLinear *linear; /* of an SPMD program; NULL */
-    const double *share; /* [split * n_devices + device] of it, of the rounded splits */
+    const SimLinear *linear; /* set for an SPMD program, else NULL */
+    const double *share; /* [split * n_devices + device]: shares of its rounded splits */
     const SimOptions *options;
 } SimCase;
 
 typedef struct {
     SimFidelity fidelity;
-    bool spmd; /* only SPMD programs */
-    /* Fills stages and either the times and busy times or the timeline, from which they
-     * follow. The report's arrays are allocated, zero, and each stage's instructions are
-     * set. */
+    bool spmd; /* evaluates SPMD programs only */
+    /* Fills the stages, and either the times and busy times or the timeline from which they follow.
+     * The report's arrays are allocated, zero, and each stage's instructions are set. */
     bool (*run)(const SimCase *sim, SimReport *report, GError **error);
 } SimEvaluator;
 
 extern const SimEvaluator sim_analytic, sim_stage, sim_flow;
 
-/* The plan's number of devices and its program. */
+/* Checks the plan's number of devices and its program. */
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
                     GError **error);
 
-/* Devices of one kind with equal shares: times and memory are theirs alike. */
+/* Devices of one kind with equal shares, which therefore have equal times and memory. */
 typedef struct {
     uint32_t n;
     uint32_t *first; /* [n]: device */
-    uint32_t *of;    /* [device]: number of its kind */
+    uint32_t *of;    /* [device]: the index of its kind */
 } SimKinds;
 
-/* Kinds of the view's devices, all with at least one; two may be the same. Free with
+/* The kinds of the view's devices, none empty; two kinds may be the same. Free with
  * sim_kinds_clear. */
 SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share);
 void sim_kinds_clear(SimKinds *kinds);

@@ -29,7 +29,7 @@ bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GErro
     return true;
 }
 
-/* Kept as text, which sim_algorithms_parse takes. */
+/* Checks the text and keeps it for sim_algorithms_parse. */
 static bool read_algorithms(const char *text, const char **kept, GError **error)
 {
     if (!sim_algorithms_parse(text, (Algorithm[TRAFFICS]){0}, error))

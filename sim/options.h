@@ -57,12 +57,12 @@ extern const OptionTable sim_option_table;
 
 void sim_options_init(SimOptions *options); /* the defaults, seed 1 */
 
-/* For a key of the table; KILTER_ERROR_INPUT says what was expected. */
+/* Sets the option with a key of the table; KILTER_ERROR_INPUT says what was expected. */
 bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error);
 
-/* "all_to_all:pairwise+all_reduce:ring": algorithm[traffic] of those that are named,
- * ALGORITHM_AUTO of the others. KILTER_ERROR_INPUT. */
+/* Reads text such as "all_to_all:pairwise+all_reduce:ring" into algorithm[traffic]; kinds that are
+ * not named get ALGORITHM_AUTO. KILTER_ERROR_INPUT names an unknown kind or algorithm. */
 bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS],
                           GError **error);
 

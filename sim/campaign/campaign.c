@@ -9,11 +9,11 @@
 #include "data/data.h"
 #include "sim/event/random.h"
 
-/* An event of the whole run that nobody reacts to. */
+/* An event of the whole run, known before the run begins. */
 typedef struct {
     double time_s;
-    bool slow; /* a straggler comes or goes; else a GPU fails */
-    int more;  /* stragglers: 1 or -1 */
+    bool slow; /* true: a straggler comes or goes; false: a GPU fails */
+    int more;  /* change of the number of stragglers: 1 or -1 */
 } Event;
 
 typedef struct {
@@ -23,11 +23,12 @@ typedef struct {
     GArray *back_s; /* when machines come back, sorted */
     uint32_t spares, missing, stragglers;
     double now_s;
-    double since_s;        /* work since the last checkpoint was begun */
-    double saving_s;       /* left of a save in progress; 0: none */
-    double kept_s, work_s; /* work in the last usable checkpoint, and all of it */
+    double since_s;        /* work done since the last checkpoint was begun */
+    double saving_s;       /* time left of a save in progress; 0: none */
+    double kept_s, work_s; /* work in the last usable checkpoint; work in all */
     double pending_s,
-        usable_s; /* work in a checkpoint that is being written, and when it is; INFINITY: none */
+        /* work in the checkpoint being written, and when it is usable; INFINITY: none */
+        usable_s;
     SimCampaignRun run;
 } Run;
 
@@ -97,7 +98,7 @@ static void draw_stragglers(const SimCampaign *of, GArray *list, const gsl_rng *
 
 /* --- work --- */
 
-/* How much longer an iteration takes now. */
+/* The factor by which an iteration takes longer now than at full pace. */
 static double pace(const Run *run)
 {
     const double fewer =
@@ -105,7 +106,7 @@ static double pace(const Run *run)
     return run->stragglers ? fewer * run->of->straggler_factor : fewer;
 }
 
-/* A checkpoint that has been written by now is what a restart begins from. */
+/* From now on a restart begins from the checkpoint that has been written meanwhile, if any. */
 static void settle(Run *run)
 {
     if (run->usable_s <= run->now_s) {
@@ -124,7 +125,8 @@ static void saved(Run *run, double at_s)
     settle(run);
 }
 
-/* Whole cycles of work and saving at once; the last one goes step by step, so that what is being written is known. */
+/* Skips whole cycles of work and saving at once; the last cycle goes step by step, so that the
+ * state of its checkpoint is known. */
 static double skip_cycles(Run *run, double left_s, double slower)
 {
     const double cycle_s = run->interval_s * slower + run->of->save_s;
@@ -181,7 +183,7 @@ static double next_back_s(const Run *run)
     return run->back_s->len ? g_array_index(run->back_s, double, 0) : INFINITY;
 }
 
-/* Down until until_s, at most to the end of the run. */
+/* Stands still until until_s, at most to the end of the run; adds the time to *part_s. */
 static void stand(Run *run, double until_s, double *part_s)
 {
     const double end_s = MIN(until_s, run->of->days_s);
@@ -191,13 +193,13 @@ static void stand(Run *run, double until_s, double *part_s)
     }
 }
 
-/* Training begins again so long after from_s. */
+/* Training begins again restart_s after from_s. */
 static void restart(Run *run, double from_s)
 {
     stand(run, from_s + run->of->restart_s, &run->run.restart_s);
 }
 
-/* Machines that are back become spares, or fill a place. */
+/* Machines that have come back become spares, or fill an empty place. */
 static void take_back(Run *run)
 {
     while (next_back_s(run) <= run->now_s) {
@@ -241,7 +243,7 @@ static void react(Run *run, const Event *event)
         fail(run, event->time_s);
 }
 
-/* Up to `time_s`, with machines that come back on the way where one is missing. */
+/* Advances the run to `time_s`; machines that come back on the way fill empty places. */
 static void go_to(Run *run, double time_s)
 {
     while (run->missing > 0 && next_back_s(run) < time_s) {
@@ -347,13 +349,13 @@ SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
         campaign->interval_s > 0
             ? campaign->interval_s
             : sim_campaign_best_interval_s(report->system_mtbf_s, campaign->save_s);
-    /* Whole iterations, at least one. */
+    /* The interval is a whole number of iterations, at least one. */
     report->interval_s =
         isfinite(report->interval_s)
             ? fmax(round(report->interval_s / campaign->iteration_s), 1) *
                   campaign->iteration_s
             : 2 * campaign->days_s;
-    /* A checkpoint is written before the next one is begun. */
+    /* A checkpoint has been written before the next one begins. */
     report->interval_s = fmax(report->interval_s, campaign->write_s);
     report->n = campaign->runs;
     report->run = g_new(SimCampaignRun, campaign->runs);

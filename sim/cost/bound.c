@@ -1,22 +1,25 @@
-/* What no plan can beat: the FLOPs and bytes of an iteration, done once, by all devices at once. */
+/* A time that no plan can beat: the FLOPs and bytes of an iteration, done once, by all devices at
+ * once. */
 #include <math.h>
 
 #include "sim/sim.h"
 
-/* Seconds of the op on one device, without overheads: what shares divide. */
+/* Seconds of the whole op on one device, without overheads: the part of its time that shares
+ * divide. */
 static double seconds_of(const Graph *graph, const ClusterView *view, OpId op,
                          const Device *device)
 {
     Rule rule[OP_MAX_RULES];
     SimWork work;
-    op_rules(graph, op, rule); /* the first one is the whole op */
+    op_rules(graph, op, rule); /* the first rule is the whole op */
     sim_work_op(graph, view, op, &rule[0], &work);
     return *sim_work_flops(&work, device) / device->rate;
 }
 
 /* Device j takes seconds_oj for op o, device 0 seconds_o0, and k_j = min over o of seconds_oj /
- * seconds_o0. In t seconds j does no more than what takes device 0 t / k_j seconds, whatever ops it
- * chooses, and all of them together do at least what takes device 0 sum_o seconds_o0. */
+ * seconds_o0. In t seconds device j does at most the work that takes device 0 t / k_j seconds,
+ * whatever ops it chooses. All devices together do at least the work that takes device 0 sum_o
+ * seconds_o0. */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
     const uint32_t n_ops = graph_n_ops(graph);

@@ -6,7 +6,7 @@
 double sim_duplex_time(uint32_t n_stages, const SimDuplexStage *stage)
 {
     double time_s = 0,
-           behind_s = 0; /* the second microbatch's computation that is left to do */
+           behind_s = 0; /* computation of the second microbatch still to be done */
 
     for (uint32_t i = 0; i < n_stages; i++) {
         time_s += fmax(behind_s, stage[i].comm_s[0]);

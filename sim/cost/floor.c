@@ -1,8 +1,8 @@
-/* What no program of one microbatch holds less of: parameters, optimizer states, and everything that
- * the backward reads of the forward, each once on all devices together. */
+/* The least memory of any program of one microbatch: parameters, optimizer states, and all tensors
+ * of the forward that the backward reads, each once on all devices together. */
 #include "sim/sim.h"
 
-/* The tensor whose buffer a view of it shares. */
+/* The tensor whose buffer this tensor shares as a view, or the tensor itself. */
 static TensorId root_of(const Graph *graph, TensorId id)
 {
     const Tensor *tensor = graph_tensor(graph, id);
@@ -16,7 +16,8 @@ static TensorId root_of(const Graph *graph, TensorId id)
     return id;
 }
 
-/* Of each root the least bytes among what the backward reads of it; 0: nothing. */
+/* For each root tensor the fewest bytes among its views that the backward reads; 0: it reads
+ * none. */
 static double *kept_bytes(const Graph *graph)
 {
     double *kept = g_new0(double, graph_n_tensors(graph));

@@ -15,7 +15,7 @@ typedef struct {
     const uint16_t *segment, *instance_segment;
     const Instances *instances;
     uint32_t n_microbatches;
-    uint32_t *runs; /* [op]: how many microbatches have run it */
+    uint32_t *runs; /* [op]: the number of microbatches that have run it */
     GArray *terms;
 } Build;
 
@@ -50,8 +50,8 @@ static void gather_work(SimWork *work)
     work->inner_bytes += work->inner_bytes_sharded;
 }
 
-/* Work of an op on one microbatch. Where devices divide the batch, what grows with their part of it
- * is sharded. */
+/* Work of an op on one microbatch. Where devices divide the batch, work that grows with their part
+ * of it is sharded. */
 static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
 {
     const BatchForms *batch = build->instances->batch;
@@ -72,7 +72,8 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
         }
         work->inner_bytes_sharded = 0;
     }
-    if (++build->runs[op] % build->n_microbatches) { /* others are to add to its sums */
+    /* other microbatches still add to its sums */
+    if (++build->runs[op] % build->n_microbatches) {
         work->inner_messages = 0;
         work->inner_bytes = work->inner_bytes_sharded = 0;
     }
@@ -94,9 +95,9 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
                                &rule));
 }
 
-/* The price of a collective is linear in the largest share: what it costs at share 0 is the
- * stage's, what it costs more at share 1 is the term's. `inner`: the stage of what machines
- * communicate inside. */
+/* The price of a collective is linear in the largest share: its cost at share 0 goes to the stage,
+ * the additional cost at share 1 to a term. `inner`: the stage that gets the communication inside
+ * machines. */
 static void add_collective(Build *build, uint32_t stage, uint32_t inner,
                            const Instr *instr, bool pays_latency)
 {
@@ -136,7 +137,8 @@ static void add_collective(Build *build, uint32_t stage, uint32_t inner,
     g_array_append_val(build->terms, term);
 }
 
-/* Ranges of the stages; all instructions belong to one: [instr], caller frees. */
+/* Finds the ranges of the stages. Returns the stage of each instruction: [instr], the caller frees
+ * it. */
 static uint32_t *find_stages(SimLinear *linear, const Program *program,
                              const Graph *graph)
 {
@@ -158,7 +160,7 @@ static uint32_t *find_stages(SimLinear *linear, const Program *program,
     return of;
 }
 
-/* stage, inner: of each instruction. */
+/* stage, inner: [instr]. */
 static void add_instrs(Build *build, const Program *program, const uint32_t *stage,
                        const uint32_t *inner, uint64_t bucket_bytes)
 {
@@ -281,7 +283,7 @@ double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
     return sim_work_s(&work, d, 0);
 }
 
-/* Largest time of a device in a stage's computation. */
+/* The largest time that a device computes in a stage. */
 static double slowest_s(const SimLinear *linear, const ClusterView *view,
                         const SimKinds *kinds, const double *share, uint32_t stage)
 {
@@ -295,13 +297,14 @@ static double slowest_s(const SimLinear *linear, const ClusterView *view,
     return slowest;
 }
 
-/* Equation (4); *comp_s gets the largest sum of computations of a device. */
+/* Equation (4). *comp_s gets the largest sum of computations over the devices. */
 static double turn_s(const SimLinear *linear, const ClusterView *view,
                      const SimKinds *kinds, const double *share, uint32_t first,
                      uint32_t end, uint32_t *term, double *comp_s)
 {
     KILTER_ASSERT(first < end && end <= linear->n_stages);
-    g_autofree double *comm_s = g_new(double, end - first); /* of stages up to it */
+    /* [stage of the turn]: sum over the stages up to it */
+    g_autofree double *comm_s = g_new(double, end - first);
     double largest = 0;
 
     for (uint32_t i = first; i < end; i++)
@@ -309,7 +312,8 @@ static double turn_s(const SimLinear *linear, const ClusterView *view,
                             (i > first ? comm_s[i - first - 1] : 0);
     *comp_s = 0;
     for (uint32_t k = 0; k < kinds->n; k++) {
-        double after = 0, sum = 0; /* computations after the stage; all of them */
+        /* sum of computations after the stage; of all of them */
+        double after = 0, sum = 0;
         for (uint32_t i = end; i-- > first;) {
             const double s = sim_linear_comp_s(linear, view, share, i, kinds->first[k]);
             largest = fmax(largest, comm_s[i - first] + s + after);

@@ -64,8 +64,8 @@ static bool neighbour_covers(const double *row, uint32_t n, uint32_t width, uint
     return i + 1 < n && covers(at + width, at, width) && !covers(at, at + width, width);
 }
 
-/* Rows that their neighbours do not cover, and of every block of them the largest number in each
- * column. Rows of a block are alike, so that few blocks have to be looked into. */
+/* The rows that their neighbours do not cover, and for every block of them the largest number in
+ * each column. Rows of a block are alike, so few blocks have to be searched. */
 typedef struct {
     const double *row;
     uint32_t width, n;
@@ -115,7 +115,8 @@ static bool front_covers(const Front *front, uint32_t i)
     return false;
 }
 
-/* Indices of the rows that no other row covers; of equal rows the first. Caller frees. */
+/* Indices of the rows that no other row covers; of equal rows the first counts. The caller frees
+ * them. */
 static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t *n_kept)
 {
     KILTER_ASSERT(n_kept && (row || n == 0));

@@ -34,7 +34,7 @@ static SimMemoryCategory category_of(const Graph *graph, const SimBuffer *buffer
     }
 }
 
-/* The bytes alive at the row's instruction. */
+/* Adds the bytes that are alive at the row's instruction. */
 static void add_buffers(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow *row)
 {
     g_autofree uint32_t *place = sim_group_places(sim, row->device);
@@ -64,7 +64,7 @@ static void fill_row(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow
         row->total_bytes += row->bytes[c];
 }
 
-/* The fullest device of each type. */
+/* Makes a row for the fullest device of each type. */
 static GArray *find_rows(const ClusterView *view, const uint64_t *memory_bytes)
 {
     GArray *rows = g_array_new(false, false, sizeof(SimMemoryRow));

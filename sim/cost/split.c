@@ -1,4 +1,4 @@
-/* The splits that a program's shares are divided by. */
+/* The splits by which a program divides tensors and work. */
 #include "sim/cost/split.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static int compare(const void *a, const void *b)
     return (x->units > y->units) - (x->units < y->units);
 }
 
-/* Most splits are those of the last instructions; those that were met last stand last. */
+/* Adds a split if it is new. Most splits repeat those of the last instructions, so the latest
+ * splits stand last and are searched first. */
 static void collect(GArray *splits, SimSplit split)
 {
     enum { LATEST = 16 };

@@ -1,7 +1,7 @@
-/* Splits: which shares a sharded tensor or computation goes by. Private to sim.
+/* Splits: which shares divide a sharded tensor or computation. Private to sim.
  *
- * A split is (segment, units of the sharded dim). A computation belongs to its op's
- * segment; an instance to that of plan_segments(). */
+ * A split is (segment, units of the sharded dim). A computation belongs to its op's segment; an
+ * instance to the segment that plan_segments() gives. */
 #ifndef KILTER_SIM_COST_SPLIT_H
 #define KILTER_SIM_COST_SPLIT_H
 
@@ -15,13 +15,11 @@ SimSplit *sim_split_collect(const Program *program, const Graph *graph,
                             const uint16_t *segment, const uint16_t *instance_segment,
                             uint32_t *n);
 
-/* Index of the split that a tensor in this form goes by; SPLIT_NONE unless the form is
- * Gather. */
+/* Index of the split that divides a tensor in this form; SPLIT_NONE unless the form is Gather. */
 uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph,
                            const uint16_t *instance_segment, TensorId tensor, Form form);
 
-/* Index of the split that an op under a rule goes by; SPLIT_NONE when no loop is sharded.
- */
+/* Index of the split that divides an op under a rule; SPLIT_NONE if no loop is sharded. */
 uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *segment,
                            OpId op, const Rule *rule);
 

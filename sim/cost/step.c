@@ -1,8 +1,7 @@
-/* Communication steps: which instructions join one. */
+/* Communication steps: which instructions join a step. */
 #include "sim/cost/step.h"
 
-/* Whether the instruction is one that buckets fuse: an all-reduce of a parameter's
- * gradient. */
+/* Whether buckets fuse the instruction: it is an all-reduce of a parameter's gradient. */
 static bool fusible(const Graph *graph, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(graph, instr->tensor);

@@ -9,12 +9,12 @@
 #include "sim/sim.h"
 
 typedef struct {
-    uint64_t bucket_bytes; /* capacity of a bucket; 0: one collective each */
-    uint32_t stage;        /* of the instruction last passed to sim_step_next */
+    uint64_t bucket_bytes; /* capacity of a bucket; 0: no bucket */
+    uint32_t stage;        /* stage of the instruction last passed to sim_step_next */
     bool computed;         /* the stage has computations */
-    bool bucket_open;      /* the last priced collective may be fused with the next, */
-    bool across;           /* it was one over the replicas, */
-    uint64_t bucket_fill;  /* its bucket has so many bytes */
+    bool bucket_open;      /* the last priced collective may be fused with the next */
+    bool across;           /* that collective was over the replicas */
+    uint64_t bucket_fill;  /* bytes in its bucket so far */
 } SimStep;
 
 static inline bool sim_is_priced(Collective kind)
@@ -27,11 +27,12 @@ static inline bool sim_is_priced_collective(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
 }
 
-/* sim_collective_s among n devices with that line (sim/cost/collective.c). */
+/* sim_collective_s among n devices over the given line (sim/cost/collective.c). */
 double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
                            double bytes, double max_share_from, double max_share_to);
 
-/* The part `factor` of an op's work, all of whose FLOPs and bytes are divided (sim/cost/work.c). */
+/* Reduces an op's work to the part `factor`: all its FLOPs and bytes are divided
+ * (sim/cost/work.c). */
 void sim_work_scale(SimWork *work, const ClusterView *view, double factor);
 
 /* Passes to the next instruction. False if it is a priced collective that joins the open

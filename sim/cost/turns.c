@@ -9,7 +9,7 @@ uint32_t *sim_turns(const Program *program)
     uint32_t *turn = g_new0(uint32_t, program->n);
     uint32_t now = 0;
     bool computed = false;
-    uint16_t microbatch = PROGRAM_WHOLE; /* of the turn's computations */
+    uint16_t microbatch = PROGRAM_WHOLE; /* the microbatch of the turn's computations */
 
     for (uint32_t i = 0; i < program->n; i++) {
         const Instr *instr = &program->instr[i];
@@ -32,8 +32,8 @@ uint32_t *sim_turns(const Program *program)
 
 enum { AFTER_INNER = UINT32_MAX };
 
-/* Who made an instance: a collective of a turn, its place there from 1, or AFTER_INNER; 0 for
- * anything else. */
+/* The maker of an instance, if it is a collective: its turn, and its place in the turn from 1 on,
+ * or AFTER_INNER; the place is 0 for any other maker. */
 typedef struct {
     uint32_t turn, place;
 } Maker;
@@ -44,11 +44,12 @@ typedef struct {
     const ClusterView *view;
     const Instances *instances;
     uint32_t *turn;
-    /* [instr]: of a collective its place; of a computation the last one that it waits for */
+    /* [instr]: for a collective its place; for a computation the place of the last collective that
+     * it waits for */
     uint32_t *place;
 } Walk;
 
-/* Whether machines communicate inside for the collective. */
+/* Whether the collective needs communication inside machines. */
 static bool has_inner(const Walk *w, const Instr *instr)
 {
     SimWork work;
@@ -61,7 +62,7 @@ static bool has_inner(const Walk *w, const Instr *instr)
     return false;
 }
 
-/* The latest collective of the turn that one of the instances comes from. */
+/* The place of the latest collective of the turn that made one of the instances. */
 static uint32_t latest(const Maker *maker, uint32_t turn, const PlacedOperand *used,
                        uint32_t n_used)
 {
@@ -116,7 +117,7 @@ static uint32_t add_stage(GArray *stages, uint32_t first, uint32_t end, bool joi
     return stages->len - 1;
 }
 
-/* Gives the collectives at places from + 1 to `to` the stage; returns how many there are. */
+/* Assigns the stage to the collectives at places from + 1 to `to`; returns their number. */
 static uint32_t take_collectives(const Walk *w, uint32_t first, uint32_t end,
                                  uint32_t from, uint32_t to, uint32_t *of, uint32_t stage)
 {
@@ -131,14 +132,14 @@ static uint32_t take_collectives(const Walk *w, uint32_t first, uint32_t end,
     return n;
 }
 
-/* A stage for the computations that wait for the same collective, with the collectives up to it;
- * one for the other collectives and what machines communicate inside; one for the computations that
- * wait for that. */
+/* Cuts a turn into stages. Computations that wait for the same collective share a stage with the
+ * collectives up to it. The other collectives share a stage with all communication inside machines,
+ * and the computations that wait for that are the last stage. */
 static void add_turn(const Walk *w, uint32_t first, uint32_t end, SimTurnStages *to)
 {
     const uint32_t before = to->stages->len;
-    uint32_t waits = 0; /* of the last stage */
-    bool inner = false; /* there is the stage of that */
+    uint32_t waits = 0; /* the collective that the last stage waits for */
+    bool inner = false; /* the stage of communication inside machines exists */
 
     for (uint32_t i = first; i <= end; i++) {
         const bool compute = i < end && w->program->instr[i].kind == INSTR_COMPUTE;

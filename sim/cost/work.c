@@ -4,7 +4,7 @@
 
 #include "sim/cost/step.h"
 
-/* One inner message of the bytes of `tensor` that a device holds in `form`. */
+/* Adds an inner message with the bytes of `tensor` that a device holds in `form`. */
 static void add_message(SimWork *work, const Tensor *tensor, Form form)
 {
     const double bytes = (double)tensor_bytes(tensor);
@@ -22,7 +22,7 @@ static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-/* Bytes of the op's operands in their forms, of those that `batch` gives parts only a part. */
+/* Bytes of the op's operands in their forms; only the part `part` of operands that `batch` cuts. */
 static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
                           const Form *batch, double part, double *whole, double *sharded)
 {
@@ -41,8 +41,8 @@ static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
     }
 }
 
-/* The part of the last wave that is empty (data/cluster/cluster.h). Where the device sums over a
- * part only, the wave is as much shorter. */
+/* Adds the empty part of the last wave (data/cluster/cluster.h). If the device sums over a part
+ * only, the wave is shorter by that factor. */
 static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
                      const Rule *rule, const Form *batch, double part, double rate,
                      const SimWork *work, SimFitted *fitted)
@@ -62,7 +62,7 @@ static void add_wave(const Graph *graph, const DeviceType *type, const Op *op,
         fitted->overhead_s += empty * work->flops_sharded / rate;
 }
 
-/* Fills in the work as each fitted device type counts it. */
+/* Fills in the work in the costs of each fitted device type. */
 static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
                      const Rule *rule, const Form *batch, double part, SimWork *work)
 {

@@ -1,4 +1,4 @@
-/* What an iteration works on: samples, tokens, FLOPs; and what its devices could do at best. */
+/* The workload of an iteration in samples, tokens and FLOPs, and the peak rates of its devices. */
 #include "sim/sim.h"
 
 /* FLOPs that all devices do for one computation of the program. */

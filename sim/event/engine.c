@@ -5,7 +5,7 @@
 
 struct SimEngine {
     double now_s;
-    uint64_t sequence; /* of the next event scheduled */
+    uint64_t sequence; /* number of the next event scheduled */
     SimQueue queue;
 };
 

@@ -19,7 +19,8 @@ SimEngine *sim_engine_new(void);
 void sim_engine_free(SimEngine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimEngine, sim_engine_free)
 
-/* Seconds: of the event being handled, or of the last one handled; 0 before the first. */
+/* The time in seconds of the event being handled, or of the last one handled; 0 before the
+ * first. */
 double sim_engine_now(const SimEngine *engine);
 
 /* Adds an event at `time_s`, which must not lie before now. */

@@ -1,4 +1,4 @@
-/* The ladder queue: a heap of what comes soon, and months of what comes later. */
+/* The ladder queue: a heap of events that come soon, and months of later events. */
 #include "sim/event/queue.h"
 
 #include <math.h>
@@ -8,24 +8,24 @@
 #define NONE UINT32_MAX
 
 enum {
-    FEW_EVENTS = 256,  /* that the heap alone does well */
-    SAMPLES = 64,      /* of events' times, for the width of a month */
+    FEW_EVENTS = 256,  /* so few that the heap by itself does well */
+    SAMPLES = 64,      /* events whose times give the width of a month */
     MONTHS_AHEAD = 16, /* at least, when all events are spread evenly */
     LEAST_A_MONTH = 16,
     MOST_A_MONTH = 1024,
-    SPREAD = 4,     /* times as many months, for what comes later */
+    SPREAD = 4,     /* times as many months, for later events */
     CHUNK = 32,     /* events */
     COST_A_POP = 8, /* unneeded steps after which the months are made anew */
-    MISFITS = 3,    /* makings in a row that soon had to be, after which none is made */
-    DEEP = 64,      /* a heap in which an event costs as much as such a step */
-    FEW_A_DAY = 12, /* that insertion sorts well */
+    MISFITS = 3,    /* remakings in quick succession after which no months are made */
+    DEEP = 64,      /* depth of a heap at which an event costs as much as such a step */
+    FEW_A_DAY = 12, /* so few that insertion sort does well */
 };
 
-/* Months are numbered up to here; what comes later is of the last one. */
+/* Months are numbered up to this; all later events belong to the last one. */
 static const double LAST_MONTH = 0x1p62;
 
 struct SimChunk {
-    SimChunk *next; /* the one filled before, or the next free one */
+    SimChunk *next; /* the chunk filled before, or the next free one */
     SimEvent event[CHUNK];
 };
 
@@ -71,7 +71,7 @@ static inline bool before(const SimEventKey *a, const SimEventKey *b)
 #define KEY_BEFORE(queue, a, b) ((void)(queue), before(a, b))
 HEAP_DEFINE(key_heap, const SimQueue, SimEventKey, 2, KEY_BEFORE, heap_unplaced)
 
-/* Where the heap keeps the event. */
+/* Stores the event and returns its place among the heap's events. */
 static uint32_t take_place(SimQueue *queue, const SimEvent *event)
 {
     uint32_t at = queue->free;
@@ -114,7 +114,8 @@ static SimEvent heap_pop(SimQueue *queue)
 
 /* --- months --- */
 
-/* From 1 on; rises with time, as products and cuts with a positive constant do. */
+/* The number of an event's month, from 1 on. It never falls as time rises, since products with a
+ * positive constant and rounding down do not. */
 static inline uint64_t month_of(const SimQueue *queue, double time_s)
 {
     KILTER_ASSERT(time_s >= 0 && queue->months_per_s > 0);
@@ -182,7 +183,7 @@ static void sort_day(SimEventKey *key, uint32_t n)
     }
 }
 
-/* Sorts the present month: first by as many days as it has events. */
+/* Sorts the present month, first into as many days as it has events. */
 static void sort_month(SimQueue *queue)
 {
     KILTER_ASSERT(queue->n_now > 0);
@@ -243,7 +244,7 @@ static void open_month(SimQueue *queue)
         sort_month(queue);
 }
 
-/* The first month that has an event. */
+/* Finds the first month that has an event. */
 static uint64_t find_month(const SimQueue *queue)
 {
     uint64_t first = UINT64_MAX;
@@ -289,7 +290,7 @@ static double find_gap(const SimEvent *pending, uint32_t n)
     return 0;
 }
 
-/* Takes all events out, in no order that matters. Caller frees. */
+/* Takes all events out, in arbitrary order. The caller frees the array. */
 static SimEvent *take_all(SimQueue *queue)
 {
     SimEvent *pending = g_new(SimEvent, MAX(1, queue->n));
@@ -313,7 +314,7 @@ static SimEvent *take_all(SimQueue *queue)
     return pending;
 }
 
-/* Makes the months that fit the events, or none. */
+/* Makes months that fit the events, or none. */
 static void remake(SimQueue *queue)
 {
     const uint32_t n = queue->n;

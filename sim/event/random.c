@@ -1,4 +1,4 @@
-/* Random streams that are told apart by keys. */
+/* Random streams, each with a key of its own. */
 #include "sim/event/random.h"
 
 static uint64_t scramble(uint64_t z)
@@ -41,7 +41,7 @@ uint64_t sim_random_mix(uint64_t a, uint64_t b)
     return scramble(scramble(a + 0x9e3779b97f4a7c15u) ^ b);
 }
 
-/* FNV-1a. */
+/* The FNV-1a hash. */
 uint64_t sim_random_name(const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;

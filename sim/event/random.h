@@ -1,13 +1,13 @@
-/* Random streams, one an entity: a stream is a function of the seed and of the entity's
- * name only, so that another entity more changes no other's numbers. Private to sim. */
+/* Random streams, one per entity. A stream is a function of the seed and of the entity's name only,
+ * so adding an entity leaves the numbers of all others unchanged. Private to sim. */
 #ifndef KILTER_SIM_EVENT_RANDOM_H
 #define KILTER_SIM_EVENT_RANDOM_H
 
 #include <gsl/gsl_rng.h>
 #include <stdint.h>
 
-/* A generator for GSL's distributions with 64 bits of state: splitmix64 (Steele, Lea,
- * Flood 2014), cheap to start. Lives where its owner puts it. */
+/* A generator for GSL's distributions with 64 bits of state: splitmix64 (Steele, Lea, Flood 2014),
+ * cheap to start. Its owner provides the memory. */
 typedef struct {
     uint64_t state;
     gsl_rng rng;

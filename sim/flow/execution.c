@@ -1,5 +1,6 @@
-/* A plan as execution traces: its task graph with a node for every task on every device, in the order in which the streams
- * let them start. What crosses devices is a collective, or a send and a receive. */
+/* A plan as execution traces: its task graph with a node for every task on every device, in the
+ * order in which the streams let them start. Communication between devices is a collective, or a
+ * send and a receive. */
 #include <math.h>
 
 #include "sim/flow/execution.h"
@@ -17,11 +18,12 @@ typedef struct {
     bool messages;
     GPtrArray *traces;
     SimEngine *engine;
-    SimTransport *transport;         /* NULL: there is one device */
-    uint32_t *first_before, *before; /* [task]: in `before`, those that it waits for */
-    GArray **made;                   /* [task]: Made, in the order of ranks */
+    SimTransport *transport; /* NULL: there is one device */
+    /* [task]: range in `before` of the tasks that it waits for */
+    uint32_t *first_before, *before;
+    GArray **made; /* [task]: Made, in the order of ranks */
     uint64_t n_nodes;
-    GHashTable *group;      /* "0,1,2" -> its number, from 1 */
+    GHashTable *group;      /* ranks as "0,1,2" -> number of the group, from 1 */
     GPtrArray *group_ranks; /* the keys in the order of their numbers */
 } Maker;
 
@@ -30,7 +32,7 @@ static Trace *trace_of(const Maker *maker, uint32_t rank)
     return maker->traces->pdata[rank];
 }
 
-/* Makes the last node of the rank's trace wait for what the task before left there. */
+/* Makes the last node of the rank's trace wait for the nodes that an earlier task left there. */
 static void wait_for(Maker *maker, uint32_t task, uint32_t rank)
 {
     const GArray *made = maker->made[task];
@@ -94,10 +96,10 @@ static void add_compute(Maker *maker, uint32_t task, const char *name)
     leave(maker, task, rank, add_first(maker, task, rank, &node));
 }
 
-/* What a rank has done in its latest rounds of a collective. */
+/* The nodes of a rank in its latest two rounds of a collective. */
 typedef struct {
     uint32_t round;       /* its latest, from 1 */
-    GArray *now, *before; /* uint32_t: its nodes in that one and in the one before */
+    GArray *now, *before; /* uint32_t: its nodes in that round and in the round before */
 } Rounds;
 
 static void rounds_free(void *rounds)
@@ -127,7 +129,7 @@ static Rounds *rounds_of(GHashTable *rounds, uint32_t rank, uint32_t round)
     return own;
 }
 
-/* Both ends of a message in a round. */
+/* Adds both ends of a message in a round. */
 static void add_message(Maker *maker, uint32_t task, const char *name,
                         const SimMessage *message, GHashTable *rounds, uint32_t round)
 {
@@ -148,7 +150,7 @@ static void add_message(Maker *maker, uint32_t task, const char *name,
     }
 }
 
-/* Rounds of messages: a rank goes on to the next one when it has done what it has in this one. */
+/* Rounds of messages: a rank begins the next round when it has done its part of this one. */
 static void add_rounds(Maker *maker, uint32_t task, const char *name,
                        const GArray *messages)
 {
@@ -185,7 +187,7 @@ static bool add_messages(Maker *maker, uint32_t task, const char *name, GError *
     return true;
 }
 
-/* The number of a group of ranks as text. */
+/* The number, as text, of a group of ranks. */
 static const char *group_name(Maker *maker, const uint32_t *device, uint32_t n)
 {
     g_autoptr(GString) ranks = g_string_new(NULL);
@@ -212,7 +214,7 @@ static const TraceCollective COMM[COLLECTIVES_PRICED] = {
     [COLLECTIVE_ALL_TO_ALL] = TRACE_COMM_ALL_TO_ALL,
 };
 
-/* The share that a rank has of the tensor, before or after. */
+/* The share of the tensor that a rank has before or after the collective. */
 static double share_of(const Maker *maker, uint32_t first, uint32_t n, uint32_t rank)
 {
     return first == SIM_NO_SHARE
@@ -220,8 +222,9 @@ static double share_of(const Maker *maker, uint32_t first, uint32_t n, uint32_t 
                : g_array_index(maker->flow->tasks->share, double, first + rank);
 }
 
-/* Bytes as simulators of even collectives take them: those of an all-reduce's tensor, of an all-gather's largest part, of n
- * times a reduce-scatter's largest part, and n times the most that a rank of an all-to-all has. *own: the rank's own. */
+/* Bytes as simulators of even collectives expect them: the tensor's for an all-reduce, the largest
+ * part's for an all-gather, n times the largest part's for a reduce-scatter, and for an all-to-all
+ * n times the most that a rank has. *own gets the rank's own bytes. */
 static double collective_bytes(const Maker *maker, const SimTask *of, uint32_t n,
                                uint32_t rank, double *own)
 {
@@ -249,7 +252,7 @@ static void add_collective(Maker *maker, uint32_t task, const char *name)
         const uint32_t *device = &team->device[(size_t)s * team->n];
         for (uint32_t r = 0; r < team->n; r++) {
             double own;
-            /* Of one rank it is nothing. */
+            /* A collective of one rank does nothing, so its node is metadata. */
             TraceNode node = {.kind = team->n > 1 ? TRACE_COLLECTIVE : TRACE_METADATA,
                               .name = name,
                               .group = group_name(maker, device, team->n),

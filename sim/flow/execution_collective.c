@@ -1,9 +1,10 @@
-/* Collectives of execution traces: the k-th one of a group on each of its ranks is one. */
+/* Collectives of execution traces: the k-th nodes of a group on each of its ranks are one
+ * collective. */
 #include <string.h>
 
 #include "sim/flow/execution_state.h"
 
-/* A collective, or a message, of some ranks. */
+/* A collective, or a message, between some ranks. */
 typedef struct {
     const char *group;
     uint64_t bytes;
@@ -15,7 +16,7 @@ typedef struct {
 typedef struct {
     uint32_t n, *rank;
     uint32_t *place;    /* [rank]: in `rank`, or UINT32_MAX */
-    uint32_t *n_met;    /* [place]: collectives so far */
+    uint32_t *n_met;    /* [place]: collectives that the rank has met so far */
     GPtrArray *meeting; /* ExecutionMeeting, in their order */
 } ExecutionGroup;
 
@@ -111,7 +112,8 @@ static void met_alone(SimEngine *engine, void *context, uint64_t argument)
     run->communicated(run, (uint32_t)(argument >> 32), (uint32_t)argument);
 }
 
-/* All ranks of the group are there. Of an all-gather the bytes are a rank's part, of an all-to-all what a rank has. */
+/* Begins a collective whose ranks are all ready. The bytes are a rank's part for an all-gather, and
+ * all bytes of a rank for an all-to-all. */
 static void begin_collective(ExecutionRun *run, ExecutionGroup *group,
                              ExecutionMeeting *meeting)
 {

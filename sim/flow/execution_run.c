@@ -1,13 +1,13 @@
-/* Execution traces on a cluster: nodes start when what they wait for has ended; ranks compute one node at a time,
- * communication shares links. */
+/* Execution traces on a cluster: nodes start when the nodes that they wait for have ended; ranks
+ * compute one node at a time, communication shares links. */
 #include <math.h>
 
 #include "sim/flow/execution_state.h"
 
 /* Messages from one rank to another with one tag. */
 typedef struct {
-    uint32_t n_arrived; /* that nobody has received, */
-    GQueue receive;     /* or nodes that wait for one */
+    uint32_t n_arrived; /* messages that no node has received, */
+    GQueue receive;     /* or nodes that wait for a message */
 } Mailbox;
 
 static void start(ExecutionRun *run, uint32_t rank, uint32_t node);
@@ -89,7 +89,8 @@ static void delivered(SimEngine *engine, void *context, uint64_t argument)
     g_free(letter);
 }
 
-/* Sends the bytes as flow does: with the part of the bandwidth that the cluster's messages get. */
+/* Sends the bytes as the flow fidelity does: with the part of the bandwidth that the cluster's
+ * messages get. */
 static void send(ExecutionRun *run, const Letter *what, double bytes)
 {
     const uint32_t device[] = {what->from, what->to};
@@ -237,7 +238,7 @@ static void run_clear(ExecutionRun *run)
     sim_engine_free(run->engine);
 }
 
-/* Which node does not end, if any. */
+/* Fails with the name of a node that did not end, if there is one. */
 static bool check_end(const ExecutionRun *run, GError **error)
 {
     if (run->n_done == run->report->n_nodes)

@@ -1,4 +1,5 @@
-/* Execution traces that run: what their nodes and their collectives share. Private to sim/flow. */
+/* The state of running execution traces, shared by their nodes and their collectives. Private to
+ * sim/flow. */
 #ifndef KILTER_SIM_FLOW_EXECUTION_STATE_H
 #define KILTER_SIM_FLOW_EXECUTION_STATE_H
 
@@ -7,8 +8,8 @@
 
 typedef struct {
     uint32_t *waiting, *first_next,
-        *next;    /* of each node; in `next`, those that wait for it */
-    GQueue ready; /* computations */
+        *next;    /* [node]: range in `next` of the nodes that wait for it */
+    GQueue ready; /* computations that are ready */
     bool busy;
     double *start_s; /* [node]; NAN when it has ended */
 } ExecutionRank;

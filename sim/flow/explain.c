@@ -3,14 +3,14 @@
 
 #include "sim/flow/timeline.h"
 
-/* Keys of kinds: collectives, transfers, then lanes, then their hosts. */
+/* Keys of kinds: first collectives, then transfers, lanes, and the lanes' hosts. */
 enum { LONGEST_SHOWN = 5, TRANSFERS = COLLECTIVES, LANES };
 
 /* Spans of the critical path that have something in common. */
 typedef struct {
-    /* Collective, TRANSFERS, LANES + lane (+ n_lanes: its host); or stage; or layer */
+    /* a Collective, TRANSFERS, LANES + lane (+ n_lanes: its host); or a stage; or a layer */
     uint32_t key;
-    uint32_t n, first; /* spans, and the first of them */
+    uint32_t n, first; /* number of spans, and the first of them */
     double seconds, comm_s;
 } Part;
 
@@ -23,7 +23,7 @@ typedef struct {
     uint32_t n_path;
     uint32_t *path;  /* spans */
     uint32_t *layer; /* [tensor] */
-    GArray *kinds;   /* Part, longest first: by kind of collective, or lane */
+    GArray *kinds;   /* Parts, longest first: by kind of collective, or by lane */
     GArray *stages;  /* by stage */
     GArray *layers;  /* by layer of the model */
     GString *text;
@@ -177,7 +177,8 @@ static void say_parts(const Explain *e, const char *title, const GArray *parts,
     }
 }
 
-/* The first sentence: whether communication or computation, which, and where. */
+/* Says the first sentence: whether communication or computation bounds the iteration, which, and
+ * where. */
 static void say_bound(const Explain *e)
 {
     const Part *kind = &g_array_index(e->kinds, Part, 0);
@@ -270,7 +271,7 @@ static void say_devices(const Explain *e)
         say_device(e, "least idle", busy, &of[busy]);
 }
 
-/* Of a link, the part of what it could have carried; 0 to 1. */
+/* The utilisation of a link: the bytes it carried over the bytes it could have carried, 0 to 1. */
 static double used(const Explain *e, const SimLinkUse *link)
 {
     return e->end_s > 0 ? link->bytes / (link->bandwidth * e->end_s) : 0;

@@ -43,7 +43,7 @@ static bool find_name(const SimCase *sim, const Topology *topology, SimFault *fa
     return find_link(topology, fault, error);
 }
 
-/* "NAME@TIME", with a factor "NAME*FACTOR@TIME"; the bandwidth is divided by it. */
+/* Reads "NAME@TIME", or "NAME*FACTOR@TIME" with a factor that divides the bandwidth. */
 static bool read_fault(const char *text, bool slow, SimFault *fault, GError **error)
 {
     const char *at = strrchr(text, '@');

@@ -6,11 +6,11 @@
 
 /* The computation that a lane is running. */
 typedef struct {
-    uint32_t task;    /* SIM_NO_TASK: nothing */
-    uint32_t version; /* of its end event: others are out of date */
+    uint32_t task;    /* SIM_NO_TASK: the lane is idle */
+    uint32_t version; /* version of its end event: others are out of date */
     double left_s;    /* nominal time left at `since_s` */
     double since_s;
-    double slowdown;          /* while it communicates */
+    double slowdown;          /* factor while the lane communicates */
     uint32_t n_communicating; /* collectives and transfers in progress */
 } Lane;
 
@@ -46,7 +46,7 @@ static void schedule_end(Run *run, Lane *lane)
                         end_compute, run, (uint64_t)++lane->version << 32 | lane->task);
 }
 
-/* One collective or transfer more (or less) is in progress on the lanes of a task. */
+/* Counts one collective or transfer more (or less) in progress on the lanes of a task. */
 static void communicate(Run *run, uint32_t id, int more)
 {
     KILTER_ASSERT(id < run->flow->tasks->n_tasks && (more == 1 || more == -1));
@@ -200,7 +200,7 @@ static void record_links(const Run *run)
     }
 }
 
-/* Runs the tasks once; *left gets how many did not end. False with an error if a
+/* Runs the tasks once; *left gets the number of tasks that did not end. False with an error if a
  * collective cannot be lowered. */
 static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool links,
                     SimTimeline *timeline, uint32_t *left, GError **error)
@@ -229,7 +229,7 @@ static bool attempt(const SimFlowCase *flow, uint64_t sample, bool faults, bool 
     return !run.error;
 }
 
-/* The iteration failed: the end of it, or another attempt without faults. */
+/* Handles a failure of the iteration: it ends there, or another attempt without faults follows. */
 static bool fail(const SimFlowCase *flow, uint64_t sample, bool links,
                  const SimFault *fault, SimTimeline *timeline, uint32_t *left,
                  GError **error)

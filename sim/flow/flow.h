@@ -1,8 +1,8 @@
 /* Runs of the `flow` fidelity. Private to sim.
  *
- * Tasks run on streams (sim/tasks/streams.h). A collective starts when its last device arrives
- * and ends for all of them at once. It takes the cost model's time (an ideal crossbar) or
- * is lowered to flows that share the topology's links (sim/network/lower/lowering.h). While a device
+ * Tasks run on streams (sim/tasks/streams.h). A collective starts when its last device arrives and
+ * ends for all of them at once. It takes the cost model's time (an ideal crossbar) or is lowered to
+ * flows that share the topology's links (sim/network/lower/lowering.h). While a device
  * communicates, its computations take `slowdown` times as long (data/cluster/cluster.h). */
 #ifndef KILTER_SIM_FLOW_FLOW_H
 #define KILTER_SIM_FLOW_FLOW_H

@@ -9,7 +9,7 @@
 /* When an instruction runs on a lane. */
 typedef struct {
     double start_s, end_s;
-    bool takes_time; /* it has spans */
+    bool takes_time; /* the instruction has spans */
 } When;
 
 typedef struct {
@@ -18,9 +18,10 @@ typedef struct {
     const SimBuffers *buffers;
     uint32_t *maker; /* [instr * OP_MAX_IN + operand]: the instruction that made it */
     uint32_t *first_span,
-        *span; /* of each lane: its spans, collectives too; and transfers, in lane n_lanes */
-    uint32_t *place; /* [group], of the lane in hand: where its first device is */
-    When *when;      /* [instr], of the lane in hand */
+        /* [lane]: range of its spans, collectives included; lane n_lanes has the transfers */
+        *span;
+    uint32_t *place; /* [group]: where the first device of the lane in hand is */
+    When *when;      /* [instr]: times on the lane in hand */
 } Record;
 
 /* --- who made what --- */
@@ -55,7 +56,7 @@ static uint32_t n_operands(const Record *r, uint32_t instr)
                           &r->sim->plan->program->instr[instr], use);
 }
 
-/* Whether the lane in hand runs the instruction, sends or receives by it. */
+/* Whether the lane in hand runs the instruction, or sends or receives because of it. */
 static bool concerns(const Record *r, uint32_t i)
 {
     const Instr *instr = &r->sim->plan->program->instr[i];
@@ -74,8 +75,8 @@ static void see_span(When *when, const SimSpan *span)
     when->end_s = fmax(when->end_s, span->end_s);
 }
 
-/* Instructions without spans: with the next one that has some or with their first user,
- * but not before their operands are made. */
+/* Places instructions without spans: each runs with the next one that has spans or with its first
+ * user, but not before its operands are made. */
 static void place_free(Record *r)
 {
     const uint32_t n = r->sim->plan->program->n;
@@ -106,7 +107,7 @@ static void place_free(Record *r)
     }
 }
 
-/* Spans of the lane, and those of transfers that concern it. */
+/* Takes the spans of the lane, and those of transfers that concern it. */
 static void see_spans(Record *r, uint32_t lane)
 {
     for (uint32_t s = r->first_span[lane]; s < r->first_span[lane + 1]; s++) {
@@ -136,7 +137,8 @@ static void find_times(Record *r, uint32_t lane)
 typedef struct {
     double time_s;
     uint32_t instr;
-    bool release; /* after the instruction; what it makes is there before */
+    /* released after the instruction; what it makes is allocated before it */
+    bool release;
     double bytes;
 } Change;
 
@@ -174,7 +176,7 @@ static void add_buffer(const Record *r, const SimBuffer *buffer, double bytes,
     g_array_append_val(changes, death);
 }
 
-/* The steps of a lane, one for all changes at the same instruction and time. */
+/* The steps of a lane, with one step for all changes at the same instruction and time. */
 static GArray *lane_steps(const Record *r)
 {
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
@@ -201,13 +203,13 @@ static GArray *lane_steps(const Record *r)
 
 /* --- all lanes --- */
 
-/* Whether a span is of a transfer, which concerns lanes that are not in its team, too. */
+/* Whether a span belongs to a transfer, which also concerns lanes outside of its team. */
 static bool is_transfer(const Record *r, const SimSpan *span)
 {
     return r->sim->plan->program->instr[span->instr].kind == INSTR_TRANSFER;
 }
 
-/* None of a launch. */
+/* The lanes of a span; a launch has none. */
 static const uint32_t *lanes_of(const Record *r, uint32_t s, uint32_t *n)
 {
     const SimSpan *span = &r->timeline->span[s];

@@ -4,9 +4,8 @@
 
 #include "sim/evaluate.h"
 
-/* Adds to the timeline what each lane has in memory when: a buffer is there from the
- * start of the instruction that makes it until as many instructions have ended as refer to
- * it. */
+/* Adds to the timeline how much memory each lane uses when. A buffer is alive from the start of the
+ * instruction that makes it until all instructions that use it have ended. */
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline);
 
 #endif

@@ -19,7 +19,7 @@ struct SimNoise {
     const SimTasks *tasks;
     GArray *stragglers;
     uint64_t *device_name; /* [device]: hash */
-    uint64_t *instr_name;  /* [instr]: hash of the op's or the tensor's */
+    uint64_t *instr_name;  /* [instr]: hash of the op's or the tensor's name */
 };
 
 bool sim_noise_separates(const SimOptions *options)
@@ -75,7 +75,7 @@ static bool read_stragglers(SimNoise *noise, GError **error)
     return true;
 }
 
-/* Factor of each device. Caller frees. */
+/* The slowdown of each device: [device]. The caller frees it. */
 static double *slowness(const SimNoise *noise, uint64_t run_key)
 {
     g_assert(noise);
@@ -141,7 +141,7 @@ static uint64_t name_of(const SimCase *sim, const Instr *instr)
 {
     if (instr->kind == INSTR_COMPUTE)
         return sim_random_name(graph_get_op(sim->graph, instr->op)->name);
-    /* An op may have its output's name. */
+    /* The complement, as an op may have its output's name. */
     return ~sim_random_name(graph_tensor(sim->graph, instr->tensor)->name);
 }
 

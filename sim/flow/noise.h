@@ -1,9 +1,8 @@
-/* Noise: how a run differs from the nominal one. Private to sim.
+/* Noise: how a run differs from the nominal run. Private to sim.
  *
- * Jitter multiplies the time of each computation by a draw with mean 1 and the standard
- * deviation of the options; a normal draw below 0 counts as 0. Each (device, op) has its
- * own random stream in each sample. Stragglers multiply the times of all of a device's
- * computations. */
+ * Jitter multiplies the time of each computation by a draw with mean 1 and the standard deviation
+ * of the options; a normal draw below 0 counts as 0. Each (device, op) has its own random stream in
+ * each sample. A straggler takes longer for all its computations, by a factor. */
 #ifndef KILTER_SIM_FLOW_NOISE_H
 #define KILTER_SIM_FLOW_NOISE_H
 

@@ -109,7 +109,7 @@ static double length(const Interval *interval, uint32_t n)
     return sum;
 }
 
-/* Length of what merged intervals have in common. */
+/* Length of the intersection of two lists of merged intervals. */
 static double common(const Interval *a, uint32_t n_a, const Interval *b, uint32_t n_b)
 {
     double sum = 0;

@@ -1,10 +1,10 @@
 /* The record of an event-driven simulation, with times: part of sim's public interface, included by
  * sim/sim.h.
  *
- * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to one,
- * or the launch of one of these by a lane's host. A lane is a set of devices that do the same at
- * the same time. Stream 0 of a device computes, the others communicate; spans of one lane and
- * stream do not overlap, but for transfers. */
+ * A span is one computation on a lane, or one collective of a team of lanes, or a transfer to a
+ * team, or the launch of one of these by a lane's host. A lane is a set of devices that do the same
+ * at the same time. Stream 0 of a device computes, the others communicate. Spans of one lane and
+ * stream do not overlap, except for transfers. */
 #ifndef KILTER_SIM_FLOW_TIMELINE_H
 #define KILTER_SIM_FLOW_TIMELINE_H
 
@@ -14,30 +14,31 @@
 #define SIM_NO_SPAN UINT32_MAX
 
 typedef struct {
-    uint32_t instr;   /* of the program; of a bucket the first one */
-    uint32_t n_fused; /* instructions: 1 but for buckets */
-    uint32_t stage;   /* sim/sim.h; of a program with groups the group */
-    uint32_t lane;    /* SIM_TEAM: communication, */
-    uint32_t team;    /* on the lanes of that team */
-    bool launch;      /* of the host, at work beside all streams */
+    uint32_t instr;   /* of the program; for a bucket its first instruction */
+    uint32_t n_fused; /* number of instructions: 1 except for buckets */
+    uint32_t stage;   /* stage (sim/sim.h); in a program with groups the group */
+    uint32_t lane;    /* SIM_TEAM: communication */
+    uint32_t team;    /* whose lanes communicate */
+    bool launch;      /* a launch by the host, which works beside all streams */
     uint8_t stream;
-    uint32_t cause; /* the span that this one started after, at its end; SIM_NO_SPAN:
-                       it started at 0 */
+    /* the span at whose end this one started; SIM_NO_SPAN: it started at 0 */
+    uint32_t cause;
     double start_s, end_s;
 } SimSpan;
 
-/* From time_s on a device has so many bytes in memory. */
+/* From time_s on a device has `bytes` in memory. */
 typedef struct {
     double time_s, bytes;
-    uint32_t instr; /* that made or used last what changed */
+    /* the instruction that made, or last used, the buffers that changed */
+    uint32_t instr;
 } SimMemoryStep;
 
 /* One direction of a link. */
 typedef struct {
     char *name;       /* "host-0>switch" */
     double bandwidth; /* bytes/s */
-    double bytes;     /* that it carried */
-    double busy_s;    /* time during which it carried any */
+    double bytes;     /* bytes that it carried */
+    double busy_s;    /* time during which it carried bytes */
 } SimLinkUse;
 
 typedef struct {
@@ -46,15 +47,16 @@ typedef struct {
 
 typedef struct {
     uint32_t n_devices, n_lanes, n_teams, n_streams, n_spans;
-    uint32_t *lane; /* of each device */
+    uint32_t *lane; /* [device]: its lane */
     SimTimelineTeam *team;
     SimSpan *span;
     bool has_launches;
-    GArray **memory;  /* [lane]: SimMemoryStep, of one GPU of each of its devices; in time
-                        order. NULL: not recorded */
-    uint32_t n_links; /* 0: there is no network */
+    /* [lane]: SimMemoryStep in time order, for one GPU of each of its devices. NULL: not
+     * recorded */
+    GArray **memory;
+    uint32_t n_links; /* 0: no network was simulated */
     SimLinkUse *link;
-    double lost_s; /* before its start, by a failure; 0 if there was none */
+    double lost_s; /* time lost to a failure before its start; 0: none failed */
     uint32_t n_instrs;
     uint32_t *bucket; /* [instr]: the span that it was fused into, or SIM_NO_SPAN */
 } SimTimeline;
@@ -62,7 +64,7 @@ typedef struct {
 SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
                               uint32_t n_spans, uint32_t n_instrs);
 
-/* The lanes of a span; *n gets how many. */
+/* The lanes of a span; *n gets their number. */
 const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
                                uint32_t *n);
 void sim_timeline_free(SimTimeline *timeline);
@@ -71,7 +73,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
 /* End of the last span. */
 double sim_timeline_end_s(const SimTimeline *timeline);
 
-/* Where a device's time goes; compute + exposed + idle = the timeline's end. */
+/* Where a device's time goes: compute + exposed + idle = the timeline's end. */
 typedef struct {
     double compute_s;
     double exposed_s; /* it communicates and does not compute */
@@ -82,7 +84,7 @@ typedef struct {
 /* of: out, [lane]. */
 void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of);
 
-/* The first step of a lane at which most bytes are alive, or NULL. */
+/* The first step of a lane at which the most bytes are alive, or NULL if there is no record. */
 const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint32_t lane);
 
 /* The spans that bound the iteration, in time order: the first starts at 0, each starts
@@ -95,12 +97,12 @@ uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n);
 char *sim_span_text(const SimTimeline *timeline, uint32_t span, const Program *program,
                     const Graph *graph);
 
-/* Chrome trace JSON, which Perfetto opens: a process a device, a thread a stream,
+/* Chrome trace JSON, which Perfetto opens: one process per device, one thread per stream, times in
  * microseconds. The same timeline gives the same bytes. Caller frees. */
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
                          const Graph *graph, const ClusterView *view);
 
-/* In words, what bounds the iteration. Caller frees. */
+/* Says in words what bounds the iteration. The caller frees the text. */
 char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
                            const Graph *graph, const ClusterView *view);
 

@@ -1,13 +1,13 @@
-/* The timeline as Chrome trace JSON: complete events ("X") with microseconds, a process
- * a device and a thread a stream; collectives stand in every device. Categories: forward,
- * backward, update, communication, inside for what a machine's GPUs exchange, and launch for
- * what a device's host does, in a thread of its own after the streams. */
+/* The timeline as Chrome trace JSON: complete events ("X") in microseconds, with one process per
+ * device and one thread per stream; a collective appears on every device. Categories: forward,
+ * backward, update, communication, `inside` for communication among a machine's GPUs, and `launch`
+ * for the work of a device's host, in a thread of its own after the streams. */
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "sim/flow/timeline.h"
 
-/* Appends one event; takes it over. */
+/* Appends one event and takes ownership of it. */
 static void add(GString *text, json_t *event)
 {
     char *line = json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(15));
@@ -72,7 +72,7 @@ static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
                         "instruction", detail, "index", (int)s->instr));
 }
 
-/* Counter events: bytes in memory from each step on. */
+/* Adds counter events: the bytes in memory from each step on. */
 static void add_memory(GString *text, const SimTimeline *timeline, uint32_t device)
 {
     KILTER_ASSERT(device < timeline->n_devices);
@@ -82,7 +82,7 @@ static void add_memory(GString *text, const SimTimeline *timeline, uint32_t devi
         const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
         if (i + 1 < steps->len && step[1].time_s == step->time_s &&
             step[1].bytes >= step->bytes)
-            continue; /* the larger one at the same time says it */
+            continue; /* a larger step at the same time follows */
         add(text, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", "memory", "ph", "C",
                             "pid", (int)device, "ts", 1e6 * step->time_s, "args", "bytes",
                             step->bytes));

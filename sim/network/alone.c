@@ -1,4 +1,4 @@
-/* Messages alone on the network, each kind found once. */
+/* Times of messages alone on the network, each simulated once and kept. */
 #include "sim/network/lower/lowering.h"
 #include "sim/sim.h"
 
@@ -8,11 +8,13 @@ struct SimAlone {
     Topology *topology;
     SimEngine *engine;
     SimNetwork *network;
-    GHashTable *known; /* GBytes: what is sent -> double: seconds */
-    /* Where any machine of a run of equal ones can take another's place, and so can GPUs of a machine: [machine] the
-     * first one of its run, [machine] its first device; NULL: on other networks places matter */
+    GHashTable *known; /* GBytes with the messages -> double: seconds */
+    /* Where any machine of a run of equal ones can take another's place, and so can GPUs of a
+     * machine: [machine] the first one of its run, [machine] its first device; NULL: on other
+     * networks places matter */
     uint32_t *run, *first;
-    /* scratch, by device, by machine and by run: who stands for it, NOBODY for none yet; and how many do */
+    /* scratch, by device, by machine and by run: who stands for it, NOBODY for none yet; and how
+     * many do */
     uint32_t *device_as, *machine_as, *n_devices, *n_machines;
 };
 
@@ -31,7 +33,8 @@ static bool is_alike(const ClusterView *view, uint32_t a, uint32_t b)
            x->inner.latency_s == y->inner.latency_s;
 }
 
-/* Runs of equal machines: neighbours, so that what stands for them keeps the order of rings and trees. */
+/* Runs of equal machines: neighbours, so that what stands for them keeps the order of rings and
+ * trees. */
 static void find_runs(SimAlone *alone, const ClusterView *view)
 {
     const uint32_t n = view->cluster->n_machines;
@@ -98,7 +101,8 @@ static double run_s(SimAlone *alone, const SimCollective *collective)
     return end_s - start_s;
 }
 
-/* The device of an equal place that stands for this one: places are handed out in the order in which they are asked for. */
+/* The device of an equal place that stands for this one: places are handed out in the order in
+ * which they are asked for. */
 static uint32_t stand_in(SimAlone *alone, uint32_t device)
 {
     uint32_t *as = &alone->device_as[device];
@@ -111,7 +115,8 @@ static uint32_t stand_in(SimAlone *alone, uint32_t device)
     return *as = alone->first[*machine] + alone->n_devices[m]++;
 }
 
-/* Devices [n] with stand-ins in the place of each. Caller frees; NULL: nobody stands for another. */
+/* Devices [n] with stand-ins in the place of each. Caller frees; NULL: nobody stands for
+ * another. */
 static uint32_t *stand_ins(SimAlone *alone, uint32_t n, const uint32_t *device)
 {
     if (!alone->run)

@@ -1,13 +1,13 @@
-/* Messages that are alike as one flow.
+/* Bundles: messages that behave alike, run as one flow.
  *
- * Messages that start together have the same rates for as long as nothing else shares their
- * links if they fall in classes that cannot be told apart: messages of a class have the same
- * bytes and latency and cross links of the same classes, links of a class have the same
- * bandwidth and carry equally many messages of each class (an equitable partition; max-min
- * fair rates are then equal within a class). Colour refinement finds the coarsest such
- * partition: the colour of a message is a hash of its own and of its links' colours, that of
- * a link of its own and of its messages'; sums make the order of neighbours irrelevant. A
- * false match takes two equal hashes of 64 bits.
+ * Messages that start together have the same rates for as long as nothing else shares their links
+ * if they fall in classes that cannot be told apart: messages of a class have the same bytes and
+ * latency and cross links of the same classes, links of a class have the same bandwidth and carry
+ * equally many messages of each class (an equitable partition; max-min fair rates are then equal
+ * within a class). Colour refinement finds the coarsest such partition: the colour of a message is
+ * a hash of its own colour and those of its links, the colour of a link a hash of its own colour
+ * and those of its messages; sums make the order of neighbours irrelevant. A false match takes two
+ * equal hashes of 64 bits.
  *
  * The even all-to-all among n hosts of a tree is 2 classes instead of n (n - 1) flows. */
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 #include "sim/network/lower/lower.h"
 
 enum {
-    FEW_MESSAGES = 16,   /* not worth it */
-    MEMBERS_A_CLASS = 4, /* at least, on average */
+    FEW_MESSAGES = 16,   /* with fewer messages bundles are not worth their time */
+    MEMBERS_A_CLASS = 4, /* messages per class, at least, on average */
 };
 
 /* The finalizer of splitmix64. */
@@ -83,7 +83,7 @@ static void colour_links(const Colours *c)
         c->link_colour[l] = mix(c->link_colour[l] + c->link_sum[l]);
 }
 
-/* Class of each message (caller frees), or NULL if there are too many. */
+/* The class of each message (the caller frees them), or NULL if there are too many classes. */
 static uint32_t *find_classes(const Colours *c, uint32_t *n_classes)
 {
     g_autofree uint32_t *class = g_new(uint32_t, c->n);
@@ -106,7 +106,8 @@ static uint32_t *find_classes(const Colours *c, uint32_t *n_classes)
     return g_steal_pointer(&class);
 }
 
-/* A flow for all members of a class; `weight` is 0 everywhere before and after. */
+/* Adds the link uses of one flow for all members of a class; `weight` is 0 everywhere before and
+ * after. */
 static void add_uses(const Colours *c, LoweredBundle *bundle, double *weight,
                      GArray *touched)
 {

@@ -1,4 +1,4 @@
-/* Clocks of links: when flows end, without a look at each of them when rates change. */
+/* Clocks of links, which tell when flows end without visiting each flow when rates change. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -93,7 +93,8 @@ void clock_remove(SimShare *share, SimFlowId id)
     }
 }
 
-/* Takes the reading off all tags, so that they keep their digits. Order stays. */
+/* Restarts the clock at 0 and subtracts its reading from all tags, so that they keep their
+ * precision. Their order stays. */
 static void restart(SimShare *share, Clock *clock)
 {
     for (uint32_t i = 0; i < clock->tags.n; i++) {

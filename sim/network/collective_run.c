@@ -25,7 +25,7 @@ static void rank_done(SimEngine *engine, void *context, uint64_t rank)
     state->n_done++;
 }
 
-/* Each rank comes at a moment of its own, which the seed and its name decide. */
+/* Each rank arrives at a random time of its own, which follows from the seed and its name. */
 static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView *view,
                            double skew_s, uint64_t seed)
 {
@@ -89,7 +89,8 @@ static bool has_root(Traffic traffic)
            traffic == TRAFFIC_PUSH || traffic == TRAFFIC_PULL;
 }
 
-/* The shares so that they sum to 1; NULL and an error if they are none. Caller frees. */
+/* The options' shares, scaled to sum to 1; NULL and an error if they are not shares. The caller
+ * frees them. */
 static double *find_shares(const SimCollectiveOptions *options, Traffic traffic,
                            uint32_t n, GError **error)
 {
@@ -126,7 +127,7 @@ static bool describe(const SimCollectiveOptions *options, uint32_t n,
         return false;
     const bool servers =
         collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
-    /* Of an all-to-all, the bytes are a rank's. */
+    /* For an all-to-all the option gives the bytes of one rank. */
     if (collective->traffic == TRAFFIC_ALL_TO_ALL)
         collective->bytes *= n;
     const bool every = servers && options->root == SIM_EVERY_RANK;

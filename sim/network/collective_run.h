@@ -1,4 +1,4 @@
-/* One collective, alone on the network (part of sim/sim.h). */
+/* One collective alone on the network (part of sim/sim.h). */
 #ifndef KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
 #define KILTER_SIM_NETWORK_COLLECTIVE_RUN_H
 
@@ -9,14 +9,15 @@
 typedef struct {
     const char *kind;      /* all_reduce, ..., broadcast, reduce, send, push, pull */
     const char *algorithm; /* ring, ...; NULL: by the tuning table */
-    double bytes;        /* of the tensor; of an all-to-all, of each rank (their mean) */
-    const double *share; /* [rank], relative: what each has of it (all-gather), gets
-                            (reduce-scatter), both (all-to-all), or serves (push, pull);
-                            NULL: equal. No other kind takes any */
+    /* bytes of the tensor; for an all-to-all the mean bytes of a rank */
+    double bytes;
+    /* [rank]: the relative shares that ranks have (all-gather), get (reduce-scatter), have and get
+     * (all-to-all), or serve (push, pull); NULL: equal. Other kinds take none */
+    const double *share;
     uint32_t n_shares;
     uint32_t root; /* of broadcast, reduce, push, pull; SIM_EVERY_RANK (push, pull): all
                       are servers */
-    double skew_s; /* ranks come at random within it */
+    double skew_s; /* ranks arrive at random times within it */
     uint64_t seed;
 } SimCollectiveOptions;
 
@@ -28,14 +29,16 @@ typedef struct {
 typedef struct {
     const char *algorithm;
     uint32_t n_ranks, n_links;
-    double *arrival_s, *end_s;     /* [rank] */
-    double time_s, last_arrival_s; /* when the last rank is done, and when it came */
-    double latency_s;              /* part of the time in which no byte moves */
-    double sent_bytes;             /* by all ranks */
-    SimLinkReport *link;           /* that carried any */
+    double *arrival_s, *end_s; /* [rank] */
+    /* when the last rank was done; when the last rank arrived */
+    double time_s, last_arrival_s;
+    double latency_s;    /* part of the time in which no byte moves */
+    double sent_bytes;   /* bytes sent by all ranks */
+    SimLinkReport *link; /* links that carried bytes */
 } SimCollectiveRun;
 
-/* Over all devices of the view; rank 0 sends to rank 1. KILTER_ERROR_INPUT. */
+/* Runs the collective over all devices of the view; for `send`, rank 0 sends to rank 1.
+ * KILTER_ERROR_INPUT says which option is wrong. */
 SimCollectiveRun *sim_collective_run(const ClusterView *view,
                                      const SimCollectiveOptions *options, GError **error);
 void sim_collective_run_free(SimCollectiveRun *run);

@@ -1,12 +1,12 @@
-/* The coupling of links: which flows of a link are bound to which bottleneck, as rows by link
- * and columns by bottleneck, and a hash of the pairs. */
+/* The coupling of links: which flows of a link are bound to which bottleneck, kept as rows by link,
+ * columns by bottleneck, and a hash of the pairs. */
 #include <string.h>
 
 #include "sim/network/fairness.h"
 
 enum {
     FIRST_SLOTS = 256,
-    SUM_AGAIN = 4096, /* members that leave a pair before its weight is summed anew */
+    SUM_AGAIN = 4096, /* departures from a pair after which its weight is summed anew */
 };
 
 void coupling_init(Coupling *coupling, uint32_t n_links)
@@ -67,7 +67,7 @@ static void grow_slots(Coupling *c)
     }
 }
 
-/* Empties a slot; those behind it that it kept from their homes move up. */
+/* Empties a slot; pairs behind it that it displaced from their home slots move up. */
 static void clear_slot(Coupling *c, uint32_t hole)
 {
     const uint32_t mask = c->n_slots - 1;
@@ -200,7 +200,8 @@ void coupling_leave(SimShare *share, SimFlowId id)
         if (pair->n == 0) {
             remove_pair(c, place[k].pair);
         } else if (pair->n == 1 || ++pair->n_left == SUM_AGAIN) {
-            set_weight(c, pair, sum_weights(share, pair)); /* differences lose digits */
+            /* subtractions have lost precision */
+            set_weight(c, pair, sum_weights(share, pair));
             pair->n_left = 0;
         } else {
             set_weight(c, pair,

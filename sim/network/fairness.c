@@ -1,4 +1,4 @@
-/* Flows that share links: how they come and go, and what can be asked of them. */
+/* Flows that share links: how they start and end, and queries about them. */
 #include "sim/network/fairness.h"
 
 #include <math.h>
@@ -100,7 +100,7 @@ void share_seed(SimShare *share, uint32_t link)
     g_array_append_val(share->seeds, link);
 }
 
-/* Makes a flow one of those that are not bound: all of its links are solved for. */
+/* Unbinds a flow: all of its links will be solved for. */
 static void unbind(SimShare *share, SimFlowId id, double left)
 {
     Sharer *f = &share->flow[id];
@@ -111,7 +111,7 @@ static void unbind(SimShare *share, SimFlowId id, double left)
         share_seed(share, f->use[k].link);
 }
 
-/* The lone flow of a link gets company. */
+/* Another flow joins a link whose only flow was alone. */
 static void end_lone(SimShare *share, SimFlowId id, double now_s)
 {
     const double left = clock_left(share, id, now_s);
@@ -155,7 +155,7 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
     }
 }
 
-/* Takes the flow off the loads and the coupling; links that it keeps busy are solved for. */
+/* Removes the flow from the loads and the coupling; the links that it used will be solved for. */
 static void decouple(SimShare *share, SimFlowId id)
 {
     const Sharer *f = &share->flow[id];

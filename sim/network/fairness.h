@@ -1,17 +1,17 @@
-/* Max-min fair rates of flows over links: equation (1) of sim/network/network.h. Private to
- * sim; knows times, but no events.
+/* Max-min fair rates of flows over links: equation (1) of sim/network/network.h. Private to sim.
+ * The solver knows times, but no events.
  *
- * Rates are max-min fair if and only if each flow has a bottleneck: a full link on which no
- * flow is faster. A flow's rate is then the level of its bottleneck, so that all flows bound
- * to one link run alike and the links, not the flows, are what changes:
+ * Rates are max-min fair if and only if each flow has a bottleneck: a full link on which no flow is
+ * faster. A flow's rate is then the level of its bottleneck, so all flows bound to one link have
+ * one rate, and a change concerns links, not single flows:
  *
- *   - Each link has a clock V, the integral of its level. A flow that is bound to it with r
- *     bytes left gets the tag V + r and ends when the clock reads that. A heap of tags for
- *     each link and one heap of links by their next end find the next flow to end; a change
- *     of a level moves one link in the second heap (sim/network/clock.c).
- *   - The coupling weight(l, m) sums the weights on link l of the flows that are bound to m.
- *     The level of l solves sum_m weight(l, m) min(level_m, level_l) = bandwidth_l, which
- *     reads one row and no flow (sim/network/coupling.c).
+ *   - Each link has a clock V, the integral of its level. A flow that is bound to the link with r
+ *     bytes left gets the tag V + r and ends when the clock reads V + r. A heap of tags per link,
+ *     and a heap of links by their next end, find the next flow to end. A change of a level moves
+ *     one link in the second heap (sim/network/clock.c).
+ *   - The coupling weight(l, m) sums the weights on link l of the flows that are bound to m. The
+ *     level of l solves sum_m weight(l, m) min(level_m, level_l) = bandwidth_l, which reads one row
+ *     of the coupling and no flow (sim/network/coupling.c).
  *   - When flows start or end, or a bandwidth changes, only the links that this can reach
  *     are solved for again (sim/network/level.c).
  *
@@ -23,7 +23,7 @@
 #include "sim/network/network.h"
 
 enum {
-    NEAR_USES = 6, /* whose places a flow holds without more memory */
+    NEAR_USES = 6, /* uses whose places fit in the flow itself */
     NO_LINK = UINT32_MAX,
     LONE = UINT32_MAX - 1, /* bottleneck of a flow that is alone on its links */
 };
@@ -34,48 +34,49 @@ typedef struct {
     bool active, waiting;
     uint32_t bottleneck; /* a link, LONE, or SimShare.n_links: not bound yet */
     double stretch;      /* 1 / efficiency */
-    /* Bound: the clock's reading at which it ends. Else: the bytes left at since_s. */
+    /* of a bound flow the clock's reading at which it ends, else the bytes left at since_s */
     double tag;
     double since_s,
-        rate; /* of a lone flow; since_s while waiting: the end of its latency */
+        /* rate of a flow that is alone; since_s of a waiting flow is the end of its latency */
+        rate;
 } Sharer;
 
-/* Whom to tell when a flow is done. */
+/* The handler to call when a flow is done. */
 typedef struct {
     SimHandler handler; /* may be NULL */
     void *context;
     uint64_t argument;
 } SharerDone;
 
-/* Where a use of a flow stands: the pair and the place among its members. */
+/* Where the coupling keeps a use of a flow: the pair, and the place among its members. */
 typedef struct {
     uint32_t pair, at;
 } UsePlace;
 
-/* The rest of a flow. */
+/* The members of a flow that are used less often. */
 typedef struct {
     SharerDone done;
     double bytes, payload;
-    SimUse *own_use;     /* of a flow that brings none that stay */
+    SimUse *own_use;     /* a copy, if the flow's uses do not stay in memory */
     UsePlace *far_place; /* [use]; NULL: near_place */
     UsePlace near_place[NEAR_USES];
 } SharerRest;
 
 typedef struct {
     SimFlowId flow;
-    uint32_t use; /* of the flow's */
+    uint32_t use; /* index among the flow's uses */
 } Member;
 
 /* The flows on `link` that are bound to `bottleneck`. */
 typedef struct {
     uint32_t link, bottleneck;
-    uint32_t in_row, in_column; /* its places there */
+    uint32_t in_row, in_column; /* its places in its row and column */
     uint32_t n, capacity,
-        n_left; /* n_left: members that went since weights were summed */
+        n_left; /* n_left: members that left since the weights were summed */
     Member *member;
 } Pair;
 
-/* An entry of a row: `other` is the bottleneck; of a column: the link. */
+/* An entry of a row, where `other` is the bottleneck, or of a column, where it is the link. */
 typedef struct {
     double weight;
     uint32_t other, pair;
@@ -90,26 +91,26 @@ typedef struct {
     Pair *pair;
     uint32_t n_pairs, capacity;
     GArray *free_pairs;
-    Terms *row, *column; /* [n_links + 1]: the last one for flows that are not bound */
-    uint32_t *slot;      /* open addressing: pair + 1, 0: empty */
+    Terms *row, *column; /* [n_links + 1]: the last is for flows that are not bound */
+    uint32_t *slot;      /* hash table with open addressing: pair + 1; 0: empty */
     uint32_t n_slots, n_used;
 } Coupling;
 
 typedef struct {
     double bandwidth;
     double load;    /* sum over the row of weight x assumed level of the bottleneck */
-    double assumed; /* level that loads count its flows with */
-    uint32_t n;     /* active flows on it */
+    double assumed; /* the level at which the loads count its flows */
+    uint32_t n;     /* number of active flows on it */
     uint32_t n_bound;
-    uint32_t lone;    /* the flow that has it to itself, or UINT32_MAX */
-    uint32_t leaving; /* flows, while some are removed */
+    uint32_t lone;    /* the only flow on it, if that flow is alone, or UINT32_MAX */
+    uint32_t leaving; /* number of its flows that are being removed */
     bool inner, waiting, seeded, touched, emptied;
 } SharedLink;
 
 /* A link's clock reads `reading` at since_s and then runs at `speed`. */
 typedef struct {
     double reading, speed, since_s;
-    uint32_t n_ended; /* since the reading was last taken off all tags */
+    uint32_t n_ended; /* flows ended since the clock was last restarted */
     KeyedHeap tags;
 } Clock;
 
@@ -122,50 +123,51 @@ typedef struct {
     SharerRest *rest; /* [flow] */
     Coupling coupling;
     uint64_t n_solved;
-    GArray *seeds;      /* links to solve for */
-    GArray *lone_flows; /* that have no rate yet */
+    GArray *seeds;      /* links that changed and have to be solved for */
+    GArray *lone_flows; /* flows alone on their links that have no rate yet */
     GArray *touched;    /* links whose clocks are to be set */
     GArray *to_wait;    /* scratch of level.c */
     GArray *terms;      /* likewise */
     KeyedHeap levels;   /* waiting links by a lower bound of their level */
-    KeyedHeap ends;     /* of links, and of lone flows as n_links + flow */
+    /* next ends of links, and ends of flows that are alone, as n_links + flow */
+    KeyedHeap ends;
     uint32_t *level_place, *end_place, *tag_place;
 } SimShare;
 
 void share_init(SimShare *share, const Topology *topology);
 void share_clear(SimShare *share);
 
-/* A flow that does not share yet, as number `id`, or a new one if that is UINT32_MAX.
- * `own`: uses to copy, if the flow brings none that stay. */
+/* Makes a flow that does not share yet, with number `id`, or a new number if id is UINT32_MAX.
+ * `own`: uses to copy, if the flow's own do not stay in memory. */
 SimFlowId share_new(SimShare *share, SimFlowId id, const SimFlow *flow,
                     const SimUse *own);
 void share_release(SimShare *share, SimFlowId id);
 
-/* Begins and ends sharing; rates are stale until share_solve. Links that have no flow any
- * more are appended to `emptied` (uint32_t). */
+/* Begins and ends sharing; rates are stale until share_solve. Links left without flows are appended
+ * to `emptied` (uint32_t). */
 void share_add(SimShare *share, SimFlowId id, double now_s);
 void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *emptied);
 void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth);
 void share_solve(SimShare *share, double now_s);
 
-/* Takes an active flow off its clock, before its time; share_remove is still to be called.
- * Returns the bytes that it has left. */
+/* Takes an active flow off its clock before it ends; share_remove must still be called. Returns the
+ * bytes left. */
 double share_take_back(SimShare *share, SimFlowId id, double now_s);
 
-double share_next_end_s(const SimShare *share); /* INFINITY if none ends */
+double share_next_end_s(const SimShare *share); /* INFINITY if no flow ends */
 
-/* Takes the flows that end until then off their clocks, in the order of their numbers;
- * share_remove is still to be called. */
+/* Takes the flows that end by until_s off their clocks and appends them to `due`, in the order of
+ * their numbers; share_remove must still be called. */
 void share_take_due(SimShare *share, double until_s, GArray *due);
 
 uint32_t share_stalled(const SimShare *share);
 double share_rate(const SimShare *share, SimFlowId flow);
 double share_link_rate(const SimShare *share, uint32_t link);
-/* Payload that the active flows have moved over the link until now. */
+/* Payload in bytes that the active flows have moved over the link until now. */
 double share_link_moved(const SimShare *share, uint32_t link, double now_s);
 
-/* Whether rates are max-min fair: no link over its bandwidth, each flow bound to a full link
- * on which none is faster. Reads every flow; for tests. */
+/* Whether rates are max-min fair: no link exceeds its bandwidth, and each flow is bound to a full
+ * link on which no flow is faster. Reads every flow, so it is for tests. */
 bool share_is_fair(const SimShare *share, double tolerance);
 
 /* --- the parts of the solver: coupling.c, clock.c, level.c --- */
@@ -180,17 +182,17 @@ static inline double share_weight(const SimShare *share, SimFlowId id, uint32_t 
 
 void coupling_init(Coupling *coupling, uint32_t n_links);
 void coupling_clear(Coupling *coupling, uint32_t n_links);
-/* Adds and takes the uses of a flow at its bottleneck. */
+/* Add and remove the uses of a flow at its bottleneck. */
 void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck);
 void coupling_leave(SimShare *share, SimFlowId id);
 
-/* Bytes that a flow has left. */
+/* The bytes that a flow has left. */
 double clock_left(const SimShare *share, SimFlowId id, double now_s);
-/* Binds a flow that is on no clock, with so many bytes left. */
+/* Binds a flow that is on no clock to a link, with `left` bytes to move. */
 void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double now_s);
 void clock_remove(SimShare *share, SimFlowId id);
 void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s);
-/* The rate of a lone flow from now on. */
+/* Sets the rate from now on of a flow that is alone. */
 void clock_set_lone(SimShare *share, SimFlowId id, double rate, double now_s);
 
 void share_seed(SimShare *share, uint32_t link);

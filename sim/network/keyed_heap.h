@@ -1,7 +1,7 @@
-/* A heap of items by key whose places are known, so that any item can be moved or taken out.
- * Private to sim/network.
+/* A heap of items by key that knows the place of every item, so that any item can be moved or
+ * removed. Private to sim/network.
  *
- * Four children a node: a change of key touches half as many levels as with two. The caller
+ * A node has four children, so a change of key touches half as many levels as with two. The caller
  * keeps `place`, indexed by item; an item is in at most one heap that uses the same array. */
 #ifndef KILTER_SIM_NETWORK_KEYED_HEAP_H
 #define KILTER_SIM_NETWORK_KEYED_HEAP_H

@@ -1,29 +1,30 @@
-/* Solving for the levels of links where something changed.
+/* Solves for the levels of the links where something changed.
  *
- * A link waits while its level may change; its flows are free then. The key of a waiting link
- * is its level if all free flows rise with it, a lower bound of what it will be. The waiting
- * link with the least key is settled: it takes the flows on it that are free or were faster.
+ * A link waits while its level may change; its flows are free then. The key of a waiting link is
+ * its level if all free flows rise with it, a lower bound of its final level. The waiting link with
+ * the smallest key is settled: it takes those flows on it that are free or faster.
  *
- * `assumed` is the level that the loads of other links count a link's flows with. It is
- * raised to the water line before anything settles there: a link that fills by it, or a full
- * one whose load changes, waits from then on. When the heap is empty each flow is bound to a
- * full link on which none is faster, which is what max-min fairness means. */
+ * `assumed` is the level at which the loads of other links count a link's flows. It is raised to
+ * the water line before anything settles there. A link that this fills, or a full link whose load
+ * changes, waits from then on. When the heap is empty each flow is bound to a full link on which no
+ * flow is faster, which is the definition of max-min fairness. */
 #include <math.h>
 
 #include "sim/network/fairness.h"
 
-/* Levels within this part of one another are one. */
+/* Levels that differ by less than this, relatively, count as equal. */
 static const double SAME_LEVEL = 1e-11;
-/* A load within this part of the bandwidth is summed anew before it is believed. */
+/* A load that differs from the bandwidth by less than this, relatively, is summed anew before it is
+ * used. */
 static const double NEARLY_FULL = 1e-6;
 
-/* Settlings of one solve, for each link there is, after which all links are solved for from
- * nothing: more than any case has needed, so that rounding cannot turn it in circles. */
+/* Settlings of one solve, per link, after which all links are solved for from scratch. It is more
+ * than any case has needed, and keeps rounding from making the solver cycle. */
 enum { MOST_SETTLINGS = 16 };
 
-/* The level that fills the link: sum over its row of weight x min(cap, level) = bandwidth.
- * INFINITY if it is never full. From below, Newton's method on a concave piecewise linear
- * function ends after as many steps as there are pieces at most. */
+/* The level that fills the link: sum over its row of weight x min(cap, level) = bandwidth. INFINITY
+ * if it is never full. Newton's method from below on a concave piecewise linear function takes at
+ * most as many steps as there are pieces. */
 static double level_of(const SimShare *share, uint32_t link)
 {
     KILTER_ASSERT(link < share->n_links);
@@ -54,7 +55,7 @@ static double level_of(const SimShare *share, uint32_t link)
     return level;
 }
 
-/* Whether the load is over the bandwidth. */
+/* Whether the load exceeds the bandwidth. */
 static bool is_overfull(SimShare *share, uint32_t link)
 {
     KILTER_ASSERT(link < share->n_links);
@@ -92,7 +93,8 @@ static double key_of(const SimShare *share, uint32_t link)
     return share->levels.at[share->level_place[link]].key;
 }
 
-/* The flows of the link become free, so that those who counted them as capped fall. */
+/* Makes the link wait. Its flows become free, which lowers the keys of links that counted them as
+ * capped. */
 static void start_waiting(SimShare *share, uint32_t link)
 {
     KILTER_ASSERT(link < share->n_links);
@@ -113,7 +115,7 @@ static void start_waiting(SimShare *share, uint32_t link)
     }
 }
 
-/* Lets those wait that were found to; returns whether any does. */
+/* Makes the links in `to_wait` wait; returns whether there is any. */
 static bool let_wait(SimShare *share)
 {
     const bool any = share->to_wait->len > 0;
@@ -131,7 +133,7 @@ static void load_changes(SimShare *share, uint32_t link, double by)
         g_array_append_val(share->to_wait, link);
 }
 
-/* Counts the flows of a link with another level. */
+/* Sets the level at which the loads count the flows of a link. */
 static void assume(SimShare *share, uint32_t link, double level)
 {
     KILTER_ASSERT(link < share->n_links);
@@ -147,7 +149,8 @@ static bool is_below(double a, double b)
     return a < b * (1 - SAME_LEVEL);
 }
 
-/* Raises those that wait on the link to its key. Returns whether others wait for it now. */
+/* Raises the assumed levels in the link's row to its key. Returns whether this makes other links
+ * wait. */
 static bool raise_row(SimShare *share, uint32_t link, double level)
 {
     KILTER_ASSERT(link < share->n_links);
@@ -221,13 +224,13 @@ static void settle(SimShare *share, uint32_t link, double level, double now_s)
     KILTER_ASSERT(link < share->n_links && level >= 0);
     stop_waiting(share, link, level);
     if (share->link[link].n_bound > 0) {
-        /* Levels within rounding of the old one stay equal to it to the bit. */
+        /* A level within rounding of the old one keeps the old value to the bit. */
         if (fabs(level - share->link[link].assumed) > SAME_LEVEL * level)
             assume(share, link, level);
     }
     share->link[link].assumed = level;
     take_flows(share, link, level, now_s);
-    /* A change on the link itself was its own doing. */
+    /* The link itself changed because it was settled, so it need not wait. */
     for (uint32_t i = 0; i < share->to_wait->len;)
         if (g_array_index(share->to_wait, uint32_t, i) == link)
             g_array_remove_index_fast(share->to_wait, i);
@@ -247,7 +250,7 @@ static void start_from_nothing(SimShare *share)
 static void settle_all(SimShare *share, double now_s)
 {
     uint64_t left = MOST_SETTLINGS * ((uint64_t)share->n_links + 1);
-    double reached = 0; /* the level settled last */
+    double reached = 0; /* the level that was settled last */
     while (share->levels.n > 0) {
         const uint32_t link = share->levels.at[0].item;
         const double key = share->levels.at[0].key;

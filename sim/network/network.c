@@ -1,4 +1,4 @@
-/* Flows on a network, as events. */
+/* Flows on a network, run by events. */
 #include "sim/network/network.h"
 
 #include <math.h>
@@ -24,15 +24,17 @@ struct SimNetwork {
     SimShare share;                        /* flows and links, sim/network/fairness.h */
     double *bytes, *busy_s, *busy_since_s; /* [link] */
     uint32_t n_waiting;
-    GArray *free_flows; /* numbers to use again */
-    GArray *batch;      /* all ever made */
+    GArray *free_flows; /* flow numbers to be reused */
+    GArray *batch;      /* all batches ever made */
     GArray *free_batches;
-    uint32_t open[OPEN_BATCHES], next_open; /* made last, to be joined */
-    SharerDone guard;                       /* sim_network_guard */
-    bool changed;                           /* any bandwidth, ever */
-    bool settling;                          /* an event to solve for rates is scheduled */
-    uint64_t tick; /* number of the valid event for the next end of a flow; others are
-                     * out of date */
+    /* latest batches, which further flows may join */
+    uint32_t open[OPEN_BATCHES], next_open;
+    SharerDone guard; /* sim_network_guard */
+    bool changed;     /* some bandwidth was changed */
+    /* an event that solves for rates is scheduled */
+    bool settling;
+    /* number of the valid event for the next end; others are out of date */
+    uint64_t tick;
     double tick_s;
     GArray *due;      /* scratch: SimFlowId */
     GArray *emptied;  /* scratch: links */
@@ -107,7 +109,7 @@ static void schedule_tick(SimNetwork *network)
 {
     const double next_s = share_next_end_s(&network->share);
     if (next_s >= network->tick_s)
-        return; /* the event that comes looks again */
+        return; /* the event that is scheduled looks again */
     network->tick_s = next_s;
     sim_engine_schedule(network->engine, next_s, 0, handle_tick, network,
                         ++network->tick);
@@ -131,7 +133,7 @@ static void settle(SimNetwork *network)
                         SIM_NETWORK_PRIORITY, handle_settle, network, 0);
 }
 
-/* Takes flows out; their handlers are to be called. */
+/* Removes flows and collects their handlers, which are to be called. */
 static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
     const uint32_t first = network->finished->len;
@@ -147,7 +149,7 @@ static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 
 static void call_finished(SimNetwork *network)
 {
-    /* A handler may start flows, which does not touch the list. */
+    /* A handler may start flows, but that does not change this list. */
     for (uint32_t i = 0; i < network->finished->len; i++) {
         const SharerDone *done = &g_array_index(network->finished, SharerDone, i);
         if (done->handler)
@@ -156,7 +158,7 @@ static void call_finished(SimNetwork *network)
     g_array_set_size(network->finished, 0);
 }
 
-/* Removes active flows from their links and counts what they moved. */
+/* Removes active flows from their links and counts the bytes that they moved. */
 static void deactivate(SimNetwork *network, const SimFlowId *id, uint32_t n)
 {
     const double now_s = sim_engine_now(network->engine);
@@ -233,7 +235,7 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
 {
     SimNetwork *network = context;
     const uint32_t slot = (uint32_t)argument;
-    /* Handlers may make batches, so that this one moves. */
+    /* Handlers may make batches, which can move this one in memory. */
     Batch batch = g_array_index(network->batch, Batch, slot);
 
     (void)engine;
@@ -252,7 +254,7 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
     call_finished(network);
 }
 
-/* A batch for that instant that was made lately, or a new one. */
+/* A recent batch for that instant, or a new one. */
 static Batch *find_batch(SimNetwork *network, double due_s)
 {
     for (uint32_t i = 0; i < OPEN_BATCHES; i++) {
@@ -277,7 +279,7 @@ static Batch *find_batch(SimNetwork *network, double due_s)
     return batch;
 }
 
-/* Starts the flow, whose uses are `use`: its own when NULL. */
+/* Starts the flow. `own`: uses to copy, or NULL to use flow->use in place. */
 static SimFlowId start(SimNetwork *network, const SimFlow *flow, const SimUse *own)
 {
     const double now_s = sim_engine_now(network->engine);
@@ -350,7 +352,7 @@ bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
 
     *bytes = rest->bytes;
     *latency_s = 0;
-    if (sharer->waiting) { /* it ends with its batch, as nothing */
+    if (sharer->waiting) { /* it stays in its batch and ends there without effect */
         *latency_s = sharer->since_s - now_s;
         rest->bytes = 0;
         rest->done.handler = NULL;

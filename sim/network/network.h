@@ -6,11 +6,11 @@
  *
  *     sum over flows f of weight_fl x_f <= bandwidth_l          for every link l      (1)
  *
- * i.e. all rates grow together and a flow stops growing when one of its links is full. A
- * message is a flow with weight 1 on each link of its route. A flow with several messages
- * in it (a step of a collective: weight = messages on the link) moves them in lockstep: x
- * is the rate of each. A flow first waits for its latency, during which it takes no
- * bandwidth (SimGrid's CM02 without correction factors), then shares.
+ * i.e. all rates grow together and a flow stops growing when one of its links is full. A message is
+ * a flow with weight 1 on each link of its route. A flow with several messages in it (a step of a
+ * collective: weight = messages on the link) moves them in lockstep: x is the rate of each message.
+ * A flow first waits for its latency, during which it takes no bandwidth (SimGrid's CM02 without
+ * correction factors), then shares.
  *
  * Rates are solved again only when the set of active flows or a bandwidth has changed,
  * only for flows that are connected to the change through shared links, and once for all
@@ -27,7 +27,7 @@ typedef struct SimNetwork SimNetwork;
  * that flows that start together are solved for once. */
 enum { SIM_NETWORK_PRIORITY = 1 };
 
-/* Both must outlive the network. */
+/* Engine and topology must outlive the network. */
 SimNetwork *sim_network_new(SimEngine *engine, const Topology *topology);
 void sim_network_free(SimNetwork *network);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNetwork, sim_network_free)
@@ -35,7 +35,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNetwork, sim_network_free)
 SimEngine *sim_network_engine(const SimNetwork *network);
 const Topology *sim_network_topology(const SimNetwork *network);
 
-/* The route between two devices: links in order; returns how many. */
+/* The route between two devices: sets its links in order and returns their number. */
 uint32_t sim_network_route(SimNetwork *network, uint32_t from, uint32_t to,
                            uint32_t link[ROUTE_MAX_LINKS]);
 
@@ -65,30 +65,33 @@ SimFlowId sim_network_start(SimNetwork *network, const SimFlow *flow);
 SimFlowId sim_network_send(SimNetwork *network, uint32_t from, uint32_t to, double bytes,
                            SimHandler done, void *context, uint64_t argument);
 
-/* Takes a flow back that is not done: its handler will not be called. What it has left to
- * move and to wait for, or false if it has ended at this instant. */
+/* Cancels a flow that is not done, so that its handler is not called. *bytes and *latency_s get the
+ * rest that it had to move and to wait. False if it has ended at this instant. */
 bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
                         double *latency_s);
 
-/* Nothing moves or waits, and no bandwidth was ever changed. */
+/* Whether no flow moves or waits, and no bandwidth was ever changed. */
 bool sim_network_is_idle(const SimNetwork *network);
 
-/* `handler` is called once, before the next flow starts or bandwidth changes. One at a time;
- * NULL takes it back. */
+/* `handler` is called once, before the next flow starts or bandwidth changes. There is one guard at
+ * a time; NULL removes it. */
 void sim_network_guard(SimNetwork *network, SimHandler handler, void *context);
 
-/* From now on; 0 is a failed link, whose flows stand still. */
+/* Sets a link's bandwidth from now on; 0 is a failed link, whose flows stand still. */
 void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwidth);
 
 /* --- state, of the present instant; all changes made at it count after it has passed --- */
 
-uint32_t sim_network_active(const SimNetwork *network);  /* flows, waiting ones too */
-uint32_t sim_network_stalled(const SimNetwork *network); /* of these, at rate 0 */
-double sim_network_link_rate(const SimNetwork *network, uint32_t link);   /* bytes/s */
-double sim_network_link_bytes(const SimNetwork *network, uint32_t link);  /* payload */
-double sim_network_link_busy_s(const SimNetwork *network, uint32_t link); /* any flow */
+/* number of flows, waiting ones included */
+uint32_t sim_network_active(const SimNetwork *network);
+/* how many of them have rate 0 */
+uint32_t sim_network_stalled(const SimNetwork *network);
+double sim_network_link_rate(const SimNetwork *network, uint32_t link);  /* bytes/s */
+double sim_network_link_bytes(const SimNetwork *network, uint32_t link); /* payload */
+/* time with any flow */
+double sim_network_link_busy_s(const SimNetwork *network, uint32_t link);
 
-/* Sets of rates solved so far. */
+/* How many times rates were solved so far. */
 uint64_t sim_network_solved(const SimNetwork *network);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "sim/network/lower/lowering.h"
 
-/* The key of a task's flows: tasks with equal keys are the same flows. */
+/* The key of a task's flows: tasks with equal keys have the same flows. */
 typedef struct {
     double bytes;
     const SimTransfer *transfer;
@@ -17,7 +17,7 @@ struct SimTransport {
     SimNetwork *network;
     GHashTable *lowered; /* Key -> SimLowered */
     GPtrArray *runs;
-    Algorithm algorithm[TRAFFICS]; /* that the options name */
+    Algorithm algorithm[TRAFFICS]; /* [traffic]: the algorithm that the options name */
 };
 
 static guint key_hash(gconstpointer key)
@@ -101,7 +101,7 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
     return sim_lower_messages(transport->network, &collective, messages, error);
 }
 
-/* All messages to a team at once, each as large as its piece. */
+/* Lowers all messages to a team at once, each as large as its piece. */
 static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
                                   GArray *messages, GError **error)
 {
@@ -122,7 +122,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
         device[2 * n + 1] = piece->to;
         weight[n++] = piece->part;
     }
-    /* Parts that the receivers have already are no message: a collective of one. */
+    /* If the receivers have all parts already, no message is sent: the collective has one rank. */
     const SimCollective collective = {.traffic =
                                           n > 0 ? TRAFFIC_SEND : TRAFFIC_ALL_REDUCE,
                                       .bytes = n > 0 ? task->bytes : 0,

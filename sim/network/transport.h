@@ -17,7 +17,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTransport, sim_transport_free)
 bool sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done,
                          void *context, uint64_t argument, GError **error);
 
-/* Appends the messages (SimMessage) of a collective or a transfer. KILTER_ERROR_INPUT if it cannot be lowered. */
+/* Appends the messages (SimMessage) of a collective or a transfer. KILTER_ERROR_INPUT if it cannot
+ * be lowered. */
 bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *messages,
                             GError **error);
 

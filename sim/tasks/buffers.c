@@ -1,8 +1,8 @@
 /* Buffers of a program: the rules under "Memory" in sim/sim.h.
  *
- * A value is one making of an instance; it lives until its last use before
- * the instance is made again. Values lie in buffers; a value made in place or as a view
- * shares the buffer of another. What adds to a sum over the batch uses the sum's buffer. */
+ * A value is one making of an instance; it lives until its last use before the instance is made
+ * again. Values lie in buffers; a value made in place or as a view shares the buffer of another. A
+ * contribution to a sum over the batch uses the sum's buffer. */
 #include "sim/tasks/buffers.h"
 
 #include <math.h>
@@ -16,13 +16,14 @@ typedef struct {
     const Graph *graph;
     const Instances *instances;
     uint16_t *instance_segment;
-    bool *again;   /* [instr]: it adds to a sum that others have begun */
-    bool *drained; /* [group * n_tensors + tensor]: what it comes to moves on */
+    bool *again;   /* [instr]: it adds to a sum that other instructions have begun */
+    bool *drained; /* [group * n_tensors + tensor]: its total moves to another instance */
     uint32_t *end; /* [instr * OP_MAX_OUT + output]: last use of the value made there */
-    uint32_t *load_end; /* [cell]: the same of what is loaded */
+    uint32_t *load_end; /* [cell]: last use of a loaded value */
     uint32_t *buffer;   /* [cell]: where the instance is now */
-    uint32_t *kept_end; /* [instr]: last use of what it keeps for the backward; 0: none */
-    uint32_t *kept;     /* [place]: where what is kept beside the instance is now */
+    /* [instr]: last use of the data it keeps for the backward; 0: none */
+    uint32_t *kept_end;
+    uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
     GArray *buffers;
     GArray *uses;
 } Liveness;
@@ -44,7 +45,7 @@ static void find_drained(Liveness *l)
                                  l->program->instr[i].tensor)] = true;
 }
 
-/* Which instructions add to what others have begun. */
+/* Finds the instructions that add to sums that others have begun. */
 static void find_sums(Liveness *l)
 {
     const BatchForms *batch = l->instances->batch;
@@ -59,7 +60,7 @@ static void find_sums(Liveness *l)
         instances_makes(l->instances, l->graph, instr, made);
         if (batch->form[made[0].tensor] != FORM_REDUCE)
             continue;
-        if (moves) { /* its source begins again */
+        if (moves) { /* its source starts again from zero */
             instances_uses(l->instances, l->graph, instr, used);
             begun[placed_cell(&used[0])] = false;
         }
@@ -68,7 +69,7 @@ static void find_sums(Liveness *l)
     }
 }
 
-/* Last uses, walking backwards: what is used at an instruction was made before it. */
+/* Finds last uses by walking backwards: a value used by an instruction was made before it. */
 static void find_ends(Liveness *l)
 {
     g_autofree uint32_t *last =
@@ -98,8 +99,8 @@ static void find_ends(Liveness *l)
 
 /* --- what ops keep for their backward beside tensors --- */
 
-/* The place of the output beside which the instruction's op, or the one that it differentiates,
- * keeps something; GRAPH_NONE if it keeps nothing. */
+/* The place of the output beside which the instruction's op, or the op that it differentiates,
+ * keeps data; GRAPH_NONE if it keeps none. */
 static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
 {
     if (instr->kind != INSTR_COMPUTE)
@@ -110,7 +111,8 @@ static uint32_t kept_place(const Liveness *l, const Instr *instr, TensorId *of)
                : instances_any_place(l->instances, instr->group, instr->microbatch, *of);
 }
 
-/* From the forward to the last backward op before the forward is computed again. */
+/* Finds how long kept data live: from the forward to the last backward op before the forward is
+ * computed again. */
 static void find_kept(Liveness *l)
 {
     g_autofree uint32_t *last = g_new0(uint32_t, l->instances->n_places);
@@ -154,7 +156,7 @@ bool sim_is_held(const Graph *graph, const Tensor *tensor)
     }
 }
 
-/* Whether both are cut by the same split, in the same form. */
+/* Whether the same split cuts both tensors in this form. */
 static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 {
     const Tensor *x = graph_tensor(l->graph, a), *y = graph_tensor(l->graph, b);
@@ -170,8 +172,7 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
             x->units[form_dim(form)] == y->units[form_dim(form)]);
 }
 
-/* Whether a value made at instruction `i` can be written over the last one in
- * `instance`'s buffer. */
+/* Whether a value made at instruction `i` can overwrite the last value in `instance`'s buffer. */
 static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
     KILTER_ASSERT(i < l->program->n);
@@ -234,7 +235,7 @@ static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, const Instr 
     return NO_BUFFER;
 }
 
-/* The old value of an updated one. */
+/* The instance of the old value that an update replaces. */
 static PlacedOperand old_of(const Liveness *l, PlacedOperand made)
 {
     return instances_operand(
@@ -257,8 +258,8 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made)
     return instr->kind == INSTR_LOAD ? NO_BUFFER : shared_by_conversion(l, i, instr);
 }
 
-/* Whether what is made is accumulated in place: gradients of parameters that are F32 where the
- * model computes in half precision. */
+/* Whether the value is accumulated in place: it is an F32 gradient of a parameter in a model that
+ * computes in half precision. */
 static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
                            PlacedOperand made)
 {
@@ -271,7 +272,7 @@ static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
            tensor->role == ROLE_GRADIENT && sim_is_held(l->graph, tensor);
 }
 
-/* Puts the value made at instruction `i`, last used at `end`, in a buffer. */
+/* Puts the value made at instruction `i` and last used at `end` into a buffer. */
 static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made)
 {
     KILTER_ASSERT(i <= end && end < l->program->n);
@@ -318,8 +319,7 @@ static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
     g_array_append_val(l->uses, use);
 }
 
-/* Places the buffer that a forward op keeps, which is as large as its output in the output's
- * form. */
+/* Places the buffer of the data that a forward op keeps, which is cut like its output. */
 static void place_kept(Liveness *l, uint32_t i)
 {
     KILTER_ASSERT(i < l->program->n);
@@ -370,7 +370,8 @@ static void place_instr(Liveness *l, uint32_t i)
 
 /* --- all of them --- */
 
-/* Uses were added in program order: those of a buffer stay in it. */
+/* Collects the buffers. Uses were added in program order, and the uses of a buffer keep that
+ * order. */
 static SimBuffers *collect(const Liveness *l)
 {
     SimBuffers *buffers = g_new0(SimBuffers, 1);

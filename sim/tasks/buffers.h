@@ -7,30 +7,31 @@
 
 typedef struct {
     uint32_t birth; /* the instruction that makes its first value */
-    /* the one that uses the last value in it last, in program order */
+    /* the last instruction, in program order, that uses its last value */
     uint32_t busy_until;
     bool at_rest; /* a parameter or optimizer state: alive all the time */
     bool stays;   /* the next iteration starts from it: alive to the end */
-    bool
-        stands; /* it lies there before its first value and after the last: alive all the time */
+    /* it exists before its first value and after the last: alive all the time */
+    bool stands;
     bool held; /* every GPU of a machine has all of it */
     uint16_t group;
-    TensorId tensor; /* whose part in that form has as many elements, */
+    TensorId tensor; /* the tensor whose part in `form` has as many elements */
     Form form;
     uint32_t element_bytes;
-    uint32_t first, n; /* in SimBuffers.use */
+    uint32_t first, n; /* range in SimBuffers.use */
 } SimBuffer;
 
 typedef struct {
     uint32_t n;
     SimBuffer *buffer;
-    uint32_t *use; /* instructions that make or read a value in it, in program order */
+    /* instructions that make or read a value in the buffer, in program order */
+    uint32_t *use;
 } SimBuffers;
 
-/* Its bytes where nothing is cut. */
+/* Bytes of a buffer where nothing is cut. */
 double sim_buffer_whole_bytes(const Graph *graph, const SimBuffer *buffer);
 
-/* The instructions between which it is alive, both included, in program order. */
+/* The first and the last instruction, in program order, at which a buffer is alive. */
 uint32_t sim_buffer_first(const SimBuffer *buffer);
 uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer);
 

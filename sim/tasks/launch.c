@@ -1,12 +1,12 @@
-/* Launches: the host's tasks, put before those that it launches. */
+/* Launches: tasks of the hosts, each put before the task that it launches. */
 #include "sim/tasks/task.h"
 
 typedef struct {
     const SimCase *sim;
-    const SimTasks *tasks; /* as they were lowered */
-    GArray *task, *dep;    /* with the launches */
-    uint32_t *now;         /* [task]: what it is now */
-    uint32_t *seen;        /* [lane]: the last task that it launched */
+    const SimTasks *tasks; /* the tasks before launches are added */
+    GArray *task, *dep;    /* the same with launches */
+    uint32_t *now;         /* [task]: its new id */
+    uint32_t *seen;        /* [lane]: the last task that its host launched */
 } Launching;
 
 static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
@@ -23,8 +23,8 @@ static double launch_s(const Launching *l, const SimTask *task, uint32_t lane)
     return alone || task->joins ? 0 : device->launch_s;
 }
 
-/* Adds what a host waits for before it launches a computation: what that uses and was sent. Returns
- * how many. */
+/* Adds the transfers that a host waits for before it launches a computation that uses the data
+ * sent. Returns their number. */
 static uint32_t add_received(Launching *l, const SimTask *task)
 {
     const uint32_t first_dep = l->dep->len;
@@ -39,7 +39,7 @@ static uint32_t add_received(Launching *l, const SimTask *task)
     return l->dep->len - first_dep;
 }
 
-/* Launches the task with id `id` on these lanes. */
+/* Adds launches of task `id` on the given lanes. */
 static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t n)
 {
     g_assert(id < l->tasks->n_tasks);
@@ -61,7 +61,7 @@ static void launch_on(Launching *l, uint32_t id, const uint32_t *lane, uint32_t 
     }
 }
 
-/* Who sends launches a transfer as well. */
+/* The hosts of the senders launch a transfer as well. */
 static void launch_senders(Launching *l, uint32_t id)
 {
     const SimTasks *tasks = l->tasks;

@@ -93,7 +93,7 @@ static double of_microbatch(const SimParts *parts)
     return 1.0 / parts->layout.plan->program->n_microbatches;
 }
 
-/* The part of a set of shards in a split of the batch. */
+/* The part of the batch that the set of shards of a replica has. */
 static double of_set(const SimPartSplit *split, const DeviceGroup *group,
                      uint32_t replica)
 {
@@ -186,12 +186,13 @@ static Split split_key(const SimParts *parts, const Instr *instr, SplitKind kind
                    .kind = kind};
 }
 
-/* How the axes divide an op: the part of the batch, and factors of its work. */
+/* How the axes divide an op: its part of the batch, and factors on its work. */
 typedef struct {
     double batch, outer, inside;
 } OpPart;
 
-/* An op whose forms are plain runs alike on all shards and replicas. */
+/* Whether an op has forms over shards or replicas; an op with plain forms runs alike on all of
+ * them. */
 static bool has_outer(const SimParts *parts, const Instr *instr)
 {
     const Op *op = graph_get_op(parts->layout.graph, instr->op);
@@ -201,7 +202,8 @@ static bool has_outer(const SimParts *parts, const Instr *instr)
     return false;
 }
 
-/* Where the devices of a replica divide the same loop, by which of the two splits: that of the operands. */
+/* The kind of split that divides the loop where shards and the devices of a replica divide the same
+ * loop: the kind of the operands. */
 static SplitKind shards_kind(const SimParts *parts, const Instr *instr, const Rule *rule,
                              const Rule *shards)
 {

@@ -1,59 +1,62 @@
-/* Parts: which part of a tensor or of an op each device of a group has. Private to sim.
+/* Parts: which part of a tensor or an op each device of a group has. Private to sim.
  *
  * The batch is cut first (data/program/program.h): of a tensor with parts a replica has share /
- * microbatches in each microbatch; then what is over shards and replicas. Inside of a replica the devices
- * divide by the form, as in an SPMD program. */
+ * microbatches in each microbatch. Forms over shards and replicas divide it next. Inside of a
+ * replica the devices divide by the form, as in an SPMD program. */
 #ifndef KILTER_SIM_TASKS_PARTS_H
 #define KILTER_SIM_TASKS_PARTS_H
 
 #include "sim/sim.h"
 
 typedef struct {
-    Split key; /* no counts */
-    /* [replica * n_devices + position], of the replica; of a batch split of all, of one over the shards of
-     * the set of these */
+    Split key; /* has no counts */
+    /* [replica * n_devices + position]: share of the replica's part; in a batch split of
+     * everything, in a split over shards of the set's part */
     double *share;
-    double *replica; /* [replica]: of a batch split, and of one over the shards */
+    /* [replica]: its share, in a batch split and in a split over shards */
+    double *replica;
 } SimPartSplit;
 
 typedef struct {
     PlanLayout layout;
     uint32_t n_splits;
-    /* sorted; by the plan's rounded splits, by its ratios where it has none */
+    /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
 } SimParts;
 
-/* The plan's groups have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */
+/* The plan's groups must have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error);
 void sim_parts_free(SimParts *parts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimParts, sim_parts_free)
 
-/* What the axes leave of a tensor to device i (replica * n_devices + position) of a group: factors.
- * `batch` is of one microbatch, the part of the device's set of shards. */
+/* The part of a tensor that device i (replica * n_devices + position) of a group has, as one factor
+ * per axis. `batch` is the part of one microbatch that the device's set of shards has. */
 typedef struct {
     double batch, shards, replicas, inside;
 } SimPart;
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
 
-/* Of one microbatch of a tensor: what replica r of the group has; 1 if it is all of it. */
+/* The part of one microbatch of a tensor that replica `replica` of the group has; 1 if it has
+ * all. */
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                         uint32_t replica);
-/* The share of its replica's part that device i (replica * n_devices + position) has, in that
+/* The share of its replica's part that device i (replica * n_devices + position) has in the
  * form. */
 double sim_part_inside(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                        uint32_t i);
-/* Both together: of the whole tensor. */
+/* The part of the whole tensor that device i has: the product of both. */
 double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                    uint32_t i);
 
-/* Seconds that the device at place i takes for a computation, on one microbatch. `more`: it does
- * not reduce a parameter's gradient inside of a machine, others are to add to it. */
+/* Seconds that the device at place i takes for a computation, on one microbatch. `more`: further
+ * computations add to its parameter's gradient, so it does not reduce the gradient inside the
+ * machine yet. */
 double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                   const Rule *rule, uint32_t i, bool more);
 
-/* Shares of the replicas in the batch, [replica]; NULL if it is not cut. Where there are shards, those of
- * a set add up to the set's. */
+/* The replicas' shares of the batch, [replica]; NULL if the batch is not cut. The shares of a set
+ * of shards add up to the set's share. */
 const double *sim_part_replicas(const SimParts *parts, uint32_t group);
 
 #endif

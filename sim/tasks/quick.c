@@ -1,7 +1,8 @@
-/* Programs as longest chains. Lowering is that of sim/tasks/task.h, with all times looked up.
+/* Programs as longest chains. A program becomes tasks as in sim/tasks/task.h, with all times looked
+ * up.
  *
- * What the program before began with is not lowered again: what its other instructions made is taken back, and the
- * chains go on from the last checkpoint (quick_run.c). */
+ * What the program before began with is not lowered again: what its other instructions made is
+ * taken back, and the chains go on from the last checkpoint (quick_run.c). */
 #include "sim/tasks/quick_parts.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ static void make_room_for_one(SimQuick *q)
     }
 }
 
-/* The task that made a tensor on a lane of the group, by index. */
+/* The task that made a tensor on lane k of the group. */
 static uint32_t maker(SimQuick *q, uint32_t group, TensorId tensor, uint32_t k)
 {
     KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
@@ -109,7 +110,8 @@ static void lower_transfer(SimQuick *q, const Instr *instr)
     made(q, instr->to_group, instr->tensor, RESULT_SENT, first);
 }
 
-/* One that reduces a parameter's gradient stands right after what makes it. */
+/* Adds an all-reduce. If it reduces a parameter's gradient, it stands right after the task that
+ * makes the gradient. */
 static void lower_sum(SimQuick *q, const Instr *instr)
 {
     const SimGroupTeams *lanes = &q->teams->group[instr->group];
@@ -162,7 +164,8 @@ static void take_back(SimQuick *q, uint32_t n)
     g_array_set_size(q->instr, n);
 }
 
-/* Loads and local conversions take nothing. Returns how many tasks are as they were. */
+/* Turns the program into tasks; loads and local conversions take no time. Returns how many tasks
+ * are as they were. */
 static uint32_t lower(SimQuick *q, const Program *program)
 {
     const uint32_t alike = begins_alike(q, program);
@@ -230,7 +233,7 @@ static Rule *whole_rules(const Graph *graph)
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         Rule all[OP_MAX_RULES];
         op_rules(graph, id, all);
-        rule[id] = all[0]; /* replicated: the first one */
+        rule[id] = all[0]; /* the first rule: replicated */
         g_assert(rule[id].loop < 0);
     }
     return rule;

@@ -1,14 +1,15 @@
-/* Many programs on the same device groups, quickly: what `stage` and `flow` over an ideal crossbar say
- * of them. Part of sim's public interface, included by sim/sim.h.
+/* Many programs on the same device groups, quickly: what `stage` and `flow` over an ideal crossbar
+ * say of them. Part of sim's public interface, included by sim/sim.h.
  *
  * What an op, an all-reduce or a transfer takes on which groups is found once and kept. A program's
  * tasks are then a list in an order in which each comes after what it waits for, and the time is
- * that of the longest chain: one pass. A program that begins like the one asked for before is looked at from where they
- * differ: what came before is known, and the pass goes on from the last checkpoint. The numbers are the same bit for bit.
+ * that of the longest chain: one pass. A program that begins like the one asked for before is
+ * looked at from where they differ: what came before is known, and the pass goes on from the last
+ * checkpoint. The numbers are the same bit for bit.
  *
- * Programs have one microbatch and the form Identity throughout, their groups are those given, by number, and
- * gradients are not fused. Times are those of fractional shares. Host launches, and slowdowns of
- * computation beside communication, are left out. */
+ * Programs have one microbatch and the form Identity throughout, their groups are those given, by
+ * number, and gradients are not fused. Times are those of fractional shares. Host launches, and
+ * slowdowns of computation beside communication, are left out. */
 #ifndef KILTER_SIM_TASKS_QUICK_H
 #define KILTER_SIM_TASKS_QUICK_H
 
@@ -16,8 +17,8 @@
 
 typedef struct SimQuick SimQuick;
 
-/* ratio: [device], sums to 1; a group's replicas share the batch by it. All but ratio and group must
- * outlive it. KILTER_ERROR_INPUT if the batch cannot be cut. For one thread at a time. */
+/* ratio: [device], sums to 1; a group's replicas share the batch by it. All but ratio and group
+ * must outlive it. KILTER_ERROR_INPUT if the batch cannot be cut. For one thread at a time. */
 SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const double *ratio,
                         uint32_t n_groups, const DeviceGroup *group, GError **error);
 void sim_quick_free(SimQuick *quick);
@@ -45,8 +46,8 @@ double sim_quick_busy_s(const SimQuick *quick, uint32_t device);
 /* Peak bytes of one GPU of each device, [device], as the fidelities report; whether all fit. */
 bool sim_quick_memory(SimQuick *quick, const Program *program, uint64_t *peak);
 
-/* Seconds of an op on the device at a place (replica * n_devices + position) of a group, on its share of
- * the batch; and that share. */
+/* Seconds of an op on the device at a place (replica * n_devices + position) of a group, on its
+ * share of the batch; and that share. */
 double sim_quick_place_s(SimQuick *quick, uint32_t group, OpId op, uint32_t place);
 /* An all-reduce over a group's replicas, and a transfer from group to group; from is not to. */
 double sim_quick_sum_s(SimQuick *quick, uint32_t group, TensorId tensor);

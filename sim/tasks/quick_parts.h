@@ -27,8 +27,8 @@ typedef struct {
 /* Transfers of tensors that are cut alike, from group to group. */
 typedef struct {
     double latency_s, byte_s;
-    uint32_t *
-        first_sender; /* [team of receivers], in `sender`; one more than there are teams */
+    /* [team of receivers], in `sender`; one more than there are teams */
+    uint32_t *first_sender;
     uint32_t *sender; /* lanes of the sending group, by index */
 } Route;
 
@@ -88,8 +88,8 @@ struct SimQuick {
 SimQuickTimes quick_run(SimQuick *q, uint32_t n_same);
 void quick_streams_init(SimQuick *q);
 
-/* Seconds on a lane of a group; of a sum over the group's replicas; to or from its server; the way of a transfer; bytes of
- * the whole tensor. Looked up once each. */
+/* Seconds on a lane of a group; of a sum over the group's replicas; to or from its server; the way
+ * of a transfer; bytes of the whole tensor. Looked up once each. */
 double quick_op_s(SimQuick *q, const Instr *instr, const SimGroupTeams *lanes,
                   uint32_t k);
 double quick_sum_s(SimQuick *q, const Instr *instr);

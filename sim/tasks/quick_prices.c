@@ -1,4 +1,4 @@
-/* What ops, sums and transfers take, each found out once. */
+/* Times of ops, sums and transfers, each computed once. */
 #include "sim/tasks/quick_parts.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
-/* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's.
- * A computation waits for its launch and advances its device's, a collective waits for those of all
- * its devices and advances them; what is transferred starts when its sender has it, one after the
- * other between two groups of a pipeline, and only who uses it waits for it. In an SPMD program a collective is a
- * barrier of all devices, and the time that of `analytic`.
+/* The `stage` fidelity: each device has a clock, and so has its host. A launch advances the host's
+ * clock. A computation waits for its launch and advances its device's clock; a collective waits for
+ * the clocks of all its devices and advances them. A transfer starts when its sender has the data,
+ * one after the other between two groups of a pipeline, and only users of the data wait for it. In
+ * an SPMD program a collective is a barrier of all devices, and the time equals that of `analytic`.
  *
- * In a program of one group whose microbatches take turns, communication overlaps the other
- * microbatch's computation: in place of the clocks there are turns, each a step of collectives and
- * the computations after it of one microbatch, beside one another unless one follows from the other
- * (sim/cost/turns.h). A turn begins when the one before has ended on all devices, so that the time is
- * that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
+ * In a duplex program (one group, microbatches that take turns) communication overlaps the other
+ * microbatch's computation. Turns replace the clocks: a turn is a step of collectives and the
+ * computations after it of one microbatch, which overlap unless one depends on the other
+ * (sim/cost/turns.h). A turn begins when the turn before has ended on all devices, so that the time
+ * equals that of sim_duplex_time (HiDup Eq. 4, 5) and of sim_linear_time. */
 #include <math.h>
 
 #include "sim/cost/turns.h"
@@ -23,7 +23,7 @@ typedef struct {
     uint32_t *launched; /* [lane]: the last launch */
 } Clocks;
 
-/* The later one of two spans to wait for. */
+/* Lets a span wait for task `id`, if that ends later than its present cause. */
 static void wait_for(const Clocks *c, uint32_t id, SimSpan *span)
 {
     if (id == SIM_NO_TASK)
@@ -71,21 +71,21 @@ static void run_task(Clocks *c, uint32_t id)
         c->last[lane[k]] = id;
 }
 
-/* Whether machines communicate inside for a collective. */
+/* Whether a task is communication inside machines for a collective. */
 static bool is_inner(const Program *program, const SimTask *task)
 {
     return task->kind == TASK_COMPUTE &&
            program->instr[task->instr].kind == INSTR_COLLECTIVE;
 }
 
-/* A turn: its first task, and the one that ends the turns before. */
+/* A turn: its first task, and the task that ends the turns before. */
 typedef struct {
     uint32_t first, before;
 } Turn;
 
-/* Collectives come one after another, and so do computations of a lane and what its machine
- * communicates inside. That follows all collectives; computations of the turn that follow from it
- * follow all of it. */
+/* Collectives run one after another, and so do a lane's computations, and the communication inside
+ * its machine. The latter comes after all collectives; computations of the turn that depend on it
+ * wait for all of it. */
 static void run_in_turn(Clocks *c, const Program *program, uint32_t id, Turn turn)
 {
     const SimTask *task = &c->tasks->task[id];

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Where a task stands in its stream: lower first. */
+/* The place of a task in its stream: lower places run first. */
 typedef struct {
     uint32_t place, task;
 } Place;
@@ -52,7 +52,8 @@ uint32_t sim_streams_count(const SimOptions *options)
     return 1 + options->streams;
 }
 
-/* Gradients take turns on the streams that are theirs, in the order of the places. */
+/* Deals the all-reduces of gradients out to their streams in rotation, in the order of the
+ * places. */
 static void assign_streams(SimStreams *s, const SimOptions *options, const Place *place)
 {
     const uint32_t first = 2, n_streams = sim_streams_count(options);
@@ -87,8 +88,8 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to)
         g_array_append_val(edges, edge);
 }
 
-/* Every task waits for the one before it in its stream, a collective in that of every
- * lane of its team; a transfer is in no stream. Launches have the stream after the others.
+/* Every task waits for the task before it in its stream, a collective in the stream of every lane
+ * of its team; a transfer is in no stream. Launches have a stream of their own, after the others.
  * last: [stream * n_lanes + lane]. */
 static void add_stream_edges(const SimStreams *s, const Place *place, GArray *edges)
 {

@@ -1,4 +1,4 @@
-/* Lowering a plan to tasks, instruction by instruction. */
+/* Lowers a plan to tasks, instruction by instruction. */
 #include "sim/tasks/task.h"
 
 #include "sim/tasks/task_lower.h"

@@ -1,28 +1,30 @@
-/* The task graph: what a plan makes the cluster do, for the event simulators. Private to sim.
+/* The task graph: the work of a plan's iteration on the cluster, for the event simulators. Private
+ * to sim.
  *
- * A task is a computation on one lane, a collective of a team or a transfer to one
+ * A task is a computation on one lane, a collective of a team or a transfer to a team
  * (sim/tasks/team.h), or the launch of one of these by the host of a lane, with a duration and the
  * tasks it waits for. A lane is a set of devices that do the same at the same time: each of its
  * tasks stands for one on each of its devices. Simulators run task graphs and know no planner.
  * Tasks are in program order, so a task's dependencies have lower ids.
  *
- * Lowering: a computation becomes one task per lane of its group; a priced collective one task per
- * team and, where machines communicate inside for it, one computation a lane after it (equation 3
- * of sim/sim.h); a transfer one task per team of receivers, one after the other between two groups
- * of a pipeline (a program with microbatches): other transfers have nothing to do with one another.
- * Loads and local conversions cost nothing and become no task: who uses their result waits for the
- * maker of what they convert. A collective on the result of another collective waits for that one
- * only, not for its inner communication. Without overlap the inner communication of a step's
- * collectives comes after all of them.
+ * A plan is lowered to tasks like this. A computation becomes one task per lane of its group. A
+ * priced collective becomes one task per team and, where it needs communication inside machines,
+ * one computation per lane after it (equation 3 of sim/sim.h). A transfer becomes one task per team
+ * of receivers; between two groups of a pipeline (a program with microbatches) transfers run one
+ * after the other, all others are independent. Loads and local conversions cost nothing and become
+ * no task: the users of their result wait for the maker of their operand. A collective on the
+ * result of another collective waits for that collective only, not for its inner communication.
+ * Without overlap the inner communication of a step's collectives comes after all of them.
  *
  * Where launching takes time (data/cluster/cluster.h), each task has a launch on each lane that
- * runs it, a transfer also where it is sent from; launches stand right before what they launch. A
- * lane's host launches one after the other, and waits for nothing else but, by the option `host`,
- * for what was sent before it launches a computation that uses it. What joins a bucket without
- * overlap is launched with it, and a collective of one device is none.
+ * runs it, a transfer also on the lanes of its senders; a launch stands right before its task. A
+ * lane's host launches one task after the other and otherwise waits for nothing; with the option
+ * `host` it also waits for received data before it launches a computation that uses them. Without
+ * overlap, an all-reduce that joins a bucket is launched with the bucket. A collective of one
+ * device is not launched.
  *
  * When communication may overlap computation, the all-reduces of parameter gradients are held back
- * until somebody uses one of their results, and then fill buckets in the order in which their
+ * until an instruction uses one of their results, and then fill buckets in the order in which their
  * operands are made: a bucket is closed by the gradient that makes it as large as its limit (the
  * first one of the program has its own limit), as in PyTorch's DistributedDataParallel. A bucket is
  * one task per team. */
@@ -39,23 +41,26 @@ typedef enum { TASK_COMPUTE, TASK_COLLECTIVE, TASK_TRANSFER, TASK_LAUNCH } SimTa
 
 typedef struct {
     SimTaskKind kind;
-    Collective collective; /* COLLECTIVE: what, */
-    double bytes;      /* on how many bytes of whole tensors a set, or of the tensor, */
-    uint32_t from, to; /* whose shares before and after begin here in SimTasks.share, */
-    uint32_t n_fused;  /* of how many instructions, */
-    /* by a server: 1 + its rank; sums go to it, then, in a task of their own, back; 0: none */
+    Collective collective; /* COLLECTIVE: its kind */
+    /* COLLECTIVE: bytes of whole tensors per set; TRANSFER: bytes of the tensor */
+    double bytes;
+    /* COLLECTIVE: where its shares before and after begin in SimTasks.share */
+    uint32_t from, to;
+    uint32_t n_fused; /* COLLECTIVE: number of instructions fused in it */
+    /* 1 + the rank of the server that sums go to, and come back from in a task of their own; 0:
+     * none */
     uint32_t server;
     bool back;
-    bool gradient;               /* whether it reduces a parameter's gradient, */
-    bool joins;                  /* and whether it is part of the bucket before it */
+    bool gradient;               /* it reduces a parameter's gradient */
+    bool joins;                  /* it is part of the bucket before it */
     uint32_t team;               /* COLLECTIVE; TRANSFER: the receivers */
     const SimTransfer *transfer; /* TRANSFER */
     uint16_t microbatch;
     uint32_t lane;  /* COMPUTE, LAUNCH */
-    uint32_t instr; /* of the program; of a bucket the first one */
-    uint32_t stage; /* of an SPMD program; otherwise the group */
+    uint32_t instr; /* of the program; for a bucket its first instruction */
+    uint32_t stage; /* stage of an SPMD program; otherwise the group */
     double duration_s;
-    uint32_t first_dep, n_deps; /* in SimTasks.dep */
+    uint32_t first_dep, n_deps; /* range in SimTasks.dep */
 } SimTask;
 
 typedef struct {
@@ -70,7 +75,7 @@ typedef struct {
 
 typedef struct {
     bool overlap; /* fuse gradients in buckets when they are ready */
-    /* limit of the first bucket; the plan's if that is less */
+    /* limit of the first bucket, if it is less than the plan's */
     uint64_t first_bucket_bytes;
     bool separate; /* each device has a lane of its own */
 } SimLowering;
@@ -79,7 +84,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how);
 void sim_tasks_free(SimTasks *tasks);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTasks, sim_tasks_free)
 
-/* Adds the launches of tasks that are whole otherwise (sim/tasks/launch.c). */
+/* Adds the launches to a task graph that is otherwise complete (sim/tasks/launch.c). */
 void sim_tasks_launch(SimTasks *tasks, const SimCase *sim);
 
 static inline bool sim_task_communicates(const SimTask *task)
@@ -87,10 +92,10 @@ static inline bool sim_task_communicates(const SimTask *task)
     return task->kind == TASK_COLLECTIVE || task->kind == TASK_TRANSFER;
 }
 
-/* The lanes of a task; *n gets how many. Of a transfer those of the receivers. */
+/* The lanes of a task, for a transfer the receivers' lanes; *n gets their number. */
 const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint32_t *n);
 
-/* A timeline with a span a task; the simulator fills start_s, end_s, stream and cause. */
+/* A timeline with one span per task; the simulator fills in start_s, end_s, stream and cause. */
 SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs);
 
 /* Fills the report's stages. */

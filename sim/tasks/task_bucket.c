@@ -6,8 +6,8 @@
 /* A gradient's all-reduce that waits for its bucket. */
 typedef struct {
     uint32_t instr, stage;
-    uint32_t team;  /* the first one that takes part */
-    uint32_t ready; /* last task that it waits for + 1; 0: none */
+    uint32_t team;  /* its first team */
+    uint32_t ready; /* 1 + the last task that it waits for; 0: none */
 } Held;
 
 void task_bucket_init(Lower *lower)
@@ -116,7 +116,8 @@ bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
     for (n += team; team < n; team++)
         held.ready = MAX(
             held.ready, task_add_sources(lower, instr, &lower->tasks->teams->team[team]));
-    g_array_set_size(lower->dep, n_deps); /* they are added again with the bucket */
+    /* the dependencies are added again with the bucket */
+    g_array_set_size(lower->dep, n_deps);
     g_array_append_val(lower->held, held);
     lower->is_held[task_instance(lower, instr->group, instr->microbatch, instr->tensor,
                                  instr->to)] = true;

@@ -31,7 +31,7 @@ bool task_reduces_gradient(const Graph *graph, const Instr *instr)
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-/* The factor of a part over an axis, and of the others together. */
+/* The factor of a part over one axis, and the product over the other axes. */
 static double part_on(const SimPart *part, FormAxis axis)
 {
     return axis == AXIS_REPLICAS ? part->replicas
@@ -46,8 +46,8 @@ static double part_beside(const SimPart *part, FormAxis axis)
            (axis == AXIS_POSITIONS ? 1 : part->inside);
 }
 
-/* Shares of a team's ranks in the form, kept once; *largest gets their largest. SIM_NO_SHARE if it
- * is not cut. */
+/* Where SimTasks.share has the shares of a team's ranks in the form, kept once; *largest gets the
+ * largest share. SIM_NO_SHARE if the form does not cut. */
 static uint32_t shares_of(Lower *lower, const Instr *instr, const SimTeam *team,
                           Form form, double *largest)
 {
@@ -118,7 +118,7 @@ static double server_s(const ClusterView *view, const SimTeam *team, const SimTa
     return latency_s + byte_s * task->bytes;
 }
 
-/* To the server, then, in a second task per team, back. */
+/* Adds one task per team to the server, and a second one back. */
 static void lower_server(Lower *lower, const Instr *instr, SimTask task)
 {
     Made made = {lower->task->len, SIM_NO_TASK, instr->group, AXIS_REPLICAS};

@@ -5,8 +5,8 @@
 
 /* --- ops --- */
 
-/* Whether an op on the batch still runs on other microbatches: only then does it not reduce a
- * parameter's gradient inside of machines. */
+/* Whether an op on the batch will still run on other microbatches. Only then does it not reduce a
+ * parameter's gradient inside machines. */
 static bool adds_more(Lower *lower, const Instr *instr)
 {
     const SimParts *parts = lower->sim->parts;
@@ -43,7 +43,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
 
 /* --- what machines communicate inside, for collectives --- */
 
-/* A task a lane after a collective. */
+/* Adds one task per lane after a collective. */
 static void lower_one_inner(Lower *lower, const Inner *inner)
 {
     const SimCase *sim = lower->sim;

@@ -1,5 +1,5 @@
-/* The reader of task graphs: nothing in the file is trusted, and all lists are as long as the file
- * makes them. */
+/* The reader of task graphs. Nothing in the file is trusted, and no list is longer than the file
+ * justifies. */
 #include "sim/tasks/task_file_tasks.h"
 
 #include <jansson.h>
@@ -8,13 +8,14 @@
 
 enum { MOST_DEVICES = 1024, KIB = 1024, LINE = 4 };
 
-/* All times of a graph add up to less, so that sums of them are exact doubles, too. */
+/* All times of a graph must add up to less than this, so that their sums are exact doubles as
+ * well. */
 static const uint64_t MOST_US = UINT64_C(1) << 52;
 static const uint64_t MOST_BYTES = UINT64_C(1) << 40;
 
 typedef struct {
     const char *file, *key;
-    size_t at; /* item of the key's value, or WHOLE */
+    size_t at; /* index of an item of the key's value, or WHOLE */
     json_t *root;
     SimTaskFile *tasks;
     double *bandwidth; /* [link] */
@@ -55,7 +56,7 @@ static bool whole(const Reader *r, const json_t *value, uint64_t most, const cha
     return expected(r, range, value);
 }
 
-/* A number that there is something for. */
+/* Reads a number below n: the index of an existing item. */
 static bool id(const Reader *r, const json_t *value, size_t n, const char *what,
                uint32_t *number)
 {
@@ -193,7 +194,7 @@ static bool read_buffers(Reader *r)
 
 /* --- tasks --- */
 
-/* The tasks' times so far, with one more, can be added up. */
+/* Adds a task's time to the sum of all times; fails if the sum gets too large. */
 static bool takes(Reader *r, double us, FileTask *task, const json_t *row)
 {
     if (!(us <= (double)(MOST_US - r->sum_us)))
@@ -230,7 +231,7 @@ static bool read_transfer(Reader *r, const json_t *row, FileTask *task)
     return takes(r, floor((double)bytes / least) + (double)r->overhead_us, task, row);
 }
 
-/* Parts of one instance have one number and are equally long. */
+/* Reads a part of a collective. The parts of one instance share a number and a duration. */
 static bool read_collective(Reader *r, const json_t *row, FileTask *task)
 {
     uint64_t instance = 0, bytes = 0;

@@ -1,5 +1,5 @@
 /* Task graphs from files: computations, transfers and collectives with given times, as other
- * simulators keep them, and what an iteration of one takes. Part of sim's public interface, included
+ * simulators store them, and the time of their iteration. Part of sim's public interface, included
  * by sim/sim.h.
  *
  * A file is one JSON object, in whole microseconds and bytes:
@@ -12,23 +12,24 @@
  *     buffer               [bytes, device]
  *     task                 ["C", device, us, deps, in, out]                          computation
  *                          ["T", from, to, bytes, deps, in, out]                     transfer
- *                          ["R", device, instance, group, bytes, deps, in, out]      a part of a collective
+ *                          ["R", device, instance, group, bytes, deps, in, out]  a part of a collective
  *
- * deps are the tasks, by index, that must have ended; in and out are buffers. Other keys are passed over.
+ * deps are the tasks, by index, that must have ended; in and out are buffers. Other keys are passed
+ * over.
  *
  * The rules are those of TAG's simulator (TPDS 2023, Sec. 4.3.2, and its artifact). A task is ready
- * when its deps have ended. What becomes ready is served first in, first out, and gets its times at
- * once; of tasks that end at the same time the one is first that a heap of times gives first
+ * when its deps have ended. Ready tasks are served first in, first out, and get their times at
+ * once. Tasks that end at the same time come in the order in which a heap of times yields them
  * (sim/tasks/task_file_ends.h):
  *
- *     C   starts when its device is free, which then is at its end
+ *     C   starts when its device is free, and occupies it until its end
  *     T   takes floor(bytes / least bandwidth on its path) + overhead, nothing inside of a device;
- *         starts when all links of the path are free, which then are at its end
- *     R   when its last part is ready, an instance starts when the collective before it, of whichever
+ *         starts when all links of the path are free, and occupies them until its end
+ *     R   an instance starts when its last part is ready and the collective before it, of any
  *         group, has ended; it takes max(floor(a0 s + b0), floor(a1 s + b1)), s = bytes in whole KiB
  *
- * When a task ends, first its `in` buffers are freed that no other task is still to read, then its
- * `out` buffers are added that are not there. Each rule but that of C is an option. */
+ * When a task ends, its `in` buffers that no other task still has to read are freed first, and then
+ * its `out` buffers that do not exist yet are added. All rules except C's are options. */
 #ifndef KILTER_SIM_TASKS_TASK_FILE_H
 #define KILTER_SIM_TASKS_TASK_FILE_H
 
@@ -36,8 +37,8 @@
 
 typedef struct SimTaskFile SimTaskFile;
 
-/* Whether the file is JSON with a member "task": a task graph, or something that was meant to be
- * one. False too for what cannot be read. */
+/* Whether the file is JSON with a member "task", that is, a task graph or meant to be one. Also
+ * false for a file that cannot be read. */
 bool sim_task_file_is(const char *file);
 
 /* KILTER_ERROR_INPUT names the file, the key and what was expected. */
@@ -49,12 +50,12 @@ typedef struct {
     uint32_t n_tasks, n_devices;
     uint64_t time_us;                    /* when the last task ends */
     uint64_t *peak_bytes;                /* [device] */
-    uint64_t *busy_us;                   /* [device]: it computes */
+    uint64_t *busy_us;                   /* [device]: time in which it computes */
     uint64_t collective_us, transfer_us; /* sums over instances, and over transfers */
 } SimTaskFileReport;
 
-/* Runs the tasks by the options `task_links`, `task_collectives` and `task_memory`. KILTER_ERROR_INPUT
- * names a task that waits for itself. */
+/* Runs the tasks by the options `task_links`, `task_collectives` and `task_memory`.
+ * KILTER_ERROR_INPUT names a task that waits, through others, for itself. */
 SimTaskFileReport *sim_task_file_run(const SimTaskFile *tasks, const SimOptions *options,
                                      GError **error);
 void sim_task_file_report_free(SimTaskFileReport *report);

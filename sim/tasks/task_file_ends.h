@@ -1,10 +1,10 @@
-/* The ends of tasks that are to come, earliest first. Private to sim/tasks/task_file_run.c.
+/* The pending ends of tasks, earliest first. Private to sim/tasks/task_file_run.c.
  *
- * What ends at the same time comes in the order in which a binary heap of times alone gives it, and
- * with it which task is served first: TAG's simulator has no other rule, so this heap moves its
- * entries as the one of its language's library does. An entry rises past later ones only. When the
- * first one is taken, its place goes down to the bottom, along the earlier child and of equal ones
- * the second, and the last entry rises from there. */
+ * Equal ends come in the order in which a binary heap keyed by time yields them, which decides
+ * which task is served first. TAG's simulator has no other rule, so this heap moves its entries as
+ * its language's library does. An entry rises past later entries only. When the first entry is
+ * taken, the hole sinks to the bottom along the earlier child (the second of equal ones), and the
+ * last entry rises from there. */
 #ifndef KILTER_SIM_TASKS_TASK_FILE_ENDS_H
 #define KILTER_SIM_TASKS_TASK_FILE_ENDS_H
 
@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     FileEnd *end;
     uint32_t n;
-} FileEnds; /* end: has room for all tasks at once */
+} FileEnds; /* `end` has room for all tasks at once */
 
 static inline void file_ends_rise(FileEnds *ends, uint32_t at)
 {
@@ -35,7 +35,7 @@ static inline void file_ends_push(FileEnds *ends, uint64_t us, uint32_t task)
     file_ends_rise(ends, ends->n++);
 }
 
-/* There must be one. */
+/* Takes the earliest end; there must be one. */
 static inline FileEnd file_ends_pop(FileEnds *ends)
 {
     const FileEnd first = ends->end[0], last = ends->end[--ends->n];

@@ -1,5 +1,5 @@
-/* A task graph of a file, run: what is ready is served first in, first out, and gets its times at
- * once, so the only events are ends of tasks. */
+/* A task graph of a file, run: ready tasks are served first in, first out, and get their times at
+ * once, so the only events are the ends of tasks. */
 #include "sim/tasks/task_file_ends.h"
 #include "sim/tasks/task_file_tasks.h"
 
@@ -7,16 +7,17 @@ typedef struct {
     const SimTaskFile *tasks;
     const SimOptions *options;
     SimTaskFileReport *report;
-    uint32_t *first_next, *next;       /* [task]: in `next`, those that wait for it */
-    uint32_t *waiting;                 /* [task]: for how many others */
+    /* [task]: range in `next` of the tasks that wait for it */
+    uint32_t *first_next, *next;
+    uint32_t *waiting;                 /* [task]: number of tasks that it waits for */
     uint32_t *to_come;                 /* [instance]: parts that are not ready */
     uint64_t *device_free, *link_free; /* us */
     uint64_t queue_free;               /* end of the collective before */
-    uint32_t *readers;                 /* [buffer]: that are still to end */
+    uint32_t *readers;                 /* [buffer]: readers that have not ended */
     bool *there;                       /* [buffer] */
     uint64_t *live;                    /* [device]: bytes */
-    uint32_t
-        *arrived; /* tasks: of each instance the parts that are ready, in their order */
+    /* [instance]: the tasks of its parts that are ready, in the order of arrival */
+    uint32_t *arrived;
     FileEnds ends;
     uint64_t now_us;
     uint32_t n_ended;
@@ -48,7 +49,7 @@ static void serve_transfer(Run *run, uint32_t id)
     file_ends_push(&run->ends, start + task->us, id);
 }
 
-/* The last part starts all of them. */
+/* A part arrives; the last part starts the whole collective. */
 static void serve_collective(Run *run, uint32_t id)
 {
     const SimTaskFile *tasks = run->tasks;

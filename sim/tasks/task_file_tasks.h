@@ -1,4 +1,4 @@
-/* The contents of a file of tasks. Private to sim/tasks/task_file*.c. */
+/* The contents of a task graph's file. Private to sim/tasks/task_file*.c. */
 #ifndef KILTER_SIM_TASKS_TASK_FILE_TASKS_H
 #define KILTER_SIM_TASKS_TASK_FILE_TASKS_H
 
@@ -6,17 +6,17 @@
 
 typedef enum { FILE_COMPUTE, FILE_TRANSFER, FILE_COLLECTIVE } FileTaskKind;
 
-/* A row of numbers in SimTaskFile.number. */
+/* A range of SimTaskFile.number. */
 typedef struct {
     uint32_t first, n;
 } FileList;
 
 typedef struct {
     FileTaskKind kind;
-    uint32_t device;   /* TRANSFER: where it comes from */
+    uint32_t device;   /* for a TRANSFER its source */
     uint32_t to;       /* TRANSFER */
     uint32_t instance; /* COLLECTIVE */
-    uint64_t us;       /* of a part of a collective: of the whole instance */
+    uint64_t us;       /* duration; for a part of a collective that of the instance */
     FileList deps, in, out;
 } FileTask;
 

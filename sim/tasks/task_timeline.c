@@ -41,8 +41,8 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
     return timeline;
 }
 
-/* A stage's part of the timeline: when its first task starts, and its collectives and its
- * computations, each on the lane where they take longest. */
+/* Reports each stage's part of the timeline: when its first task starts, and the times of its
+ * collectives and its computations, each on the lane where they take longest. */
 void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
                       SimReport *report)
 {

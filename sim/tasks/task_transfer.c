@@ -1,7 +1,8 @@
 /* Transfers between groups as tasks. */
 #include "sim/tasks/task_lower.h"
 
-/* Adds what a team of receivers waits for: what its senders make, and the transfer before. */
+/* Adds the tasks that a team of receivers waits for: the makers on its senders, and the transfer
+ * before. */
 static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
                         bool has_parts)
 {
@@ -34,7 +35,8 @@ void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)
     uint32_t *sent =
         &lower->sent[instr->group * sim->parts->layout.n_groups + instr->to_group];
 
-    if (instr_regroups(sim->plan->program, instr)) { /* nothing but another name */
+    /* nothing moves: the devices are the same */
+    if (instr_regroups(sim->plan->program, instr)) {
         lower->maker[task_instance(lower, instr->to_group, instr->microbatch,
                                    instr->tensor, instr->to)] =
             *task_maker(lower, instr, instr->tensor, instr->from);

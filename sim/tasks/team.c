@@ -1,4 +1,4 @@
-/* Teams: devices of a group that communicate alike, and the lines that they use. */
+/* Teams: devices of a group that communicate alike, and the links that price their collectives. */
 #include "sim/tasks/team.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include "sim/event/random.h"
 #include "sim/tasks/transfer.h"
 
-/* A pair of groups between which something is sent. */
+/* A pair of groups with a transfer from one to the other. */
 typedef struct {
     uint16_t group, to_group;
     bool has_parts;
@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
     const SimCase *sim;
     SimTeams *teams;
-    uint32_t *color; /* [device]: equal ones may share a lane */
+    uint32_t *color; /* [device]: devices of equal color may share a lane */
     uint32_t n_colors;
     GArray *pairs;
 } Coloring;
@@ -41,7 +41,7 @@ static void append_device(GByteArray *key, const Device *d)
     }
 }
 
-/* A device's shares in a group, and that it is in it. */
+/* Appends to a device's key that it is in a group, and its shares there. */
 static void append_shares(GByteArray *key, const SimParts *parts, uint32_t group,
                           uint32_t i)
 {
@@ -53,7 +53,7 @@ static void append_shares(GByteArray *key, const SimParts *parts, uint32_t group
     }
 }
 
-/* Gives devices of equal keys the same color; takes the keys over. */
+/* Gives devices of equal keys the same color; frees the keys. */
 static void color_by(Coloring *c, GByteArray **key)
 {
     g_autoptr(GHashTable) known = g_hash_table_new_full(
@@ -121,7 +121,7 @@ uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, ui
     return set * n + k;
 }
 
-/* The set over an axis that the device at a place is in. */
+/* The set over an axis to which the device at a place belongs. */
 static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
 {
     const uint32_t n = group->n_devices, n_shards = group_shards(group);
@@ -130,7 +130,7 @@ static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
                                  : place / n;
 }
 
-/* Hashes of the colors in each set over an axis of a group. */
+/* A hash of the colors in each set over an axis of a group: [set]. */
 static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis axis)
 {
     uint64_t *hash = g_new0(uint64_t, n_sets(group, axis));
@@ -164,7 +164,7 @@ static void append_senders(const Coloring *c, GByteArray **key)
     }
 }
 
-/* Tells devices apart whose replicas, positions or senders differ. */
+/* Gives devices different colors if their replicas, positions or senders differ. */
 static void refine(Coloring *c)
 {
     const SimParts *parts = c->sim->parts;
@@ -230,14 +230,15 @@ static void find_lanes(Coloring *c, bool separate)
 
 /* --- what collectives cost --- */
 
-/* How many sets go through the busiest machine's port, and how many of their devices are behind it. */
+/* Counts the sets that go through the busiest machine's port, and their devices behind it. */
 static void count_port(const ClusterView *view, const DeviceGroup *group, FormAxis axis,
                        uint32_t *port_sets, uint32_t *n_devices)
 {
     const uint32_t sets = n_sets(group, axis);
     const uint32_t n = sim_axis_extent(group, axis);
     const uint32_t n_machines = view->cluster->n_machines;
-    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* last set + 1 */
+    /* [machine]: 1 + the last set seen there */
+    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines);
     g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
     g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
 
@@ -262,7 +263,7 @@ static void count_port(const ClusterView *view, const DeviceGroup *group, FormAx
     }
 }
 
-/* Whether all sets of a team stay inside of machines; *inner gets the slowest link there. */
+/* Whether each set of a team stays inside a machine; *inner gets the slowest link there. */
 static bool stays_inside(const ClusterView *view, const SimTeam *team, LinkCost *inner)
 {
     *inner = (LinkCost){0, INFINITY};
@@ -314,7 +315,8 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 
 /* --- teams --- */
 
-/* Numbers of the team of each replica (or position): equal sequences of lanes are one. */
+/* The number of the team of each replica (or position): sets with equal sequences of lanes are one
+ * team. */
 static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
                               FormAxis axis, uint32_t *n_teams)
 {
@@ -334,7 +336,7 @@ static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
     return number;
 }
 
-/* Adds a group's teams over an axis. Returns the number of each set's team. */
+/* Adds a group's teams over an axis. Returns [set] the number of the set's team. */
 static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, FormAxis axis)
 {
     g_assert(g < sim->parts->layout.n_groups);

@@ -1,4 +1,4 @@
-/* Lanes and teams: who does the same at the same time, and who communicates with whom. Private to
+/* Lanes and teams: which devices do the same at the same time, and which communicate. Private to
  * sim.
  *
  * A lane is a set of devices that do the same at the same time. Two devices share a lane when they
@@ -6,9 +6,9 @@
  * and when the replicas that they belong to, the devices at their position of the other replicas,
  * and those that send to them are alike as well.
  *
- * A team is a set of lanes that communicate over an axis (data/program/program.h): replicas of a group that are
- * alike (the positions), shards that are, or the replicas at places that are alike. Its sets of devices do the same collective at the
- * same time. */
+ * A team is a set of lanes that communicate over an axis (data/program/program.h): the positions of
+ * replicas that are alike, shards that are alike, or the replicas at positions that are alike. Its
+ * sets of devices run the same collective at the same time. */
 #ifndef KILTER_SIM_TASKS_TEAM_H
 #define KILTER_SIM_TASKS_TEAM_H
 
@@ -18,46 +18,47 @@
 
 typedef struct {
     uint32_t group;
-    uint32_t first; /* set (sim_set_place) */
+    uint32_t first; /* its first set (sim_set_place) */
     FormAxis axis;  /* over which its sets communicate */
     uint32_t n_lanes, *lane;
     uint32_t n_sets, n, *device; /* [set * n + rank] */
-    LinkCost
-        inner; /* between its devices, if all sets stay inside of machines; else bandwidth 0 */
+    /* link between its devices if all sets stay inside machines, else bandwidth 0 */
+    LinkCost inner;
     uint32_t port_sets,
-        port_devices; /* behind the busiest machine's port; 0: not counted */
+        port_devices; /* its devices behind the busiest machine's port; 0: not counted */
 } SimTeam;
 
 typedef struct {
     uint32_t n_lanes, *lane; /* lanes of its devices */
-    uint32_t *index;         /* [lane]: which of the group's it is, or SIM_NO_LANE */
+    /* [lane]: its index among the group's lanes, or SIM_NO_LANE */
+    uint32_t *index;
     uint32_t *place; /* [index]: replica * n_devices + position of its first device */
-    /* over each axis: [index of lane]: which of the group's teams; the first one, and how many; none
-     * where the group has no such axis */
+    /* for each axis [index of lane]: its team; then the first team and their number, 0 where the
+     * group has no such axis */
     uint32_t *of[AXIS_REPLICAS + 1];
     uint32_t first[AXIS_REPLICAS + 1], n[AXIS_REPLICAS + 1];
-    uint32_t *team_of; /* [replica]: which team over the positions */
+    uint32_t *team_of; /* [replica]: its team over the positions */
 } SimGroupTeams;
 
-/* How many devices communicate over an axis, and where in the group (replica * n_devices + position) the
- * k-th of a set is. */
+/* The number of devices in a set over an axis, and the place (replica * n_devices + position) of
+ * the k-th device of a set. */
 uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
 uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k);
 
 typedef struct {
     uint32_t n_devices, n_lanes, n_groups, n_teams;
-    uint32_t *lane;   /* of each device */
+    uint32_t *lane;   /* [device]: its lane */
     uint32_t *device; /* [lane]: its first device */
     SimGroupTeams *group;
     SimTeam *team;
 } SimTeams;
 
-/* The line that prices a collective on that many bytes in every set of a team. A ring enters and
- * leaves each machine once; in an all-to-all all devices send. */
+/* The latency and bandwidth that price a collective on `bytes` in every set of a team. A ring
+ * enters and leaves each machine once; in an all-to-all all devices send. */
 LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective kind,
                        double bytes);
 
-/* separate: each device has a lane of its own. */
+/* `separate` gives each device a lane of its own. */
 SimTeams *sim_teams_new(const SimCase *sim, bool separate);
 void sim_teams_free(SimTeams *teams);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTeams, sim_teams_free)

@@ -72,8 +72,8 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
 
 /* --- devices --- */
 
-/* Which part of a microbatch, and which part along the dim that its form cuts, each device of a
- * group has: [replica * n_devices + position]. */
+/* The ranges of a microbatch, and of the dim that its form cuts, that each device of a group has:
+ * [replica * n_devices + position]. */
 typedef struct {
     Range *batch, *inner;
 } Held;
@@ -106,7 +106,7 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
             low += part;
         }
         replica_low +=
-            (r + 1) % n_shards == 0 ? whole : 0; /* shards of a set have one part */
+            (r + 1) % n_shards == 0 ? whole : 0; /* the shards of a set share one part */
     }
     return held;
 }
@@ -117,7 +117,7 @@ static void held_clear(Held *held)
     g_free(held->inner);
 }
 
-/* Part of the tensor that source i has and receiver k needs. */
+/* The part of the tensor that source i has and receiver k needs. */
 static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
                          const Held *need, uint32_t k, double of_microbatch)
 {
@@ -145,7 +145,7 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                 const uint32_t i = s * from->n_devices + q,
                                k = replica * to->n_devices + p;
                 const double outer = t->shard_part;
-                /* Where all devices of a replica have the same, one of them sends it. */
+                /* If all devices of a replica have the same data, one of them sends them. */
                 if (!form_is_gather(t->from) &&
                     q != (uint64_t)p * from->n_devices / to->n_devices)
                     continue;
@@ -159,7 +159,8 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
 
 /* --- what it takes --- */
 
-/* A message between machines: by the line of its own, through a port that has all of the machine's NICs. */
+/* Latency and seconds per byte of a message between machines: over its own link, and through a port
+ * that has all of the machine's NICs. */
 static void add_between(const Cluster *cluster, double machine_part, double device_part,
                         double *latency_s, double *byte_s)
 {
@@ -172,8 +173,8 @@ static void add_between(const Cluster *cluster, double machine_part, double devi
         *byte_s = fmax(*byte_s, device_part / own->bandwidth);
 }
 
-/* Bytes through each port, as parts of the tensor: out of and into machines, then devices, inside of machines
- * and between them. */
+/* Sums the bytes through each port, as parts of the tensor: out of and into machines, then out of
+ * and into devices, inside machines and between them. */
 void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
                      double *byte_s)
 {

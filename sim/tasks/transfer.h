@@ -1,4 +1,4 @@
-/* Transfers: who sends which part of a tensor to whom. Private to sim. */
+/* Transfers: which device sends which part of a tensor to which device. Private to sim. */
 #ifndef KILTER_SIM_TASKS_TRANSFER_H
 #define KILTER_SIM_TASKS_TRANSFER_H
 
@@ -10,27 +10,28 @@ typedef struct {
     double part;       /* of the tensor */
 } SimPiece;
 
-/* The transfer of any tensor between two groups that is cut like this one. */
+/* The transfer between two groups of any tensor with the same cut. */
 typedef struct {
     uint16_t group, to_group;
     Form from, to;
     PlanCut cut, to_cut;
-    double shard_part;        /* of the tensor, where shards divide it */
+    double shard_part;        /* part of the tensor per shard, where shards divide it */
     GArray *pieces;           /* SimPiece */
     double latency_s, byte_s; /* latency_s + byte_s * bytes of the tensor */
 } SimTransfer;
 
-/* The replicas of `group` that have what replica `replica` of `to_group` needs: [*first, *end). */
+/* The replicas [*first, *end) of `group` that have the data that replica `replica` of `to_group`
+ * needs. */
 void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_group,
                           bool has_parts, uint32_t replica, uint32_t *first,
                           uint32_t *end);
 
-/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Ports
- * are those of machines: what leaves a machine or enters it goes through one after the other. */
+/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Pieces
+ * that leave or enter a machine pass its port one after the other. */
 void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
                      double *byte_s);
 
-/* The transfer of an instruction, from `known` (GPtrArray of SimTransfer), to which it is added if
+/* The transfer of an instruction, taken from `known` (GPtrArray of SimTransfer) or added to it if
  * it is new. */
 const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
                                    const Instr *instr, GPtrArray *known);

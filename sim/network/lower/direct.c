@@ -9,7 +9,8 @@ static double between(const Lower *lower, uint32_t i, uint32_t j)
            lower->collective->bytes;
 }
 
-/* Round k: everyone sends to the k-th after it, and waits for the largest of these. */
+/* Round k: each rank sends to the k-th rank after it; the round lasts as long as its largest
+ * message. */
 bool lower_pairwise(Lower *lower, GError **error)
 {
     const uint32_t n = lower->n, *ring = lower->ring;
@@ -53,7 +54,7 @@ bool lower_direct_all_to_all(Lower *lower, GError **error)
     return true;
 }
 
-/* Every part from its owner to everyone else, or to its owner from everyone else; padded
+/* Every part goes from its owner to all other ranks, or from all other ranks to its owner; padded
  * or exact. */
 bool lower_direct_parts(Lower *lower, GError **error)
 {
@@ -77,7 +78,7 @@ bool lower_direct_parts(Lower *lower, GError **error)
     return true;
 }
 
-/* Broadcast, reduce and send. */
+/* Broadcast, reduce and send, each directly from or to the root. */
 bool lower_direct_root(Lower *lower, GError **error)
 {
     const SimCollective *collective = lower->collective;
@@ -102,7 +103,7 @@ bool lower_direct_root(Lower *lower, GError **error)
     return true;
 }
 
-/* Workers to servers or back. */
+/* Messages from workers to servers, or back. */
 bool lower_direct_server(Lower *lower, GError **error)
 {
     const SimCollective *collective = lower->collective;

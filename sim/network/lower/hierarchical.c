@@ -1,5 +1,5 @@
-/* Inside machines and between them: GPU l of every machine is in ring l, or sends to the
- * other machines what GPUs l there get. */
+/* Algorithms inside machines and between them: GPU l of every machine is in ring l, or sends the
+ * other machines the parts for GPUs l there. */
 #include <math.h>
 
 #include "data/data.h"
@@ -7,7 +7,7 @@
 
 typedef struct {
     Lower *lower;
-    uint32_t machines, gpus; /* of each group; positions are machine * gpus + l */
+    uint32_t machines, gpus; /* per group; a position is machine * gpus + l */
 } Hierarchy;
 
 /* Checks that each machine has equally many ranks, next to one another in the ring. */
@@ -90,8 +90,8 @@ bool lower_hierarchical(Lower *lower, GError **error)
 
 /* --- all-to-all --- */
 
-/* Of position i's machine, what its GPUs together hold (`from`) or, over all machines, what
- * the GPUs of i's index get: shares of the tensor. */
+/* Shares of the tensor: the share that the GPUs of position i's machine hold together (`from`), or
+ * the share that the GPUs of i's index get on all machines together. */
 static double sum_machine_from(const Hierarchy *h, const uint32_t *ring, uint32_t i)
 {
     double sum = 0;
@@ -141,14 +141,14 @@ bool lower_hierarchical_all_to_all(Lower *lower, GError **error)
     g_autofree double *held = g_new(double, (size_t)lower->n_groups *n);
     g_autofree double *wanted = g_new(double, (size_t)lower->n_groups *n);
 
-    /* To GPU l of the machine: what all GPUs l get. */
+    /* GPU l of the machine gets the parts for all GPUs l. */
     for (uint32_t k = 0; k < lower->n_groups * n; k++) {
         const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];
         held[k] = lower_share_from(lower, ring[k % n]);
         wanted[k] = sum_index_to(&hierarchy, ring, k % n);
     }
     exchange(&hierarchy, true, held, wanted);
-    /* To GPU l elsewhere: what it gets of the machine. */
+    /* GPU l elsewhere gets its parts from this machine. */
     for (uint32_t k = 0; k < lower->n_groups * n; k++) {
         const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];
         held[k] = sum_machine_from(&hierarchy, ring, k % n);

@@ -1,8 +1,8 @@
-/* How algorithms say what they send. Private to sim's lowering.
+/* How algorithms say which messages they send. Private to sim's lowering.
  *
  * An algorithm is a function that calls lower_message for the messages of a round and then
- * lower_round for the rounds like it, or lower_free for messages that wait for nobody. It
- * does so for all groups at once. Positions are ranks in the topology's order. */
+ * lower_rounds for equal rounds, or lower_free for messages that wait for no others. It does so for
+ * all groups at once. Positions are ranks in the topology's order. */
 #ifndef KILTER_SIM_NETWORK_LOWER_LOWER_H
 #define KILTER_SIM_NETWORK_LOWER_LOWER_H
 
@@ -14,27 +14,27 @@ typedef struct {
     double bytes, latency_s;
 } LoweredMessage;
 
-/* Rounds that advance together. */
+/* Equal rounds that advance together. */
 typedef struct {
     uint32_t first_use, n_uses;
     double bytes, payload, latency_s;
 } LoweredPhase;
 
-/* Messages that have the same rate while nothing else shares their links: sim/network/bundle.c. */
+/* Messages that have the same rate while nothing else shares their links (sim/network/bundle.c). */
 typedef struct {
-    uint32_t first, n;          /* members: messages */
-    uint32_t first_use, n_uses; /* of all together, in bundle_use */
-    double bytes, latency_s;    /* of each */
+    uint32_t first, n;          /* its messages, in `member` */
+    uint32_t first_use, n_uses; /* the uses of all together, in bundle_use */
+    double bytes, latency_s;    /* of each message */
 } LoweredBundle;
 
 struct SimLowered {
-    uint32_t n_ranks; /* of all groups */
+    uint32_t n_ranks; /* ranks of all groups */
     Algorithm algorithm;
     double efficiency, sent;
-    GArray *use, *phase, *message;   /* either phases or messages */
-    uint32_t *first_of, *message_of; /* messages of rank r, whichever end it is:
-                                      * message_of[first_of[r]...first_of[r + 1]] */
-    uint32_t n_bundles;              /* 0: messages are too different */
+    GArray *use, *phase, *message;   /* phases or messages, whichever the algorithm has */
+    /* messages of rank r as sender or receiver: message_of[first_of[r]...first_of[r + 1]] */
+    uint32_t *first_of, *message_of;
+    uint32_t n_bundles;              /* 0: messages are too different to be bundled */
     LoweredBundle *bundle;
     uint32_t *member; /* messages, bundle by bundle */
     GArray *bundle_use;
@@ -54,15 +54,15 @@ typedef struct {
     double *weight;  /* [link] */
     GArray *touched; /* links with a weight */
     double sent, longest_s;
-    GArray *messages; /* SimMessage, or NULL: nobody asks; those of the round from round_first on */
+    /* SimMessage, or NULL if not asked for; the round's messages begin at round_first */
+    GArray *messages;
     uint32_t round_first;
 } Lower;
 
-/* A message of the round, `weight` times as large as the round's bytes; ranks are of the
- * group. */
+/* Adds a message of `weight` times the round's bytes to the round, between ranks of the group. */
 void lower_message(Lower *lower, uint32_t group, uint32_t from, uint32_t to,
                    double weight);
-/* The same between positions. */
+/* The same between positions of the group. */
 void lower_hop(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double weight);
 
 /* `steps` rounds of the messages so far, in which a message of weight 1 moves `bytes` in
@@ -72,13 +72,13 @@ void lower_rounds(Lower *lower, uint32_t steps, double bytes, double idle_bytes)
 
 void lower_free(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes);
 
-/* Shares of a rank before and after, and the largest of each. */
+/* The share of a rank before and after, and the largest share of each. */
 double lower_share_from(const Lower *lower, uint32_t rank);
 double lower_share_to(const Lower *lower, uint32_t rank);
-double lower_part_bytes(const Lower *lower); /* padded part of an all-gather or
-                                              * reduce-scatter: max(B) V */
+/* bytes of a padded part of an all-gather or reduce-scatter: max(B) V */
+double lower_part_bytes(const Lower *lower);
 
-/* How a pipeline cuts `bytes`: how many pieces. */
+/* The number of pieces into which a pipeline cuts `bytes`. */
 double lower_pieces(const Lower *lower, double bytes);
 
 typedef bool (*LowerAlgorithm)(Lower *lower, GError **error);

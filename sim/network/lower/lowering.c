@@ -31,7 +31,7 @@ static Algorithm choose(const SimCollective *collective, const Topology *topolog
     return chosen;
 }
 
-/* The fitted collective whose part of the bandwidth traffic of that kind gets. */
+/* The fitted collective whose part of the bandwidth each kind of traffic gets. */
 static const Collective FITTED[TRAFFICS] = {
     [TRAFFIC_ALL_REDUCE] = COLLECTIVE_ALL_REDUCE,
     [TRAFFIC_ALL_GATHER] = COLLECTIVE_ALL_GATHER,
@@ -98,7 +98,7 @@ static void order_ranks(Lower *lower)
     }
 }
 
-/* Which messages each rank has. */
+/* Indexes the messages of each rank. */
 static void index_messages(SimLowered *lowered)
 {
     g_assert(lowered->n_ranks > 0);
@@ -161,7 +161,7 @@ SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collect
                    .weight = g_new0(double, topology->n_links),
                    .touched = g_array_new(FALSE, FALSE, sizeof(uint32_t))};
     order_ranks(&lower);
-    /* One rank has all there is. */
+    /* A single rank already has everything. */
     const bool good = collective->n == 1 || algorithm(&lower, error);
     g_free(lower.ring);
     g_free(lower.position);

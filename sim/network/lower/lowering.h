@@ -1,4 +1,4 @@
-/* Collectives as flows. Private to sim.
+/* Lowering: collectives as flows. Private to sim.
  *
  * A collective of V bytes over n ranks becomes phases, one after the other, by its algorithm. A
  * phase is either
@@ -7,9 +7,9 @@
  *              rounds of a ring see the same active flows, so they advance together and
  *              cost one event. It starts when every rank has arrived and the phase before
  *              it is done. Its latency is steps * the longest route's;
- *   free       a flow a message, each of which starts when its two ranks have arrived. When
+ *   free       one flow per message, which starts when its two ranks have arrived. When
  *              all arrive at once on a network that carries nothing else, messages that
- *              cannot be told apart are one flow, until something else comes (sim/network/bundle.c).
+ *              cannot be told apart are one flow, until another flow comes (sim/network/bundle.c).
  *
  * Bytes are those of the whole tensor, as in sim/sim.h; shares say which part of it a rank has
  * (NULL: 1/n each). What each rank sends, with B = shares:
@@ -20,7 +20,8 @@
  *     reduce_scatter, grouped_reduce_scatter   likewise
  *     all_to_all            from i to j: from_i to_j V
  *     broadcast, reduce     V from or to the root
- *     send                  V from rank 0 to rank 1; with weights in lockstep, and a group may be of devices of others
+ *     send                  V from rank 0 to rank 1; with weights in lockstep, and groups may
+ *                           share devices
  *     push, pull            to or from the servers: the root has the whole V or, without
  *                           one (root = n), rank i is server of to_i V
  *
@@ -29,7 +30,7 @@
  *     ring            2 (n-1) rounds of V/n (all-reduce); n-1 of a part (the others); a
  *                     pipelined chain (broadcast, reduce)
  *     tree            a binary tree, pipelined in pieces: all-reduce, broadcast, reduce
- *     double_tree     two of them, half the bytes each: all-reduce
+ *     double_tree     two trees with half the bytes each: all-reduce
  *     halving         recursive halving and doubling, nearest partner first; all-reduce
  *                     folds the ranks beyond a power of two into it, all-gather and
  *                     reduce-scatter need a power of two
@@ -51,28 +52,31 @@
 typedef struct {
     Traffic traffic;
     Algorithm algorithm;
-    double bytes;                        /* of one group's whole tensor */
-    uint32_t n, n_groups;                /* ranks a group; groups, 0 counts as 1 */
-    const uint32_t *device;              /* [group * n + rank], all different */
-    const double *share_from, *share_to; /* [rank], of the tensor; NULL: 1/n */
-    uint32_t root;                       /* rank */
-    const double *weight; /* [group]: sends at once, so many times `bytes` each; NULL */
+    double bytes; /* bytes of one group's whole tensor */
+    /* ranks per group; number of groups, 0 counts as 1 */
+    uint32_t n, n_groups;
+    const uint32_t *device; /* [group * n + rank], all different */
+    /* [rank]: shares of the tensor; NULL: 1/n each */
+    const double *share_from, *share_to;
+    uint32_t root; /* rank */
+    /* [group]: sends of `weight` times `bytes` each, at the same time; NULL */
+    const double *weight;
 } SimCollective;
 
-/* The flows of a collective; can be run any number of times, also at once.
+/* The flows of a collective, which can be run any number of times, also concurrently.
  * KILTER_ERROR_INPUT if the algorithm does not do this kind. */
 typedef struct SimLowered SimLowered;
 SimLowered *sim_lower(SimNetwork *network, const SimCollective *collective,
                       GError **error);
-/* One message of a collective, in `steps` equal rounds that come after those of lower phases; of a free phase all of its
- * messages have steps 1. */
+/* One message of a collective, in `steps` equal rounds, which follow the rounds of lower phases.
+ * Messages of a free phase have steps = 1. */
 typedef struct {
     uint32_t phase, steps;
     uint32_t from, to; /* devices */
     double bytes;      /* of all steps together */
 } SimMessage;
 
-/* The same with its messages, which are appended to `messages` (SimMessage) in the order of their phases. */
+/* The same; also appends the messages to `messages` (SimMessage) in the order of their phases. */
 SimLowered *sim_lower_messages(SimNetwork *network, const SimCollective *collective,
                                GArray *messages, GError **error);
 void sim_lowered_free(SimLowered *lowered);
@@ -82,15 +86,15 @@ Algorithm sim_lowered_algorithm(const SimLowered *lowered); /* never AUTO */
 double sim_lowered_latency_s(const SimLowered *lowered); /* of all phases, one by one */
 double sim_lowered_bytes(const SimLowered *lowered);     /* sent by all ranks together */
 
-/* One execution. `rank_done` (may be NULL) is called once for each (group * n + rank),
- * `done` once when all are; both with `context`, done with `argument`. A rank of a
- * lockstep phase is done when all are; of a free phase when it has sent and received all
- * that it has to. Freed by the caller, in `done` at the earliest. A rank
- * that has nothing to send or receive is done when it arrives, inside sim_run_arrive. */
+/* One execution. `rank_done` (may be NULL) is called once for each rank (group * n + rank), `done`
+ * once when all ranks are done; both get `context`, done also gets `argument`. In a lockstep phase
+ * a rank is done when all ranks are, in a free phase when it has sent and received all its
+ * messages. The caller frees the run, in `done` at the earliest. A rank that has nothing to send or
+ * receive is done when it arrives, inside sim_run_arrive. */
 typedef struct SimRun SimRun;
 SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler rank_done,
                     SimHandler done, void *context, uint64_t argument);
-void sim_run_arrive(SimRun *run, uint32_t rank); /* (group * n + rank) is there, now */
+void sim_run_arrive(SimRun *run, uint32_t rank); /* rank (group * n + rank) arrives now */
 void sim_run_arrive_all(SimRun *run);
 void sim_run_free(SimRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimRun, sim_run_free)

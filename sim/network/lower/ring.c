@@ -29,7 +29,7 @@ bool lower_ring_parts(Lower *lower, GError **error)
     return true;
 }
 
-/* From the root along the ring, or back to it; V in pieces. */
+/* V in pieces, from the root along the ring, or back to it. */
 static void chain(Lower *lower, uint32_t root, double bytes, bool to_root, uint32_t steps,
                   double idle_pieces)
 {

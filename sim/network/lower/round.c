@@ -1,4 +1,4 @@
-/* Rounds of messages: what the algorithms of a lowering call. */
+/* Rounds of messages: the functions that the algorithms of a lowering call. */
 #include "sim/network/lower/lower.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static uint32_t find_route(const Lower *lower, uint32_t group, uint32_t from, ui
     return n;
 }
 
-/* Notes a message for who asks for them. */
+/* Records a message if messages were asked for. */
 static void note(Lower *lower, uint32_t group, uint32_t from, uint32_t to, double bytes)
 {
     if (!lower->messages)

@@ -1,11 +1,11 @@
 /* Executions of lowered collectives. */
 #include "sim/network/lower/lower.h"
 
-/* A bundle under way. */
+/* A bundle in flight. */
 typedef struct {
     SimFlowId flow;
     bool done;
-    double bytes, latency_s; /* left, once it is split */
+    double bytes, latency_s; /* bytes and latency left, once it is split */
 } Flying;
 
 struct SimRun {
@@ -17,7 +17,7 @@ struct SimRun {
     uint32_t n_arrived, n_done; /* ranks */
     uint32_t phase;             /* the next one */
     bool *arrived;
-    uint32_t *left; /* messages that a rank still has; NULL with phases */
+    uint32_t *left; /* [rank]: messages still to end; NULL with phases */
     Flying *flying; /* [bundle]; NULL: messages fly one by one */
     uint32_t n_flying;
 };
@@ -53,7 +53,7 @@ void sim_run_free(SimRun *run)
     g_free(run);
 }
 
-/* The last call may free the run. */
+/* Counts a rank as done; the call for the last rank may free the run. */
 static void finish_rank(SimRun *run, uint32_t rank)
 {
     KILTER_ASSERT(rank < run->lowered->n_ranks);
@@ -111,7 +111,7 @@ static void message_done(SimEngine *engine, void *context, uint64_t argument)
     const LoweredMessage *message =
         &g_array_index(run->lowered->message, LoweredMessage, argument);
     const uint32_t from = message->from, to = message->to;
-    /* Whether it is the last for both, before a handler can free the run. */
+    /* Decide for both ranks whether it was their last message before a handler can free the run. */
     const bool from_done = --run->left[from] == 0, to_done = --run->left[to] == 0;
     (void)engine;
     if (from_done)
@@ -152,11 +152,11 @@ static void bundle_done(SimEngine *engine, void *context, uint64_t argument)
     run->flying[argument].done = true;
     if (run->n_flying > 0 && --run->n_flying == 0)
         sim_network_guard(run->network, NULL, NULL);
-    for (uint32_t i = 0; i < bundle->n; i++) /* the last one may free the run */
+    for (uint32_t i = 0; i < bundle->n; i++) /* the last iteration may free the run */
         message_done(engine, run, lowered->member[bundle->first + i]);
 }
 
-/* Something else comes to the network: messages go on one by one. */
+/* Splits the bundles when another flow starts on the network: their messages go on one by one. */
 static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
 {
     SimRun *run = context;
@@ -166,7 +166,8 @@ static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
     run->n_flying = 0;
     for (uint32_t b = 0; b < lowered->n_bundles; b++) {
         Flying *flying = &run->flying[b];
-        if (!flying->done) /* ended at this instant: its handler is still to be called */
+        /* it ended at this instant; its handler is still to be called */
+        if (!flying->done)
             flying->done = !sim_network_cancel(run->network, flying->flow, &flying->bytes,
                                                &flying->latency_s);
     }
@@ -184,7 +185,7 @@ static bool can_bundle(const SimRun *run)
            sim_network_is_idle(run->network);
 }
 
-/* All ranks are there, now. */
+/* Starts the bundles, as all ranks have arrived at this instant. */
 static void start_bundles(SimRun *run)
 {
     const SimLowered *lowered = run->lowered;
@@ -202,7 +203,7 @@ static void start_bundles(SimRun *run)
     run->n_arrived = n_ranks;
     for (uint32_t rank = 0; rank < n_ranks; rank++)
         run->arrived[rank] = true;
-    for (uint32_t rank = 0; rank < n_ranks; rank++) /* who has no message */
+    for (uint32_t rank = 0; rank < n_ranks; rank++) /* ranks without a message */
         if (lowered->first_of[rank + 1] == lowered->first_of[rank])
             finish_rank(run, rank);
 }

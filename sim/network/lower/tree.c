@@ -4,10 +4,10 @@
 
 /* --- binary trees ---
  *
- * NCCL's in-order tree over positions 0..n-1 with root 0: the lowest set bit of a position
- * is its height, so that leaves are the odd positions and a subtree is a range. The second
- * tree is the first one mirrored (n even) or shifted by one (n odd): whoever is inside one
- * is a leaf of the other. */
+ * NCCL's in-order tree over positions 0..n-1 with root 0: the lowest set bit of a position is its
+ * height, so that leaves are the odd positions and a subtree is a range. The second tree is the
+ * first one mirrored (n even) or shifted by one (n odd): an inner position of one tree is a leaf of
+ * the other. */
 
 static uint32_t parent_of(uint32_t n, uint32_t i)
 {
@@ -37,7 +37,7 @@ static uint32_t place(uint32_t n, uint32_t i, TreeKind kind)
     return kind == TREE_FIRST ? i : kind == TREE_MIRRORED ? n - 1 - i : (i + 1) % n;
 }
 
-/* Messages of a tree; the first kind's root is rank `root`, if that is one. */
+/* Adds the messages of a tree; the first kind's root is rank `root`, if that is a rank. */
 static void tree_hops(Lower *lower, uint32_t root, TreeKind kind, bool up, bool down)
 {
     const uint32_t n = lower->n;
@@ -88,7 +88,7 @@ static bool is_power_of_two(uint32_t n)
     return (n & (n - 1)) == 0;
 }
 
-/* One round: every position of `member` exchanges with the one at that distance. */
+/* One round: every position of `member` exchanges with the position at that distance. */
 static void exchange(Lower *lower, const uint32_t *member, uint32_t n, uint32_t distance,
                      double bytes)
 {
@@ -99,7 +99,7 @@ static void exchange(Lower *lower, const uint32_t *member, uint32_t n, uint32_t 
     lower_rounds(lower, 1, bytes, 0);
 }
 
-/* Positions 2k + 1 give to 2k, or get from it. */
+/* Positions 2k + 1 send to positions 2k, or receive from them. */
 static void fold(Lower *lower, uint32_t extra, bool back)
 {
     for (uint32_t g = 0; g < lower->n_groups; g++)
@@ -129,7 +129,7 @@ bool lower_halving(Lower *lower, GError **error)
     return true;
 }
 
-/* The first half of it for reduce-scatter, the second for all-gather. */
+/* Reduce-scatter is the first half of the all-reduce, all-gather the second half. */
 bool lower_halving_parts(Lower *lower, GError **error)
 {
     const uint32_t n = lower->n;
