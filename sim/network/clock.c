@@ -23,7 +23,7 @@ double clock_left(const SimShare *share, SimFlowId id, double now_s)
     const Sharer *f = &share->flow[id];
     if (f->bottleneck < share->n_links)
         return fmax(0, f->tag - reading(&share->clock[f->bottleneck], now_s));
-    if (f->bottleneck == LONE)
+    if (f->bottleneck == ALONE)
         return fmax(0, f->tag - f->rate * (now_s - f->since_s));
     return f->tag;
 }
@@ -81,7 +81,7 @@ void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double
 void clock_remove(SimShare *share, SimFlowId id)
 {
     const uint32_t link = share->flow[id].bottleneck;
-    if (link == LONE) {
+    if (link == ALONE) {
         take_end(share, share->n_links + id);
     } else if (link < share->n_links) {
         Clock *clock = &share->clock[link];
@@ -119,7 +119,7 @@ void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s)
     update_end(share, link);
 }
 
-void clock_set_lone(SimShare *share, SimFlowId id, double rate, double now_s)
+void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s)
 {
     Sharer *f = &share->flow[id];
     f->tag = clock_left(share, id, now_s);

@@ -15,13 +15,13 @@ void share_init(SimShare *share, const Topology *topology)
     for (uint32_t i = 0; i < n; i++) {
         share->link[i].bandwidth = topology->link[i].bandwidth;
         share->link[i].inner = topology->link[i].inner;
-        share->link[i].lone = UINT32_MAX;
+        share->link[i].alone = UINT32_MAX;
         share->end_place[i] = UINT32_MAX;
     }
     share->cap[n] = INFINITY;
     coupling_init(&share->coupling, n);
     share->seeds = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    share->lone_flows = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
+    share->flows_alone = g_array_new(FALSE, FALSE, sizeof(SimFlowId));
     share->touched = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     share->to_wait = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     share->terms = g_array_new(FALSE, FALSE, sizeof(Term));
@@ -45,7 +45,7 @@ void share_clear(SimShare *share)
     g_free(share->end_place);
     g_free(share->tag_place);
     g_array_unref(share->seeds);
-    g_array_unref(share->lone_flows);
+    g_array_unref(share->flows_alone);
     g_array_unref(share->touched);
     g_array_unref(share->to_wait);
     g_array_unref(share->terms);
@@ -112,13 +112,13 @@ static void unbind(SimShare *share, SimFlowId id, double left)
 }
 
 /* Another flow joins a link whose only flow was alone. */
-static void end_lone(SimShare *share, SimFlowId id, double now_s)
+static void end_alone(SimShare *share, SimFlowId id, double now_s)
 {
     const double left = clock_left(share, id, now_s);
     const Sharer *f = &share->flow[id];
     clock_remove(share, id);
     for (uint32_t k = 0; k < f->n_uses; k++)
-        share->link[f->use[k].link].lone = UINT32_MAX;
+        share->link[f->use[k].link].alone = UINT32_MAX;
     unbind(share, id, left);
 }
 
@@ -136,20 +136,20 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
     const bool alone = is_alone(share, f);
     for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[f->use[k].link];
-        if (link->lone != UINT32_MAX)
-            end_lone(share, link->lone, now_s);
+        if (link->alone != UINT32_MAX)
+            end_alone(share, link->alone, now_s);
         link->n++;
         if (alone)
-            link->lone = id;
+            link->alone = id;
     }
     f->active = true;
     share->n_active++;
     if (alone) {
-        f->bottleneck = LONE;
+        f->bottleneck = ALONE;
         f->tag = share->rest[id].bytes;
         f->since_s = now_s;
         f->rate = 0;
-        g_array_append_val(share->lone_flows, id);
+        g_array_append_val(share->flows_alone, id);
     } else {
         unbind(share, id, share->rest[id].bytes);
     }
@@ -179,11 +179,11 @@ void share_remove(SimShare *share, const SimFlowId *id, uint32_t n, GArray *empt
         Sharer *f = &share->flow[id[i]];
         for (uint32_t k = 0; k < f->n_uses; k++) {
             SharedLink *link = &share->link[f->use[k].link];
-            link->lone = UINT32_MAX;
+            link->alone = UINT32_MAX;
             if (--link->n == 0)
                 g_array_append_val(emptied, f->use[k].link);
         }
-        if (f->bottleneck != LONE)
+        if (f->bottleneck != ALONE)
             decouple(share, id[i]);
         f->active = false;
     }
@@ -195,8 +195,8 @@ void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth)
     KILTER_ASSERT(link < share->n_links && bandwidth >= 0);
     SharedLink *l = &share->link[link];
     l->bandwidth = bandwidth;
-    if (l->lone != UINT32_MAX)
-        g_array_append_val(share->lone_flows, l->lone);
+    if (l->alone != UINT32_MAX)
+        g_array_append_val(share->flows_alone, l->alone);
     else if (l->n > 0)
         share_seed(share, link);
 }
@@ -208,7 +208,7 @@ double share_rate(const SimShare *share, SimFlowId flow)
     const Sharer *f = &share->flow[flow];
     if (f->bottleneck < share->n_links)
         return share->clock[f->bottleneck].speed;
-    return f->bottleneck == LONE ? f->rate : 0;
+    return f->bottleneck == ALONE ? f->rate : 0;
 }
 
 uint32_t share_stalled(const SimShare *share)
@@ -223,12 +223,12 @@ double share_link_rate(const SimShare *share, uint32_t link)
 {
     KILTER_ASSERT(link < share->n_links);
     const SharedLink *l = &share->link[link];
-    if (l->lone != UINT32_MAX) {
-        const Sharer *f = &share->flow[l->lone];
+    if (l->alone != UINT32_MAX) {
+        const Sharer *f = &share->flow[l->alone];
         uint32_t k = 0;
         while (f->use[k].link != link)
             k++;
-        return f->rate * share_weight(share, l->lone, k);
+        return f->rate * share_weight(share, l->alone, k);
     }
     const Terms *row = &share->coupling.row[link];
     double rate = 0;
@@ -250,11 +250,11 @@ double share_link_moved(const SimShare *share, uint32_t link, double now_s)
     KILTER_ASSERT(link < share->n_links);
     const SharedLink *l = &share->link[link];
     double bytes = 0;
-    if (l->lone != UINT32_MAX) {
-        const Sharer *f = &share->flow[l->lone];
+    if (l->alone != UINT32_MAX) {
+        const Sharer *f = &share->flow[l->alone];
         for (uint32_t k = 0; k < f->n_uses; k++)
             if (f->use[k].link == link)
-                bytes += moved(share, l->lone, k, now_s);
+                bytes += moved(share, l->alone, k, now_s);
         return bytes;
     }
     const Terms *row = &share->coupling.row[link];

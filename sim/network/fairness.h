@@ -25,14 +25,14 @@
 enum {
     NEAR_USES = 6, /* uses whose places fit in the flow itself */
     NO_LINK = UINT32_MAX,
-    LONE = UINT32_MAX - 1, /* bottleneck of a flow that is alone on its links */
+    ALONE = UINT32_MAX - 1, /* bottleneck of a flow that is alone on its links */
 };
 
 typedef struct {
     const SimUse *use;
     uint32_t n_uses;
     bool active, waiting;
-    uint32_t bottleneck; /* a link, LONE, or SimShare.n_links: not bound yet */
+    uint32_t bottleneck; /* a link, ALONE, or SimShare.n_links: not bound yet */
     double stretch;      /* 1 / efficiency */
     /* of a bound flow the clock's reading at which it ends, else the bytes left at since_s */
     double tag;
@@ -102,7 +102,7 @@ typedef struct {
     double assumed; /* the level at which the loads count its flows */
     uint32_t n;     /* number of active flows on it */
     uint32_t n_bound;
-    uint32_t lone;    /* the only flow on it, if that flow is alone, or UINT32_MAX */
+    uint32_t alone;   /* the only flow on it, if that flow is alone, or UINT32_MAX */
     uint32_t leaving; /* number of its flows that are being removed */
     bool inner, waiting, seeded, touched, emptied;
 } SharedLink;
@@ -123,12 +123,12 @@ typedef struct {
     SharerRest *rest; /* [flow] */
     Coupling coupling;
     uint64_t n_solved;
-    GArray *seeds;      /* links that changed and have to be solved for */
-    GArray *lone_flows; /* flows alone on their links that have no rate yet */
-    GArray *touched;    /* links whose clocks are to be set */
-    GArray *to_wait;    /* scratch of level.c */
-    GArray *terms;      /* likewise */
-    KeyedHeap levels;   /* waiting links by a lower bound of their level */
+    GArray *seeds;       /* links that changed and have to be solved for */
+    GArray *flows_alone; /* flows alone on their links that have no rate yet */
+    GArray *touched;     /* links whose clocks are to be set */
+    GArray *to_wait;     /* scratch of level.c */
+    GArray *terms;       /* likewise */
+    KeyedHeap levels;    /* waiting links by a lower bound of their level */
     /* next ends of links, and ends of flows that are alone, as n_links + flow */
     KeyedHeap ends;
     uint32_t *level_place, *end_place, *tag_place;
@@ -193,7 +193,7 @@ void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double
 void clock_remove(SimShare *share, SimFlowId id);
 void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s);
 /* Sets the rate from now on of a flow that is alone. */
-void clock_set_lone(SimShare *share, SimFlowId id, double rate, double now_s);
+void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s);
 
 void share_seed(SimShare *share, uint32_t link);
 

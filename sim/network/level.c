@@ -243,7 +243,7 @@ static void settle(SimShare *share, uint32_t link, double level, double now_s)
 static void start_from_nothing(SimShare *share)
 {
     for (uint32_t l = 0; l < share->n_links; l++)
-        if (share->link[l].n > 0 && share->link[l].lone == UINT32_MAX)
+        if (share->link[l].n > 0 && share->link[l].alone == UINT32_MAX)
             start_waiting(share, l);
 }
 
@@ -275,29 +275,29 @@ static void settle_all(SimShare *share, double now_s)
     }
 }
 
-/* --- lone flows --- */
+/* --- flows alone --- */
 
-static void solve_lone(SimShare *share, SimFlowId id, double now_s)
+static void solve_alone(SimShare *share, SimFlowId id, double now_s)
 {
     const Sharer *f = &share->flow[id];
     double rate = INFINITY;
     for (uint32_t k = 0; k < f->n_uses; k++)
         rate = fmin(rate,
                     share->link[f->use[k].link].bandwidth / share_weight(share, id, k));
-    clock_set_lone(share, id, rate, now_s);
+    clock_set_alone(share, id, rate, now_s);
 }
 
 void share_solve(SimShare *share, double now_s)
 {
     bool solved = false;
-    for (uint32_t i = 0; i < share->lone_flows->len; i++) {
-        const SimFlowId id = g_array_index(share->lone_flows, SimFlowId, i);
-        if (!share->flow[id].active || share->flow[id].bottleneck != LONE)
+    for (uint32_t i = 0; i < share->flows_alone->len; i++) {
+        const SimFlowId id = g_array_index(share->flows_alone, SimFlowId, i);
+        if (!share->flow[id].active || share->flow[id].bottleneck != ALONE)
             continue;
-        solve_lone(share, id, now_s);
+        solve_alone(share, id, now_s);
         solved = true;
     }
-    g_array_set_size(share->lone_flows, 0);
+    g_array_set_size(share->flows_alone, 0);
     for (uint32_t i = 0; i < share->seeds->len; i++) {
         const uint32_t link = g_array_index(share->seeds, uint32_t, i);
         share->link[link].seeded = false;

@@ -12,7 +12,7 @@
  *     buffer               [bytes, device]
  *     task                 ["C", device, us, deps, in, out]                          computation
  *                          ["T", from, to, bytes, deps, in, out]                     transfer
- *                          ["R", device, instance, group, bytes, deps, in, out]  a part of a collective
+ *                          ["R", device, instance, group, bytes, deps, in, out]  part of a collective
  *
  * deps are the tasks, by index, that must have ended; in and out are buffers. Other keys are passed
  * over.
