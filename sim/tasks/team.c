@@ -237,8 +237,7 @@ static void count_port(const ClusterView *view, const DeviceGroup *group, FormAx
     const uint32_t sets = n_sets(group, axis);
     const uint32_t n = sim_axis_extent(group, axis);
     const uint32_t n_machines = view->cluster->n_machines;
-    /* [machine]: 1 + the last set seen there */
-    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines);
+    g_autofree uint32_t *seen = g_new0(uint32_t, n_machines); /* 1 + its last set */
     g_autofree uint32_t *through = g_new0(uint32_t, n_machines);
     g_autofree uint32_t *behind = g_new0(uint32_t, n_machines);
 
@@ -315,8 +314,7 @@ LinkCost sim_team_line(const ClusterView *view, const SimTeam *team, Collective 
 
 /* --- teams --- */
 
-/* The number of the team of each replica (or position): sets with equal sequences of lanes are one
- * team. */
+/* [replica or position]: the number of its team; sets with equal sequences of lanes are a team. */
 static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
                               FormAxis axis, uint32_t *n_teams)
 {
