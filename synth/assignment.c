@@ -61,8 +61,8 @@ double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet k
     return charge;
 }
 
-/* Whether pins allow where a parameter and its optimizer states rest, and the update where it
- * runs. */
+/* Whether the pins allow the forms in which a parameter and its optimizer states rest, and the
+ * update's form. */
 static bool plan_allowed(const Pricer *pricer, TensorId parameter,
                          const ParameterPlan *plan)
 {

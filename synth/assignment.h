@@ -1,4 +1,4 @@
-/* An assignment: all that a search decides, before conversions are put in place (private to
+/* An assignment: all decisions of a search, before conversions are put in place (private to
  * synth). */
 #ifndef KILTER_SYNTH_ASSIGNMENT_H
 #define KILTER_SYNTH_ASSIGNMENT_H
@@ -8,31 +8,31 @@
 
 typedef struct {
     Rule *rule; /* [op] */
-    /* [op]: a backward op that runs after the contributions' conversions */
+    /* [op]: whether a backward op runs after the contributions' conversions */
     bool *deferred;
-    /* [tensor]: of an activation, the form its gradient is accumulated in */
+    /* [tensor]: for an activation the form in which its gradient is accumulated */
     Form *gradient;
-    /* [tensor]: of a parameter or optimizer state, the form it lies in between iterations */
+    /* [tensor]: for a parameter or optimizer state the form in which it rests between iterations */
     Form *rest;
 } Assignment;
 
 void assignment_init(Assignment *assignment, const Graph *graph);
 void assignment_clear(Assignment *assignment);
 
-/* Where a parameter and its optimizer states rest and where the update runs, given what the ops
- * need of it. */
+/* Where a parameter and its optimizer states rest and where the update runs, given the forms that
+ * the ops need. */
 typedef struct {
     Form rest, update; /* the update reads and writes everything in form `update` */
     bool closes;       /* some gradient or updated value is communicated */
-    /* Communication of the parameter before the forward, of its gradient, and of the
-     * updated value back to `rest`; and the charge for memory, which is charge_s. */
+    /* Communication of the parameter before the forward, of its gradient, and of the updated value
+     * back to `rest`; charge_s is the charge for memory. */
     double comm_s, charge_s;
     Times initial; /* inner communication before the forward */
-    Times work;    /* of the update, and inner communication before it */
+    Times work;    /* the update's work, and inner communication before it */
     Times tail;    /* inner communication after it */
 } ParameterPlan;
 
-/* A step that converts one tensor; `known`: it was asked for. */
+/* A step that converts one tensor; `known` once it has been priced. */
 typedef struct {
     bool known, can;
     Step step;
@@ -41,21 +41,22 @@ typedef struct {
 /* The costs of a parameter's plans that do not depend on its readers, filled in when asked for.
  * Start from zero. */
 typedef struct {
-    KnownStep gradient[FORM_MAX][FORM_MAX]; /* from the form made to that of the update */
-    KnownStep next[FORM_MAX][FORM_MAX];     /* updated values, from the update to rest */
+    /* from the form in which it is made to the update's form */
+    KnownStep gradient[FORM_MAX][FORM_MAX];
+    KnownStep next[FORM_MAX][FORM_MAX]; /* updated values, from the update to rest */
     bool known[FORM_MAX];
-    Times update[FORM_MAX]; /* work of it, by its form */
+    Times update[FORM_MAX]; /* work of the update, by its form */
 } ParameterPrices;
 
 /* ParameterPlans that none dominates, out of: replicated; sharded on a dim, with the update where
  * the shard lives; replicated with a sharded update (ZeRO). `read`: forms that ops read; `kept`:
- * those of them that backward ops read; `made`: the form its gradient is made in. `prices`: the
- * parameter's, of this pricer. */
+ * those of them that backward ops read; `made`: the form in which its gradient is made. `prices`
+ * are the parameter's prices by this pricer. */
 GArray *parameter_plans(const Pricer *pricer, TensorId parameter, ParameterPrices *prices,
                         FormSet read, FormSet kept, Form made);
 
-/* Charge for the memory of a parameter at rest and in the other forms that the backward reads, its
- * optimizer states and its gradient as it is made. */
+/* The charge for the memory of a parameter at rest and in the other forms that the backward reads,
+ * of its optimizer states, and of its gradient in the form in which it is made. */
 double parameter_plan_memory(const Pricer *pricer, TensorId parameter, FormSet kept,
                              Form made, const ParameterPlan *plan);
 

@@ -4,7 +4,8 @@
 
 #include "data/data.h"
 
-/* Backward ops of forward op `op` in execution order without accumulations; returns how many. */
+/* The backward ops of forward op `op` in execution order, without accumulations; returns their
+ * number. */
 enum { MAX_BACKWARD = 4 };
 uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD]);
 

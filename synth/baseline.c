@@ -1,8 +1,8 @@
 /* Assignments of known strategies: each op and its backward ops are sharded along one loop.
  *
- * Which loop follows from where it occurs (synth/columns.h). A column-parallel op leaves its output
- * cut if every way from it leads, through ops that take it so, to an op that sums over the cut dim:
- * by rows. */
+ * The loop is chosen by where it occurs (synth/columns.h). A column-parallel op leaves its output
+ * cut if every path from it leads, through ops that read it cut, to an op that sums over the cut
+ * dim (by rows). */
 #include "synth/assignment.h"
 #include "synth/baseline_parts.h"
 #include "synth/columns.h"
@@ -31,8 +31,8 @@ static bool follows(const Graph *graph, const Op *op, const Rule *rule, const Fo
     return true;
 }
 
-/* Experts along `e` if asked for; else whatever the activation is cut along; else the batch. A tied
- * parameter is a weight to those that read it. */
+/* Chooses the experts' loop `e` if asked for, else the loop along which the activation is cut, else
+ * the batch. A tied parameter counts as a weight for its readers. */
 static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *held,
                         Rule *rule)
 {
@@ -45,7 +45,7 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
             is_activation(graph, op->in[i]) && !graph_is_weight(graph, op->in[i]);
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(graph, id, all);
-    if (op->kind == OP_TIED) { /* as whole as the parameter */
+    if (op->kind == OP_TIED) { /* in the parameter's form */
         *rule = all[0];
         return true;
     }
@@ -58,7 +58,7 @@ static bool choose_rule(const Graph *graph, OpId id, bool experts, const Form *h
     return false;
 }
 
-/* The rule that cuts what the op reads as it is held, some of it cut. */
+/* The rule that reads the op's inputs in the forms in which they are held, some of them cut. */
 bool baseline_rule_following(const Graph *graph, OpId id, const Form *held, Rule *rule)
 {
     const Op *op = graph_get_op(graph, id);
@@ -79,14 +79,15 @@ bool baseline_rule_following(const Graph *graph, OpId id, const Form *held, Rule
     return false;
 }
 
-/* The form that a tensor's gradient has: its own; whole where it is made as partial sums. */
+/* The form of a tensor's gradient: the tensor's own form, or whole if the tensor is made as partial
+ * sums. */
 Form baseline_dual(Form form)
 {
     return form == FORM_REDUCE ? FORM_IDENTITY : form;
 }
 
-/* The rule that cuts an op's weight by columns: where all that read the columns end in partial
- * sums, or in the output layer, whose weight is the largest. */
+/* The rule that cuts an op's weight by columns, if all readers of the columns end in partial sums,
+ * or if the op is the output layer, whose weight is the largest. */
 bool baseline_rule_columns(const Graph *graph, OpId id, OpId loss, uint32_t ways,
                            const FormSet *absorbed, Rule *rule)
 {
@@ -136,9 +137,9 @@ static bool rule_along_sequence(const Graph *graph, OpId id, Rule *rule)
     return false;
 }
 
-/* By rows, or along with what is cut; else by columns; else replicated. `held`: forms for the ops
- * that come after. With sequence[layer] what is neither is cut along the sequence, and partial sums
- * are reduce-scattered to it. */
+/* Cuts each op by rows or along with its cut inputs, else by columns, else not at all. `held`: the
+ * forms for later ops. With sequence[layer] all other ops are cut along the sequence, and partial
+ * sums are reduce-scattered to it. */
 static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
                                    const bool *sequence, Form *held, Assignment *a)
 {
@@ -165,7 +166,8 @@ static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
     }
 }
 
-/* Dim with the most pieces, for optimizer states that are cut without regard to the model. */
+/* The form that cuts the dim with the most pieces, for optimizer states cut without regard to the
+ * model. */
 static Form widest(const Graph *graph, TensorId parameter)
 {
     const Tensor *tensor = graph_tensor(graph, parameter);
@@ -177,7 +179,7 @@ static Form widest(const Graph *graph, TensorId parameter)
                                                               : FORM_IDENTITY;
 }
 
-/* Form that forward op `op` holds `tensor` in under `rule`, also where that is an output's
+/* The form in which forward op `op` holds `tensor` under `rule`; `tensor` may also be an output's
  * gradient. */
 static bool form_under(const Graph *graph, const Op *op, const Rule *rule,
                        TensorId tensor, Form *form)
@@ -251,8 +253,8 @@ static bool contributes_sums(const Graph *graph, OpId id, uint32_t i, const Assi
     return false;
 }
 
-/* Where all that read an activation make partial sums of its gradient, these are added up first, and
- * communicated once: queries and keys, or attention beside the feed-forward network. */
+/* If all readers of an activation make partial sums of its gradient, the sums are added first and
+ * communicated once (queries and keys, or attention beside the feed-forward network). */
 void baseline_add_sums_first(const Graph *graph, OpId loss, Assignment *a)
 {
     g_autofree uint32_t *readers = g_new0(uint32_t, graph_n_tensors(graph));
@@ -269,7 +271,7 @@ void baseline_add_sums_first(const Graph *graph, OpId loss, Assignment *a)
             a->gradient[t] = FORM_REDUCE;
 }
 
-/* How contributions to gradients are added, and where the parameters of `id` live. */
+/* Assigns how contributions to gradients are added, and where the parameters of `id` rest. */
 bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
                                Assignment *a)
 {
@@ -292,7 +294,7 @@ bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
     return true;
 }
 
-/* Along the batch, or by expert. */
+/* Assigns all ops along the batch, or by expert. */
 static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Form *held,
                                  Assignment *a)
 {
@@ -302,7 +304,7 @@ static bool assign_data_parallel(const Graph *graph, OpId loss, bool experts, Fo
             return false;
         for (uint32_t o = 0; o < op->n_out; o++)
             held[op->out[o]] = a->gradient[op->out[o]] = a->rule[id].form[op->n_in + o];
-        if (op->kind == OP_TIED) /* each use adds the part of its samples */
+        if (op->kind == OP_TIED) /* each use adds the gradient of its samples */
             a->gradient[op->out[0]] = FORM_REDUCE;
     }
     return true;
@@ -340,7 +342,7 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     Assignment assignment;
     assignment_init(&assignment, graph);
     bool done = assign(graph, baseline, view->n_devices, NULL, &assignment);
-    if (!done && view->n_devices == 1) { /* nothing is cut: all strategies are one */
+    if (!done && view->n_devices == 1) { /* nothing is cut, so all strategies are equal */
         assignment_clear(&assignment);
         assignment_init(&assignment, graph);
         done = assign(graph, BASELINE_MEGATRON, 1, NULL, &assignment);

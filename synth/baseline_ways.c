@@ -1,8 +1,9 @@
-/* Megatron's assignment where layers are divided in unlike ways. */
+/* Megatron's assignment for layers divided over different numbers of devices (ways). */
 #include "synth/baseline_parts.h"
 #include "synth/columns.h"
 
-/* What is absorbed, but nothing that passes between layers of unlike ways. Caller frees. */
+/* The absorbed forms (synth/columns.h), without tensors that pass between layers of different ways.
+ * The caller frees them. */
 static FormSet *absorbed_within(const Graph *graph, OpId loss, const uint32_t *ways,
                                 uint32_t here)
 {
@@ -19,7 +20,7 @@ static FormSet *absorbed_within(const Graph *graph, OpId loss, const uint32_t *w
     return absorbed;
 }
 
-/* The layers of `here` ways; what they read of others is whole. */
+/* Assigns the layers of `here` ways; they read tensors of other layers whole. */
 static void assign_ways(const Graph *graph, OpId loss, const uint32_t *ways,
                         uint32_t here, Form *held, Assignment *a)
 {
@@ -43,7 +44,7 @@ static void assign_ways(const Graph *graph, OpId loss, const uint32_t *ways,
     }
 }
 
-/* Gradients that layers of unlike ways add to are whole. */
+/* Keeps gradients whole to which layers of different ways contribute. */
 static void keep_borders_whole(const Graph *graph, OpId loss, const uint32_t *ways,
                                Assignment *a)
 {

@@ -1,5 +1,5 @@
-/* Bounds over a box of ratios: the classes of single devices at their least share, and those of
- * unions of devices, which together take at least what the others cannot. */
+/* Bounds over a box of ratios: the classes of single devices at their least share, and unions of
+ * devices, which together get at least the work that the others cannot take. */
 #include "synth/price_parts.h"
 
 #include <math.h>
@@ -46,8 +46,8 @@ static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
     return true;
 }
 
-/* The mean over the union's devices, weighted by speed, of what one of them takes; never more than
- * the slowest takes. */
+/* The mean over the union's devices, weighted by speed, of the seconds of one of them; never more
+ * than the slowest device's seconds. */
 static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 {
     g_assert(members > 0 && members >> n == 0);
@@ -78,7 +78,8 @@ void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view
 {
     for (uint32_t j = 0; j < view->n_devices; j++)
         g_assert(lo[j] >= 0 && lo[j] <= hi[j]);
-    enum { MAX_KINDS = 5 }; /* unions of more are left out: the bound is only looser */
+    /* unions of more kinds are left out, which only makes the bound looser */
+    enum { MAX_KINDS = 5 };
     g_autofree Kind *kind = g_new(Kind, view->n_devices);
     uint32_t n = find_kinds(view, lo, hi, kind);
     pricer_init(pricer, graph, view, lo, NULL);

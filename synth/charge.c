@@ -1,11 +1,11 @@
 /* Charges for memory: seconds per byte held at each point of an iteration, in a box of ratios, and
- * which forward op pays for a tensor that the backward reads. */
+ * the forward op that pays for a tensor that the backward reads. */
 #include "synth/backward.h"
 #include "synth/price_parts.h"
 
 #include <math.h>
 
-/* The least sum_j weight_j B_j in the box: what is free goes where it weighs least. */
+/* The least sum_j weight_j B_j in the box: the free share goes to the device of least weight. */
 static double least_mean(const ClusterView *view, const double *lo, const double *hi,
                          const double *weight)
 {
@@ -59,8 +59,8 @@ static TensorId buffer_of(const Graph *graph, TensorId tensor)
     return tensor;
 }
 
-/* Marks `op` as the one that pays for `tensor` if its backward reads it and its buffer is not paid
- * for yet. */
+/* Marks `op` as the payer of `tensor` if its backward reads the tensor and the tensor's buffer is
+ * not paid for yet. */
 static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward,
                        TensorId tensor, bool *paid)
 {
@@ -95,7 +95,7 @@ static double bytes_beside(const Graph *graph, const Op *op, OpId backward)
     return bytes;
 }
 
-/* Where activations weigh most if all of them are whole. */
+/* The op at which activations weigh most if all of them are whole. */
 static OpId find_fullest(const Graph *graph, const OpId *saver)
 {
     OpId fullest = 0;
@@ -146,7 +146,7 @@ static void find_savers(Pricer *pricer)
     pricer->fullest = find_fullest(graph, pricer->saver);
 }
 
-/* memory_s: as in SynthOptions. */
+/* Sets the charges in the box; memory_s as in SynthOptions. */
 void pricer_charge(Pricer *pricer, const double *lo, const double *hi,
                    const double *memory_s)
 {

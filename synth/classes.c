@@ -1,5 +1,5 @@
-/* Device classes: what a unit of work takes on a device at its share, and the devices whose times
- * can be a maximum. */
+/* Device classes: the seconds of a unit of work on a device at its share, and the devices whose
+ * times can be a maximum. */
 #include "synth/price_parts.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ bool coefficients_cover(const Coefficients *a, const Coefficients *b)
     return a->fitted == b->fitted;
 }
 
-/* Keeps a class unless one of those kept is never faster; drops those that it makes superfluous. */
+/* Keeps a class unless a kept class is never faster; drops the classes that it makes
+ * superfluous. */
 void pricer_add_class(Pricer *pricer, Coefficients class)
 {
     g_assert(pricer->n_classes <= PRICE_MAX_CLASSES);
@@ -51,7 +52,7 @@ void pricer_add_class(Pricer *pricer, Coefficients class)
     pricer->n_classes = n;
 }
 
-/* Where these units are, or n_units. */
+/* The index of these units in Pricer.units, or n_units. */
 static uint32_t find_units(const Pricer *pricer, uint32_t units)
 {
     uint32_t low = 0, high = pricer->n_units;

@@ -1,4 +1,4 @@
-/* Weights cut by columns, and whether what they make can stay cut (synth/columns.h). */
+/* Weights cut by columns, and whether their results can stay cut (synth/columns.h). */
 #include "synth/columns.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static bool drives(const OpSpace *space, uint32_t operand, int l)
     return false;
 }
 
-/* How many of the op's factors (inputs that are not added) but `except` have loop `l`. */
+/* The number of the op's factors (inputs that are not added), except factor `except`, that have
+ * loop `l`. */
 static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
 {
     uint32_t n = 0;
@@ -56,15 +57,16 @@ bool columns_rule(const Graph *graph, OpId id, bool experts, uint32_t ways, Rule
     return false;
 }
 
-/* Whether an op can read activation `tensor` in a form: whole, or in one that it can be had in. */
+/* Whether an op can read activation `tensor` in a form: it is whole, or among the available forms
+ * `had`. */
 static bool can_read(const Graph *graph, TensorId tensor, Form form, const FormSet *had)
 {
     return !is_activation(graph, tensor) || form == FORM_IDENTITY ||
            (form_is_gather(form) && (had[tensor] >> form & 1u));
 }
 
-/* Forms of input `i` in which the op can take it cut, and its other activations whole or in forms
- * that they can be had in, so that the cut ends in partial sums. */
+/* The forms in which the op can read input `i` cut, and its other activations whole or in available
+ * forms, so that the cut ends in partial sums. */
 static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
                               const FormSet *absorbed, const FormSet *had)
 {
@@ -85,8 +87,8 @@ static FormSet absorbed_forms(const Graph *graph, OpId id, uint32_t i,
     return forms;
 }
 
-/* Forms in which the op's outputs can be made cut, set in `had`: by columns of its weight, or along
- * with what it reads, as far as those who read them absorb it. */
+/* Finds the forms in which the op's outputs can be made cut, and sets them in `had`: by columns of
+ * its weight, or along with its inputs, as far as all readers absorb them. */
 static bool find_made(const Graph *graph, OpId id, uint32_t ways, const FormSet *absorbed,
                       FormSet *had)
 {
@@ -115,7 +117,7 @@ static bool find_made(const Graph *graph, OpId id, uint32_t ways, const FormSet 
     return changed;
 }
 
-/* From everything down, until what is absorbed can be had. */
+/* Starts from all forms and removes forms until all absorbed forms are available. */
 FormSet *columns_absorbed(const Graph *graph, OpId loss, uint32_t ways)
 {
     const size_t n = graph_n_tensors(graph);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Units of the dim that a form shards; of the other form where it shards none, 0 if neither does. */
+/* Units of the dim that `form` shards, or else of the dim that `other` shards; 0 if neither shards
+ * one. */
 static uint32_t units_in(const Tensor *tensor, Form form, Form other)
 {
     const Form sharded = form_is_gather(form) ? form : other;
@@ -40,7 +41,7 @@ static void find_conversion(const Pricer *pricer, TensorId tensor, Form from, Fo
     }
 }
 
-/* Two collectives where they are cheaper than one. */
+/* Finds pairs of collectives that are cheaper than one. */
 static void find_detours(const Pricer *pricer, Conversions *all)
 {
     const Conversions direct = *all;
@@ -72,7 +73,7 @@ static void find_detours(const Pricer *pricer, Conversions *all)
     }
 }
 
-/* Of a tensor, with what their prices depend on. */
+/* The key of a tensor's conversions: everything that their prices depend on. */
 static ConversionKey describe_conversions(const Pricer *pricer, TensorId id)
 {
     const Graph *graph = pricer->graph;

@@ -7,8 +7,8 @@ typedef struct {
     const Graph *graph;
     const Assignment *assignment;
     Program *program;
-    FormSet *held;   /* [tensor]: forms in which it is there */
-    FormSet *needed; /* [tensor]: forms in which some op but an update reads it */
+    FormSet *held;   /* [tensor]: forms in which it is available */
+    FormSet *needed; /* [tensor]: forms in which some op other than an update reads it */
     TensorId stuck;  /* a tensor that cannot be converted as needed, or GRAPH_NONE */
 } Emitter;
 
@@ -33,8 +33,8 @@ static void reach(Emitter *e, TensorId tensor, FormSet wanted)
         e->stuck = tensor;
 }
 
-/* An input comes in the form it is read in, or as a replica if there are several (slices of it are
- * free); parameters and optimizer states come in their form at rest. */
+/* An input is loaded in the form in which it is read, or as a replica if it is read in several
+ * (slices of a replica are free); parameters and optimizer states come in their form at rest. */
 static void emit_loads(Emitter *e)
 {
     for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
@@ -98,8 +98,8 @@ static void save_slices(Emitter *e, OpId id)
         save_slice(e, op->out[o], reads_of(e, n, backward, op->out[o]));
 }
 
-/* One step for everything that the backward ops of `id` read, their computations, one step for its
- * contributions; then what was deferred, and sums. */
+/* Emits one step of conversions for everything that the backward ops of `id` read, their
+ * computations, and one step for its contributions; then the deferred ops, and sums. */
 static void emit_backward(Emitter *e, OpId id)
 {
     const Op *op = graph_get_op(e->graph, id);
@@ -129,7 +129,8 @@ static void emit_backward(Emitter *e, OpId id)
     }
 }
 
-/* All gradient conversions in one step, the updates, the updated values back to rest. */
+/* Emits all gradient conversions in one step, the updates, and the conversions of updated values
+ * back to rest. */
 static void emit_updates(Emitter *e)
 {
     for (int pass = 0; pass < 3; pass++)

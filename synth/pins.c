@@ -5,18 +5,18 @@
 
 struct SynthPins {
     FormSet *made, *read; /* [tensor] */
-    char **text;          /* [tensor]: the pin that holds, or NULL */
+    char **text;          /* [tensor]: the pin in force, or NULL */
     uint32_t n;
 };
 
 static const FormSet any_form = (FormSet)((1u << FORM_MAX) - 1);
 
-/* A pin as it is written. */
+/* A pin as written. */
 typedef struct {
-    const char *text; /* all of it */
+    const char *text; /* the whole pin */
     char *pattern;
     FormSet made, read;
-    bool two; /* MADE->READ */
+    bool two; /* it is MADE->READ */
 } Pin;
 
 static bool parse_form(const char *pin, const char *text, FormSet *forms, GError **error)
@@ -39,7 +39,7 @@ static bool parse_form(const char *pin, const char *text, FormSet *forms, GError
 /* `text`: without blanks at its ends. */
 static bool parse_pin(const char *text, Pin *pin, GError **error)
 {
-    if (!g_utf8_validate(text, -1, NULL)) /* a pattern has to be */
+    if (!g_utf8_validate(text, -1, NULL)) /* GLib's patterns require valid UTF-8 */
         return kilter_fail(error, KILTER_ERROR_INPUT, "pin '%s': expected UTF-8", text);
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
@@ -81,7 +81,7 @@ char *synth_pins_text(const char *text, GError **error)
     return g_strjoinv("; ", pins);
 }
 
-/* Forms that the space has for the tensor at rest or where it is made, and where it is read. */
+/* Whether the space has the pin's forms for the tensor: at rest or when made, and when read. */
 static bool can_have(const Graph *graph, TensorId id, const Pin *pin, GError **error)
 {
     const Tensor *tensor = graph_tensor(graph, id);
@@ -117,7 +117,7 @@ static bool can_have(const Graph *graph, TensorId id, const Pin *pin, GError **e
     return true;
 }
 
-/* Pins all tensors that match; what an earlier pin said of them no longer holds. */
+/* Pins all tensors that match, in place of earlier pins on them. */
 static bool apply_pin(SynthPins *pins, const Graph *graph, const Pin *pin, GError **error)
 {
     g_autoptr(GPatternSpec) pattern = g_pattern_spec_new(pin->pattern);

@@ -1,4 +1,4 @@
-/* Pins as masks of forms (private to synth; their meaning is in synth/synth.h). Without pins (NULL)
+/* Pins as masks of forms (private to synth; synth/synth.h defines them). Without pins (NULL)
  * everything is allowed. */
 #ifndef KILTER_SYNTH_PINS_H
 #define KILTER_SYNTH_PINS_H
@@ -12,13 +12,14 @@ FormSet pins_made(const SynthPins *pins, TensorId tensor);
 /* Whether all of an op's operands are made and read in forms that the pins allow. */
 bool pins_allow(const SynthPins *pins, const Graph *graph, OpId op, const Form *form);
 
-/* Whether some operand of the op is pinned. */
+/* Whether an operand of the op is pinned. */
 bool pins_touch(const SynthPins *pins, const Graph *graph, OpId op);
 
-/* Appends to a key whatever allows rules of this op. */
+/* Appends to a key everything that decides which rules of this op are allowed. */
 void pins_describe(const SynthPins *pins, const Graph *graph, OpId op, GString *key);
 
-/* KILTER_ERROR_INPUT: the op cannot run under the pins of its operands, which it names. */
+/* Sets KILTER_ERROR_INPUT, which names the op and the pins of its operands under which it cannot
+ * run; returns false. */
 bool pins_fail(const SynthPins *pins, const Graph *graph, OpId op, GError **error);
 
 #endif

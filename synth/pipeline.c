@@ -1,4 +1,4 @@
-/* A program of one group, put on the groups of a pipeline. */
+/* Turns a program of one group into a program on the groups of a pipeline. */
 #include "synth/pipeline_build.h"
 
 /* --- writing the program --- */
@@ -52,7 +52,7 @@ static void emit_early(Builder *b)
 
 static void demand(Builder *b, uint32_t i, uint32_t microbatch);
 
-/* Makes again what a unit has made. */
+/* Computes a unit again. */
 static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
 {
     const Again again = g_array_index(b->again, Again, unit);
@@ -67,7 +67,8 @@ static void emit_again(Builder *b, uint32_t unit, uint32_t microbatch)
     }
 }
 
-/* Makes again what instruction `i` uses of what `maker` has made. What a layer starts from was kept. */
+/* Computes the result of `maker` again if instruction `i` uses it; the inputs of a layer were
+ * kept. */
 static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microbatch)
 {
     const Place *made = &b->place[maker];
@@ -78,7 +79,8 @@ static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microba
         emit_again(b, made->unit, microbatch);
 }
 
-/* What the forward reads of an op that is made again alone was kept where it is read. */
+/* Whether a tensor of an op that is computed again by itself was kept, because the forward reads
+ * it. */
 static bool is_kept(const Builder *b, uint32_t maker, TensorId tensor)
 {
     return b->inner->instr[maker].kind == INSTR_COMPUTE && b->read[tensor] &&
@@ -98,7 +100,7 @@ static void demand(Builder *b, uint32_t i, uint32_t microbatch)
         demand_made(b, i, b->keeper[i], microbatch);
 }
 
-/* A stage forward or backward on a microbatch. */
+/* Emits a stage, forward or backward, on a microbatch. */
 static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbatch)
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
@@ -115,7 +117,7 @@ static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbat
     }
 }
 
-/* The gradient of an update, summed over all that have parts of it. */
+/* Sums the gradient of an update over all devices that have parts of it. */
 static void sum_gradient(Builder *b, uint32_t i)
 {
     if (pipeline_divides(b, graph_get_op(b->graph, b->inner->instr[i].op)->in[0]))
@@ -124,7 +126,7 @@ static void sum_gradient(Builder *b, uint32_t i)
         pipeline_sum_whole(b, i);
 }
 
-/* Fetches the operands that other groups have made. */
+/* Fetches the operands that other groups made. */
 static void fetch(Builder *b, uint32_t i)
 {
     Operand use[OP_MAX_IN];
@@ -162,7 +164,7 @@ static void emit_one_late(Builder *b, uint32_t i)
     pipeline_run(b, i, PROGRAM_WHOLE);
 }
 
-/* Whether the gradient of update `k` is there in its group once all instructions before `i` ran. */
+/* Whether the gradient of update `k` is in its group once all instructions before `i` have run. */
 static bool has_gradient(const Builder *b, uint32_t k, uint32_t i)
 {
     const uint32_t maker = b->maker[k * OP_MAX_IN + 1];
@@ -187,8 +189,8 @@ static void emit_late(Builder *b)
 
 /* --- the schedule --- */
 
-/* Whether all that a step needs has run; done[stage * n_microbatches + microbatch]: forward 1,
- * backward 2. */
+/* Whether all steps that a step needs have run. done: [stage * n_microbatches + microbatch], 1
+ * after the forward, 2 after the backward. */
 static bool is_ready(const SynthPipeline *p, const uint8_t *done, SynthStep step)
 {
     const uint8_t *mine = &done[step.stage * p->n_microbatches + step.microbatch];

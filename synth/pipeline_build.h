@@ -1,4 +1,4 @@
-/* The state while a pipeline's program is built (private to synth). */
+/* The state of building a pipeline's program (private to synth). */
 #ifndef KILTER_SYNTH_PIPELINE_BUILD_H
 #define KILTER_SYNTH_PIPELINE_BUILD_H
 
@@ -6,26 +6,26 @@
 
 /* When an instruction of the inner program runs. */
 typedef enum {
-    EARLY,   /* once: what needs nothing but loads */
-    FORWARD, /* once a microbatch */
+    EARLY,   /* once: needs nothing but loads */
+    FORWARD, /* once per microbatch */
     BACKWARD,
-    LATE /* once: what needs sums over the batch */
+    LATE /* once: needs sums over the batch */
 } Phase;
 
 typedef struct {
     Phase phase;
     uint32_t stage, layer;
-    uint32_t unit; /* of what is computed again together, from 1; 0: it is not */
+    uint32_t unit; /* the unit with which it is computed again, from 1; 0: none */
 } Place;
 
-/* Instructions of a unit, in Builder.unit: those of a layer, or a single one. */
+/* A unit of recomputation, a layer or a single instruction: its range in Builder.unit. */
 typedef struct {
     uint32_t first, end;
     bool single;
-    uint32_t done; /* the last pass in which it was computed again */
+    uint32_t done; /* the last pass in which it was recomputed */
 } Again;
 
-/* An operand that a group needs from another one. */
+/* An operand that a group needs from another group. */
 typedef struct {
     uint32_t maker; /* instruction of the inner program */
     TensorId tensor;
@@ -40,35 +40,35 @@ typedef struct {
     BatchForms *batch;
     Place *place;    /* [instr of the inner program] */
     uint32_t *maker; /* [instr * OP_MAX_IN + operand] */
-    /* [instr]: the forward instruction that has kept something for it beside tensors; UINT32_MAX: none */
+    /* [instr]: the forward instruction that keeps data beside tensors for it; UINT32_MAX: none */
     uint32_t *keeper;
     GArray *needs;   /* Need, by maker */
-    uint32_t *first; /* [instr]: its needs; n + 1 of them */
-    bool *sent;      /* [need], of the late ones */
-    uint32_t *unit;  /* instructions by (phase, stage), in order, */
-    uint32_t *begin; /* [phase * n_stages + stage] */
-    GArray *again;   /* Again; the first one is not used */
+    uint32_t *first; /* [instr + 1]: range of its needs */
+    bool *sent;      /* [need]: a late need was sent */
+    uint32_t *unit;  /* instructions by (phase, stage), in order */
+    uint32_t *begin; /* [phase * n_stages + stage]: first in `unit` */
+    GArray *again;   /* Again; element 0 is not used */
     bool *read;      /* [tensor]: a forward op reads it */
-    uint32_t pass;   /* how many stages have begun their backward on a microbatch */
+    uint32_t pass;   /* the number of backward passes begun, of a stage on a microbatch */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;
-    /* what shards divide (synth/pipeline_shards.c); NULL: nothing */
-    Form *need,
-        *gives; /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output]: over the shards */
-    Form *made;            /* [tensor]: as it is held */
-    uint8_t *view, *home;  /* [op], [tensor]: VIEW_STAGE or VIEW_EXPERTS; always there */
+    /* forms over the shards (synth/pipeline_shards.c); NULL: nothing is divided */
+    Form *need, *gives;    /* [op * OP_MAX_IN + input], [op * OP_MAX_OUT + output] */
+    Form *made;            /* [tensor]: form in which it is held */
+    uint8_t *view, *home;  /* [op], [tensor]: VIEW_STAGE or VIEW_EXPERTS; always set */
     uint16_t *experts;     /* [group]: the group of its experts */
-    uint32_t n_tokens;     /* of a sequence */
-    GHashTable *converted; /* what was converted for an op, to 1 + the pass */
+    uint32_t n_tokens;     /* tokens of a sequence */
+    GHashTable *converted; /* conversion made for an op -> 1 + its pass */
     /* sharded states (synth/pipeline_states.c); NULL: none */
-    Form *state;      /* [tensor]: over the shards, of parameters that are divided */
+    Form *state;      /* [tensor]: form over the shards of a divided parameter */
     uint16_t *states; /* [group]: the group of its states */
-    uint32_t *
-        direct; /* [parameter]: instruction that makes the gradient as the update takes it */
-    uint32_t *gathered; /* [instr]: pass in which what it loads was gathered last */
-    bool *summed;       /* [instr], of updates: the gradient is there */
-    bool *whole;        /* [parameter]: its gradient is summed; always there */
+    /* [parameter]: the instruction that makes its gradient in the update's form */
+    uint32_t *direct;
+    /* [instr]: the last pass in which the tensor it loads was gathered */
+    uint32_t *gathered;
+    bool *summed; /* [instr]: the gradient of this update is complete */
+    bool *whole;  /* [parameter]: its gradient is summed; always set */
 } Builder;
 
 static inline uint16_t group_at(const Builder *b, uint32_t i)
@@ -109,46 +109,50 @@ static inline bool pipeline_is_update(const Builder *b, uint32_t i)
 
 /* --- what shards divide --- */
 
-/* Of a stage, or the same devices as the group in which experts are divided. */
+/* The two views of a stage's devices: as the stage's group, or as the group in which experts are
+ * divided. */
 enum { VIEW_STAGE, VIEW_EXPERTS };
 
-/* KILTER_ERROR_INPUT if the graph or the batch cannot be divided so. */
+/* Finds the forms over shards. KILTER_ERROR_INPUT if the graph or the batch cannot be divided in
+ * this way. */
 bool pipeline_find_shards(Builder *b, GError **error);
 uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view);
-/* The whole form of a tensor that is held in `inside` over the positions. */
+/* The complete form of a tensor whose form over the positions is `inside`. */
 Form pipeline_made(const Builder *b, TensorId tensor, Form inside);
 
-/* A conversion over the shards of a group; the other name of a tensor in a group of the same devices. */
+/* The first function writes a conversion over the shards of a group, the second hands a tensor over
+ * to another group of the same devices. */
 void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,
                       Form to, uint32_t microbatch);
 void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, TensorId tensor,
                       Form from, Form to, uint32_t microbatch);
 
-/* Instruction `i` of the inner program, with the conversions that its operands need. */
+/* Writes instruction `i` of the inner program, with the conversions that its operands need. */
 void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch);
 
 /* --- sharded states --- */
 
-/* What is divided, in what form; once places are known. */
+/* Finds which states are divided, and in what form; to be called once places are known. */
 void pipeline_find_states(Builder *b);
 bool pipeline_divides(const Builder *b, TensorId parameter);
 
-/* A load, where the states of what it loads lie. */
+/* Writes a load, in the group where the states of its tensor lie. */
 void pipeline_load(Builder *b, uint32_t i);
-/* What instruction `i` uses of divided parameters is gathered, once a pass; and that of the layer that
- * begins at `at` in a stage's phase, and of the one after it. */
+/* Gather divided parameters, once per pass: those that instruction `i` uses, or those of the layer
+ * that begins at `at` in a stage's phase and of the layer after it. */
 void pipeline_gather_for(Builder *b, uint32_t i);
 void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
-/* Gradients of the layer that ends at `at` in a stage's backward go to their shards. */
+/* Sends the gradients of the layer that ends at `at` in a stage's backward to their shards. */
 void pipeline_scatter_behind(Builder *b, uint32_t stage, uint32_t at);
-/* The gradient of update `i` is summed whole, in the form of the parameter. */
+/* Sums the gradient of update `i` whole, in the form of the parameter. */
 void pipeline_sum_whole(Builder *b, uint32_t i);
-/* The gradient of update `i` is summed in shards; the update, whose states are divided. */
+/* The first function sums the gradient of update `i` in shards, the second writes an update whose
+ * states are divided. */
 void pipeline_sum_states(Builder *b, uint32_t i);
 void pipeline_update_states(Builder *b, uint32_t i);
 
-/* Finds the phase, stage and layer of every instruction, what groups need of one another, and what
- * is computed again. */
+/* Finds the phase, stage and layer of every instruction, the tensors that groups need from one
+ * another, and the units that are computed again. */
 void pipeline_find_places(Builder *b);
 
 #endif

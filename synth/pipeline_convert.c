@@ -1,7 +1,9 @@
-/* Instructions of the inner program on groups with shards, and the conversions that their operands need.
+/* Instructions of the inner program on groups with shards, and the conversions that their operands
+ * need.
  *
- * A conversion is made right before the first instruction of a stage's pass on a microbatch that needs it, and again in
- * the backward: what is gathered is not kept. What went through an all-to-all is, unless its layer is computed again. */
+ * A conversion is made right before the first instruction of a stage's pass on a microbatch that
+ * needs it, and again in the backward: gathered tensors are not kept. Results of an all-to-all are
+ * kept, unless their layer is computed again. */
 #include "synth/pipeline_build.h"
 
 uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view)
@@ -50,7 +52,8 @@ void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, Tensor
                     from_group, microbatch);
 }
 
-/* From the group of a pipeline's stage to that of its experts, or back: each replica has its samples. */
+/* Moves a tensor from the group of a pipeline's stage to the group of its experts, or back: each
+ * replica has its samples. */
 static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool back,
                   Form form, uint32_t microbatch)
 {
@@ -67,8 +70,8 @@ static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool
     }
 }
 
-/* Whether what was converted for the forward is there for the backward, too: what went through an all-to-all, but not
- * where the layer is computed again. */
+/* Whether a tensor converted for the forward is kept for the backward: it is if it went through an
+ * all-to-all, unless its layer is computed again. */
 static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
 {
     const Recompute *modes = b->pipeline->recompute;
@@ -76,7 +79,7 @@ static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, F
            !(modes && modes[b->place[maker].layer] == RECOMPUTE_FULL);
 }
 
-/* Has the operand k of a computation in the form that it needs over the shards. */
+/* Converts operand k of a computation to the form that it needs over the shards. */
 static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -121,7 +124,7 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
     }
     const Op *op = graph_get_op(b->graph, instr.op);
     for (uint32_t k = 0; k < op->n_in; k++) {
-        if (op->pass != PASS_UPDATE) /* whose gradient was summed for it */
+        if (op->pass != PASS_UPDATE) /* an update's gradient was summed for it */
             prepare(b, i, k, microbatch);
         instr.form[k] = form_over(instr.form[k], b->need[instr.op * OP_MAX_IN + k], 0);
     }

@@ -25,7 +25,7 @@ static void find_makers(Builder *b)
     }
 }
 
-/* Backward ops read what their forward has kept, as the masks of dropout. */
+/* Finds the forward ops whose kept data, such as dropout masks, backward ops read. */
 static void find_keepers(Builder *b)
 {
     const Program *inner = b->inner;
@@ -69,7 +69,8 @@ static void find_phases(Builder *b)
     }
 }
 
-/* The stage of the first forward op that uses each parameter, and of its states; n_stages: none. */
+/* [tensor]: the stage of the first forward op that uses a parameter, also for its states; n_stages:
+ * none. */
 static uint32_t *find_homes(const Builder *b)
 {
     const Graph *graph = b->graph;
@@ -93,8 +94,8 @@ static uint32_t stage_of_op(const Builder *b, const uint32_t *home, OpId id)
     return op->pass == PASS_UPDATE ? home[op->in[0]] : b->pipeline->stage[op->of];
 }
 
-/* Stages of all instructions: a conversion is made where its result is first used, one of partial
- * sums and one that nobody uses where its operand is made. */
+/* Finds the stages of all instructions. A conversion is made where its result is first used; a
+ * conversion of partial sums, or without users, where its operand is made. */
 static void find_stages(Builder *b)
 {
     const Program *inner = b->inner;
@@ -137,7 +138,8 @@ static int compare_needs(const void *a, const void *b)
     return (x->to_group > y->to_group) - (x->to_group < y->to_group);
 }
 
-/* Inputs are loaded wherever they are used: only other things are sent. */
+/* Finds the tensors that groups send one another. Inputs are never sent, but loaded wherever they
+ * are used. */
 static void find_needs(Builder *b)
 {
     const Program *inner = b->inner;
@@ -168,7 +170,8 @@ static void find_needs(Builder *b)
     b->sent = g_new0(bool, kept);
 }
 
-/* Instructions of each (phase, stage), and what is partial once all microbatches have run. */
+/* Collects the instructions of each (phase, stage), and finds the tensors that are partial once all
+ * microbatches have run. */
 static void find_units(Builder *b)
 {
     const uint32_t n = b->inner->n, n_stages = b->pipeline->n_stages;
@@ -193,8 +196,9 @@ static void find_units(Builder *b)
     }
 }
 
-/* Whether the op has an output that only backward ops read, and at least as large as one that the
- * forward reads: it is for these that single ops are made again. Fused attention has none. */
+/* Whether the op has an output that only backward ops read and that is at least as large as an
+ * output that the forward reads: such ops are computed again by themselves. Fused attention has no
+ * such output. */
 static bool has_inner_output(const Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -209,7 +213,8 @@ static bool has_inner_output(const Builder *b, OpId id)
     return inner > 0 && (inner >= outer || outer == UINT64_MAX);
 }
 
-/* Layers of all forward instructions: that of its op, and of a conversion as its stage. */
+/* Finds the layers of all forward instructions: a computation has its op's layer, a conversion is
+ * treated as for its stage. */
 static void find_layers(Builder *b)
 {
     const Program *inner = b->inner;
@@ -239,7 +244,7 @@ static uint32_t add_again(Builder *b, uint32_t first, bool single)
     return b->again->len - 1;
 }
 
-/* Whether an instruction of a layer that is kept is made again by itself. */
+/* Whether an instruction is computed again by itself, although its layer is kept. */
 static bool is_again_alone(const Builder *b, uint32_t i, Recompute mode)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -250,7 +255,7 @@ static bool is_again_alone(const Builder *b, uint32_t i, Recompute mode)
            form_is_gather(instr->from) && instr->to == FORM_IDENTITY;
 }
 
-/* Units of a stage's forward. */
+/* Finds the units of recomputation in a stage's forward. */
 static void find_again_of(Builder *b, uint32_t stage)
 {
     const uint32_t *begin = &b->begin[FORWARD * b->pipeline->n_stages + stage];

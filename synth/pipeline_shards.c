@@ -1,13 +1,14 @@
-/* Context and expert parallelism: what the shards of a group divide.
+/* Context and expert parallelism: the tensors that the shards of a group divide.
  *
- * Context parallelism divides sequences. Ops follow their inputs along the sequence; attention takes some of the
- * queries and gathers all keys and values (Llama Team 2024, Sec. 3.3.2), or, with all-to-alls before and after it,
- * whole sequences of some heads (Jacobs et al. 2023, Ulysses). What has no rule of that kind is gathered.
+ * Context parallelism divides sequences. Ops follow their inputs along the sequence; attention
+ * takes some of the queries and gathers all keys and values (Llama Team 2024, Sec. 3.3.2), or, with
+ * all-to-alls before and after it, whole sequences of some heads (Jacobs et al. 2023, Ulysses).
+ * Tensors without such a rule are gathered.
  *
- * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al. 2021, GShard).
- * Their ops run on a group of the same devices whose shards are these replicas: tokens, of which each replica has those
- * of its samples, go to their experts and back by all-to-alls. Where sequences are divided, the experts are
- * divided over the same shards. */
+ * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al.
+ * 2021, GShard). Their ops run on a group of the same devices whose shards are these replicas: each
+ * replica sends the tokens of its samples to their experts, and gets them back, by all-to-alls.
+ * Where sequences are divided, the experts are divided over the same shards. */
 #include "synth/pipeline_build.h"
 
 #include <math.h>
@@ -38,15 +39,16 @@ static bool is_attention(OpKind kind)
            kind == OP_GROUPED_ATTENTION_DX || kind == OP_FUSED_ATTENTION_DX;
 }
 
-/* Whether attention takes whole sequences of some heads: if asked for, or if queries and keys are in one tensor. */
+/* Whether attention takes whole sequences of some heads: if asked for, or if queries and keys are
+ * in one tensor. */
 static bool takes_heads(const Builder *b, const Op *op)
 {
     return is_attention(op->kind) &&
            (b->pipeline->all_to_all || !op_kind_divides_queries(op->kind));
 }
 
-/* Whether shards may cut an op along the loop: that of the sequence, which is dim 1 of what it reads or makes first, of
- * experts, of heads in attention. */
+/* Whether shards may cut an op along the loop: the sequence's (dim 1 of its first input or output),
+ * the experts', or the heads' in attention. */
 static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -64,12 +66,12 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     return false;
 }
 
-/* What it costs to have a tensor in another form, in no unit; infinite: it cannot be. */
+/* The cost, without a unit, of having a tensor in another form; INFINITY: impossible. */
 static double price(const Builder *b, TensorId tensor, Form have, Form want)
 {
-    /* By what a conversion moves: cutting activations is next to free, a reduce-scatter moves half of an all-reduce;
-     * gathering makes work be done on all shards, which is worse, and an exchange is the worst; weights stay as they
-     * are unless nothing else is possible. */
+    /* By what a conversion moves: cutting activations is next to free, a reduce-scatter moves half
+     * of an all-reduce; gathering makes work be done on all shards, which is worse, and an exchange
+     * is the worst; weights stay as they are unless nothing else is possible. */
     static const double CUT = 0.1, REDUCE_SCATTER = 1, ALL_REDUCE = 2, ALL_GATHER = 3,
                         EXCHANGE = 3.5, CUT_WEIGHT = 4;
     const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
@@ -85,7 +87,7 @@ static double price(const Builder *b, TensorId tensor, Form have, Form want)
     return want == FORM_IDENTITY ? ALL_GATHER : EXCHANGE;
 }
 
-/* The cheapest rule; the one that runs everything on all shards, if there is no other. */
+/* Chooses the cheapest rule; without any, the rule that runs everything on all shards. */
 static void choose_rule(const Builder *b, OpId id, Rule *best)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -108,8 +110,8 @@ static void choose_rule(const Builder *b, OpId id, Rule *best)
 
 /* --- sequences --- */
 
-/* In what form an output is held: what has tokens goes to the sequence at once, before tensor parallelism may divide
- * the same dim, and partial sums of other things are added up. */
+/* The form in which an output is held: a tensor with tokens is cut along the sequence at once,
+ * before tensor parallelism may divide the same dim; partial sums of other tensors are added up. */
 static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
 {
     const Tensor *t = graph_tensor(b->graph, tensor);
@@ -133,7 +135,7 @@ static void follow(Builder *b, OpId id, const Rule *rule)
     }
 }
 
-/* Weights of experts lie divided, if so many devices are to divide them. */
+/* Divides the weights of experts at rest, if expert parallelism is asked for. */
 static void place_experts(Builder *b)
 {
     for (OpId id = 0; b->pipeline->ep > 1 && id < graph_n_ops(b->graph); id++) {
@@ -171,7 +173,8 @@ static void divide_sequences(Builder *b)
 
 /* --- experts --- */
 
-/* The rule along experts: of an op with weights of them, and of one that takes nothing but what these make. */
+/* The rule along experts, for an op with experts' weights, or whose inputs all come from such
+ * ops. */
 static bool expert_rule(const Builder *b, OpId id, Rule *found)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -197,7 +200,7 @@ static bool expert_rule(const Builder *b, OpId id, Rule *found)
     return false;
 }
 
-/* The rule of a backward op that holds what its forward op holds in the same forms. */
+/* The rule of a backward op that holds the tensors of its forward op in the same forms. */
 static bool expert_rule_backward(const Builder *b, OpId id, Rule *found)
 {
     const Op *op = graph_get_op(b->graph, id), *of = graph_get_op(b->graph, op->of);
@@ -248,7 +251,7 @@ static void divide_experts(Builder *b)
 
 /* --- all of it --- */
 
-/* States lie as their parameters do. */
+/* Places optimizer states in the forms of their parameters. */
 static void place_states(Builder *b)
 {
     for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
@@ -272,8 +275,8 @@ static void place_states(Builder *b)
     }
 }
 
-/* A table of the sequence's places, of which sequence parallelism has divided the dim in another order than that of
- * tokens over shards and devices. */
+/* Fails for a table of positions whose dim sequence parallelism divides in another order than the
+ * order of tokens over shards and devices. */
 static bool check_places(const Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
@@ -292,7 +295,8 @@ static bool check_places(const Builder *b, GError **error)
     return true;
 }
 
-/* Shards that take heads have equally many, after what tensor parallelism has taken. */
+/* Fails unless shards that take heads get equally many, after tensor parallelism has taken its
+ * part. */
 static bool check_heads(const Builder *b, GError **error)
 {
     const DeviceGroup *group = &b->pipeline->group[0];
@@ -321,7 +325,7 @@ static bool check_heads(const Builder *b, GError **error)
     return true;
 }
 
-/* Each replica has its samples, and takes them along. */
+/* Fails unless each replica has the same samples in both views. */
 static bool check_samples(const Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;

@@ -1,13 +1,13 @@
-/* Sharded states (Rajbhandari et al. 2020, ZeRO; Zhao et al. 2023, FSDP): optimizer states, gradients and
- * parameters that neighbouring replicas divide among them.
+/* Sharded states (Rajbhandari et al. 2020, ZeRO; Zhao et al. 2023, FSDP): optimizer states,
+ * gradients and parameters that neighbouring replicas divide among themselves.
  *
- * A group's states lie in a group of the same devices, whose shards are the replicas that divide them. What
- * they divide is a dim of each parameter: of those that tensor parallelism leaves whole the one that is cut
- * most evenly; what has none (a bias of its columns) stays as it is. The gradient's sum over the
- * microbatches is reduce-scattered there, the update works on shards, and the new parameter is gathered. From
- * level 2 on a gradient goes there when a layer's backward on a microbatch is over, from level 3 on a
- * parameter lies there, too, and a layer's are gathered while the layer before it runs, in the forward and
- * again in the backward. */
+ * A group's states lie in a group of the same devices, whose shards are the replicas that divide
+ * them. They divide one dim of each parameter: among the dims that tensor parallelism leaves whole,
+ * the one that is cut most evenly. A parameter without such a dim (a column-parallel bias) is not
+ * divided. The gradient's sum over the microbatches is reduce-scattered there, the update works on
+ * shards, and the new parameter is gathered. From level 2 on a gradient goes there when its layer's
+ * backward on a microbatch has ended. From level 3 on a parameter rests there, too, and a layer's
+ * parameters are gathered while the layer before runs, in the forward and again in the backward. */
 #include "synth/pipeline_build.h"
 
 #include <math.h>
@@ -21,14 +21,15 @@ bool pipeline_divides(const Builder *b, TensorId parameter)
 
 /* --- which dim --- */
 
-/* Whether the parameter's own form is over the shards, so that its states are divided over the replicas. */
+/* Whether the parameter's own form is over the shards, so that its states are divided over the
+ * replicas. */
 static bool over_replicas(const Builder *b, TensorId parameter)
 {
     return b->made && form_is_gather(b->made[parameter]);
 }
 
-/* The dim of which the largest part is least; none that is divided already, over the replicas only those
- * that a form can say (data/graph/rule.h). */
+/* The form that cuts the dim whose largest part is smallest, among the dims not divided yet and,
+ * over replicas, those that a form can express (data/graph/rule.h). */
 static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint32_t n)
 {
     const Tensor *tensor = graph_tensor(b->graph, parameter);
@@ -45,7 +46,8 @@ static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint3
     return best;
 }
 
-/* Among how many replicas a parameter's states are divided. Those of experts are among all of theirs. */
+/* The number of replicas that divide a parameter's states; experts' states are divided among all
+ * replicas that have the expert. */
 static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
 {
     const uint32_t at = pipeline_view(b, group, b->home[parameter]);
@@ -56,7 +58,8 @@ static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
                : 1;
 }
 
-/* The form that the update holds all its operands in, if it is one, and the parameter is loaded so. */
+/* The form of all operands of the update, if they have one form and the parameter is loaded in
+ * it. */
 static bool update_form(const Builder *b, uint32_t i, Form *form)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -109,7 +112,8 @@ static Form sharded(const Builder *b, TensorId parameter, Form inside)
                : form_over(inside, b->state[parameter], FORM_IDENTITY);
 }
 
-/* A conversion over what divides the states of the parameter, in the group of these. */
+/* Writes a conversion over the replicas that divide the states of the parameter, in the group of
+ * the states. */
 static void convert(Builder *b, uint32_t group, Collective kind, TensorId tensor,
                     TensorId parameter, Form from, Form to, bool moves)
 {
@@ -125,11 +129,11 @@ static void convert(Builder *b, uint32_t group, Collective kind, TensorId tensor
                     states_group(b, group, parameter), PROGRAM_WHOLE);
 }
 
-/* Between a group and that of its states: to or from it. */
+/* Hands a tensor over from a group to the group of its states, or back. */
 static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form from,
                     Form to, bool moves)
 {
-    if (b->states[group] == group) /* those that share sequences */
+    if (b->states[group] == group) /* the group shares sequences itself */
         return;
     pipeline_append(b,
                     (Instr){.kind = INSTR_TRANSFER,
@@ -141,7 +145,7 @@ static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form
                     back ? b->states[group] : group, PROGRAM_WHOLE);
 }
 
-/* What lies in the states' group comes to where it is used, or goes back. */
+/* Brings a tensor from the states' group to the group where it is used, or back. */
 static void bring(Builder *b, uint32_t group, bool back, TensorId tensor,
                   TensorId parameter, Form inside)
 {
@@ -198,7 +202,7 @@ void pipeline_gather_for(Builder *b, uint32_t i)
             gather(b, b->maker[i * OP_MAX_IN + k]);
 }
 
-/* Gathers for all instructions of a stage's phase that are of a layer. */
+/* Gathers for all instructions of a layer in a stage's phase. */
 static void gather_layer(Builder *b, Phase phase, uint32_t stage, uint32_t layer)
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
@@ -227,7 +231,8 @@ void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 
 /* --- gradients --- */
 
-/* Whether the gradient is partial over the shards and replicas, so that a reduce-scatter sums it. */
+/* Whether the gradient is partial over the shards and replicas, so that a reduce-scatter sums
+ * it. */
 static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
                          TensorId parameter)
 {
@@ -237,7 +242,7 @@ static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
                : made == FORM_REDUCE || group_shards(&b->program->group[group]) == 1;
 }
 
-/* The gradient's sum goes to the group of the states, where those who divide them add it up. */
+/* Sends a gradient to the group of the states, where the replicas that divide them sum it. */
 static void scatter(Builder *b, uint32_t group, TensorId gradient, TensorId parameter,
                     Form inside, bool moves)
 {
@@ -300,8 +305,8 @@ static void sum_across(Builder *b, uint32_t group, TensorId gradient, Form form)
                     group, PROGRAM_WHOLE);
 }
 
-/* Whether the gradient that update `i` takes is partial over the replicas that have parts of the batch; it is not
- * any more. */
+/* Whether the gradient of update `i` is partial over the replicas that have parts of the batch;
+ * clears the mark. */
 static bool take_partial(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -312,7 +317,7 @@ static bool take_partial(Builder *b, uint32_t i)
     return was;
 }
 
-/* Sums and gathers a gradient, which is then held as its parameter is. */
+/* Sums and gathers a gradient, which then has the form of its parameter. */
 static void sum_here(Builder *b, uint32_t i, bool partial)
 {
     const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
@@ -324,7 +329,7 @@ static void sum_here(Builder *b, uint32_t i, bool partial)
                want = b->made ? b->made[parameter] : FORM_IDENTITY;
     const DeviceGroup *of = &b->program->group[at];
     partial = partial && group_parts(of) > 1;
-    if (made == FORM_REDUCE && partial) { /* over shards and replicas at once */
+    if (made == FORM_REDUCE && partial) { /* summed over shards and replicas at once */
         const uint16_t all = program_add_shards(b->program, (uint16_t)at, of->n_replicas);
         const Form sums = form_over(inside, FORM_REDUCE, 0);
         pipeline_regroup(b, at, all, gradient, sums, sums, PROGRAM_WHOLE);

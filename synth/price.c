@@ -1,4 +1,4 @@
-/* Prices at given ratios: which device classes there are, and what holding bytes is charged. */
+/* Prices at given ratios: the device classes, and the charges for bytes held. */
 #include "synth/price_parts.h"
 
 #include <math.h>
@@ -36,13 +36,13 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
         pricer->inner |= view->device[j].gpus > 1;
         if (j > 0 && ratio[j] == ratio[j - 1] &&
             device_compare(&view->device[j], &view->device[j - 1]) == 0)
-            continue; /* equal devices are mostly neighbours */
+            continue; /* most equal devices are neighbours */
         pricer_add_class(pricer, coefficients_of(&view->device[j], ratio[j]));
     }
 }
 
-/* Sharded coefficients are those of all of the work from here on, times shares by units; dims that
- * the table lacks, if any, count whole. */
+/* From here on sharded coefficients are for all of the work, to be multiplied by shares by units;
+ * dims missing in the table count as whole. */
 void pricer_round(Pricer *pricer, const SynthShares *shares)
 {
     const ClusterView *view = pricer->view;

@@ -2,7 +2,7 @@
  *
  * Under the stage cost a computation is not one number: the open stage's maximum over devices is
  * only known when it closes. So work is kept as a vector of seconds, one entry per device class:
- * devices of equal speed and share are one class, and a class that another one exceeds in every
+ * devices of equal speed and share are one class, and a class that another class exceeds in every
  * coefficient can never be the maximum and is left out. */
 #ifndef KILTER_SYNTH_PRICE_H
 #define KILTER_SYNTH_PRICE_H
@@ -16,9 +16,9 @@ typedef struct {
     double s[PRICE_MAX_CLASSES];
 } Times;
 
-/* A communication step before some computations: a priced collective closes the stage before it. */
+/* A communication step before computations; a priced collective in it closes the stage before. */
 typedef struct {
-    bool closes; /* holds at least one priced collective */
+    bool closes; /* it holds at least one priced collective */
     double comm_s;
     Times inner; /* inner communication of virtual devices, part of the stage it opens */
 } Step;
@@ -31,79 +31,83 @@ typedef struct {
     double c[COEFFICIENTS];
 } Coefficients;
 
-/* Cheapest conversions between all forms of a tensor: one collective, or two, as where a shard is
- * padded with zeros (free) to be all-reduced, or partial sums are reduce-scattered and gathered. */
+/* The cheapest conversion from one form of a tensor to another: one collective, or two, for example
+ * when a shard is padded with zeros (free) and all-reduced, or partial sums are reduce-scattered
+ * and gathered. */
 typedef struct {
     bool can;
-    Form via;              /* between two collectives; FORM_MAX: there is one */
-    Collective kind, then; /* `then`: the second one */
+    /* the form between two collectives; FORM_MAX: there is one collective */
+    Form via;
+    Collective kind, then; /* `then`: the second collective */
     Step step;
     double total_s; /* communication and the largest inner time */
 } Conversion;
 typedef struct {
-    uint64_t bytes; /* of the tensor, */
-    uint32_t roles; /* its role and that of the tensor that it belongs to, */
-    FormSet forms;  /* forms that it may be held in, */
-    uint32_t units[TENSOR_MAX_RANK]; /* and, with rounded shares, of its dims */
+    uint64_t bytes; /* bytes of the tensor */
+    uint32_t roles; /* its role, and the role of the tensor that it belongs to */
+    FormSet forms;  /* forms in which it may be held */
+    uint32_t units[TENSOR_MAX_RANK]; /* with rounded shares: units of its dims */
 } ConversionKey;
 typedef struct {
-    ConversionKey key; /* what prices depend on */
+    ConversionKey key; /* everything that prices depend on */
     Conversion from_to[FORM_MAX][FORM_MAX];
 } Conversions;
 
 typedef struct {
     const Graph *graph;
     const ClusterView *view;
-    const struct SynthPins *pins;    /* NULL: none; set by whoever has some */
-    const Conversions **conversions; /* [tensor], filled as they are asked for; */
-    GHashTable
-        *alike; /* Conversions: tensors of equal bytes, roles and forms share them */
+    const struct SynthPins *pins;    /* NULL: none; set by the caller */
+    const Conversions **conversions; /* [tensor], filled when asked for */
+    /* Conversions, shared by tensors of equal bytes, roles and forms */
+    GHashTable *alike;
     double max_share;
-    /* Of rounded shares (SynthShares): units, the largest share, and that of each class; n_units is 0
-     * without. */
+    /* for rounded shares (SynthShares): units, largest share, and share of each class; n_units is 0
+     * without them */
     uint32_t n_units;
     uint32_t *units;
     double *unit_max, *unit_share; /* [n_units], [n_units * PRICE_MAX_CLASSES] */
-    /* Part of the batch that activations and their gradients are priced for; 1 unless the batch is
-     * cut in time. */
+    /* the part of the batch for which activations and their gradients are priced; 1 unless there
+     * are microbatches */
     double part;
     uint32_t n_classes;
     Coefficients class[PRICE_MAX_CLASSES];
-    bool charges;  /* memory is charged for */
-    bool rationed; /* and limited: what takes longer but is charged less is not worse */
+    bool charges; /* memory is charged for */
+    /* memory is limited: a label that is slower but charged less is not worse */
+    bool rationed;
     SynthBytes charge[SYNTH_POINTS]; /* seconds per byte, summed over devices */
-    /* [tensor] the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL
+    /* [tensor]: the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL
      * without charges */
     OpId *saver;
-    OpId fullest; /* the forward op whose backward is SYNTH_POINT_FORWARD */
+    OpId fullest; /* the forward op at whose backward SYNTH_POINT_FORWARD lies */
     bool direct;  /* one collective per conversion, never two: HAP's own search */
-    bool inner;   /* some device is a machine of several GPUs, which communicate inside */
-    bool exact;   /* false if there were more classes than fit: the largest were kept */
+    bool inner;   /* some device is a machine whose GPUs communicate inside */
+    /* false if there were too many classes and only the largest were kept */
+    bool exact;
 } Pricer;
 
 /* memory_s: as in SynthOptions. */
 void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
                  const double *ratio, const double *memory_s);
-/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the
- * time at any of them. Sharded work is at least lo_j of it on device j, and on a union of
- * devices, at the union's speed, at least what the others cannot take; sharded bytes lie where
- * they cost least. */
+/* Prices that hold for all ratios with lo[j] <= ratio[j] <= hi[j] that sum to 1: at most the time
+ * at any of them. Device j gets at least the part lo_j of sharded work, and a union of devices, at
+ * the union's speed, at least the part that the others cannot take; sharded bytes lie where they
+ * cost least. */
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, const double *memory_s);
 void pricer_clear(Pricer *pricer);
 
-/* The same prices for rounded shares; before anything is priced. More kinds of devices than classes
- * keep the ratios. */
+/* Switches to prices for rounded shares; to be called before anything is priced. If there are more
+ * kinds of devices than classes, the ratios stay in use. */
 void pricer_round(Pricer *pricer, const SynthShares *shares);
 
-/* The largest share of a dim of so many units. */
+/* The largest share of a dim of `units` units. */
 double price_max_share(const Pricer *pricer, uint32_t units);
 
-/* units: of the dim that is sharded; 0: none is. */
+/* Seconds of `work` by class. units: of the sharded dim; 0: no dim is sharded. */
 Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units);
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule);
 
-/* Charge for holding the tensor in a form at a point, in seconds. */
+/* The charge, in seconds, for holding the tensor in a form at a point. */
 double price_memory(const Pricer *pricer, SynthPoint point, TensorId tensor, Form form);
 
 /* --- vectors over classes --- */
@@ -139,10 +143,10 @@ static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
         sum->s[h] += a->s[h];
 }
 
-/* Conversions until all of `wanted` are held, Identity first (from it the others are free), each
- * from the form it is cheapest from; what lies between two collectives is held too. Calls `each`,
- * if not NULL, for every conversion in order; adds their price to `step`. False if some form cannot
- * be reached. */
+/* Converts until all forms of `wanted` are held, Identity first (from it the others are free), each
+ * from the cheapest held form; the form between two collectives counts as held, too. Calls `each`,
+ * if not NULL, for every conversion in order, and adds the price to `step`. False if some form
+ * cannot be reached. */
 typedef void (*PriceEach)(Collective kind, TensorId tensor, Form from, Form to,
                           void *data);
 bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,

@@ -1,4 +1,5 @@
-/* Between the files of synth/price.h: device classes, charges (private to them). */
+/* Shared by the files that implement synth/price.h, and private to them: device classes and
+ * charges. */
 #ifndef KILTER_SYNTH_PRICE_PARTS_H
 #define KILTER_SYNTH_PRICE_PARTS_H
 
@@ -6,12 +7,12 @@
 
 /* --- classes.c --- */
 
-/* Seconds that a device takes for one unit of each kind of work, with `share` of sharded work. */
+/* Seconds that a device with `share` of sharded work takes for one unit of each kind of work. */
 Coefficients coefficients_of(const Device *device, double share);
 /* Whether no coefficient of `a` is below that of `b`, and both count FLOPs alike. */
 bool coefficients_cover(const Coefficients *a, const Coefficients *b);
-/* Keeps a class unless another one is never faster, and drops those that are never slower than the
- * new one. */
+/* Keeps a class unless another class is never faster, and drops classes that are never slower than
+ * the new one. */
 void pricer_add_class(Pricer *pricer, Coefficients class);
 
 /* --- charge.c --- */

@@ -1,7 +1,7 @@
 /* Schedules of pipelines. */
 #include "synth/pipeline.h"
 
-/* Steps that a group runs forward before its first backward one. */
+/* The number of forward steps of a group before its first backward step. */
 static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_groups,
                         uint32_t n_microbatches, uint32_t group)
 {
@@ -19,7 +19,7 @@ static uint32_t warm_up(SynthSchedule schedule, uint32_t n_chunks, uint32_t n_gr
     g_assert_not_reached();
 }
 
-/* The k-th step of a direction: n_groups microbatches of a chunk after the other. */
+/* The k-th step in a direction: chunks take turns, each for n_groups microbatches. */
 static SynthStep step_at(uint32_t k, bool backward, uint32_t n_chunks, uint32_t n_groups,
                          uint32_t group)
 {

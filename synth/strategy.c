@@ -1,10 +1,10 @@
-/* From a strategy to its program: what one replica runs, divided over the devices that share it, is
- * cut into stages, replicas and microbatches by synth_pipeline(). */
+/* From a strategy to its program: the program of one replica, divided over the devices that share
+ * it, which synth_pipeline() cuts into pipeline stages, replicas and microbatches. */
 #include "synth/strategy.h"
 
 #include "synth/assignment.h"
 
-/* Everything whole, on the one device of a replica. */
+/* The program that holds everything whole, on the one device of a replica. */
 static Program *whole_program(const Graph *graph, const ClusterView *view, GError **error)
 {
     g_autofree double *even = g_new(double, view->n_devices);

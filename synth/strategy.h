@@ -1,17 +1,18 @@
-/* Programs of strategies (data/strategy/strategy.h): pipeline stages are device groups, replicas
- * theirs, tensor parallelism is Megatron-LM's over the devices of each. */
+/* Programs of strategies (data/strategy/strategy.h): pipeline stages are device groups, which have
+ * replicas; tensor parallelism is Megatron-LM's over the devices of each replica. */
 #ifndef KILTER_SYNTH_STRATEGY_H
 #define KILTER_SYNTH_STRATEGY_H
 
 #include "synth/pipeline.h"
 
-/* KILTER_ERROR_INPUT: the first reason why the strategy cannot be; a schedule that does not do these
- * numbers, a batch or a tensor that cannot be cut so. */
+/* The program of a strategy. KILTER_ERROR_INPUT names the first reason why there is none: a
+ * schedule that does not suit the numbers, or a batch or a tensor that cannot be cut in this
+ * way. */
 Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
                                 const StrategyLayout *layout, GError **error);
 
-/* Each device's ratio: its replica's share, equally over stages and the devices that share layers.
- * Caller frees. */
+/* [device]: its ratio, which is its replica's share, divided equally over stages and the devices
+ * that share layers. The caller frees it. */
 double *synth_strategy_ratios(const StrategyLayout *layout);
 
 #endif

@@ -1,4 +1,4 @@
-/* The theory of a graph: its op table rows and the collectives, written as Hoare triples. */
+/* The theory of a graph: the rules of its ops, and the collectives, as Hoare triples. */
 #include "synth/price.h"
 #include "synth/synth.h"
 

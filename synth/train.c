@@ -1,4 +1,4 @@
-/* The techniques that any program of one group can be given: a pipeline of one stage. */
+/* Techniques that apply to any program of one group, as a pipeline of one stage. */
 #include "synth/pipeline.h"
 
 Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devices,

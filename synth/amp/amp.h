@@ -2,42 +2,43 @@
  *
  * A strategy (Sec. 3.3): pp pipeline stages of consecutive layers, dp replicas of the pipeline, tmp
  * devices that share each layer's tensors, the device of each of the pp x dp x tmp ranks, the
- * samples of a micro-batch (mbs), and where the layers are cut. Of the global batch each replica
- * has `gas` micro-batches.
+ * samples of a micro-batch (mbs), and where the layers are cut. Each replica gets `gas`
+ * micro-batches of the global batch.
  *
- *     synth_amp_model()    layers of a graph: time, memory and messages by degree of tensor parallelism
+ *     synth_amp_model()    layers of a graph: time, memory and messages by degree of tensor
+ *                          parallelism
  *     synth_amp_cluster()  devices, and bandwidths between them
- *     synth_amp_cost()     what a strategy costs, Eq. 3 to 5
+ *     synth_amp_cost()     the cost of a strategy, Eq. 3 to 5
  *     synth_amp_assign()   the best cuts of given stages, exactly
  *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
- *     synth_amp_program()  a strategy's program: stages are device groups, dp their replicas (synth/pipeline.h)
+ *     synth_amp_program()  a strategy's program: stages are device groups, dp their replicas
+ *                          (synth/pipeline.h)
  *
- * With V chunks a device has the stages i, i + pp, ... of V pp; t_i is their sum, and filling the
- * pipeline takes a V-th.
+ * In this folder a stage is a pipeline stage. With V chunks a device has the stages i, i + pp, ...
+ * of V pp; t_i is the sum over them, and filling the pipeline takes 1/V of the time.
  *
- * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: of what it passes to
- * the next stage; s_i: of the all-reduce of its gradients among replicas.
+ * Cost. t_i: seconds of a micro-batch in stage i, forward and backward; e_i: seconds of its message
+ * to the next stage; s_i: seconds of the all-reduce of its gradients among replicas.
  *
- *     T = (gas - 1) max_i t_i + sum_i t_i + sum_i e_i + max_i s_i                                 (4), (5)
- *     all-reduce of M bytes among n: 2 (n-1)/n M / w, w the least bandwidth between two of them   (3)
+ *     T = (gas - 1) max_i t_i + sum_i t_i + sum_i e_i + max_i s_i                          (4), (5)
+ *     all-reduce of M bytes among n: 2 (n-1)/n M / w, w the least bandwidth between two     (3)
  *
  * Two readings of it:
  *
- *     faithful   the paper's: a layer takes its average over the cluster's devices, whatever
+ *     faithful   as in the paper: a layer takes its average over the cluster's devices, whatever
  *                device runs it, in proportion to the samples; a message has its link to itself and
  *                goes one way; latencies are 0; the assignment does not see s_i
- *     default    what the fidelity `flow` says: the schedule is walked step by step, with the
- *                launches, ops and messages of each replica's layers on its own devices,
- *                transfers beside computation, and gradients that are all-reduced while the last
- *                backward goes on (synth/amp/walk.c). Messages cost what the network takes for them
- *                alone (sim_alone_new). T of the above assigns the layers, with the slowest
- *                replica's t_i, e_i both ways and s_i; a link that is busier than every stage
- *                limits in the place of max t.
+ *     default    close to the fidelity `flow`: the schedule is walked step by step, with the
+ *                launches, ops and messages of each replica's layers on its own devices, transfers
+ *                beside computation, and gradients that are all-reduced while the last backward
+ *                goes on (synth/amp/walk.c). A message takes the time that the network needs for it
+ *                alone (sim_alone_new). The layers are assigned by T above, with the slowest
+ *                replica's t_i, e_i both ways and s_i; a link that is busier than every stage takes
+ *                the place of max t.
  *
  * The default leaves out that transfers, all-reduces and messages of tensor parallelism slow one
- * another down where they meet on a link, all-reduces of several stages aside: times are hardly
- * ever too long, and too short where links are shared (tests/property/test_amp_cost.c).
- */
+ * another down where they meet on a link (all-reduces of several stages excepted). So times are
+ * hardly ever too long, but too short where links are shared (tests/property/test_amp_cost.c). */
 #ifndef KILTER_SYNTH_AMP_AMP_H
 #define KILTER_SYNTH_AMP_AMP_H
 
@@ -46,22 +47,24 @@
 
 /* --- layers and devices --- */
 
-/* Arrays are [.. layer], degrees of tensor parallelism by their index in `degree`. Bytes are those
- * of one device. */
+/* Arrays are [.. layer]; a degree of tensor parallelism is its index in `degree`. Bytes are per
+ * device. */
 typedef struct {
     uint32_t n_layers, n_types, n_degrees, n_sizes, global_batch;
     uint32_t *degree;   /* increasing */
-    double *size;       /* samples of the micro-batches that have times, increasing */
+    double *size;       /* micro-batch sizes with times, increasing */
     double *time_s;     /* [type][degree][size]: forward and backward of a micro-batch */
     double *held;       /* [degree]: parameters, gradients and optimizer states */
-    double *gradient;   /* [degree]: what replicas all-reduce */
-    double *activation; /* [degree]: kept from forward to backward, a sample */
-    double *output;     /* [degree]: sent to the next layer, a sample */
-    /* [degree]: sent to the devices that share the layer, a sample; 0 where the times include it */
+    double *gradient;   /* [degree]: bytes that replicas all-reduce */
+    double *activation; /* [degree]: bytes kept for the backward, per sample */
+    double *output;     /* [degree]: bytes sent to the next layer, per sample */
+    /* [degree]: bytes sent to the devices that share the layer, per sample; 0 if the times include
+     * them */
     double *exchange;
-    double *parameters; /* elements, of the whole layer */
+    double *parameters; /* elements of the whole layer */
     bool measured;      /* times are a profile's */
-    /* what it does step by step (synth/amp/steps.h); NULL: for the faithful reading only */
+    /* the steps of each layer (synth/amp/steps.h); NULL: the model serves the faithful reading
+     * only */
     struct AmpSteps *steps;
 } AmpModel;
 
@@ -79,13 +82,13 @@ typedef struct {
     uint32_t *type;    /* [device] */
     uint32_t *machine; /* [device] */
     double *memory;    /* [device]: bytes */
-    /* [machine * n_machines + machine]: bytes/s, of its own port inside */
+    /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
     double *bandwidth;
-    SimAlone *alone; /* its links */
+    SimAlone *alone; /* the cluster's links */
 } AmpCluster;
 
-/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). Bandwidth between machines
- * is that of the narrowest link between them, or of the cluster's fitted all-reduce if it has no
+/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). The bandwidth between
+ * machines is the narrowest link's on their route, or the fitted all-reduce's if the cluster has no
  * network. */
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
 void synth_amp_cluster_free(AmpCluster *cluster);
@@ -94,9 +97,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
 /* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every
  * number of devices that divides the cluster. Times are FLOPs over the devices' rates and the
  * all-reduces of tensor parallelism over the link in a machine; with a profile
- * (data/measured/layer_profile.h) its times, for its degrees and micro-batch sizes, a third of a
- * layer's time being forward. KILTER_ERROR_INPUT: a profile without the model or one of the
- * cluster's device types. */
+ * (data/measured/layer_profile.h) the profile's times, for its degrees and micro-batch sizes, where
+ * the forward takes a third of a layer's time. KILTER_ERROR_INPUT if the profile lacks the model or
+ * a device type of the cluster. */
 AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
                           const LayerProfile *profile, GError **error);
 
@@ -104,32 +107,33 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
 
 typedef struct {
     uint32_t pp, dp, tmp, mbs;
-    uint32_t chunks; /* stages of each device: 1 but for interleaved schedules */
-    /* [pp * chunks + 1]: first layer of each stage; at the end n_layers */
+    uint32_t chunks; /* stages per device: 1 except in interleaved schedules */
+    /* [pp * chunks + 1]: first layer of each stage; the last element is n_layers */
     uint32_t *first;
     uint32_t *device; /* [(stage * dp + replica) * tmp + position] */
 } AmpStrategy;
 
-/* The terms of T, and T itself; of the default reading the terms are those that assign the layers,
+/* The terms of T, and T itself. In the default reading the terms are those that assign the layers,
  * and total_s is the end of the walk. */
 typedef struct {
     double bubble_s; /* (gas - 1) max t */
     double stages_s, transfers_s, sync_s;
     double total_s;
-    bool fits; /* every stage the memory of its devices */
+    bool fits; /* every stage fits the memory of its devices */
 } AmpCost;
 
 typedef struct {
     bool faithful;
-    SynthSchedule
-        schedule; /* says how many micro-batches a stage keeps until their backward */
-    /* stages of each device in an interleaved schedule; 0 and otherwise: 1 */
+    /* decides how many micro-batches a stage keeps until their backward */
+    SynthSchedule schedule;
+    /* stages per device in an interleaved schedule; 0: 1 */
     uint32_t chunks;
-    /* as a strategy's: what programs compute again. Its cost is that of all layers', or none */
+    /* what programs compute again, as in a strategy; counted as the cost of all layers or of
+     * none */
     const char *recompute;
-    uint64_t seed;  /* of annealing and random strategies */
-    uint32_t draws; /* of random strategies that fit; 0: one */
-    /* Degrees and micro-batch size that a strategy must have, the most that tmp may be; 0: any. */
+    uint64_t seed;  /* seed of annealing and of random strategies */
+    uint32_t draws; /* number of random strategies that fit; 0: one */
+    /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
 } AmpOptions;
 
@@ -138,9 +142,9 @@ typedef struct {
     uint32_t pp, dp, tmp, mbs;
 } AmpDegrees;
 
-/* KILTER_ERROR_INPUT, one line: degrees that do not make up the cluster, more stages than layers,
- * micro-batches that do not divide a replica's batch or do not suit the schedule, a degree without
- * times. */
+/* Whether the degrees suit model and cluster. KILTER_ERROR_INPUT, one line: degrees whose product
+ * is not the number of devices, more stages than layers, micro-batches that do not divide a
+ * replica's batch or do not suit the schedule, a degree without times. */
 bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                      const AmpOptions *options, const AmpDegrees *degrees,
                      GError **error);
@@ -149,7 +153,7 @@ AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
                        const AmpOptions *options, const AmpStrategy *strategy);
 
 /* The program of a strategy on a graph; the layers are the graph's. KILTER_ERROR_INPUT if the
- * schedule does not do these numbers, or the batch or a tensor cannot be cut so. */
+ * schedule does not suit these numbers, or if the batch or a tensor cannot be cut in this way. */
 Program *synth_amp_program(const Graph *graph, const ClusterView *view,
                            const AmpOptions *options, const AmpStrategy *strategy,
                            GError **error);
@@ -163,18 +167,18 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
 typedef struct {
     uint32_t n_layers, n_stages;
     double repeats;
-    /* part of e_i that a link is busy with in one direction; 0: links are never what limits */
+    /* the part of e_i for which one direction of a link is busy; 0: links never limit */
     double link;
     const double *time; /* t_i is the sum over the stage's layers */
-    /* e_i is that of the stage's last layer; of the last stage unused */
+    /* e_i is the value of the stage's last layer; unused for the last stage */
     const double *transfer;
     const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
     const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
 } AmpAssignment;
 
-/* first [n_stages + 1]. False if no assignment has the memory. O(k L) a threshold on max t_i (and
- * s_i), where the least sums under decreasing thresholds are visited until no lower one can pay:
- * few, in practice (the paper's is O(k L^4)). */
+/* first [n_stages + 1]. False if no assignment fits the memory. Takes O(k L) per threshold on max
+ * t_i (and s_i). Thresholds decrease until no lower one can pay, which takes few in practice (the
+ * paper's algorithm is O(k L^4)). */
 bool synth_amp_assign(const AmpAssignment *problem, uint32_t *first, double *cost);
 
 /* --- search (Algorithm 1) --- */
@@ -182,21 +186,26 @@ bool synth_amp_assign(const AmpAssignment *problem, uint32_t *first, double *cos
 typedef struct {
     AmpStrategy strategy;
     AmpCost cost;
-    /* by the fidelity `stage` its program takes no fewer seconds; 0 with the faithful reading, or measured times: not known */
+    /* by the fidelity `stage` its program takes no fewer seconds; 0 with the faithful reading, or
+     * measured times: not known */
     double least_s;
 } AmpCandidate;
 
 typedef enum {
-    AMP_SEARCH, /* every degree and micro-batch size, layers assigned exactly, the paper's placement; by
-                              * default also the one that keeps a replica's stages together */
+    /* every degree and micro-batch size, layers assigned exactly, the paper's placement; by default
+     * also the placement that keeps a replica's stages together */
+    AMP_SEARCH,
     AMP_ANNEAL, /* the same degrees, placements by simulated annealing (Sec. 4.2) */
-    AMP_MEGATRON_LAYERS, /* Megatron's heuristics (Sec. 4.1): tensor parallelism inside machines, least tmp x pp */
-    AMP_MEGATRON_PARAMETERS, /* that fits, equal layers or parameters a stage */
-    AMP_RANDOM               /* strategies at random that fit */
+    /* Megatron's heuristics (Sec. 4.1): tensor parallelism inside machines, the least tmp x pp
+     * that fits, equal numbers of layers per stage */
+    AMP_MEGATRON_LAYERS,
+    /* the same with about equal numbers of parameters per stage */
+    AMP_MEGATRON_PARAMETERS,
+    AMP_RANDOM /* random strategies that fit */
 } AmpMethod;
 
-/* AmpCandidates that fit, cheapest first (random ones as they are drawn); free with g_array_unref.
- * *n_most (NULL: not asked for) gets how many there could be at most, whatever the memory is: one a
+/* AmpCandidates that fit, cheapest first (random ones as drawn); free with g_array_unref. *n_most
+ * (may be NULL) gets the most candidates that there could be, whatever the memory is: one per
  * choice of degrees and micro-batch size, or all that are to be drawn. KILTER_ERROR_INPUT as
  * synth_amp_check for degrees that the options fix; KILTER_ERROR_INFEASIBLE if no strategy fits. */
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,

@@ -1,5 +1,5 @@
 /* Placements by simulated annealing (AMP Sec. 4.2): a state is a choice of degrees and micro-batch
- * size and the order in which devices are handed out; a step exchanges two devices or takes another
+ * size and the order in which devices are handed out; a step swaps two devices or takes another
  * choice; the energy is the cost with the layers assigned exactly. */
 #include <float.h>
 #include <gsl/gsl_rng.h>
@@ -9,17 +9,17 @@
 
 #include "synth/amp/search.h"
 
-/* Steps at a temperature, and the temperatures: from a part of the first energy down by a factor a
- * time. */
+/* Steps per temperature, and the temperatures: they fall from a part of the first energy, each time
+ * by a factor. */
 enum { STEPS = 20 };
 static const double FIRST_PART = 0.1, COOLING = 1.05, LAST_PART = 1e-4;
 
-/* How often a step takes another choice rather than exchange devices. */
+/* The part of the steps that take another choice instead of swapping devices. */
 static const double CHOICE_STEPS = 0.2;
 
 typedef struct {
     const AmpSearch *search;
-    AmpCandidate *best; /* [choice]: total_s infinite until one fits */
+    AmpCandidate *best; /* [choice]: its total_s is infinite until a strategy fits */
 } Annealing;
 
 typedef struct {
@@ -28,8 +28,9 @@ typedef struct {
     uint32_t *order; /* [device] */
 } State;
 
-/* GSL calls the same functions for every state. The energy of a state that does not fit is above all others, and finite: GSL
- * takes the difference of two, which has to be 0 for two of these so that it walks on among them. */
+/* GSL calls the same functions for every state. The energy of a state that does not fit is above
+ * all others, but finite: GSL takes differences, and the difference of two such states has to be 0
+ * so that the walk goes on among them. */
 static double energy(void *data)
 {
     g_assert(data);

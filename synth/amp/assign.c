@@ -1,19 +1,20 @@
 /* The exact layer assignment. Under a bound on every stage's time and all-reduce the least sum of
  * times and messages is a shortest path over cuts,
  *
- *     g_j(b) = T_j(b) + min over a of ( g_{j-1}(a) + e_{j-1}(a) - T_j(a) ),    T_j: time of layers before b in stage j,
+ *     g_j(b) = T_j(b) + min over a of ( g_{j-1}(a) + e_{j-1}(a) - T_j(a) )
  *
- * where the stage [a, b) keeps the bounds from some a on that grows with b: the minimum is one of a
- * sliding window, O(1) each. The sum found for a bound has some largest time m; whatever else lies
- * below the bound and not below m costs no less, so the next bound is m itself, until the smallest
- * possible largest time cannot make up for the sum. The bound on all-reduces is lowered around this
+ * with T_j(b) the time in stage j of the layers before b, where the stage [a, b) keeps the bounds
+ * from some a on that grows with b: the minimum is one of a sliding window, O(1) each. The sum
+ * found for a bound has some largest time m. Every other assignment whose largest time is at least
+ * m and below the bound costs no less, so the next bound is m itself, until even the smallest
+ * possible largest time cannot make up for the sum. An outer loop lowers the bound on all-reduces
  * in the same way. */
 #include "synth/amp/amp.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sums of a row over layers [0, b), of every stage; NULL rows are 0. */
+/* Prefix sums of a row over layers [0, b) for every stage; NULL rows are 0. */
 typedef struct {
     double *sum;  /* [stage * (n_layers + 1) + b]; NULL: all 0 */
     double bound; /* a stage's sum must be below it */
@@ -23,11 +24,11 @@ typedef struct {
     const AmpAssignment *problem;
     Bounded time, sync;
     double *memory; /* sums, as Bounded.sum */
-    /* [stage * (n_layers + 1) + b]: of the first stages on the first b layers */
+    /* [stage * (n_layers + 1) + b]: the least value of the first stages on the first b layers */
     double *value;
-    uint32_t *from;  /* likewise: where the last of them starts */
-    uint32_t *queue; /* of the sliding window */
-    uint32_t *found; /* cuts of the last sum */
+    uint32_t *from;  /* likewise: the layer where the last of these stages starts */
+    uint32_t *queue; /* the sliding window */
+    uint32_t *found; /* the cuts of the last sum */
 } Cuts;
 
 static double *sums(const AmpAssignment *p, const double *row)
@@ -61,14 +62,15 @@ static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
             between(c, c->memory, stage, a, b) <= c->problem->capacity[stage]);
 }
 
-/* The time of the message that the stage before `stage` sends if that starts with layer a > 0. */
+/* The time of the message that the stage before `stage` sends if `stage` starts with layer a >
+ * 0. */
 static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
 {
     return c->problem->transfer[(size_t)(stage - 1) * c->problem->n_layers + a - 1];
 }
 
 /* The term that a path through cut a before `stage` adds to T_stage(b); infinite if the link would
- * take too long. */
+ * be busy for too long. */
 static double entry(const Cuts *c, uint32_t stage, uint32_t a)
 {
     const size_t row = (size_t)(stage - 1) * (c->problem->n_layers + 1);
@@ -78,7 +80,7 @@ static double entry(const Cuts *c, uint32_t stage, uint32_t a)
                : INFINITY;
 }
 
-/* One stage more, by a window of cuts with growing entries. */
+/* Adds one stage, by a sliding window of cuts with growing entries. */
 static void add_stage(Cuts *c, uint32_t stage)
 {
     const uint32_t n = c->problem->n_layers;
@@ -102,7 +104,8 @@ static void add_stage(Cuts *c, uint32_t stage)
     }
 }
 
-/* The least sum of times and messages within the bounds, and its cuts; infinite if there is none. */
+/* The least sum of times and messages within the bounds, and its cuts; infinite if there is
+ * none. */
 static double least_sum(Cuts *c)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;
@@ -129,7 +132,7 @@ static double largest(const Cuts *c, const double *sum, double link,
     return most;
 }
 
-/* The least that the largest of a row can be within the bounds. */
+/* The least possible largest element of a row within the bounds. */
 static double least_largest(Cuts *c, const double *sum, double link)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;
@@ -152,7 +155,7 @@ static double least_largest(Cuts *c, const double *sum, double link)
     return c->value[(size_t)(k - 1) * (n + 1) + n];
 }
 
-/* The least cost without all-reduces, within the bound on them, and its cuts. */
+/* The least cost without the all-reduces' own cost, within the bound on them, and its cuts. */
 static double within_sync(Cuts *c, uint32_t *first)
 {
     const AmpAssignment *p = c->problem;
@@ -161,7 +164,7 @@ static double within_sync(Cuts *c, uint32_t *first)
     const double lowest = least_largest(c, c->time.sum, p->link);
     if (!isfinite(lowest))
         return INFINITY;
-    c->time.bound = nextafter(lowest, INFINITY); /* first the most even one */
+    c->time.bound = nextafter(lowest, INFINITY); /* begin with the most even assignment */
     for (bool even = true; isfinite(sum = least_sum(c)); even = false) {
         const double most = largest(c, c->time.sum, p->link, c->found);
         if (sum + p->repeats * most < best) {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Of the narrowest link on the way between the first devices of two machines. */
+/* The bandwidth of the narrowest link on the route between the first devices of two machines. */
 static double route_bandwidth(Routes *routes, const Topology *topology, uint32_t from,
                               uint32_t to)
 {

@@ -1,10 +1,10 @@
-/* The rows of a strategy, and the time that they add up to. */
+/* The rows of a strategy's costs, and the time that follows from them. */
 #include <math.h>
 
 #include "synth/amp/costing.h"
 
 /* How many micro-batches a stage of the p-th group keeps until their backward (synth/pipeline.h);
- * with chunks an average of the group's. */
+ * with chunks the average over the group's stages. */
 static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
 {
     const uint32_t pp = c->s->pp, chunks = c->s->chunks;
@@ -29,7 +29,7 @@ static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
             (double)kept * c->s->mbs * amp_of_layer(c, model->activation, l);
 }
 
-/* Of what passes a link forward and backward, the part that keeps one direction of it busy. */
+/* The part of a link's forward and backward traffic that keeps one direction busy. */
 static const double ONE_WAY = 0.5;
 
 static AmpRows *rows_new(const AmpCosting *c)
@@ -110,7 +110,7 @@ void amp_rows_free(AmpRows *rows)
     g_free(rows);
 }
 
-/* Of one device group, all of its stages. */
+/* Sums over all stages of one device group. */
 typedef struct {
     double time, sync, memory;
 } GroupSum;

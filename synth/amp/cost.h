@@ -4,27 +4,27 @@
 
 #include "synth/amp/layers.h"
 
-/* The rows that follow from a strategy's degrees, micro-batches and devices, whatever its cuts; the
- * faithful reading has no more than the rows. */
+/* The rows that follow from a strategy's degrees, micro-batches and devices, whatever its cuts. The
+ * faithful reading needs only the rows, the default reading all members. */
 typedef struct {
-    /* Rows [stage * n_layers + layer], the worst of the replicas. */
+    /* rows [stage * n_layers + layer] of the worst replica */
     AmpAssignment problem; /* points to the rows below */
     double *time, *transfer, *sync, *memory, *capacity;
     uint32_t chunks, dp, n_microbatches;
     const AmpOptions *options;
     const AmpSteps *steps;
-    /* of a replica, [group * dp + replica]: */
-    const AmpDelay **delay; /* [pass * n_layers + layer], borrowed, */
-    const AmpDelay **last;  /* and where gradients are all-reduced on the way */
-    double *launch_s;       /* of a collective or a transfer */
-    /* [(stage * dp + replica) * n_layers + layer]: what the layer sends to the next stage takes,
-     * and what comes back */
+    /* for each replica, [group * dp + replica]: */
+    const AmpDelay **delay; /* [pass * n_layers + layer], borrowed */
+    const AmpDelay **last;  /* likewise, with gradients all-reduced on the way */
+    double *launch_s;       /* launch time of a collective or a transfer */
+    /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
+     * stage, and of the message that comes back */
     double *send_s, *return_s;
-    /* [group * n_groups + group]: their all-reduces pass the same machine's port */
+    /* [group * n_groups + group]: whether their all-reduces share a machine's port */
     bool *meet;
 } AmpRows;
 
-/* `layers` (NULL if faithful) must outlive the rows. */
+/* `layers` (NULL in the faithful reading) must outlive the rows. */
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
                       const AmpOptions *options, AmpLayers *layers,
                       const AmpStrategy *strategy);
@@ -34,13 +34,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpRows, amp_rows_free)
 /* Seconds of an iteration, by its schedule. */
 double amp_rows_walk(const AmpRows *rows, const uint32_t *first);
 
-/* Of cuts [n_stages + 1]. */
+/* The cost of a strategy with the cuts first [n_stages + 1]. */
 AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first);
 
-/* Stages of each device. */
+/* The number of stages per device. */
 uint32_t amp_chunks(const AmpOptions *options);
 
-/* Index of a degree that the model has. */
+/* The index of a degree, which the model must have. */
 uint32_t amp_degree(const AmpModel *model, uint32_t tmp);
 
 AmpStrategy amp_strategy_new(const AmpDegrees *degrees, uint32_t chunks);

@@ -15,7 +15,7 @@ typedef struct {
     uint32_t degree; /* index */
     uint32_t gas;
     uint32_t *member; /* scratch [machine] */
-    double *part;     /* [type] of the cluster */
+    double *part;     /* [type]: its part of the cluster's devices */
 } AmpCosting;
 
 static inline const uint32_t *amp_group_at(const AmpCosting *c, uint32_t stage,
@@ -29,7 +29,7 @@ static inline double amp_of_layer(const AmpCosting *c, const double *row, uint32
     return row[(size_t)c->degree * c->model->n_layers + l];
 }
 
-/* Which machines a group is on. member[machine]: how many of its devices. */
+/* Finds the machines that a group is on. member: out, [machine], its number of devices there. */
 static inline uint32_t amp_find_machines(const AmpCluster *cluster,
                                          const uint32_t *device, uint32_t n,
                                          uint32_t stride, uint32_t *member)
@@ -41,9 +41,10 @@ static inline uint32_t amp_find_machines(const AmpCluster *cluster,
     return machines;
 }
 
-/* Times, transfers and all-reduces of a stage's layers: as the paper has them (faithful.c), */
+/* Fills times, transfers and all-reduces of a stage's layers as in the paper (faithful.c). */
 void amp_fill_faithful(const AmpCosting *c, AmpRows *rows, uint32_t stage);
-/* and what else the walk needs (detailed.c); first for the stages, then once for all of them. */
+/* Fill them for the default reading, with everything else that the walk needs (detailed.c): the
+ * first function per stage, then the second once for all stages. */
 void amp_fill_detailed(const AmpCosting *c, AmpRows *rows, uint32_t stage);
 void amp_find_meetings(const AmpCosting *c, AmpRows *rows);
 

@@ -1,10 +1,10 @@
-/* The default reading of the cost: what each stage takes on its own devices. */
+/* The default reading of the cost: the times of each stage on its own devices. */
 #include <math.h>
 
 #include "synth/amp/costing.h"
 
-/* Groups of n devices each that may do the same at the same time, from the `at`-th on: all of them
- * where they share ports of machines, otherwise that one. */
+/* The number of groups of n devices, from the `at`-th on, that may do the same at the same time:
+ * all of them if they share ports of machines, otherwise 1. */
 static uint32_t together(const AmpCosting *c, const uint32_t *device, uint32_t n,
                          uint32_t n_groups, uint32_t at)
 {
@@ -14,7 +14,7 @@ static uint32_t together(const AmpCosting *c, const uint32_t *device, uint32_t n
                : 1;
 }
 
-/* [kind]: seconds of a gradient's all-reduce; NULL if there is one replica. Caller frees. */
+/* [kind]: seconds of a gradient's all-reduce; NULL if there is one replica. The caller frees it. */
 static double *price_gradients(const AmpCosting *c, uint32_t group)
 {
     const GArray *kind = c->model->steps->gradient_kind;
@@ -111,7 +111,7 @@ static void fill_transfers(const AmpCosting *c, AmpRows *rows, uint32_t stage)
     }
 }
 
-/* Which groups' all-reduces leave machines that they share. */
+/* Finds the groups whose all-reduces leave machines that they share. */
 void amp_find_meetings(const AmpCosting *c, AmpRows *rows)
 {
     const uint32_t pp = c->s->pp, n = c->s->dp * c->s->tmp;

@@ -17,7 +17,7 @@ static double group_bandwidth(const AmpCluster *cluster, const uint32_t *device,
     return least;
 }
 
-/* The average over all devices of the cluster, in proportion to the samples. */
+/* A layer's time, averaged over all devices of the cluster and in proportion to the samples. */
 static double average_time(const AmpCosting *c, uint32_t l)
 {
     double sum = 0;
@@ -27,7 +27,8 @@ static double average_time(const AmpCosting *c, uint32_t l)
     return sum * c->s->mbs / c->model->size[0];
 }
 
-/* The slowest replica's links: seconds per byte shared in a layer, and per byte of its output. */
+/* The seconds that the slowest replica's links take per byte shared in a layer, and per byte of its
+ * output. */
 static void faithful_paths(const AmpCosting *c, uint32_t stage, double *exchange,
                            double *transfer)
 {
@@ -46,7 +47,7 @@ static void faithful_paths(const AmpCosting *c, uint32_t stage, double *exchange
     }
 }
 
-/* Seconds a byte of the all-reduce among the replicas of a stage. */
+/* Seconds per byte of the all-reduce among the replicas of a stage. */
 static double faithful_sync(const AmpCosting *c, uint32_t stage)
 {
     const double n = c->s->dp;

@@ -82,10 +82,10 @@ double amp_delay_pace(const AmpDelay *delay)
 /* The devices of a replica of a stage, as far as times depend on them. */
 typedef struct {
     uint32_t degree, mbs;
-    uint32_t n_types, *type;  /* different ones */
+    uint32_t n_types, *type;  /* distinct types */
     double *price_s;          /* [message kind] */
-    const double *gradient_s; /* [kind]; NULL: not all-reduced */
-    double launch_s;          /* of an all-reduce */
+    const double *gradient_s; /* [kind]; NULL: gradients are not all-reduced */
+    double launch_s;          /* launch time of an all-reduce */
 } Where;
 
 double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
@@ -121,7 +121,8 @@ static double slowest_s(const AmpModel *model, const Where *w, uint32_t i, bool 
     return slowest;
 }
 
-/* When what a step waits for has ended; a step of another layer by the clocks at the beginning. */
+/* When the step that a step waits for has ended; a step of another layer has ended by the clocks at
+ * the beginning. */
 static double ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t first,
                       uint32_t end, const AmpClocks *begin)
 {
@@ -132,7 +133,7 @@ static double ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t fir
     return layers->end_s[step->after];
 }
 
-/* A task of a stream that the host launches. */
+/* Runs a task of a stream that the host launches. */
 static double run_task(AmpClocks *now, double *stream, double ready, double launch,
                        double seconds)
 {
@@ -154,7 +155,7 @@ static void reduce_gradients(const AmpLayers *layers, const Where *w, uint32_t i
                               .kind]);
 }
 
-/* Of one device that shares with nobody, messages are nothing. */
+/* Runs the steps of a layer. A device that shares its layers with no other sends no messages. */
 static AmpClocks run_layer(AmpLayers *layers, const Where *w, uint32_t first,
                            uint32_t end, AmpClocks begin)
 {

@@ -1,9 +1,9 @@
-/* How long layers take on the devices of a stage's replica (private to synth).
+/* The time of layers on the devices of a stage's replica (private to synth).
  *
  * A pass over a layer moves four clocks: the host has launched, the device has computed, the stream
- * of messages is free, the last message among the devices that share layers has ended. Each of them
- * ends at the largest of the four before plus a delay, so that passes over many layers compose to
- * one over all of them. */
+ * of messages is free, the last message among the devices that share layers has ended. Each clock
+ * ends at the maximum over the four earlier clocks of clock plus delay, so passes over many layers
+ * compose to one pass. */
 #ifndef KILTER_SYNTH_AMP_LAYERS_H
 #define KILTER_SYNTH_AMP_LAYERS_H
 
@@ -16,32 +16,33 @@ typedef struct {
 } AmpClocks;
 
 typedef struct {
-    double s[CLOCKS][CLOCKS]; /* [before][after]; -infinite: does not wait */
+    double s[CLOCKS][CLOCKS]; /* [before][after]; -INFINITY: does not wait */
 } AmpDelay;
 
-/* The delays of layers that are known, by devices and micro-batch. */
+/* The delays of layers found so far, by devices and micro-batch. */
 typedef struct AmpLayers AmpLayers;
 AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster);
 void amp_layers_free(AmpLayers *layers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpLayers, amp_layers_free)
 
-/* Delays [pass * n_layers + layer] on n devices that share the layers, of which n_groups times as
- * many, device [group * n + position], do the same at the same time; those of the first are meant.
- * With gradient_s [kind] these are all-reduced as soon as they are made. Borrowed. */
+/* Delays [pass * n_layers + layer] of the first of n_groups groups that do the same at the same
+ * time; each has n devices that share the layers, device [group * n + position]. With gradient_s
+ * [kind] gradients are all-reduced as soon as they are made. The result is borrowed. */
 const AmpDelay *amp_layers_delays(AmpLayers *layers, uint32_t degree, uint32_t mbs,
                                   uint32_t n, uint32_t n_groups, const uint32_t *device,
                                   const double *gradient_s);
 
-/* Seconds of a step of the model for `mbs` samples on a device of the type: between the model's sizes on the line between
- * them, beyond the last one on the last line, below the first one and with a single one in proportion. */
+/* Seconds of a step of the model for `mbs` samples on a device of the type: between the model's
+ * sizes on the line between them, beyond the last one on the last line, below the first one and
+ * with a single one in proportion. */
 double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
                   uint32_t step);
 
 AmpClocks amp_clocks_pass(const AmpClocks *clocks, const AmpDelay *delay);
-/* `first`, then `then`. */
+/* The delay of `first` followed by `then`. */
 AmpDelay amp_delay_join(const AmpDelay *first, const AmpDelay *then);
 AmpDelay amp_delay_none(void);
-/* Of a pass that is repeated: what each repetition adds. */
+/* The seconds that each repetition of a pass adds. */
 double amp_delay_pace(const AmpDelay *delay);
 
 #endif

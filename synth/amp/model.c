@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a layer's time, forward and backward: the backward of matrix products has two for each of the
+/* A layer's time over its forward time: the backward has two matrix products for each of the
  * forward's. */
 static const double PASSES_OF_FORWARD = 3;
 
@@ -47,7 +47,7 @@ void synth_amp_model_free(AmpModel *model)
     g_free(model);
 }
 
-/* --- what the tensor-parallel program says of each layer --- */
+/* --- bytes of each layer, from the tensor-parallel program --- */
 
 typedef struct {
     const Graph *graph;
@@ -73,7 +73,7 @@ static void add_form(const AmpModel *model, double *row, uint32_t layer, Form fo
     add(model, row, layer, cut ? 0 : amount, cut ? amount : 0);
 }
 
-/* A parameter at rest and its gradient, or an optimizer state. */
+/* Counts a parameter at rest and its gradient, or an optimizer state. */
 static void read_load(Reading *r, const Instr *instr)
 {
     const Tensor *tensor = graph_tensor(r->graph, instr->tensor);
@@ -91,7 +91,7 @@ static void read_load(Reading *r, const Instr *instr)
     r->model->parameters[layer] += (double)tensor_elements(tensor);
 }
 
-/* Bytes that each of n devices with equal shares sends of a tensor of one byte. */
+/* Bytes that each of n devices with equal shares sends per byte of the tensor. */
 static double sent(Collective kind, uint32_t n)
 {
     const double others = (double)(n - 1) / n;
@@ -105,7 +105,7 @@ static double sent(Collective kind, uint32_t n)
     }
 }
 
-/* Of activations and their gradients. */
+/* Counts the messages of activations and their gradients. */
 static void read_collective(Reading *r, const Instr *instr)
 {
     if (instr->collective >= (Collective)COLLECTIVES_PRICED)
@@ -120,7 +120,7 @@ static void read_collective(Reading *r, const Instr *instr)
     }
 }
 
-/* The tensor whose memory a view is. */
+/* The tensor whose memory a view shares. */
 static TensorId viewed(const Graph *graph, TensorId tensor)
 {
     for (;;) {
@@ -151,7 +151,8 @@ static void read_beside(Reading *r, const Instr *instr)
                      r->batch);
 }
 
-/* Every forward tensor that backward ops read is kept, in each form in which they read it. */
+/* Counts kept tensors: every forward tensor that backward ops read, in each form in which they read
+ * it. */
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
@@ -175,7 +176,8 @@ static void read_kept(Reading *r)
     }
 }
 
-/* A tensor that a later layer's forward reads passes every boundary up to it, whole. */
+/* Counts the outputs: a tensor that a later layer's forward reads passes every boundary up to that
+ * layer, whole. */
 static void read_outputs(Reading *r)
 {
     const Graph *graph = r->graph;
@@ -219,7 +221,8 @@ static GArray *transformer_layers(const Graph *graph)
     return layers;
 }
 
-/* Adds the profile's layers to those of the graph (data/measured/layer_profile.h). time_s [layer]. */
+/* Adds the times of the profile's layers to the graph's layers (data/measured/layer_profile.h).
+ * time_s [layer]. */
 static bool add_times(const LayerProfile *profile, const Graph *graph,
                       const GPtrArray *times, double samples, double *time_s,
                       GError **error)
@@ -305,7 +308,7 @@ double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
                model->n_layers;
 }
 
-/* The degrees and sizes that there will be times for. */
+/* A model without times, with the degrees and sizes that will have times. */
 static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
                              const LayerProfile *profile, GError **error)
 {

@@ -49,7 +49,8 @@ static void add_choices(const AmpSearch *search)
     }
 }
 
-/* Why the options leave no choice: what they fix is wrong for whatever they leave open. */
+/* Explains why the options leave no choice: the values that they fix are wrong whatever the open
+ * ones are. */
 static bool explain_none(const AmpSearch *search, GError **error)
 {
     const AmpOptions *o = search->options;
@@ -94,7 +95,7 @@ static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
     g_array_append_val(candidates, candidate);
 }
 
-/* The choice's best placement, of those that are tried. */
+/* Adds the choice with the best of the placements that are tried. */
 static void add_best(const AmpSearch *search, const AmpDegrees *c,
                      uint32_t *const order[2], GArray *candidates)
 {
@@ -142,8 +143,8 @@ static uint32_t smallest_machine(const AmpCluster *cluster)
     return least;
 }
 
-/* Cuts into equal numbers of layers, or such that the largest number of parameters is the least
- * possible. */
+/* Cuts into equal numbers of layers, or so that the largest number of parameters of a stage is
+ * minimal. */
 static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *strategy)
 {
     g_assert(strategy->pp <= model->n_layers);
@@ -162,7 +163,7 @@ static void cut_evenly(const AmpModel *model, bool by_parameters, AmpStrategy *s
     synth_amp_assign(&problem, strategy->first, &cost);
 }
 
-/* Of each micro-batch size the degrees with the least tmp x pp that fit. */
+/* For each micro-batch size, the degrees with the least tmp x pp that fit. */
 static void search_megatron(const AmpSearch *search, bool by_parameters,
                             GArray *candidates)
 {
@@ -196,7 +197,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
     g_array_unref(fitting);
 }
 
-/* k different cuts between layers, each set of them as likely. */
+/* Distinct random cuts between layers; all sets of cuts are equally likely. */
 static void cut_at_random(gsl_rng *rng, uint32_t n_layers, AmpStrategy *strategy)
 {
     g_autofree uint32_t *cut = g_new(uint32_t, n_layers);

@@ -13,21 +13,22 @@ typedef struct {
     GArray *choices;
 } AmpSearch;
 
-/* With devices and cuts to be set. */
+/* A strategy of the choice, with devices and cuts still to be set. */
 AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *choice);
 
 /* Assigns the layers of a strategy whose devices are set. False if it does not fit. */
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost);
 
-/* Seconds that the fidelity `stage` never says fewer of the strategy's program; not of the faithful reading, nor of measured times. */
+/* Seconds that the fidelity `stage` never says fewer of the strategy's program; not of the faithful
+ * reading, nor of measured times. */
 double amp_least_s(const AmpSearch *search, const AmpStrategy *strategy);
 
 /* --- placements: `order` is the devices in the order in which they are handed out --- */
 
-/* Positions of a tensor-parallel group first, then replicas, then stages: Megatron's and the
- * paper's. */
+/* Hands devices out to the positions of a tensor-parallel group first, then to replicas, then to
+ * stages, as Megatron and the paper do. */
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order);
-/* Positions, then stages, then replicas: a pipeline stays together. */
+/* Hands devices out to positions, then stages, then replicas, which keeps a pipeline together. */
 void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order);
 
 /* --- the methods; each appends AmpCandidates that fit --- */

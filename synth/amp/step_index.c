@@ -1,4 +1,4 @@
-/* Steps by layer, with equal layers found. */
+/* Steps by layer, and which layers have equal steps. */
 #include <string.h>
 
 #include "synth/amp/steps.h"
@@ -23,7 +23,7 @@ static int by_step(gconstpointer a, gconstpointer b)
     return (x->step > y->step) - (x->step < y->step);
 }
 
-/* Once steps have their numbers. */
+/* Sorts the gradients by step, once steps have their final numbers. */
 static void sort_gradients(AmpSteps *steps)
 {
     const uint32_t n = steps->step->len;
@@ -107,8 +107,8 @@ void amp_steps_index(const AmpModel *model, AmpSteps *steps)
 
 /* --- times of layers --- */
 
-/* Of the ops of a layer in a pass, on a device that does nothing else: what they compute or, if
- * that takes longer, their launches. */
+/* Seconds of the ops of a layer in a pass, on a device that does nothing else: of their computation
+ * or, if longer, of their launches. */
 static double pass_s(const AmpSteps *steps, const double *time_s, const double *launch_s,
                      uint32_t at)
 {
@@ -137,7 +137,7 @@ void amp_steps_sum(const AmpSteps *steps, AmpModel *model)
 
 /* --- measured times --- */
 
-/* Forward and backward become a step each; updates stay. */
+/* Forward and backward become one step each; updates stay. */
 void amp_steps_measured(const AmpModel *model, AmpSteps *steps)
 {
     static const double FORWARD_PART = 1.0 / 3;

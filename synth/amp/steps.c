@@ -7,7 +7,7 @@
 
 /* --- reading a program --- */
 
-/* Of each step which instruction it is. */
+/* A step and the instruction it comes from. */
 typedef struct {
     AmpStep step;
     uint32_t instr;
@@ -61,7 +61,7 @@ static uint32_t find_kind(GArray *kinds, const void *kind, size_t size)
     return kinds->len - 1;
 }
 
-/* The gradients that an update reads are those that replicas all-reduce. */
+/* Reads the gradients that replicas all-reduce: those that updates read. */
 static void read_gradients(Reading *r, const Instr *instr)
 {
     const Op *op = graph_get_op(r->graph, instr->op);
@@ -113,7 +113,7 @@ static void read_collective(Reading *r, uint32_t k)
     const double bytes = (double)tensor_bytes(graph_tensor(r->graph, instr->tensor));
     const bool has_parts = form_is_gather(r->batch->form[instr->tensor]);
     AmpMessage message;
-    memset(&message, 0, sizeof message); /* compared with its padding */
+    memset(&message, 0, sizeof message); /* it is compared including its padding */
     message.collective = instr->collective;
     *(has_parts ? &message.sample_bytes : &message.bytes) =
         has_parts ? bytes / r->model->global_batch : bytes;
@@ -170,7 +170,8 @@ static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32
     return (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) * n_steps;
 }
 
-/* An op's times on devices of all types; of a part of the batch or, if the op runs once, whole. */
+/* Sets an op's times on devices of all types: for a part of the batch or, if the op runs once, for
+ * the whole op. */
 static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device **device)
 {
     const AmpModel *model = r->model;

@@ -1,8 +1,9 @@
-/* An iteration by its schedule: the steps of every stage on every micro-batch, each of which moves
- * the clocks of a replica by the delays of its layers, then the all-reduces of gradients and the
- * updates. What is sent starts when it is made, one after the other between two stages, and only
- * who uses it waits. Gradients of a layer are all-reduced as soon as the stage's last backward has
- * passed it on all replicas, between the messages of tensor parallelism. */
+/* An iteration by its schedule: the steps of every stage on every micro-batch, each of which
+ * moves the clocks of a replica by the delays of its layers, then the all-reduces of gradients
+ * and the updates. A message starts when its data are made, one message after the other between
+ * two stages, and only users of the data wait for it. Gradients of a layer are all-reduced as
+ * soon as the stage's last backward has passed it on all replicas, between the messages of
+ * tensor parallelism. */
 #include <math.h>
 
 #include "synth/amp/cost.h"
@@ -13,10 +14,12 @@ typedef struct {
     uint32_t n_groups, n_layers;
     AmpDelay *forward, *backward; /* [stage * dp + replica] */
     AmpClocks *clocks;            /* [group * dp + replica] */
-    /* [(stage * n_microbatches + microbatch) * dp + replica]: when what it waits for is there */
+    /* [(stage * n_microbatches + microbatch) * dp + replica]: when the data that it waits for have
+     * arrived */
     double *arrives, *returns;
-    double *link;    /* [(group * n_groups + to_group) * dp + replica]: when it is free */
-    double *reduced; /* [layer]: when its gradients are all-reduced */
+    /* [(group * n_groups + to_group) * dp + replica]: when the link is free */
+    double *link;
+    double *reduced; /* [layer]: when its gradients have been all-reduced */
 } Walk;
 
 static const AmpDelay *delay_of(const Walk *w, AmpPass pass, uint32_t group, uint32_t r,
@@ -92,7 +95,8 @@ static void send_on(Walk *w, SynthStep step, uint32_t r)
 
 /* --- the last backward of a stage --- */
 
-/* With all-reduces of its gradients: every replica comes to them. */
+/* Runs the last backward of a stage, with the all-reduces of its gradients, for which the replicas
+ * wait for one another. */
 static void last_backward(Walk *w, uint32_t stage)
 {
     const AmpRows *rows = w->rows;
@@ -136,8 +140,8 @@ static void run_step(Walk *w, SynthStep step)
         send_on(w, step, r);
 }
 
-/* Whether all that a step needs has run; done [stage * n_microbatches + microbatch]: forward 1,
- * backward 2. */
+/* Whether all steps that a step needs have run; done [stage * n_microbatches + microbatch]: forward
+ * 1, backward 2. */
 static bool is_ready(const Walk *w, const uint8_t *done, SynthStep step)
 {
     const uint32_t n = w->rows->n_microbatches;
@@ -199,7 +203,7 @@ static bool is_under_way(const Sync *sync, double now)
     return sync->left_s > 0 && sync->start_s <= now;
 }
 
-/* Part of its own speed that a group has while others' all-reduces pass the same ports. */
+/* The part of its own speed that a group has while all-reduces of others use the same ports. */
 static double speed_of(const Walk *w, const Sync *sync, uint32_t group, double now)
 {
     KILTER_ASSERT(now >= 0);
@@ -210,7 +214,8 @@ static double speed_of(const Walk *w, const Sync *sync, uint32_t group, double n
     return is_under_way(&sync[group], now) ? 1.0 / n : 0;
 }
 
-/* Until the next one starts or ends, which is the next `now`; infinite after the last. */
+/* Advances to the time at which the next all-reduce starts or ends, and returns it; INFINITY after
+ * the last. */
 static double advance(const Walk *w, Sync *sync, double now)
 {
     g_autofree double *speed = g_new(double, w->n_groups);
@@ -232,7 +237,7 @@ static double advance(const Walk *w, Sync *sync, double now)
     return next;
 }
 
-/* Ends of the groups' all-reduces, by [group], which share the ports of machines. */
+/* The ends [group] of the groups' all-reduces, which share the ports of machines. */
 static Sync *share_ports(const Walk *w)
 {
     Sync *sync = g_new(Sync, w->n_groups);

@@ -1,16 +1,16 @@
 /* Bounds over a box of ratios, and programs within rationed memory.
  *
- * With rationed memory the walk is over programs whose memory, weighted by the multipliers, is no
- * more than there is; for these the charge is no part of the time. The multipliers alone leave a
- * gap (layers that are alike all save memory at the same one, or none does), which a walk that
- * tells labels apart by their charge closes: G. Y. Handler, I. Zang, "A dual algorithm for the
+ * With rationed memory the walk covers programs whose memory, weighted by the multipliers, does not
+ * exceed the weighted capacity; the charge is then no part of the time. Multipliers by themselves
+ * leave a gap (equal layers all save memory at the same multiplier, or none does). A walk that also
+ * compares labels by their charge closes it: G. Y. Handler, I. Zang, "A dual algorithm for the
  * constrained shortest path problem" (1980). */
 #include "synth/exact/search.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The least time at the end; what labels stand for included, if `least`. */
+/* The least time at the end; with `least` including the programs that labels stand for. */
 static double rationed_best(const Search *s, bool least)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
@@ -26,8 +26,8 @@ static double rationed_best(const Search *s, bool least)
     return best;
 }
 
-/* Sets proved_s, with the charge for all memory in it as everywhere, at most to upper_s. Ends as
- * well where a wider limit would leave too many labels. */
+/* Sets proved_s, at most to upper_s; as everywhere it contains the charge for all memory. Also ends
+ * if a wider limit would leave too many labels. */
 static void walk_rationed(Search *s, uint32_t beam)
 {
     static const double first = 1e-3, factor = 2;
@@ -48,8 +48,8 @@ static void walk_rationed(Search *s, uint32_t beam)
     }
 }
 
-/* Bytes that are counted of the program of a label at the last cut: the charge at rates that pick
- * one kind of bytes. */
+/* Counts the bytes of the program of a label at the last cut, as the charge at rates that select
+ * one kind of bytes at a time. */
 static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS])
 {
     g_assert(index != LABEL_NONE && sizeof(SynthBytes) == 4 * sizeof(double));
@@ -66,7 +66,7 @@ static void count_bytes(Search *s, uint32_t index, SynthBytes bytes[SYNTH_POINTS
     }
 }
 
-/* The label of least time at the last cut, LABEL_NONE without any. */
+/* The label of least time at the last cut, or LABEL_NONE. */
 static uint32_t least_label(const Search *s)
 {
     const GArray *last = s->states ? s->table[s->states->n_ops].labels : NULL;
@@ -93,8 +93,8 @@ static int compare_times(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* Programs of labels at the last cut that are charged for no more memory than there is, by time,
- * each for less than the one before. */
+/* Takes the programs of labels at the last cut whose charge is within the memory, in the order of
+ * time, each with a lower charge than the one before. */
 static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
@@ -130,7 +130,8 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
                  SynthBound *bound, GError **error)
 {
     g_assert(!box->rationed || box->memory_s || box->n_programs == 0);
-    enum { MAX_LABELS = 500 }; /* at a cut; with more, what was proved before has to do */
+    /* labels at a cut; with more, the earlier proof has to suffice */
+    enum { MAX_LABELS = 500 };
     *bound = (SynthBound){
         .programs = g_ptr_array_new_with_free_func((GDestroyNotify)program_free)};
     double free_s = 0;

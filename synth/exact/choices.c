@@ -1,7 +1,7 @@
 /* Choices of an op: the states of its tensors, its halves, and the arcs between states. */
 #include "synth/exact/transition.h"
 
-/* Forms in which the gradient of an output may arrive; Identity stands for "none" and for the
+/* Forms in which the gradient of an output may arrive; Identity also stands for "none" and for the
  * loss's seed. */
 static FormSet gradient_arrivals(const Graph *graph, TensorId tensor)
 {

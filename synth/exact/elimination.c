@@ -8,7 +8,7 @@
 
 /* --- rows --- */
 
-/* Keys of rows: an ask, a form and a set of forms each has its own bits. */
+/* Keys of rows: an ask, a form and a set of forms each occupy bits of their own. */
 enum { ASK_BITS = 12, FORM_BITS = 3, SET_BITS = FORM_MAX };
 G_STATIC_ASSERT(FORM_MAX <= 1u << FORM_BITS);
 G_STATIC_ASSERT(FORM_MAX << FORM_MAX <= 1u << ASK_BITS); /* a read form and a saved set */
@@ -45,7 +45,7 @@ static uint64_t key_no_dy(const Row *row)
                 row->makes[1]);
 }
 
-/* Makes the factor's rows out of those of the factor before it. */
+/* Makes the factor's rows from the rows of the factor before it. */
 static void merge_rows(Factor *factor, const Factor *before, uint64_t (*key)(const Row *))
 {
     factor->merged = g_new(uint32_t, before->row->len);
@@ -86,7 +86,7 @@ static void find_rows(Elimination *e)
 
 /* --- elimination, choice by choice --- */
 
-/* Forms that the second input can be in afterwards, as far as that matters. */
+/* The number of forms that the second input can be in afterwards, as far as they matter. */
 static uint32_t n_afters(const Choices *c)
 {
     return c->survives[1] ? c->in[1].n_forms : 1;
@@ -114,7 +114,7 @@ static void set_infinite(Factor *factor, size_t n)
         factor->s[i] = INFINITY;
 }
 
-/* From groups: the forms in which the backward reads dy. */
+/* Eliminates the forms in which the backward reads dy, from the groups. */
 static void eliminate_dy(Elimination *e)
 {
     const Choices *c = e->c;
@@ -130,7 +130,8 @@ static void eliminate_dy(Elimination *e)
     }
 }
 
-/* In how many forms input `i` can be after an ask from its form `f`, as far as that matters. */
+/* The number of forms that input `i` can be in after an ask from its form `f`, as far as they
+ * matter. */
 static uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t f)
 {
     return c->survives[i] && ask->after[f][0] != ask->after[f][1] ? 2 : 1;
@@ -146,8 +147,8 @@ static double *no_second_at(const Elimination *e, uint32_t row, uint32_t state,
            ((size_t)(row * c->in[1].n + state) * n_afters(c) + after) * e->n_dy;
 }
 
-/* From no_dy: the second input's ask and the form of its contribution, given its states before and
- * after. */
+/* Eliminates from no_dy the second input's ask and the form of its contribution, given its states
+ * before and after. */
 static void eliminate_second_input(Elimination *e)
 {
     const Choices *c = e->c;
@@ -183,7 +184,7 @@ static double *no_contribution_at(const Elimination *e, uint32_t g0, uint32_t st
                n_afters(c) * e->n_dy;
 }
 
-/* From no_second: the form of the contribution to the first input, given the form of its
+/* Eliminates from no_second the form of the contribution to the first input, given the form of its
  * gradient. */
 static void eliminate_contribution(Elimination *e)
 {
@@ -205,7 +206,7 @@ static void eliminate_contribution(Elimination *e)
     }
 }
 
-/* The part of `to` that outputs take, by arrival; see Choices. */
+/* The outputs' part of the state number `to`, by arrival; see Choices. */
 static uint32_t output_to(const Elimination *e, const Row *row, uint32_t dy)
 {
     const Choices *c = e->c;
@@ -230,7 +231,7 @@ static const double *alias_at(Elimination *e, const Row *row, const uint32_t *g)
     return e->alias_s + at * e->n_dy;
 }
 
-/* Mostly arrivals are neighbours in `to` as well. */
+/* Takes minima over all arrivals, which mostly are neighbours in `to` as well. */
 static void least_of(double *restrict to, const uint32_t *at, const double *from,
                      const double *alias_s, double s, uint32_t n)
 {
@@ -249,8 +250,8 @@ static void least_of(double *restrict to, const uint32_t *at, const double *from
     }
 }
 
-/* From no_contribution: the first input's ask. This leaves the least cost from states of both
- * inputs to all states after. */
+/* Eliminates the first input's ask from no_contribution, which leaves the least cost from states of
+ * both inputs to all states after. */
 static void eliminate_first_input(Elimination *e, uint32_t state0, uint32_t state1)
 {
     KILTER_ASSERT(state0 < e->c->in[0].n && state1 < e->c->in[1].n);
@@ -280,7 +281,7 @@ static void eliminate_first_input(Elimination *e, uint32_t state0, uint32_t stat
     }
 }
 
-/* Arcs are the finite costs. They are the same arcs in every class. */
+/* Keeps the finite costs as arcs. All classes have the same arcs. */
 static void keep_arcs(Elimination *e, Choices *choices, uint32_t in)
 {
     if (e->h == 0) {

@@ -6,7 +6,7 @@
 static const Times impossible = {
     {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY}};
 
-/* Adds all that a step takes. */
+/* Adds all times of a step. */
 static void add_step(const Pricer *pricer, Times *sum, const Step *step)
 {
     for (uint32_t h = 0; h < pricer->n_classes; h++)
@@ -90,8 +90,8 @@ static void keep_times(const Elimination *e, double *to, size_t n, size_t at,
         to[h * n + at] = times->s[h];
 }
 
-/* Conversions of dy, by its arrival, to the forms that the backward reads; INFINITY where there are
- * none. */
+/* Conversions of dy, by its arrival, to the forms that the backward reads; INFINITY where there is
+ * no conversion. */
 static void price_dy(Elimination *e)
 {
     size_t n = (size_t)e->wanted.n * e->n_dy, at = 0;
@@ -106,8 +106,8 @@ static void price_dy(Elimination *e)
     }
 }
 
-/* Conversions of dy to the sums of inputs that get dy itself, once the backward had it in the forms
- * `shared`. */
+/* Conversions of dy to the sums of inputs that get dy itself, after the backward has read dy in the
+ * forms `shared`. */
 static Times price_alias(const Elimination *e, const FormSet *shared, uint32_t dy,
                          const uint32_t *g)
 {

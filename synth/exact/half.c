@@ -43,8 +43,9 @@ typedef struct {
     Needs needs; /* of the forward rule */
 } Walk;
 
-/* Charge for one activation that is in `held` when it is saved and that the backward reads in
- * `wanted`: all of it where it is read as it is held and not sharded, else at least a shard. */
+/* The charge for an activation that is held in `held` when it is saved and that the backward reads
+ * in `wanted`: for the whole tensor if it is read unsharded as it is held, else for at least a
+ * shard. */
 static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet wanted)
 {
     if (!wanted || c->pricer->saver[tensor] != c->view.op)
@@ -53,7 +54,7 @@ static double saved_charge(const Choices *c, TensorId tensor, Form held, FormSet
     return price_memory(c->pricer, SYNTH_POINT_FORWARD, tensor, kept);
 }
 
-/* Charge for what the op keeps for its backward beside tensors. */
+/* The charge for the data that the op keeps for its backward beside tensors. */
 static double kept_charge(const Choices *c, const Needs *needs)
 {
     TensorId of;
@@ -65,8 +66,8 @@ static double kept_charge(const Choices *c, const Needs *needs)
            bytes / dtype_bytes(graph_tensor(c->pricer->graph, of)->dtype);
 }
 
-/* Charge for what the op's first backward op reads of dy, at least a shard if it reads one, and
- * makes. */
+/* The charge for dy as the op's first backward op reads it (at least a shard if it reads dy), and
+ * for the op's results. */
 static double working_charge(const Choices *c, const Choice *choice)
 {
     const Graph *graph = c->pricer->graph;
@@ -149,7 +150,8 @@ static bool price_saved(const Choices *c, const Needs *needs,
     return true;
 }
 
-/* Adds what is known once all rules are: saved outputs and the parameters' plans. */
+/* Adds the parts that are known once all rules are known: saved outputs and the parameters'
+ * plans. */
 static void finish(Walk *w, const Choice *choice, const Half *chosen)
 {
     Choices *c = w->choices;

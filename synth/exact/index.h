@@ -10,7 +10,7 @@ typedef struct {
     uint32_t *slot; /* [n_slots]: number + 1, or 0 */
 } Index;
 
-/* The key's number; the next one, n, if it is new. Start from a zeroed Index. */
+/* The key's number; a new key gets the next number, n. Start from a zeroed Index. */
 uint32_t index_add(Index *index, uint64_t key);
 /* Forgets all keys and keeps the memory. */
 void index_empty(Index *index);

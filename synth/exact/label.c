@@ -24,9 +24,9 @@ void label_table_clear(LabelTable *table)
     *table = (LabelTable){0};
 }
 
-/* Equation (1): upper bound of how much longer an iteration with `a` can be than with `b`, without
- * the charge where memory is rationed. Without a final step the updates join an earlier stage, so
- * they are worth at most what they are with. */
+/* Equation (1): an upper bound of the seconds by which an iteration with `a` can be longer than
+ * with `b`, without the charge if memory is rationed. Without a final step the updates join an
+ * earlier stage, so they add at most as much as with a final step. */
 static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
 {
     double charge = pricer->rationed ? a->charge_s - b->charge_s : 0;
@@ -38,8 +38,8 @@ static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
            times_max_difference(pricer, &a->tail, &b->tail);
 }
 
-/* Whether `a` dominates `b`, or, within the tolerance, stands for it; then its drift takes in
- * b's. */
+/* Whether `a` dominates `b` or, within the tolerance, stands for it; in the latter case a's drift
+ * absorbs b's. */
 static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Label *b)
 {
     KILTER_ASSERT(a->state == b->state && tolerance >= 0);
@@ -111,7 +111,7 @@ void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
         KILTER_WALK(walk_labels(table));
 }
 
-/* A step with a priced collective closes a stage; see Cost for what comes before and after it. */
+/* A step with a priced collective closes a stage; see Cost for the parts before and after it. */
 Label label_extend(const Pricer *pricer, const Label *label, const Transition *transition)
 {
     KILTER_ASSERT(transition->cost.comm_s >= transition->cost.charge_s);

@@ -27,9 +27,9 @@ static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
     return SLOT_FREE;
 }
 
-/* Whether a rule is worth trying: its operands can be held so, and partial sums are not made from
- * replicas of parameters only, which is never better than computing replicated and keeping the
- * result on one device, if that is allowed. */
+/* Whether a rule is worth trying: its operands can be held in its forms, and it does not make
+ * partial sums from replicas of parameters only, which is never better than computing replicated
+ * and keeping the result on one device, if that is allowed. */
 static bool worthwhile(const Pricer *pricer, OpId id, const Rule *rule)
 {
     const Graph *graph = pricer->graph;
@@ -64,7 +64,7 @@ static void price_rules(const Pricer *pricer, OpReads *reads)
         reads->rule[r].work = price_rule(pricer, reads->op, &reads->rule[r].rule);
 }
 
-/* Whether nothing that a backward op makes goes on to an activation's gradient. */
+/* Whether a backward op contributes to no activation's gradient. */
 static bool makes_parameters_only(const Graph *graph, const Op *forward, OpId op,
                                   OpId backward)
 {
@@ -93,7 +93,7 @@ static void read_op(const Graph *graph, const OpView *view, OpId id, OpReads *re
                 reads->makes[o] = (uint8_t)i;
 }
 
-/* How activation input `i` gets its gradient. */
+/* Finds how activation input `i` gets its gradient. */
 static void read_contribution(const Graph *graph, OpView *view, uint32_t i)
 {
     const Op *op = graph_get_op(graph, view->op);
@@ -115,7 +115,7 @@ static bool accumulation_rule(const Graph *graph, const OpView *view, uint32_t i
     return op_rule_find(graph, view->accumulation[i], forms, rule);
 }
 
-/* Forms in which a sum of contributions can be kept. */
+/* Finds the forms in which a sum of contributions can be kept. */
 static void find_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
 {
     Rule rule;
@@ -183,8 +183,8 @@ static void plan_set_free(gpointer data)
     g_free(set);
 }
 
-/* Whether the pins leave something to choose from: a rule for every op, a form for every sum, a
- * place for every parameter. */
+/* Whether the pins leave a choice: a rule for every op, a form for every sum, a place for every
+ * parameter. */
 static bool check_pins(const Pricer *pricer, const OpView *view, GError **error)
 {
     const Op *op = graph_get_op(pricer->graph, view->op);
@@ -286,8 +286,8 @@ static void describe_op(GString *key, const Graph *graph, const OpReads *reads)
     }
 }
 
-/* Pins on the op, its backward ops, the sums of its contributions and the updates of its
- * parameters. */
+/* Describes the pins on the op, its backward ops, the sums of its contributions and the updates of
+ * its parameters. */
 static void describe_pins(GString *key, const Pricer *pricer, const OpView *view)
 {
     const Graph *graph = pricer->graph;
@@ -336,11 +336,11 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
 uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet read,
                        FormSet kept, Form made)
 {
-    G_STATIC_ASSERT(sizeof(FormSet) == 1); /* as the key packs them */
+    G_STATIC_ASSERT(sizeof(FormSet) == 1); /* the key packs them in bytes */
     g_assert(p < view->n_parameters && made < FORM_MAX);
     Plans *plans = &view->plans[p];
     if (!pricer->charges)
-        kept = 0; /* nothing depends on it */
+        kept = 0; /* no price depends on it */
     uint32_t number =
         index_add(&plans->keys, ((uint64_t)kept << 8 | read) * FORM_MAX + made);
     if (number == plans->sets->len) {

@@ -1,7 +1,7 @@
 /* The exact search: labels that nothing dominates walk over the state graph, and a label is dropped
  * once the relaxation says that all of its completions take longer than a limit. The limit starts
- * just above the relaxation's bound and is widened until a program comes within: nothing that was
- * dropped is faster. */
+ * just above the relaxation's bound and is widened until it contains a program: then no dropped
+ * label leads to a faster one. */
 #include "synth/exact/search.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static double bound_of(const Search *s, uint32_t cut, const Label *label)
     return bound;
 }
 
-/* The bound of a label and of what it stands for. */
+/* The bound of a label and of the labels that it stands for. */
 static double least_bound_of(const Search *s, uint32_t cut, const Label *label)
 {
     return bound_of(s, cut, label) - label->drift_s - label->drift_charge_s;
@@ -48,8 +48,8 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
     label_table_trim(&s->table[cut], n);
 }
 
-/* The beam after the op before `cut`, of which `labels` were extended: what is left of the effort is
- * spent evenly on the cuts that are left, at as many extensions a label as so far. */
+/* The beam for `cut`: the remaining effort is spread evenly over the remaining cuts, at the same
+ * number of extensions per label as so far. */
 static uint32_t affordable(const Search *s, uint32_t cut, uint32_t beam, uint64_t begun,
                            uint64_t extended)
 {
@@ -81,7 +81,7 @@ static void check_consistent(const Search *s, OpId id, const Label *label, uint3
 #endif
 }
 
-/* Extends a label along an arc; `room` is what the arc leaves of the limit, by class. */
+/* Extends a label along an arc; `room` is the slack to the limit that the arc leaves, by class. */
 static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, const Arc *arc,
                          uint32_t to, const Times *room)
 {
@@ -143,7 +143,8 @@ void search_walk(Search *s, uint32_t beam)
     }
     if (s->states->late)
         s->complete = false;
-    if (s->lost_s <= s->proved_s && s->bound_only) /* nothing is left of it */
+    /* a lost label may be as fast as the proof */
+    if (s->lost_s <= s->proved_s && s->bound_only)
         label_table_empty(&s->table[s->states->n_ops]);
 }
 
@@ -161,8 +162,8 @@ double search_least_total(const Search *s, const Label *label)
     return label->final ? total : total - times_max(&s->pricer, &label->update);
 }
 
-/* Least total of a label at the end; if `least`, of what labels stand for, too, and without updates
- * that may be free. */
+/* The least total of a label at the end; with `least` also of the labels it stands for, and without
+ * updates that may be free. */
 static double best_of(const Search *s, bool least)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
@@ -178,8 +179,8 @@ static double best_of(const Search *s, bool least)
 void search_walk_widening(Search *s, uint32_t beam)
 {
     g_assert(s->upper_s > 0 && s->tolerance >= 0);
-    /* Mostly the bound is reached; then wider limits would only admit what is as good or slightly
-     * worse. */
+    /* In most cases the bound is attained, and wider limits would only admit programs that are as
+     * good or slightly worse. */
     static const double first = 1e-9, second = 1e-5, factor = 5;
     double width = first;
     if (s->states->late)
@@ -221,8 +222,8 @@ Program *search_program(Search *s, uint32_t index, GError **error)
     return program;
 }
 
-/* Takes the program of the label with the least total, and those of labels that may turn out to be
- * faster. */
+/* Takes the fastest program among those of the label with the least total and of labels that may
+ * turn out to be faster. */
 static bool take_best(Search *s, const double *ratio, const SynthOptions *options,
                       SynthResult *result, GError **error)
 {
@@ -248,7 +249,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
     return true;
 }
 
-/* The best baseline: better than nothing where the search was cut short. */
+/* Takes the best baseline, in case the search was cut short without a program. */
 static void take_baseline(Search *s, const double *ratio, SynthResult *result)
 {
     for (Baseline baseline = 0; baseline < BASELINES; baseline++) {

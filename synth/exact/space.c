@@ -1,4 +1,4 @@
-/* The state graphs of a space, made when a search asks for them. */
+/* The state graphs of a space, made when a search first asks for them. */
 #include "synth/exact/space.h"
 
 SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins)

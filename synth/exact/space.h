@@ -1,4 +1,4 @@
-/* State that searches over the same programs share (private to synth). */
+/* The state shared by searches over the same programs (private to synth). */
 #ifndef KILTER_SYNTH_EXACT_SPACE_H
 #define KILTER_SYNTH_EXACT_SPACE_H
 
@@ -7,7 +7,7 @@
 struct SynthSpace {
     const Graph *graph;
     const SynthPins *pins;
-    /* without a charge for memory and with one; NULL until a search asks */
+    /* [0] without and [1] with a charge for memory; NULL until a search asks for them */
     States *states[2];
 };
 

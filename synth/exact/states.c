@@ -57,7 +57,8 @@ static bool prepare_live(States *s, const OpId *last, GError **error)
     return true;
 }
 
-/* Numbers the states of a cut: inputs of the next op outermost, in their order. */
+/* Numbers the states of a cut, with the inputs of the next op as outermost digits, in their
+ * order. */
 static bool number_states(States *s, OpId id, const OpView *view, GError **error)
 {
     enum { MAX_STATES = 1 << 24 };
@@ -120,7 +121,7 @@ static Choices *choices_of(States *s, const OpView *view, const OpId *last, GStr
     return choices;
 }
 
-/* A tensor's numbers, and what they add to a state of the next cut. */
+/* A tensor's numbers, and the amounts that they add to a state of the next cut. */
 typedef struct {
     uint32_t n, stride;
 } Digit;
@@ -272,7 +273,7 @@ void states_free(States *s)
 
 /* --- costs to the end --- */
 
-/* Costs that other ones are, but for a constant. */
+/* Costs that equal other costs up to a constant. */
 typedef struct {
     const Costs *costs;
     Times offset;
@@ -297,7 +298,7 @@ static void least_of(double *restrict to, const double *restrict from, double s,
     }
 }
 
-/* Takes the arcs of all states of the op's inputs, each for all states of the other tensors. */
+/* Relaxes the arcs from all states of the op's inputs, each for all states of the other tensors. */
 static void take_arcs(const Move *move, uint32_t h, const double *after, double *scratch,
                       double *before)
 {
@@ -317,7 +318,7 @@ static void take_arcs(const Move *move, uint32_t h, const double *after, double 
     }
 }
 
-/* Whether `a` is `b` and a constant; then the least such constant. */
+/* Whether `a` equals `b` plus a constant per class, which goes to *offset. */
 static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *offset)
 {
     static const double rounding = 1e-12;

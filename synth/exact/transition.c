@@ -1,12 +1,12 @@
-/* Transitions along an arc: what each costs the stages around it, and those that no other one
- * dominates. */
+/* Transitions along an arc: what each adds to the stages around it, and which of them no other
+ * transition dominates. */
 #include "synth/exact/transition.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Upper bound of how much longer an iteration with `a` can be than with `b`. A step that closes a
- * stage never shortens an iteration, so `a` may close only where `b` does. */
+/* Whether an iteration with `a` never takes longer than with `b`. A step that closes a stage never
+ * shortens an iteration, so `a` may close a stage only where `b` does. */
 static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
     double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
@@ -20,7 +20,7 @@ static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
                b->comm_s;
 }
 
-/* Adds a step to the portion of computation that it is merged with. */
+/* Adds a step to the portion of computation with which it is merged. */
 static void add_step(const Pricer *pricer, Cost *cost, const Step *step, uint8_t closes,
                      Times *portion)
 {
@@ -45,7 +45,7 @@ static Times cost_relaxed(const Pricer *pricer, const Cost *cost)
 typedef struct {
     Choices *c;
     Held in[TRANSITION_IN];
-    uint8_t after[TRANSITION_IN]; /* numbers of the forms that inputs are in afterwards */
+    uint8_t after[TRANSITION_IN]; /* numbers of the inputs' forms afterwards */
     Form out[TRANSITION_OUT];
     Form dy[TRANSITION_OUT];
     Times limit;
@@ -105,8 +105,8 @@ static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
     return true;
 }
 
-/* dy in the forms that the backward reads; then the contributions to the inputs' gradients,
- * converted to the form that the sum is kept in, and added. */
+/* Prices dy in the forms that the backward reads, then the contributions to the inputs' gradients,
+ * converted to the form in which the sum is kept, and their addition. */
 static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
 {
     const Choices *c = s->c;
@@ -158,7 +158,8 @@ static void finish(const Along *s, Transition *t)
     t->relaxed = cost_relaxed(s->c->pricer, &t->cost);
     if (!within(s, &t->relaxed))
         return;
-    if (!(t->cost.closes & CLOSES_LATE)) { /* without a step in between they are one */
+    /* without a step in between both portions are one */
+    if (!(t->cost.closes & CLOSES_LATE)) {
         times_add(s->c->pricer, &t->cost.early, &t->cost.late);
         t->cost.late = (Times){{0}};
     }

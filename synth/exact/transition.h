@@ -1,14 +1,14 @@
 /* Transitions: every way to run one forward op together with its backward ops (private to synth).
  *
  * At a cut of the forward order a live tensor has one form that readers start from, and its
- * gradient will be accumulated in another. A transition takes the op's inputs from their states to
- * its outputs' states and says what that adds to the iteration. It is a *half*, the rules of the op
- * and its backward ops, with plans for its parameters and with the conversions that the states ask
- * for.
+ * gradient will be accumulated in another. A transition leads from the states of the op's inputs to
+ * the states of its outputs, and has the cost that this adds to the iteration. It is a *half*, the
+ * rules of the op and its backward ops, with plans for its parameters and with the conversions that
+ * the states ask for.
  *
  * The relaxation needs only the least cost of any transition between two states: an *arc*.
- * Transitions themselves are found when the search reaches their arc. Ops that look alike share all of
- * it. */
+ * Transitions themselves are found when the search reaches their arc. Ops that look alike share all
+ * of this. */
 #ifndef KILTER_SYNTH_EXACT_TRANSITION_H
 #define KILTER_SYNTH_EXACT_TRANSITION_H
 
@@ -35,70 +35,72 @@ static inline Held range_held(const Range *range, uint32_t i)
                   range->gradient[i % range->n_gradients]};
 }
 
-/* The cost of a choice, as far as the open stages see it. Communication adds up wherever it
- * happens; computation goes to the forward's end, to the backward's front in two portions with a
+/* The cost of a choice, split by the open stages that it extends. Communication adds up wherever it
+ * happens. Computation goes to the forward's end, to the backward's front in two portions with a
  * step after each, and to the final stage. */
 enum { CLOSES_FORWARD = 1, CLOSES_LATE = 2, CLOSES_EARLY = 4, CLOSES_FINAL = 8 };
 typedef struct {
-    uint8_t closes; /* which of the steps hold a priced collective */
-    /* Communication, and the charge for memory, which is charge_s. */
+    uint8_t closes; /* the steps that hold a priced collective */
+    /* communication; charge_s is the charge for memory */
     double comm_s, charge_s;
-    /* Added to the forward's first stage: inner communication of parameters. */
+    /* added to the forward's first stage: inner communication of parameters */
     Times initial;
-    /* Appended to the forward's open stage, after its step closed the one before. */
+    /* appended to the forward's open stage, after its step has closed the stage before */
     Times forward;
-    /* Put before the backward's open stage: accumulation, and deferred ops; then the contributions'
-     * step. */
+    /* put before the backward's open stage: accumulation, and deferred ops; then the contributions'
+     * step */
     Times late;
-    /* Put before that: the backward ops; then the step of dy and saved tensors. */
+    /* put before `late`: the backward ops; then the step of dy and saved tensors */
     Times early;
-    /* Added to the final stage, */
+    /* added to the final stage */
     Times update;
-    /* and to the one that updated values are communicated in. */
+    /* added to the stage in which updated values are communicated */
     Times tail;
 } Cost;
 
 typedef struct {
-    /* Seconds that it adds if only this class's computation counts and no stage waits. */
+    /* [class]: seconds that it adds if only this class's computation counts and no stage waits */
     Times relaxed;
     Cost cost;
-    Form gradient[TRANSITION_OUT]; /* forms in which those of the outputs arrive */
+    Form gradient[TRANSITION_OUT]; /* forms in which the outputs' gradients arrive */
     uint8_t forward_rule, backward_rule[MAX_BACKWARD], plan[OP_MAX_IN];
     uint8_t deferred; /* bit k: backward op k runs after the contributions' step */
 } Transition;
 
-/* The forms that a half needs from around it, and those that it makes. */
+/* The forms that a half needs from its surroundings, and the forms that it makes. */
 typedef struct {
-    Form reads[TRANSITION_IN];    /* forms in which the op reads its activation inputs, */
-    FormSet saved[TRANSITION_IN]; /* and in which backward ops do */
+    Form reads[TRANSITION_IN];    /* forms in which the op reads its activation inputs */
+    FormSet saved[TRANSITION_IN]; /* forms in which backward ops read them */
     Form makes[TRANSITION_IN];    /* forms in which the contributions are made */
-    FormSet wanted_dy[TRANSITION_OUT]; /* in which backward ops read outputs' gradients */
-    Form out[TRANSITION_OUT];          /* of the outputs */
+    /* forms in which backward ops read outputs' gradients */
+    FormSet wanted_dy[TRANSITION_OUT];
+    Form out[TRANSITION_OUT]; /* forms of the outputs */
 } Needs;
 
 typedef struct {
     uint8_t forward_rule, backward_rule[MAX_BACKWARD];
     FormSet wanted_out[TRANSITION_OUT]; /* forms in which backward ops read the outputs */
-    uint16_t plans[OP_MAX_IN]; /* of parameters: numbers of sets, see op_view_plans */
-    uint32_t next;             /* of the same needs, UINT32_MAX after the last */
-    Times least; /* relaxed cost of what no state changes, with the cheapest plans */
+    uint16_t plans[OP_MAX_IN]; /* [parameter]: number of a set, see op_view_plans */
+    uint32_t next;             /* next half of equal needs, UINT32_MAX after the last */
+    /* relaxed cost that does not depend on states, with the cheapest plans */
+    Times least;
 } Half;
 
 /* All halves of equal needs. */
 typedef struct {
     Needs needs;
-    uint32_t first; /* half */
+    uint32_t first; /* its first half */
     Times least;
 } Group;
 
 typedef struct {
-    uint32_t to; /* state after it, see Choices */
-    Times least; /* relaxed cost of any transition */
+    uint32_t to; /* the state after it, see Choices */
+    Times least; /* least relaxed cost of any transition */
 } Arc;
 
 /* An op's choices. `in` numbers the states of its activation inputs (range[0] outermost; one range
- * if both are one tensor); `to` numbers the states of those that live on, with the forms that they
- * are in afterwards, then of the live outputs. */
+ * if both are one tensor); `to` numbers the states of the inputs that live on, with their forms
+ * afterwards, and then of the live outputs. */
 typedef struct {
     const Pricer *pricer;
     OpView view;
@@ -106,7 +108,7 @@ typedef struct {
     bool same;                       /* both inputs are one tensor */
     bool survives[TRANSITION_IN];    /* the input lives on */
     bool lives[TRANSITION_OUT];      /* the output is read */
-    Range in[TRANSITION_IN];         /* n == 1 where there is none */
+    Range in[TRANSITION_IN];         /* n == 1 if there is none */
     Range out[TRANSITION_OUT];       /* likewise */
     uint32_t n_in, n_to;             /* states */
     GArray *halves, *groups;         /* Half, Group */
@@ -118,23 +120,23 @@ typedef struct {
     GPtrArray *lists; /* of transitions */
 } Choices;
 
-/* For a view that was read; takes nothing over but its contents. `survives`, `lives`: see Choices.
- * What there is to choose from does not depend on prices, so that others can take their place.
- * NULL: the errors of op_view_find. */
+/* The choices of a view that was read; takes over the view's contents. `survives`, `lives`: see
+ * Choices. The choices do not depend on prices, so choices_price can replace them. NULL with the
+ * errors of op_view_find. */
 Choices *choices_new(const Pricer *pricer, const OpView *view,
                      const bool survives[TRANSITION_IN], const bool lives[TRANSITION_OUT],
                      GError **error);
 void choices_free(Choices *choices);
 
-/* Takes the prices of a pricer of the same graph and pins, which has to live as long as they are
- * used. Transitions that were found before are forgotten. */
+/* Takes the prices of a pricer of the same graph and pins, which has to outlive their use. Forgets
+ * all transitions found before. */
 void choices_price(Choices *choices, const Pricer *pricer);
 
-/* States of the op's inputs. */
+/* held: out, the states of the op's inputs that number `in` stands for. */
 void choices_inputs(const Choices *choices, uint32_t in, Held held[TRANSITION_IN]);
 
-/* Transitions along an arc of `in` that cost each class alone at most `slack` more than the arc
- * does, those that no other one dominates. They stay valid as long as the prices. */
+/* The undominated transitions along an arc of `in` that cost each class by itself at most `slack`
+ * more than the arc. They stay valid as long as the prices. */
 const GArray *choices_along(Choices *choices, uint32_t in, const Arc *arc,
                             const Times *slack);
 
@@ -162,25 +164,25 @@ Choice choice_of(const OpView *view, uint8_t forward_rule,
 /* Adds a backward op's rule. */
 void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
 
-/* Charge for the activations that the backward reads, where the op is the one that pays. */
+/* The charge for the activations that the backward reads and for which the op pays. */
 double choices_saved_memory(const Choices *choices, const Needs *needs,
                             const Choice *choice);
 double half_memory(const Choices *choices, const Needs *needs, const Half *half);
 
-/* Fills halves and groups, but for their costs; and those. */
+/* The first function fills halves and groups without costs, the second fills in their costs. */
 void choices_enumerate(Choices *choices);
 void choices_price_halves(Choices *choices);
 
-/* Finds the arcs once there are groups; choices_price_arcs fills in what they cost, once groups
+/* Finds the arcs once there are groups; choices_price_arcs fills in the arcs' costs once groups
  * have costs. */
 struct Elimination *elimination_new(const Choices *choices);
 void elimination_free(struct Elimination *elimination);
 void choices_price_arcs(Choices *choices);
 
-/* Numbers of the forms that later ops may start from, after an input was converted by a step: the
- * one that a priced collective made, or, where both are shards, the one that it was in; else both
- * numbers are equal. What a free conversion makes they make anew; all that partial sums become a
- * shard does too, and a replica everything, at the same prices. */
+/* The numbers of the forms from which later ops may start after a step has converted an input: the
+ * form that a priced collective made or, if both forms are shards, also the form before; otherwise
+ * both numbers are equal. Later ops repeat free conversions. Whatever partial sums can become, a
+ * shard can become at the same price, and a replica can become everything. */
 static inline void choices_after(const Range *range, Form held, Form reads,
                                  const Step *before, uint8_t after[2])
 {
@@ -189,7 +191,7 @@ static inline void choices_after(const Range *range, Form held, Form reads,
     after[1] = both ? range->form_at[held] : after[0];
 }
 
-/* Transitions along an arc, and how much dearer than the arc they may be. */
+/* Transitions along an arc, and by how much they may cost more than the arc. */
 typedef struct {
     Times slack;
     GArray *transitions;

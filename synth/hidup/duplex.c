@@ -7,20 +7,20 @@
 enum { NONE = UINT32_MAX };
 
 typedef struct {
-    uint64_t state; /* three bits a live tensor */
-    uint32_t first; /* of its labels */
+    uint64_t state; /* three bits per live tensor */
+    uint32_t first; /* first of its labels */
 } State;
 
 typedef struct {
     uint32_t n_live;
-    uint32_t *live; /* tensors */
+    uint32_t *live; /* live tensors */
     GArray *states, *labels;
     GHashTable *index; /* state -> position + 1 */
 } Cut;
 
 typedef struct {
     const DuplexProblem *p;
-    double longest_s; /* no communication beside a forward stage takes longer */
+    double longest_s; /* communication beside a forward stage never takes longer */
     Cut *cut;         /* [n_nodes + 1] */
     uint64_t states, labels, expansions;
 } Solve;
@@ -86,8 +86,8 @@ static uint32_t position(const Cut *cut, uint32_t tensor)
     return NONE;
 }
 
-/* A tensor is alive at the cuts after its node up to the node that reads it last; the last node's
- * output to the end. */
+/* Finds the live tensors: a tensor is alive at the cuts from its node up to its last reader, the
+ * last node's output up to the end. */
 static bool find_live(Solve *s)
 {
     const DuplexProblem *p = s->p;
@@ -143,8 +143,8 @@ static void cut_clear(Cut *cut)
     g_hash_table_destroy(cut->index);
 }
 
-/* Adds a label unless one of its state duplex_dominates it; the first one that it duplex_dominates is
- * overwritten, others taken out. */
+/* Adds a label unless a label of its state dominates it; the first label that it dominates is
+ * overwritten, others are removed. */
 static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label)
 {
     KILTER_ASSERT(isfinite(label->closed_s) && label->parent != NONE);
@@ -173,8 +173,8 @@ static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label
 
 /* --- the walk --- */
 
-/* Conversions of the node's inputs from their forms; false if one cannot be. An input that is read
- * twice is converted once. */
+/* Finds the conversions of the node's inputs from their forms; false if there is none. An input
+ * that is read twice is converted once. */
 static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *from,
                     const DuplexChoice *choice, DuplexConversion *step)
 {
@@ -198,8 +198,8 @@ static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *
     return true;
 }
 
-/* The forms of tensors alive after the node: a conversion that is communicated replaces the form, a
- * local one leaves it. */
+/* The forms of tensors alive after the node: a communicated conversion replaces the form, a local
+ * one keeps it. */
 static uint64_t state_after(const DuplexProblem *p, const Cut *cut, uint64_t state,
                             const Cut *to, const DuplexNode *node,
                             const DuplexChoice *choice)
@@ -249,8 +249,8 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
     }
 }
 
-/* Longest communication for the forward stages of both microbatches, and of what the first one
- * communicates beside the last stage, backward. */
+/* The longest communication of both microbatches for a forward stage, and of the first microbatch
+ * beside the last stage, backward. */
 static double find_longest(const DuplexProblem *p)
 {
     double forward_s = 0, back_s = 0, joined_s = 0;

@@ -1,4 +1,5 @@
-/* Times of a prefix of the chain: what a choice adds to closed and open stages, and which prefixes are nowhere slower. */
+/* Times of a prefix of the chain: the time that a choice adds to closed and open stages, and which
+ * prefixes are nowhere slower. */
 #include "synth/hidup/prefix.h"
 
 #include <math.h>

@@ -3,19 +3,19 @@
  *
  * A node is a forward op with its adjoint backward ops (synth/reference/reference.h), a choice a
  * rule of it and where its parameters rest. A parameter that the op reads cut rests as it is read.
- * Those that it reads whole are either replicated, and their gradients all-reduced; or cut,
- * gathered before and their gradients reduce-scattered (Sec. 6.10). Gathering is done by the first
- * microbatch for both, synchronizing by the second, when the gradients of both are summed. */
+ * A parameter that it reads whole is either replicated, and its gradient all-reduced, or cut, and
+ * then gathered before the op and its gradient reduce-scattered (Sec. 6.10). The first microbatch
+ * gathers for both; the second synchronizes, when the gradients of both are summed. */
 #include "synth/hidup/duplex.h"
 #include "synth/reference/reference.h"
 
 #include <string.h>
 
 typedef struct {
-    Pricer half, whole; /* of one microbatch, and of what is done once for both */
+    Pricer half, whole; /* prices of one microbatch, and of work done once for both */
     SynthHidupOptions options;
-    ClusterView believed; /* what the options say of communication */
-    double *op_factor;    /* [op]: of computations */
+    ClusterView believed; /* the cluster with communication changed by the options */
+    double *op_factor;    /* [op]: factor on its computation */
     ReferenceTheory *theory;
     DuplexProblem problem;
     GArray *placed; /* Placed, by DuplexChoice.id */
@@ -24,12 +24,12 @@ typedef struct {
 /* The rule that a choice stands for. */
 typedef struct {
     const Fused *fused;
-    bool cut; /* parameters that are read whole rest cut */
+    bool cut; /* parameters that are read whole are cut at rest */
 } Placed;
 
 /* --- parameters --- */
 
-/* The dim that can be cut in most pieces. */
+/* The form that cuts the dim with the most pieces; false if there is none. */
 static bool widest(const Graph *graph, TensorId parameter, Form *form)
 {
     const Tensor *t = graph_tensor(graph, parameter);
@@ -70,8 +70,8 @@ static double charge_s(const Hidup *h, TensorId tensor, Form form)
            (double)tensor_bytes(graph_tensor(h->whole.graph, tensor));
 }
 
-/* The charge for the memory of a parameter, its gradient and its optimizer states, whole where they
- * are read and made so. */
+/* The charge for the memory of a parameter, its gradient and its optimizer states, which are whole
+ * if they are read and made whole. */
 static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
                    DuplexChoice *choice)
 {
@@ -125,7 +125,7 @@ static void price_computation(const Hidup *h, const Fused *fused, DuplexChoice *
     }
 }
 
-/* Whether the op reads parameters whole that are more than vectors. */
+/* Whether the op reads a parameter whole that is more than a vector. */
 static bool reads_weights(const Graph *graph, const Fused *fused)
 {
     const Op *op = graph_get_op(graph, fused->triple.op);
@@ -138,8 +138,8 @@ static bool reads_weights(const Graph *graph, const Fused *fused)
     return whole;
 }
 
-/* Weights that are read whole rest so or cut, and their gradients open a stage; those of vectors
- * join one. */
+/* Adds the node's choices. Weights that are read whole rest whole or cut, and their gradients open
+ * a stage; vectors' gradients join one. */
 static void add_choices(Hidup *h, DuplexNode *node, const Fused *fused)
 {
     const Graph *graph = h->whole.graph;
@@ -184,8 +184,8 @@ static void add_nodes(Hidup *h)
 
 /* --- conversions --- */
 
-/* One tensor's conversions by one collective or local step, each with the cheapest way back for its
- * gradient. */
+/* Finds one tensor's conversions by one collective or local step, each with the cheapest way back
+ * for its gradient. */
 static void find_conversions(const Hidup *h, TensorId tensor,
                              DuplexConversion conversion[FORM_MAX][FORM_MAX])
 {

@@ -1,17 +1,18 @@
-/* Two microbatches that take turns (HiDup Sec. 3): any program of one group, doubled.
+/* Duplex programs: any program of one group, run on two microbatches that take turns (HiDup Sec.
+ * 3).
  *
- * What works on the batch is done twice, in stages: communication, then computation. While one
- * microbatch computes its stage the other one communicates for its own:
+ * Instructions on the batch run twice, in stages: communication, then computation. While one
+ * microbatch computes its stage the other communicates for its own stage:
  *
- *     communication of microbatch 0, stage i     beside     computation of microbatch 1, stage i - 1
- *     communication of microbatch 1, stage i     beside     computation of microbatch 0, stage i
+ *     communication of microbatch 0, stage i   beside   computation of microbatch 1, stage i - 1
+ *     communication of microbatch 1, stage i   beside   computation of microbatch 0, stage i
  *
- * What does not work on the batch is done once. What the batch's computations read (parameters that
- * are gathered) comes with microbatch 0's communication of the stage that reads it first; what
- * follows from the sums over both (gradients of parameters) with the next communication of
- * microbatch 1, when both have added to them; updates come last. A stage opens where the batch's
- * own tensors are communicated, where a gathered parameter is read, and after the backward of an op
- * whose weights' gradients are communicated; vectors' gradients wait for the next one. */
+ * Other instructions run once. Operands of the batch's computations (gathered parameters) come with
+ * microbatch 0's communication of the stage that reads them first. Instructions that depend on sums
+ * over both microbatches (gradients of parameters) come with the next communication of microbatch
+ * 1, when both have added to the sums; updates come last. A stage opens where the batch's own
+ * tensors are communicated, where a gathered parameter is read, and after the backward of an op
+ * whose weights' gradients are communicated; vectors' gradients wait for the next stage. */
 #include "synth/synth.h"
 
 #include <string.h>
@@ -22,14 +23,14 @@ typedef struct {
     const Program *program;
     const Graph *graph;
     BatchForms *batch;
-    bool *parts; /* [instr]: done once a microbatch */
-    bool *last;  /* [instr]: an update, or follows from one */
-    /* [instr] + 1 of the batch's last instruction that it follows from, or 0 */
+    bool *parts; /* [instr]: runs once per microbatch */
+    bool *last;  /* [instr]: is an update, or depends on one */
+    /* [instr]: 1 + the last instruction on the batch that it depends on, or 0 */
     uint32_t *ready;
-    /* [instr]: of the batch's, the first that follows from it, or NEVER */
+    /* [instr]: the first instruction on the batch that depends on it, or NEVER */
     uint32_t *needed;
-    uint32_t *stage; /* [instr] of the batch: its stage */
-    bool *head;      /* [instr] of the batch: communication that opens its stage */
+    uint32_t *stage; /* [instr] on the batch: its stage */
+    bool *head;      /* [instr] on the batch: it is communication that opens its stage */
     uint32_t n_stages;
 } Turns;
 
@@ -100,7 +101,7 @@ static void find_order(Turns *t)
         each_used(&w, instr, find_ready);
         note_made(&w, instr);
     }
-    /* Instances are made once, so the makers that the last walk left are those of all uses. */
+    /* Instances are made once, so the makers found by the last walk are the makers for all uses. */
     for (w.at = n; w.at-- > 0;)
         each_used(&w, &t->program->instr[w.at], find_needed);
     g_free(w.maker);
@@ -113,8 +114,7 @@ static bool is_communication(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && (int)instr->collective < COLLECTIVES_PRICED;
 }
 
-/* Whether the instruction, not of the batch, is a communication that opens a stage when it is there
- * to be done. */
+/* Whether the instruction, which is not on the batch, is communication that opens a stage. */
 static bool opens(const Turns *t, uint32_t i)
 {
     const Instr *instr = &t->program->instr[i];
@@ -122,8 +122,8 @@ static bool opens(const Turns *t, uint32_t i)
            graph_tensor(t->graph, instr->tensor)->rank > 1;
 }
 
-/* Marks what the batch's instructions need before them, and what waits once they are done: bits of
- * `flags`. */
+/* [instr]: bits that say of an instruction on the batch that communication must come before it
+ * (NEEDS), or is due after it (LEAVES). */
 enum { NEEDS = 1, LEAVES = 2 };
 static uint8_t *find_flags(const Turns *t)
 {
@@ -143,9 +143,8 @@ static void find_stages(Turns *t)
 {
     g_autofree uint8_t *flags = find_flags(t);
     bool computed = false,
-         waits =
-             false; /* in this stage; and something is to be communicated after the op */
-    OpId of = GRAPH_NONE; /* forward op of the last computation */
+         waits = false;   /* in this stage; and communication is due after the op */
+    OpId of = GRAPH_NONE; /* the forward op of the last computation */
     for (uint32_t i = 0; i < t->program->n; i++) {
         const Instr *instr = &t->program->instr[i];
         if (!t->parts[i])
@@ -166,7 +165,7 @@ static void find_stages(Turns *t)
     t->n_stages++;
 }
 
-/* --- the doubled program --- */
+/* --- the duplex program --- */
 
 static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
 {
@@ -176,7 +175,8 @@ static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
     program_append(to, instr);
 }
 
-/* The batch's instructions of one stage, those that open it or the others. */
+/* Appends the instructions on the batch of one stage: those that open it (`head`), or the
+ * others. */
 static void append_stage(const Turns *t, Program *to, const uint32_t *first,
                          uint32_t stage, bool head, uint16_t microbatch)
 {
@@ -186,7 +186,7 @@ static void append_stage(const Turns *t, Program *to, const uint32_t *first,
             append(t, to, i, microbatch);
 }
 
-/* The stage before which an instruction that is done once has to be done; n_stages: after all. */
+/* The stage before which an instruction that runs once has to run; n_stages: after all stages. */
 static uint32_t place_of(const Turns *t, uint32_t i)
 {
     if (t->last[i])
@@ -196,8 +196,8 @@ static uint32_t place_of(const Turns *t, uint32_t i)
     return t->ready[i] ? t->stage[t->ready[i] - 1] + 1 : t->n_stages;
 }
 
-/* Appends a stage's instructions that run once: those that both microbatches follow, or those that
- * follow both. */
+/* Appends a stage's instructions that run once: those on which both microbatches depend, or
+ * (`after`) those that depend on both. */
 static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
 {
     for (uint32_t i = 0; i < t->program->n; i++)

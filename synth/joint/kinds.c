@@ -1,7 +1,7 @@
-/* Equal machines, and the units that groups take of them. */
+/* Kinds of equal machines, and the units in which groups take them. */
 #include "synth/joint/menu.h"
 
-enum { MOST_STATES = 64000 }; /* of layers left and units used */
+enum { MOST_STATES = 64000 }; /* states (layers left, units used) */
 
 static uint32_t first_gpu(const ClusterView *view, uint32_t machine)
 {
@@ -39,8 +39,8 @@ static void find_kinds(JointMenu *menu)
     }
 }
 
-/* Units are as small as keeps the states few: pieces of a machine that are halves of one another, then several
- * machines. */
+/* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
+ * several machines. */
 static void find_units(JointMenu *menu)
 {
     double states = 1;

@@ -1,4 +1,4 @@
-/* What groups of devices take for runs of layers: the menu of the joint search. */
+/* The menu of the joint search: the costs of groups of devices for runs of layers. */
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +46,8 @@ void synth_joint_menu_free(JointMenu *menu)
 
 /* --- seconds of layers --- */
 
-/* Sums over the layers before [pass * (n_layers + 1) + layer], of `samples` on tp GPUs of a kind. */
+/* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [pass * (n_layers + 1)
+ * + layer]. */
 static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
                                uint32_t samples)
 {
@@ -78,7 +79,7 @@ static double whole_s(JointMenu *menu, uint32_t kind, uint32_t tp, uint32_t samp
 
 /* --- entries --- */
 
-/* The kind of each replica. Caller frees. */
+/* The kind of each replica. The caller frees it. */
 static uint32_t *replica_kinds(const JointMenu *menu, const JointGroup *group,
                                uint32_t tp, uint32_t *dp)
 {
@@ -93,7 +94,7 @@ static uint32_t *replica_kinds(const JointMenu *menu, const JointGroup *group,
     return kind;
 }
 
-/* Samples of the replicas, one by one to whoever would be done first. */
+/* Shares the samples out to the replicas, one by one to the replica that would finish first. */
 static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32_t tp,
                       uint32_t batch, uint32_t *samples)
 {
@@ -114,7 +115,8 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
     }
 }
 
-/* Seconds of an all-reduce of `bytes` over the replicas, as many at once as devices share layers. */
+/* Seconds of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
+ * takes part in one at the same time. */
 static double reduce_s(const JointMenu *menu, const JointGroup *group, uint32_t dp,
                        uint32_t tp, double bytes)
 {
@@ -175,7 +177,8 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp, bool re
                         .kept = g_new0(double, n_layers + 1)};
 }
 
-/* Times are those of the replica that takes longest, and memory that of the one with the least for its samples. */
+/* The times are those of the slowest replica, the memory that of the replica with the least for its
+ * samples. */
 static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
                              const JointGroup *group, uint32_t tp, const uint32_t *kind,
                              const uint32_t *samples, uint32_t dp, bool recompute,
@@ -207,7 +210,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     return e;
 }
 
-/* Lowers what a kind's units take at least for the microbatch. */
+/* Lowers the least unit-seconds that a kind takes for a microbatch. */
 static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t tp,
                        uint32_t samples, uint32_t batch)
 {
@@ -268,8 +271,8 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
     g_array_append_val(groups, group);
 }
 
-/* Whether so many units are a piece of one machine that its halves make up, or whole machines, of which sizes beyond eight
- * are twice or one and a half times a power of two, or all. */
+/* Whether a group may have this number of units: a piece of one machine made by halving, or whole
+ * machines. Beyond eight machines their number is 2 or 1.5 times a power of two, or all of them. */
 static bool is_size(const JointKind *kind, uint32_t units)
 {
     const uint32_t gpus = units * kind->unit;
@@ -296,7 +299,8 @@ static void add_single_groups(JointMenu *menu, GArray *groups)
     }
 }
 
-/* Whole machines of several kinds: any numbers of them where these are few, else all of a kind or none. */
+/* Adds groups of whole machines of several kinds: any numbers of machines if there are few, else
+ * all or none of a kind. */
 static void add_unions(JointMenu *menu, GArray *groups)
 {
     const uint32_t n_kinds = menu->kind->len;

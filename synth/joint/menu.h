@@ -1,4 +1,4 @@
-/* What menus of one model on one view have in common (private to synth). */
+/* The common part of all menus of one model on one view (private to synth). */
 #ifndef KILTER_SYNTH_JOINT_MENU_H
 #define KILTER_SYNTH_JOINT_MENU_H
 
@@ -8,10 +8,11 @@
 /* Equal machines. */
 typedef struct {
     uint32_t n_machines, *machine;
-    uint32_t gpus;  /* of each */
-    uint32_t first; /* GPU of the first machine */
+    uint32_t gpus;  /* GPUs of each machine */
+    uint32_t first; /* first GPU of the first machine */
     uint32_t unit,
-        n_units; /* GPUs of a unit: a piece of a machine, or several machines */
+        /* GPUs per unit, which is a piece of a machine or several machines; number of units */
+        n_units;
 } JointKind;
 
 struct JointMenu {
@@ -21,7 +22,7 @@ struct JointMenu {
     AmpModel *model;
     AmpLayers *layers;
     GArray *kind;       /* JointKind */
-    GHashTable *passes; /* "kind tp samples" -> seconds, sums over the layers before */
+    GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
 };
 
 /* Fills `kind`. */

@@ -1,4 +1,5 @@
-/* From a pipeline of unlike stages to its program: layers are divided over as many devices as their stage says. */
+/* From a pipeline of the joint search to its program: each layer is divided over the tp devices of
+ * its stage. */
 #include "synth/joint/menu.h"
 #include "synth/synth.h"
 
@@ -12,7 +13,7 @@ typedef struct {
     const JointMenu *menu;
     const JointProblem *problem;
     const JointPipeline *pipeline;
-    uint32_t *used;   /* [machine]: GPUs that stages have */
+    uint32_t *used;   /* [machine]: number of GPUs taken by stages */
     uint32_t *first;  /* [machine]: its first GPU */
     uint32_t *device; /* [stage * n_devices + place] */
 } Placing;
@@ -27,8 +28,8 @@ static const JointEntry *entry_of(const Placing *p, uint32_t stage)
     return &group_of(p, stage)->entry[p->pipeline->stage[stage].entry];
 }
 
-/* GPUs of a kind for a stage: a piece of the first machine that has as many left, or whole machines. Returns how many places
- * are filled then. */
+/* Takes GPUs of a kind for a stage: a piece of the first machine with enough GPUs left, or whole
+ * machines. Returns the number of places filled so far. */
 static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t *device)
 {
     const JointKind *kind = &g_array_index(p->menu->kind, JointKind, k);
@@ -40,13 +41,11 @@ static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t
         for (uint32_t d = 0; d < wanted; d++)
             device[n++] = p->first[m] + p->used[m]++;
     }
-    g_assert(
-        n ==
-        gpus); /* pieces that are halves of one another always fit, the largest first */
+    g_assert(n == gpus); /* pieces made by halving always fit if the largest come first */
     return n;
 }
 
-/* Stages that have at least so many GPUs of a kind, of those that have fewer than the next larger. */
+/* Places all stages, those with more GPUs of a kind first. */
 static void place(const Placing *p)
 {
     const uint32_t n_all = p->menu->view->n_devices;
@@ -74,7 +73,7 @@ static void fill_ratios(const Placing *p, JointProgram *made)
     }
 }
 
-/* By layer: the stage, how many devices share it, and what is computed again. */
+/* The layer after the last one of stage s. */
 static uint32_t last_layer(const Placing *p, uint32_t s)
 {
     return s + 1 < p->pipeline->n_stages ? p->pipeline->stage[s + 1].first

@@ -6,10 +6,10 @@
 
 enum { NONE = UINT32_MAX, MOST_STAGES = 200 };
 
-/* A suffix of stages: layers from the state's on, on the state's units. */
+/* A suffix of stages: it has the layers from the state's layer on, on the state's units. */
 typedef struct {
     double sum_s, pace_s, end_s; /* S, Z, E */
-    uint32_t next;               /* label of the same state */
+    uint32_t next;               /* next label of the same state */
     uint32_t behind;             /* label of the suffix without its first stage */
     uint16_t group, entry, first;
     uint16_t n; /* stages */
@@ -18,18 +18,18 @@ typedef struct {
 typedef struct {
     const JointProblem *p;
     const JointOptions *o;
-    uint32_t n_states;   /* of used units */
-    uint32_t *step;      /* [kind]: of the state's number, a unit */
-    uint32_t *group_use; /* [group]: what it adds to the state's number */
+    uint32_t n_states;   /* number of combinations of used units */
+    uint32_t *step;      /* [kind]: weight of a unit in the state's number */
+    uint32_t *group_use; /* [group]: amount that it adds to the state's number */
     uint32_t *head;      /* [layer * n_states + state]: first label */
     GArray *label;       /* Label */
-    double *
-        least_s; /* [layer]: of a microbatch on all layers before, in the fastest groups */
-    double *price; /* [kind]: of a unit's second */
-    double *work;  /* [layer]: seconds at these prices on all layers before */
+    /* [layer]: least seconds of a microbatch on all layers before */
+    double *least_s;
+    double *price; /* [kind]: price of a unit's second */
+    double *work;  /* [layer]: cost at these prices of all layers before */
     double upper_s;
-    double slack; /* what is within so much of the best is wanted, too */
-    bool cut;     /* a label was left out that was as good as others */
+    double slack; /* pipelines within this part of the best are wanted, too */
+    bool cut;     /* a label was dropped that no other dominates */
 } Search;
 
 /* --- costs --- */
@@ -39,7 +39,7 @@ static double span(const double *sum, uint32_t i, uint32_t j)
     return sum[j] - sum[i];
 }
 
-/* Microbatches in flight on a stage with n stages behind it. */
+/* The number of microbatches in flight on a stage with n stages behind it. */
 static uint32_t in_flight(const JointProblem *p, uint32_t n)
 {
     return MIN(p->n_microbatches, n + 1);
@@ -52,7 +52,8 @@ static bool fits(const JointProblem *p, const JointEntry *e, uint32_t i, uint32_
            e->capacity;
 }
 
-/* Of the border in front of layer `at`, one way: every device of a group that shares layers gets all of them. */
+/* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
+ * layers receives all bytes. */
 static double transfer_s(const JointProblem *p, const JointGroup *from,
                          const JointEntry *sender, const JointGroup *to,
                          const JointEntry *receiver, uint32_t at, bool back)
@@ -75,7 +76,7 @@ static double own_pace_s(const JointProblem *p, double behind_s, double f, doubl
     return pace;
 }
 
-/* The suffix with one more stage in front, layers i to j. */
+/* The suffix with one more stage, of layers i to j, in front. */
 static Label prepend(const JointProblem *p, const Label *l, uint32_t group,
                      uint32_t entry, uint32_t i, uint32_t j, bool relaxed)
 {
@@ -103,7 +104,7 @@ static Label prepend(const JointProblem *p, const Label *l, uint32_t group,
     return made;
 }
 
-/* What it takes at least with the layers before in front. */
+/* The least seconds of the suffix completed by the layers before. */
 static double least_s(const Search *s, const Label *l, uint32_t i, uint32_t state)
 {
     const JointProblem *p = s->p;
@@ -133,7 +134,7 @@ static bool dominates(const Search *s, const Label *a, const Label *b)
            (a->n == b->n || s->o->relaxed) && same_front(s, a, b);
 }
 
-/* With a beam the one that ends last goes when there are too many. */
+/* With a beam, drops the label that ends last if there are too many. */
 static void drop_worst(Search *s, uint32_t *head)
 {
     uint32_t n = 0, *worst = head;
@@ -182,7 +183,7 @@ static bool has_left(const Search *s, uint32_t state, const JointGroup *g)
     return true;
 }
 
-/* All stages that end before layer j in front of a label. */
+/* Prepends all stages that end before layer j to a label. */
 static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_t group)
 {
     const JointGroup *g = &s->p->group[group];
@@ -191,7 +192,7 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_
         for (uint32_t i = j; i-- > 0;) {
             const Label l = g_array_index(s->label, Label, from);
             if (!s->o->relaxed && !fits(s->p, &g->entry[e], i, j, l.n))
-                break; /* nor do more layers */
+                break; /* then more layers do not fit either */
             Label made = prepend(s->p, &l, group, e, i, j, s->o->relaxed);
             made.behind = from;
             if (made.pace_s >= s->upper_s)

@@ -6,7 +6,7 @@
 #include "synth/assignment.h"
 
 /* A forward triple with its adjoint backward, priced. Loads of inputs and parameters are fused into
- * it: they are free in any form, and with one consumer each they leave no property. */
+ * it: they are free in any form and leave no property, as they have one consumer each. */
 typedef struct {
     Triple triple;
     uint32_t n_before, n_after;
@@ -15,23 +15,25 @@ typedef struct {
      * communicated. */
     uint32_t token;
     uint32_t n_backward;
-    Rule backward[MAX_BACKWARD]; /* of backward_ops() */
-    /* Of the collective and its adjoint, or of the gradients of the op's parameters. */
+    Rule backward[MAX_BACKWARD]; /* [i]: of the i-th op of backward_ops() */
+    /* seconds of the collective and its adjoint, or of synchronizing the gradients of the op's
+     * parameters */
     double comm_s;
-    Times forward, back, update; /* work; of a collective the inner communication */
+    Times forward, back, update; /* work; for a collective its inner communication */
 } Fused;
 
-/* Properties: of the i-th tensor that forward ops make `i * FORM_MAX + form`; then a token a
- * tensor, then one per op. */
+/* Properties are numbered: the i-th tensor that forward ops make has `i * FORM_MAX + form`; one
+ * token per tensor follows, then one per op. */
 typedef struct {
     const Pricer *pricer;
     uint32_t n_ops, n_tensors;
     TensorId *tensor; /* [n_tensors] */
-    uint32_t *index;  /* [graph's tensor], GRAPH_NONE where no forward op makes it */
-    uint32_t goal;    /* loss | Reduce */
-    GArray *fused;    /* Fused */
-    GArray **users;   /* [property]: uint32_t, the triples that need it */
-    double *least;    /* [op * n_classes + class]: the least that the op adds */
+    /* [graph's tensor]: its index here; GRAPH_NONE if no forward op makes it */
+    uint32_t *index;
+    uint32_t goal;  /* loss | Reduce */
+    GArray *fused;  /* Fused */
+    GArray **users; /* [property]: uint32_t, the triples that need it */
+    double *least;  /* [op * n_classes + class]: the least that the op adds */
 } ReferenceTheory;
 
 static inline uint32_t reference_property(const ReferenceTheory *theory, TensorId tensor,
@@ -61,23 +63,24 @@ static inline Form reference_adjoint(Form form)
                                  : form;
 }
 
-/* NULL (KILTER_ERROR_FAILED) if a parameter has several consumers, or an op no triple with an
+/* NULL (KILTER_ERROR_FAILED) if a parameter has several consumers, or an op has no triple with an
  * adjoint. */
 ReferenceTheory *reference_theory_new(const Pricer *pricer, GError **error);
 void reference_theory_free(ReferenceTheory *theory);
 
-/* The comparison that makes a program worse than one with at least its properties (Fig. 10, lines 9
- * and 12). */
+/* The comparison by which a program is worse than a program with at least its properties (Fig. 10,
+ * lines 9 and 12). */
 typedef enum {
-    REFERENCE_SCALAR, /* as published: its time to the last synchronization point is not lower */
-    REFERENCE_LABELS, /* that no completion of it is faster: the open stages are compared too. Sound */
+    REFERENCE_SCALAR, /* as published: by the time to the last synchronization point */
+    /* sound: compares the open stages too, so that no completion is faster */
+    REFERENCE_LABELS,
 } ReferencePruning;
 
 bool reference_search(const Graph *graph, const ClusterView *view, const double *ratio,
                       ReferencePruning pruning, SynthResult *result, GError **error);
 
-/* The program of the chosen triples, in forward order, and their backward. `rest`: of parameters,
- * the form that they rest and are updated in; NULL: the one that they are read in. */
+/* The program of the chosen triples, in forward order, and their backward. `rest`: [tensor], the
+ * form in which a parameter rests and is updated; NULL: the form in which it is read. */
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
                         const Fused *const *chosen, const Form *rest, GError **error);
 

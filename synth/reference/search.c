@@ -8,16 +8,17 @@
 typedef struct {
     uint32_t parent; /* index, or NONE */
     const Fused *last;
-    bool worse;        /* taken out of S (line 13), or not to be expanded again */
+    bool worse;        /* removed from S (line 13), or not to be expanded again */
     bool fresh;        /* nothing was computed since the last synchronization point */
     uint64_t computed; /* hash of the set of computed ops */
     double closed_s;   /* time to the last synchronization point: cost(Q) while partial */
     double score_s;
-    /* The open stages: after the last synchronization point, and its mirror image in the backward; */
+    /* the open stages: after the last synchronization point, and its mirror image in the
+     * backward */
     Times forward, back;
-    /* the backward stage before that one, which a collective of the same step still extends; */
+    /* the backward stage before, which a collective of the same step still extends */
     Times before;
-    /* the final stage; the least that ops not yet computed add. */
+    /* the final stage; the least time of ops not yet computed */
     Times update, rest;
 } Node;
 
@@ -32,8 +33,8 @@ typedef struct {
     GArray *sets;        /* uint64_t [node * n_words] */
     GArray *queue;       /* S: uint32_t, a binary heap by score */
     GHashTable *buckets; /* computed -> GArray of nodes */
-    uint32_t best;       /* Q*: the node before its last triple, */
-    const Fused *last;   /* and that */
+    uint32_t best;       /* Q*: the node before its last triple */
+    const Fused *last;   /* the last triple of Q* */
     double best_s;
     uint64_t expansions;
 } Search;
@@ -87,7 +88,7 @@ static bool applies(const Fused *fused, const uint64_t *set)
     return false;
 }
 
-/* Whether an op that is not computed yet reads the property, */
+/* Whether an op that is not computed yet reads the property. */
 static bool is_read(const Search *s, const uint64_t *set, uint32_t property)
 {
     const GArray *users = s->theory->users[property];
@@ -100,7 +101,7 @@ static bool is_read(const Search *s, const uint64_t *set, uint32_t property)
     return property == s->theory->goal;
 }
 
-/* or one that a collective makes of it. */
+/* Whether such an op reads the property, or a property that a collective makes of it. */
 static bool is_needed(const Search *s, const uint64_t *set, uint32_t property)
 {
     const GArray *users = s->theory->users[property];
@@ -115,7 +116,7 @@ static bool is_needed(const Search *s, const uint64_t *set, uint32_t property)
 }
 
 /* Sec. 4.5: a property is redundant when no instruction that could still be appended needs it. The
- * token goes with the tensor's last property. */
+ * token is dropped with the tensor's last property. */
 static void drop_redundant(const Search *s, uint64_t *set, uint32_t tensor)
 {
     bool any = false;
@@ -150,7 +151,7 @@ static void append_properties(const Search *s, const Fused *fused, uint64_t *set
 /* --- costs --- */
 
 /* A collective ends the open stages. Its own inner communication belongs to the stages that it
- * opens: the next one forward, and backward the one before. Collectives of one step end them
+ * opens: forward to the next stage, backward to the stage before. Collectives of one step end them
  * together. */
 static void synchronize(const Search *s, const Fused *fused, Node *node)
 {
@@ -183,7 +184,7 @@ static void append_costs(const Search *s, const Fused *fused, Node *node)
     }
 }
 
-/* cost(Q) + ecost(Q): ecost is the least computation that is left, the open stages included, at
+/* cost(Q) + ecost(Q): ecost is the least remaining computation, the open stages included, at
  * infinite bandwidth. */
 static double score(const Search *s, const Node *node)
 {
@@ -194,8 +195,8 @@ static double score(const Search *s, const Node *node)
     return node->closed_s + most;
 }
 
-/* cost(Q) of a complete program. At the loss the open stages are one; updates are the final stage,
- * also where nothing is communicated before them. */
+/* cost(Q) of a complete program. At the loss the open stages merge; updates are the final stage,
+ * even without communication before them. */
 static double total(const Search *s, const Node *node)
 {
     Times open = node->forward;
@@ -223,7 +224,8 @@ static bool not_dearer(const Search *s, const Node *a, const Node *b)
 static inline bool sooner(const Search *s, const uint32_t *a, const uint32_t *b)
 {
     const double x = node_at(s, *a)->score_s, y = node_at(s, *b)->score_s;
-    return x < y || (x == y && *a > *b); /* of equal ones the later, which is longer */
+    /* of equal scores the later, longer program first */
+    return x < y || (x == y && *a > *b);
 }
 
 HEAP_DEFINE(open, const Search, uint32_t, 2, sooner, heap_unplaced)
@@ -247,9 +249,8 @@ static uint32_t pop(Search *s)
     return first;
 }
 
-/* Lines 9 to 14, and whether the program is kept. Only programs that have computed the same ops can
- * include one another: what one has computed is what its properties follow from, and what it has
- * not are properties too. */
+/* Lines 9 to 14; returns whether the program is kept. Only programs that have computed the same ops
+ * can include one another, since the tokens of ops not yet computed are properties too. */
 static bool keep(Search *s, const Node *node, const uint64_t *set)
 {
     GArray *bucket = g_hash_table_lookup(s->buckets, &node->computed);
@@ -287,7 +288,7 @@ static void add(Search *s, const Node *node, const uint64_t *set)
 
 /* --- the loop --- */
 
-/* A random-looking word for an op: sets of ops hash to the sum of theirs. */
+/* A pseudorandom word for an op; the hash of a set of ops is the sum of its words. */
 static uint64_t hash_op(OpId op)
 {
     uint64_t x = (op + 1) * UINT64_C(0x9e3779b97f4a7c15);

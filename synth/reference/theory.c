@@ -1,4 +1,4 @@
-/* The triples of the reference search: fused with the loads that they need, each with its adjoint
+/* The triples of the reference search, fused with the loads that they need, each with its adjoint
  * backward and its price. */
 #include "synth/reference/reference.h"
 
@@ -12,7 +12,7 @@ static bool is_made(const ReferenceTheory *theory, TensorId tensor)
 
 /* --- adjoints --- */
 
-/* Form in which a backward op of `op` reads `tensor` when the forward runs under `rule`. */
+/* The form in which a backward op of `op` reads `tensor` when the forward runs under `rule`. */
 static Form backward_form(const Graph *graph, const Op *op, const Rule *rule,
                           TensorId tensor)
 {
@@ -28,7 +28,8 @@ static Form backward_form(const Graph *graph, const Op *op, const Rule *rule,
     g_assert_not_reached();
 }
 
-/* Whether output `made` of a backward op in `form` is what the adjoint of `rule` asks for. */
+/* Whether output `made` of a backward op has, in `form`, the form that the adjoint of `rule`
+ * requires. */
 static bool is_adjoint_output(const Graph *graph, OpId id, const Rule *rule,
                               TensorId made, Form form)
 {
@@ -39,7 +40,7 @@ static bool is_adjoint_output(const Graph *graph, OpId id, const Rule *rule,
     return true;
 }
 
-/* The rule of a backward op that is the adjoint of the forward's. */
+/* The rule of a backward op that is the adjoint of the forward op's rule. */
 static bool adjoint_rule(const Graph *graph, OpId id, const Rule *forward, OpId backward,
                          Rule *rule)
 {
@@ -76,13 +77,14 @@ static void add_collective(const Pricer *pricer, Collective kind, TensorId tenso
                                 pricer->max_share, pricer->max_share);
 }
 
-/* Where a parameter that an op reads in `form` rests and is updated. */
+/* The plan of a parameter that an op reads in `form`: it rests and is updated in that form. */
 static ParameterPlan plan_of(Form form)
 {
     return (ParameterPlan){.rest = form, .update = form};
 }
 
-/* A parameter that every device reads whole has partial sums as its gradient: they are all-reduced. */
+/* Prices the gradient of a parameter: if every device reads the parameter whole, its gradient is
+ * partial sums, which are all-reduced. */
 static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
                             Fused *fused)
 {
@@ -140,7 +142,7 @@ static bool fuse_computation(ReferenceTheory *theory, const Triple *triple, Fuse
         if (is_made(theory, op->in[i]))
             fused->before[fused->n_before++] =
                 reference_property(theory, op->in[i], rule->form[i]);
-        else if (rule->form[i] == FORM_REDUCE) /* nothing is loaded as partial sums */
+        else if (rule->form[i] == FORM_REDUCE) /* no tensor is loaded as partial sums */
             return false;
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER)
             price_parameter(pricer, op->in[i], rule->form[i], fused);
@@ -154,13 +156,14 @@ static bool fuse_computation(ReferenceTheory *theory, const Triple *triple, Fuse
     return true;
 }
 
-/* Fig. 9; Sec. 2.5.1 and 4.4 for the grouped ones. What is local and free is not in the paper. */
+/* Whether the paper has the conversion: Fig. 9, and Sec. 2.5.1 and 4.4 for grouped collectives.
+ * Free local conversions are not in the paper. */
 static bool is_in_paper(Collective kind)
 {
     return (int)kind < COLLECTIVES_PRICED;
 }
 
-/* The gradient is converted back the cheapest way. */
+/* Prices the adjoint of a collective: the gradient is converted back in the cheapest way. */
 static void price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fused)
 {
     TensorId gradient = graph_gradient(pricer->graph, triple->tensor);
@@ -235,7 +238,7 @@ static void number_tensors(ReferenceTheory *theory)
     theory->goal = reference_property(theory, graph_loss(graph), FORM_REDUCE);
 }
 
-/* The work that a triple adds to one class, forward, backward and update. */
+/* The work that a triple adds for one class: forward, backward and update. */
 static double work_of(const Fused *fused, uint32_t h)
 {
     return fused->forward.s[h] + fused->back.s[h] + fused->update.s[h];
@@ -299,8 +302,9 @@ void reference_theory_free(ReferenceTheory *theory)
 
 /* --- programs --- */
 
-/* Seconds to bring every contribution to a tensor's gradient to form `sum`, and the sum to the form
- * that its producer needs; `read`: consumers by the form that they read the tensor in. */
+/* Seconds to bring every contribution to a tensor's gradient to form `sum`, and the sum to the
+ * form that its producer needs; `read`: number of consumers by the form in which they read the
+ * tensor. */
 static double sum_price(const Pricer *pricer, TensorId gradient,
                         const uint32_t read[FORM_MAX], Form made, Form sum)
 {
@@ -323,8 +327,8 @@ static double sum_price(const Pricer *pricer, TensorId gradient,
     return price_s + step.comm_s + times_max(pricer, &step.inner);
 }
 
-/* The form that a tensor's gradient is summed in: the cheapest one. (In the search each conversion
- * of the tensor has one adjoint, however many consumers read it converted.) */
+/* The cheapest form in which to sum a tensor's gradient. (In the search each conversion of the
+ * tensor has one adjoint, however many consumers read it converted.) */
 static Form choose_sum(const Pricer *pricer, TensorId tensor,
                        const uint32_t read[FORM_MAX], Form made)
 {

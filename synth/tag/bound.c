@@ -5,24 +5,24 @@
 #include "synth/tag/rows.h"
 
 enum {
-    ROUNDS = 240,       /* at first, */
-    BRANCH_ROUNDS = 40, /* and of a branch */
+    ROUNDS = 240,       /* rounds at first */
+    BRANCH_ROUNDS = 40, /* rounds per branch */
     ROUNDS_A_PATH = 20
 };
 
-/* So that rounding never lifts the bound above a time. */
+/* A factor that keeps rounding from lifting the bound above a time. */
 static const double SAFE = 1 - 1e-9;
 
 /* --- weights --- */
 
-/* Multiplicative weights: rows with more to do weigh more. The best ones are kept. */
+/* Multiplicative weights: rows with more work weigh more. The best weights are kept. */
 double tag_weights_find(TagBound *b, const uint16_t *action, uint32_t rounds)
 {
     g_autofree double *row = g_new0(double, b->n_rows);
     g_autofree double *best = g_new0(double, b->n_rows);
     g_autofree uint16_t *before = g_new(uint16_t, b->tree->n + 1);
     const uint32_t late =
-        rounds < ROUNDS ? ROUNDS_A_PATH : 1; /* they are good ones already */
+        rounds < ROUNDS ? ROUNDS_A_PATH : 1; /* the weights are good already */
     double bound = -1;
     memset(b->switched, 0, b->tree->n * sizeof *b->switched);
     for (uint32_t round = 0; round < rounds; round++) {
@@ -85,7 +85,7 @@ typedef struct {
     uint16_t *action; /* [op group] */
     double *weight;   /* [row] */
     uint16_t split;   /* the group to branch on */
-    bool improved;    /* its weights are its own */
+    bool improved;    /* it has weights of its own */
 } Branch;
 
 static Branch branch_of(const TagBound *b, const uint16_t *action, double bound)
@@ -102,7 +102,8 @@ static void branch_clear(gpointer data)
     g_free(branch->weight);
 }
 
-/* The group whose action changed most under the weights, by what it costs. */
+/* The group to branch on: the group whose action changed most under the weights, weighted by its
+ * cost. */
 static uint16_t choose_split(const TagBound *b, const uint16_t *action)
 {
     uint32_t best = 0;
@@ -119,7 +120,8 @@ static uint16_t choose_split(const TagBound *b, const uint16_t *action)
     return (uint16_t)best;
 }
 
-/* Its own weights, and where to go on. False if all is decided. */
+/* Finds weights of its own for the branch, and the group to branch on. False if all groups are
+ * decided. */
 static bool improve(TagBound *b, Branch *branch)
 {
     memcpy(b->weight, branch->weight, b->n_rows * sizeof *b->weight);
@@ -132,7 +134,8 @@ static bool improve(TagBound *b, Branch *branch)
     return branch->action[branch->split] == TAG_UNDECIDED;
 }
 
-/* A branch for each action of the group, by the parent's weights; hopeless ones are left out. */
+/* Adds a branch for each action of the group, bounded by the parent's weights; hopeless branches
+ * are left out. */
 static void split(TagBound *b, const Branch *branch, double best_s, GArray *open)
 {
     memcpy(b->weight, branch->weight, b->n_rows * sizeof *b->weight);

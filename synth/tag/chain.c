@@ -4,7 +4,8 @@
 
 #include "synth/tag/search_state.h"
 
-/* Part of data parallelism's time by which a strategy may be worse to be taken once in e times. */
+/* The part of data parallelism's time by which a strategy is worse that is taken with probability
+ * 1/e. */
 static const double HEAT = 0.01;
 
 static bool is_taken(TagState *t, TagScore next, TagScore now, double heat_s)
@@ -22,7 +23,7 @@ void tag_search_chain(TagState *t)
         action[i] = (uint16_t)tag_data_parallel(t->space);
     TagScore now = tag_state_try(t, action, INFINITY);
     const double heat_s = HEAT * now.time_s;
-    /* As in the paper proposals are counted, of which some are known. */
+    /* As in the paper proposals are counted, also of strategies evaluated before. */
     while (t->result->iterations++ < t->search->evaluations &&
            (t->search->deadline_us == 0 ||
             g_get_monotonic_time() < t->search->deadline_us)) {

@@ -9,7 +9,7 @@
 enum { SOURCE, SINK };
 
 typedef struct {
-    uint32_t to, next; /* next: of the same node */
+    uint32_t to, next; /* next: next arc of the same node */
     int64_t left;
 } Arc;
 
@@ -17,7 +17,7 @@ struct Cut {
     uint32_t n_nodes;
     GArray *arc;     /* Arc; arc ^ 1 is its reverse */
     uint32_t *first; /* [node] */
-    uint32_t *at;    /* [node]: the arc that the phase looks at */
+    uint32_t *at;    /* [node]: its current arc in this phase */
     uint32_t *level; /* [node] */
     uint32_t *queue; /* nodes */
     uint32_t *path;  /* arcs */
@@ -70,7 +70,7 @@ void cut_arc(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
     add_half(cut, to, from, 0);
 }
 
-/* Levels of what can be reached from the source; whether the sink can. */
+/* Finds the levels of all nodes reachable from the source; returns whether the sink is. */
 static bool find_levels(Cut *cut)
 {
     uint32_t head = 0, tail = 0;
@@ -100,7 +100,8 @@ static uint32_t next_arc(Cut *cut, uint32_t node)
     return cut->at[node] = i;
 }
 
-/* Fills the path to the sink; returns how long it then is: the part before the first full arc. */
+/* Pushes flow along the path to the sink; returns the length of the path before its first full
+ * arc. */
 static uint32_t push(Cut *cut, uint32_t n, int64_t *flow)
 {
     int64_t least = INT64_MAX;

@@ -1,4 +1,5 @@
-/* Branch and bound over op groups in the order of cost, the children by their bounds. */
+/* Branch and bound over op groups in the order of cost; children are visited in the order of their
+ * bounds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,13 @@ static int compare(const void *a, const void *b)
     return (x->action > y->action) - (x->action < y->action);
 }
 
-/* Whether nothing below the bound can be better than what is known. */
+/* Whether no strategy with this bound can be better than the best known. */
 static bool is_hopeless(const TagState *t, double bound)
 {
     return t->best_score.lacks <= 0 && bound >= t->best_score.time_s;
 }
 
-/* False if it ran out of evaluations or of time. */
+/* Searches below a partial strategy. False if evaluations or time ran out. */
 static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t depth)
 {
     if (depth == t->n) {

@@ -1,6 +1,6 @@
-/* Sufficient factor broadcasting in a placement: on each subset that has replicas the minimum cut says
- * which of its ops to run on the whole batch, at the prices of the evaluator; what does not make the
- * strategy faster, or does not fit, is left as it was. */
+/* Sufficient factor broadcasting in a placement: on each subset with replicas the minimum cut says
+ * which of its ops to run on the whole batch, at the prices of the evaluator. A change that does
+ * not make the strategy faster, or does not fit, is undone. */
 #include <math.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static Score score_of(const TagSpace *space, const TagWork *work, SimQuick *quic
                    lacking(space, quick, program)};
 }
 
-/* Tries the cut of one subset; returns how many ops it duplicates, 0 if none. */
+/* Tries the cut of one subset; returns the number of ops it duplicates. */
 static uint32_t try_subset(const TagSpace *space, const TagWork *work, SimQuick *quick,
                            TagObjective objective, TagPlacement *placement,
                            uint32_t subset)

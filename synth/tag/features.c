@@ -1,4 +1,4 @@
-/* Features of op groups, device sets, actions and what lies between them. */
+/* Features of op groups, device sets, actions, and the edges between them. */
 #include "synth/tag/features.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@ struct NetCase {
     const TagSpace *space;
     const TagWork *work;
     SimQuick *quick;
-    TagBound *rows; /* for what actions take */
+    TagBound *rows; /* for the times of actions */
     double dp_s;
     double *time_s;             /* [group] */
-    double *parameters, *bytes; /* [group]: parts of all */
+    double *parameters, *bytes; /* [group]: parts of the totals */
     GArray *from, *to, *flow;   /* uint32_t, uint32_t, double */
-    double *set, *link;         /* as in NetView, without the loads */
+    double *set, *link;         /* as in NetView, but without the loads */
 };
 
 static void add_flow(NetCase *c, uint32_t from, uint32_t to, double bytes)
@@ -81,7 +81,7 @@ static TensorId largest_tensor(const NetCase *c)
     return most;
 }
 
-/* Any two devices of two sets, or of one; GRAPH_NONE if it has only one. */
+/* Finds a device in each of two sets, or two devices of one set; GRAPH_NONE if it has only one. */
 static void find_ends(const NetCase *c, uint32_t a, uint32_t b, uint32_t *from,
                       uint32_t *to)
 {
@@ -176,7 +176,8 @@ void net_case_free(NetCase *c)
 
 /* --- a vertex --- */
 
-/* Of a part of the whole, so that small ones differ, too: 0 at one part in e^8 and below, 1 at all. */
+/* A logarithmic scale for parts of a whole, so that small parts differ, too: 0 for e^-8 and below,
+ * 1 for the whole. */
 static double log_part(double part)
 {
     return part > 0 ? fmax(0, 1 + log(part) / 8) : 0;

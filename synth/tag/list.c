@@ -1,4 +1,5 @@
-/* Baechi's list schedulers: op groups on single devices, forward pass by forward pass, within the memory. */
+/* Baechi's list schedulers: op groups on single devices, forward pass by forward pass, within the
+ * memory. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 /* --- op groups as list schedulers see them --- */
 
-/* A parameter, its gradient, and the states of its update. */
+/* Bytes of the parameters that an op updates, with their gradients and states. */
 static uint64_t parameter_bytes(const Graph *graph, const Op *op)
 {
     uint64_t bytes = 0;
@@ -46,7 +47,7 @@ static TagArc *arc_of(GArray *arcs, uint32_t from, uint32_t to, uint32_t n_devic
     return &g_array_index(arcs, TagArc, arcs->len - 1);
 }
 
-/* A tensor goes to a group once. */
+/* Adds the arcs between groups; a tensor goes to a group once. */
 static void add_arcs(GArray *arcs, const TagSpace *space, const TagWork *work,
                      SimQuick *quick, uint32_t *sent)
 {
@@ -96,7 +97,7 @@ TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *qu
     list->first_arc = g_new0(uint32_t, list->n + 1);
     for (uint32_t a = 0; a < list->n_arcs; a++)
         list->first_arc[list->arc[a].to + 1] = a + 1;
-    for (uint32_t g = 0; g < list->n; g++) /* of groups without any */
+    for (uint32_t g = 0; g < list->n; g++) /* for groups without any */
         list->first_arc[g + 1] = MAX(list->first_arc[g], list->first_arc[g + 1]);
     for (uint32_t a = 0; a < list->n_arcs; a++)
         for (uint32_t p = 0; p < list->n_devices * list->n_devices; p++)
@@ -126,14 +127,15 @@ enum { NOTHING = UINT32_MAX };
 typedef struct {
     const TagList *list;
     const uint32_t *favourite;
-    uint32_t *device; /* [group]: NOTHING until it is placed */
+    uint32_t *device; /* [group]: its device, NOTHING until it is placed */
     double *end_s;    /* [group] */
     double *free_s;   /* [device] */
-    uint32_t *last;   /* [device]: group, or NOTHING */
-    double *left;     /* [device]: bytes */
+    uint32_t *last;   /* [device]: its last group, or NOTHING */
+    double *left;     /* [device]: bytes left */
 } ListState;
 
-/* When its inputs are on the device; infinite if one of them is not placed. *urgent_s: on any. */
+/* When a group's inputs are on the device; INFINITY if one of them is not placed. *urgent_s: when
+ * they could be on any device. */
 static double ready_s(const ListState *s, uint32_t group, uint32_t device,
                       double *urgent_s)
 {
@@ -152,7 +154,7 @@ static double ready_s(const ListState *s, uint32_t group, uint32_t device,
     return ready;
 }
 
-/* When a group could start on a device. */
+/* The time at which a group could start on a device. */
 static double start_s(const ListState *s, uint32_t group, uint32_t device)
 {
     double urgent;
@@ -176,7 +178,7 @@ static void put(ListState *s, uint32_t group, uint32_t device, double start)
     s->left[device] -= (double)s->list->bytes[group];
 }
 
-/* The pair that can start first, of these the one that ends first. */
+/* Places the pair of group and device that can start first; of several, the one that ends first. */
 static void put_first(ListState *s)
 {
     const TagList *list = s->list;
@@ -202,11 +204,11 @@ static void put_first(ListState *s)
             best_end = end;
             fits = room;
         }
-    g_assert(best_group != NOTHING); /* the first group in order waits for none */
+    g_assert(best_group != NOTHING); /* the first group in order waits for no group */
     put(s, best_group, best_device, best_start);
 }
 
-/* Devices by speed, fastest first; equal ones by number. */
+/* Fills the devices in order of speed, fastest first; equal devices by number. */
 static void fill_in_order(ListState *s)
 {
     const TagList *list = s->list;

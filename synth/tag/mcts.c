@@ -6,21 +6,21 @@
 #include "synth/tag/search_state.h"
 
 typedef struct {
-    uint32_t
-        first_child; /* 0: it is a leaf; the others follow, an action each, shuffled */
+    /* 0: a leaf; else one child per action from here on, shuffled */
+    uint32_t first_child;
     uint32_t visits;
-    double sum; /* of rewards */
+    double sum; /* sum of rewards */
     double prior;
     uint16_t action;
-    bool finished; /* all below it has been visited */
+    bool finished; /* everything below it has been visited */
 } Vertex;
 
 typedef struct {
     TagState *t;
     GArray *vertex;
-    double dp_s; /* of data parallelism */
+    double dp_s; /* seconds of data parallelism */
     double c;
-    NetCase *net; /* NULL: nothing is shown to a network */
+    NetCase *net; /* NULL: there is no network */
 } Tree;
 
 static Vertex *at(const Tree *tree, uint32_t i)
@@ -28,15 +28,15 @@ static Vertex *at(const Tree *tree, uint32_t i)
     return &g_array_index(tree->vertex, Vertex, i);
 }
 
-/* Undecided groups do what the first one does. */
+/* Gives undecided groups the action of the first group. */
 static void complete(const TagState *t, uint16_t *action, uint32_t depth)
 {
     for (uint32_t i = MAX(depth, 1); i < t->n; i++)
         action[t->by_cost[i]] = action[t->by_cost[0]];
 }
 
-/* A vertex whose groups before `depth` have these actions, as the network sees it; at the root the strategy is data
- * parallelism. */
+/* A vertex whose groups before `depth` have these actions, as the network sees it; at the root the
+ * strategy is data parallelism. */
 static NetView *view_of(const Tree *tree, const uint16_t *action, uint32_t depth)
 {
     const TagState *t = tree->t;
@@ -50,7 +50,7 @@ static NetView *view_of(const Tree *tree, const uint16_t *action, uint32_t depth
     return net_case_view(tree->net, t->evaluator, strategy, decided, t->by_cost[depth]);
 }
 
-/* Children in random order: of equal ones the first is taken. */
+/* Adds children in random order, as the first of equal children is taken. */
 static void expand(Tree *tree, uint32_t i, const uint16_t *decided, uint32_t depth)
 {
     TagState *t = tree->t;
@@ -116,7 +116,7 @@ static void finish(Tree *tree, const uint32_t *path, uint32_t depth)
     }
 }
 
-/* Down to a leaf, which gets children, and one of them a visit. */
+/* Descends to a leaf, expands it, and visits one of its children. */
 static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
 {
     TagState *t = tree->t;
@@ -145,7 +145,7 @@ static void iterate(Tree *tree, uint16_t *action, uint32_t *path)
         t->result->to_beat_dp = t->result->iterations;
 }
 
-/* What a vertex that was visited often teaches, and those below it. */
+/* Keeps the lessons of a vertex that was visited often, and of the vertices below it. */
 static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_t depth)
 {
     const TagState *t = tree->t;
@@ -187,7 +187,7 @@ void tag_search_tree(TagState *t)
         tree.net =
             net_case_new(t->space, t->work, t->quick, t->search->objective, tree.dp_s);
     const uint32_t most = t->search->evaluations;
-    /* As in the paper, iterations are counted: many of them visit what is known. */
+    /* As in the paper, iterations are counted: many of them visit known strategies. */
     while (
         t->result->iterations < most && !at(&tree, 0)->finished &&
         (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))

@@ -9,7 +9,8 @@
 
 enum { WIDTH = 32, LAYERS = 2, KINDS = 5 };
 
-/* Of a layer: for each kind of edges W, W', p, q, r; then the biases of groups and of sets. */
+/* The weights of a layer: W, W', p, q, r for each kind of edges, then the biases of groups and of
+ * sets. */
 enum {
     EDGE_MOST = NET_PLACED,
     KIND_SIZE = WIDTH * WIDTH + EDGE_MOST * WIDTH + 2 * WIDTH + EDGE_MOST,
@@ -36,7 +37,7 @@ TagNet *tag_net_new(uint64_t seed)
 {
     TagNet *net = g_new0(TagNet, 1);
     g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)seed);
-    const double most = sqrt(3.0 / WIDTH); /* a variance of 1 / WIDTH */
+    const double most = sqrt(3.0 / WIDTH); /* for a variance of 1 / WIDTH */
     for (uint32_t i = 0; i < ALL; i++)
         net->weight[i] = g_rand_double_range(rand, -most, most);
     return net;
@@ -73,7 +74,7 @@ void net_lesson_free(gpointer data)
 typedef struct {
     Tape *tape;
     const double *weight;
-    double *gradient; /* NULL */
+    double *gradient; /* or NULL */
     uint32_t at;
 } Walk;
 
@@ -87,7 +88,7 @@ static TapeValue weights(Walk *p, uint32_t rows, uint32_t columns)
 }
 
 typedef struct {
-    TapeValue source, target; /* h of the nodes that edges come from and lead to */
+    TapeValue source, target; /* h of the nodes where edges begin and end */
     uint32_t n_target, n_edges, columns;
     const uint32_t *from, *to;
     const double *feature; /* [n_edges * columns] */
@@ -137,7 +138,7 @@ static Nodes run_layer(Walk *p, const NetView *v, Nodes h)
                    tape_sum(t, h.set, tape_tanh(t, tape_sum(t, set, set_bias)))};
 }
 
-/* The scores, [n_actions]. */
+/* Computes the scores, [n_actions]. */
 static TapeValue run(Walk *p, const NetView *v)
 {
     Tape *t = p->tape;

@@ -1,14 +1,16 @@
-/* TAG's network (Sec. 4.2): op groups and device sets as one heterogeneous graph, attention between them, and a score for each
- * action of the next op group. Part of synth's public interface, included by synth/synth.h.
+/* TAG's network (Sec. 4.2): op groups and device sets as one heterogeneous graph, attention between
+ * them, and a score for each action of the next op group. Part of synth's public interface,
+ * included by synth/synth.h.
  *
- *     h_v      = tanh(W x_v)                                                     groups and sets have their own W
+ *     h_v      = tanh(W x_v)                                       groups and sets have their own W
  *     h'_v     = h_v + tanh(b + sum over kinds k of edges of attention_k(v))      twice
- *     score_a  = w tanh(U mean of h over the action's sets + V h of the next group + X x_a + c) + Y x_a
+ *     score_a  = w tanh(U mean of h over the action's sets + V h of the next + X x_a + c) + Y x_a
  *     prior    = softmax of the scores
  *
- * attention_k(v): over the edges of the kind that lead to v, softmax of leaky(p h_v + q W h_u + r e), of W h_u + W' e. Kinds: a
- * tensor forward, a tensor backward, what runs where (from groups to sets, from sets to groups), links. As published but for the
- * size (32 in place of 256, one head) and for what an action is told of itself: its option, its time and its all-reduces'. */
+ * attention_k(v): over the edges of the kind that lead to v, softmax of leaky(p h_v + q W h_u + r
+ * e), of W h_u + W' e. Kinds: a tensor forward, a tensor backward, placement (from groups to sets,
+ * from sets to groups), links. This is as published except for the size (32 in place of 256, one
+ * head) and the features of an action: its option, its time and its all-reduces' time. */
 #ifndef KILTER_SYNTH_TAG_NET_H
 #define KILTER_SYNTH_TAG_NET_H
 
@@ -18,10 +20,11 @@
 enum {
     NET_GROUP = 8, /* time, parameters, bytes out; decided, next; options AR, PS, other */
     NET_SET =
-        7, /* devices / 8, speed, memory, inner and outer bandwidth; load by the strategy (feedback), 1 */
+        /* devices / 8, speed, memory, inner and outer bandwidth; load under the strategy; 1 */
+    7,
     NET_ACTION =
-        7, /* options; part of all devices; log of its time, and of its all-reduces' */
-    NET_PLACED = 2 /* on the set by the strategy; the group's time there */
+        7, /* options; part of all devices; logs of its time and its all-reduces' time */
+    NET_PLACED = 2 /* whether the strategy places the group on the set; its time there */
 };
 
 /* A vertex of the tree search as the network sees it. */
@@ -43,7 +46,7 @@ typedef struct {
 void net_view_free(NetView *view);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetView, net_view_free)
 
-/* A vertex that was visited often, and which part of the visits each action got. */
+/* A vertex that was visited often, and the part of the visits that each action got. */
 typedef struct {
     NetView *view;
     double *target; /* [n_actions] */
@@ -57,17 +60,19 @@ TagNet *tag_net_new(uint64_t seed);
 void tag_net_free(TagNet *net);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagNet, tag_net_free)
 
-/* A text: comments with what made them, then the weights in order. KILTER_ERROR_INPUT names the line. */
+/* Reads a text file: comments that tell the weights' origin, then the weights in order.
+ * KILTER_ERROR_INPUT names the line. */
 TagNet *tag_net_read(const char *file, GError **error);
 char *tag_net_text(const TagNet *net, const char *comment);
 
 uint32_t tag_net_size(void);
 double *tag_net_weights(TagNet *net);
 
-/* prior: out, [n_actions], sums to 1. */
+/* Computes the priors. prior: out, [n_actions], sums to 1. */
 void tag_net_priors(const TagNet *net, const NetView *view, double *prior);
 
-/* Cross entropy with a distribution over actions; its gradient is added to `gradient`, [tag_net_size()]. */
+/* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its
+ * gradient to gradient [tag_net_size()]. */
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
                      double *gradient);
 

@@ -1,4 +1,4 @@
-/* From a strategy to where each op runs, and who serves which gradient. */
+/* From a strategy to the device group of each op and the server of each gradient. */
 #include <string.h>
 
 #include "synth/tag/tag.h"
@@ -20,9 +20,9 @@ void synth_tag_placement_free(TagPlacement *placement)
     g_free(placement);
 }
 
-/* Runs of a group's ops over the devices of a subset. */
+/* The progress of a group's runs of ops over the devices of a subset. */
 typedef struct {
-    double all_s, before_s; /* of the group's ops: in all, and placed so far */
+    double all_s, before_s; /* seconds of the group's ops: in all, and placed so far */
 } Runs;
 
 static Runs *find_runs(const TagWork *work)
@@ -33,7 +33,7 @@ static Runs *find_runs(const TagWork *work)
     return runs;
 }
 
-/* The device of the next op: where the middle of its time falls. */
+/* The device of the next op: the device into whose part the middle of the op's time falls. */
 static uint16_t next_in_run(const TagSpace *space, uint32_t subset, Runs *run, double s)
 {
     const DeviceGroup *of = &space->group[space->replicas[subset]];
@@ -52,7 +52,7 @@ static bool is_summed(const TagWork *work, const TagSpace *space,
            space->group[placement->group[id]].n_replicas > 1;
 }
 
-/* The replica with the fewest bytes, who gets these too. */
+/* The replica with the fewest bytes to serve, which gets these bytes too. */
 static uint16_t choose_server(const TagSpace *space, uint16_t group, uint64_t bytes,
                               uint64_t *load)
 {

@@ -1,6 +1,6 @@
-/* From a placement to its program. Every op runs in the form Identity in its device group; what it
- * reads is loaded there, or transferred from the group that made it, once; partial sums over the
- * replicas are summed where they are made, at once if they are a parameter's gradient. */
+/* From a placement to its program. Every op runs in the form Identity in its device group; its
+ * operands are loaded there, or transferred once from the group that made them; partial sums over
+ * the replicas are summed where they are made, at once if they are a parameter's gradient. */
 #include <string.h>
 
 #include "synth/tag/tag.h"
@@ -13,10 +13,11 @@ typedef struct {
     const TagPlacement *placement;
     const Graph *graph;
     Program *program;
-    uint16_t *number; /* [device group of the space]: of the program, or NOBODY */
+    /* [device group of the space]: its number in the program, or NOBODY */
+    uint16_t *number;
     uint16_t *home; /* [tensor]: group of the program that made it, or holds it at rest */
     uint8_t *held;  /* [group of the program * n_tensors + tensor] */
-    bool *partial;  /* [tensor]: over the replicas of its home */
+    bool *partial;  /* [tensor]: it is partial over the replicas of its home */
 } Builder;
 
 /* --- groups --- */
@@ -90,7 +91,7 @@ static void transfer(Builder *b, TensorId tensor, uint16_t to)
     *held(b, to, tensor) = true;
 }
 
-/* Brings an input of an op to its group. Data are loaded wherever they are read. */
+/* Brings an input of an op to the op's group. Data are loaded wherever they are read. */
 static void bring(Builder *b, TensorId tensor, uint16_t group)
 {
     const Tensor *of = graph_tensor(b->graph, tensor);
@@ -107,7 +108,7 @@ static void bring(Builder *b, TensorId tensor, uint16_t group)
     transfer(b, tensor, group);
 }
 
-/* Whether the op, which is not cut with the batch, takes what is partial of its operands as it is. */
+/* Whether the op, which is not cut with the batch, can read its partial operands as they are. */
 static bool stays_partial(const Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -123,7 +124,7 @@ static bool stays_partial(const Builder *b, OpId id)
     return false;
 }
 
-/* Whether it is the gradient that a parameter's update reads. */
+/* Whether the tensor is a gradient that a parameter's update reads. */
 static bool is_final(const Graph *graph, TensorId tensor)
 {
     const Tensor *of = graph_tensor(graph, tensor);

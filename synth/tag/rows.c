@@ -1,4 +1,4 @@
-/* What strategies take in the rows of the bound. */
+/* The times of strategies in the rows of the bound. */
 #include "synth/tag/rows.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static uint16_t place_of(const TagBound *b, OpId op, uint32_t action)
 
 /* --- what actions take --- */
 
-/* An op's times on its group's devices, into load; returns its mean. */
+/* Adds an op's times on its group's devices to `load`; returns their mean. */
 static double add_op(TagBound *b, SimQuick *quick, OpId id, uint16_t group, double *load,
                      double *slow)
 {
@@ -52,7 +52,7 @@ static bool is_summed(const TagBound *b, OpId op, TensorId out)
            graph_gradient(graph, tensor->of) == out;
 }
 
-/* What an op's gradients take to be summed, in the rows of the devices where collectives stand. */
+/* Adds the time to sum an op's gradients to the rows of devices that count collectives. */
 static double add_sums(TagBound *b, SimQuick *quick, OpId id, uint16_t group, bool served,
                        double *rows, double *sums)
 {
@@ -78,7 +78,7 @@ static void fill(TagBound *b, TagObjective objective)
     g_autofree uint16_t *action = g_new(uint16_t, b->work->n_groups);
     for (uint32_t s = 0; s < b->space->n_actions; s++) {
         const bool served = b->space->action[s].option == TAG_PS;
-        /* Where a group's ops run does not depend on other groups. */
+        /* The place of a group's ops does not depend on other groups. */
         for (uint32_t i = 0; i < b->work->n_groups; i++)
             action[i] = (uint16_t)s;
         synth_tag_place(b->space, b->work, action, placement);
@@ -101,7 +101,7 @@ static void fill(TagBound *b, TagObjective objective)
 
 /* --- paths as rows --- */
 
-/* What a tensor takes from the op that makes it to one that reads it, under their groups' actions. */
+/* Seconds of a tensor's transfer from its maker to a reader, under their groups' actions. */
 static double transfer_s(const TagBound *b, TensorId tensor, OpId reader, uint32_t from,
                          uint32_t to)
 {
@@ -110,15 +110,16 @@ static double transfer_s(const TagBound *b, TensorId tensor, OpId reader, uint32
     return a == z ? 0 : sim_quick_transfer_s(b->quick, a, z, tensor);
 }
 
-/* Whether the transfer between two ops counts: inside a group, or between neighbours in the tree. */
+/* Whether the transfer between two ops counts: inside a group, or between neighbours in the
+ * tree. */
 static bool counts(const TagBound *b, OpId by, OpId reader)
 {
     const uint32_t i = b->work->group[by], j = b->work->group[reader];
     return i == j || (b->tree->pair && tag_tree_child(b->tree, i, j) != GRAPH_NONE);
 }
 
-/* The last op of the longest path of a strategy, in which undecided groups take the least; *length gets its time, before
- * (if not NULL) [op] what it comes from. */
+/* The last op of the longest path of a strategy, in which undecided groups take their least times.
+ * *length gets the path's time, before [op] (if not NULL) each op's predecessor. */
 static OpId longest_path(TagBound *b, const uint16_t *action, OpId *before,
                          double *length)
 {
@@ -154,7 +155,7 @@ static OpId longest_path(TagBound *b, const uint16_t *action, OpId *before,
     return last;
 }
 
-/* The tensor that an op reads of another one. */
+/* The tensor that op `reader` reads from op `by`. */
 static TensorId tensor_between(const Graph *graph, OpId by, OpId reader)
 {
     const Op *op = graph_get_op(graph, reader);
@@ -188,7 +189,7 @@ static void add_step(TagBound *b, uint32_t path, OpId by, OpId id)
                                                : transfer_s(b, tensor, id, s, above);
 }
 
-/* Makes the longest path of a strategy a row. */
+/* Makes a row of the longest path of a strategy. */
 void tag_rows_add_path(TagBound *b, const uint16_t *action)
 {
     double length;
@@ -211,7 +212,7 @@ void tag_rows_add_path(TagBound *b, const uint16_t *action)
         b->weight[r] /= total;
 }
 
-/* Gives the tree the costs under the weights. */
+/* Sets the tree's costs under the weights. */
 void tag_rows_weigh(TagBound *b)
 {
     const uint32_t n_actions = b->space->n_actions;
@@ -234,7 +235,7 @@ void tag_rows_weigh(TagBound *b)
     }
 }
 
-/* The rows' times of a strategy that is decided. */
+/* The rows' times of a complete strategy. */
 void tag_rows_of(const TagBound *b, const uint16_t *action, double *row)
 {
     const uint32_t n_actions = b->space->n_actions;
@@ -252,7 +253,8 @@ void tag_rows_of(const TagBound *b, const uint16_t *action, double *row)
     }
 }
 
-/* Strategies that are best if all is done in turn, but for a part of the all-reduces: for the search. */
+/* Finds strategies for the search: the best if everything runs serially except for a part of the
+ * all-reduces. */
 void tag_rows_serial(TagBound *b)
 {
     const size_t n = (size_t)b->tree->n * b->space->n_actions;
@@ -267,7 +269,7 @@ void tag_rows_serial(TagBound *b)
     }
 }
 
-/* The busiest device's load of the groups that are decided. */
+/* The busiest device's load by the decided groups. */
 double tag_rows_decided(TagBound *b, const uint16_t *action)
 {
     double most = 0;

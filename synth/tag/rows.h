@@ -1,5 +1,5 @@
-/* The rows of TAG's bound (synth/tag/search.h): loads of devices and times of paths, and their weights. Private to
- * synth/tag. */
+/* The rows of TAG's bound (synth/tag/search.h): loads of devices and times of paths, and their
+ * weights. Private to synth/tag. */
 #ifndef KILTER_SYNTH_TAG_ROWS_H
 #define KILTER_SYNTH_TAG_ROWS_H
 
@@ -7,7 +7,7 @@
 
 enum {
     MOST_PATHS = 6,
-    MOST_PAIRS = 128 /* actions, above which transfers between groups are left out */
+    MOST_PAIRS = 128 /* with more actions transfers between groups are left out */
 };
 
 struct TagBound {
@@ -15,50 +15,53 @@ struct TagBound {
     const TagWork *work;
     SimQuick *quick;
     TagTree *tree;
-    uint32_t n_devices; /* rows of devices; then of paths */
+    uint32_t n_devices; /* rows of devices come first, then rows of paths */
     uint32_t n_rows, n_paths;
     double *load;    /* [(op group * n_actions + action) * n_rows + row] */
     double *mean;    /* [op * n_actions + action] */
     uint16_t *place; /* [op * n_actions + action]: device group */
-    double *least;   /* [op]: of the actions */
+    double *least;   /* [op]: least of all actions */
     double *slow,
-        *sums; /* [op group * n_actions + action]: of ops on their slowest devices, of all-reduces */
-    double *pair[MOST_PATHS]; /* as the tree's; NULL: 0 */
+        /* [op group * n_actions + action]: seconds of ops on their slowest devices; of
+         * all-reduces */
+        *sums;
+    double *pair[MOST_PATHS]; /* as in the tree; NULL: 0 */
     double *weight;           /* [row], sums to 1 */
     double *until;            /* [op]: scratch */
     double *scratch;          /* [row] */
     OpId *before;             /* [op]: scratch */
     uint16_t *now;            /* [op group]: scratch */
-    GArray *seen;             /* strategies that were least, n_groups each */
-    uint32_t *
-        switched; /* [op group]: rounds in which its action was another one than before */
+    GArray *seen;             /* strategies that were minimal, n_groups each */
+    /* [op group]: number of rounds in which its action changed */
+    uint32_t *switched;
 };
 
-/* All but the weights; the rows are those of devices and the longest paths of the least times, and of data
- * parallelism. */
+/* Everything but the weights; the rows are the devices, and the longest paths under least times and
+ * under data parallelism. */
 TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
                        TagObjective objective);
 
-/* Makes the longest path of a strategy a row, with as much weight as any. */
+/* Makes a row, of average weight, of the longest path of a strategy. */
 void tag_rows_add_path(TagBound *bound, const uint16_t *action);
 
-/* The longest path; undecided groups take the least. Seconds. */
+/* Seconds of the longest path, where undecided groups take their least times. */
 double tag_rows_longest(TagBound *bound, const uint16_t *action);
 
-/* The rows' times of a strategy that is decided, [row]. */
+/* row: out, the rows' times of a complete strategy. */
 void tag_rows_of(const TagBound *bound, const uint16_t *action, double *row);
 
-/* Gives the tree the costs under the weights. */
+/* Sets the tree's costs under the weights. */
 void tag_rows_weigh(TagBound *bound);
 
-/* The most that devices have to do of the groups that are decided. */
+/* The busiest device's load in seconds by the decided groups. */
 double tag_rows_decided(TagBound *bound, const uint16_t *action);
 
-/* Keeps strategies that are best if all is done in turn, but for a part of the all-reduces, for the
- * search. */
+/* Keeps, for the search, strategies that are best if everything runs serially except for a part of
+ * the all-reduces. */
 void tag_rows_serial(TagBound *bound);
 
-/* Improves the weights for the strategies with these actions; the tree keeps their costs. Returns the bound. */
+/* Improves the weights for the strategies with these actions; the tree keeps their costs. Returns
+ * the bound. */
 double tag_weights_find(TagBound *bound, const uint16_t *action, uint32_t rounds);
 
 #endif

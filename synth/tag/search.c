@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { BEAM = 4 };
-/* Of many evaluations; the rest polishes. */
+/* The part of many evaluations that anneals; the rest polishes. */
 static const double ANNEALED = 0.85;
 enum { MANY = 1000 };
 
@@ -91,8 +91,8 @@ static void try_uniform(TagState *t, Beam *beam)
     }
 }
 
-/* Every action of one group after the other, costly ones first, in what the beam holds: of a wide one
- * while there is much to spend, at the end of the best strategy alone. */
+/* Tries every action of one group after the other, costly groups first, in the strategies of the
+ * beam; the beam is wide while evaluations are plentiful, and at the end only the best strategy. */
 static void sweep(TagState *t, Beam *beam, uint32_t width)
 {
     g_autofree uint16_t *action = g_new(uint16_t, t->n);
@@ -115,7 +115,8 @@ static uint32_t below(TagState *t, uint32_t n)
     return (uint32_t)g_rand_int_range(t->rand, 0, (gint32)n);
 }
 
-/* One group, a run of neighbours, what a neighbour does, or one action for another everywhere. */
+/* A random move: changes one group, or a run of neighbours, or copies a neighbour's action, or
+ * replaces one action by another everywhere. */
 static void move(TagState *t, uint16_t *action)
 {
     const uint32_t kind = below(t, 4), at = below(t, t->n);
@@ -139,16 +140,17 @@ static void move(TagState *t, uint16_t *action)
     }
 }
 
-/* Local moves from the beam's strategies in turn, uphill with falling chance; a strategy that has not
- * gained for long begins anew. */
+/* Local moves from the beam's strategies in turn, uphill with falling chance; a strategy that has
+ * not improved for long starts anew. */
 static void anneal(TagState *t, const Beam *beam)
 {
-    /* Temperatures, as parts of the time: a twentieth is what a group's place changes, a thousandth is less than plans are
-     * told apart by. At four temperatures a step is taken once in fifty times, and need not be known exactly. */
+    /* Temperatures, as parts of the time: a twentieth is what a group's place changes, a thousandth
+     * is less than plans are told apart by. At four temperatures a step is taken once in fifty
+     * times, and need not be known exactly. */
     static const double FIRST = 0.05, LAST = 0.001, SELDOM = 4;
-    /* Steps without a gain before it begins anew: a sixth of all, so that several strategies are begun from; steps in
-     * a row that met known strategies only, before all near ones are taken to be known; every third step is a
-     * double one. */
+    /* Steps without a gain before it begins anew: a sixth of all, so that several strategies are
+     * begun from; steps in a row that met known strategies only, before all near ones are taken to
+     * be known; every third step is a double one. */
     enum { PATIENCE = 40, BEGINNINGS = 6, IDLE = 200, IDLE_PER_GROUP = 20, DOUBLE = 3 };
     g_autofree uint16_t *now = g_new(uint16_t, t->n);
     g_autofree uint16_t *next = g_new(uint16_t, t->n);
@@ -188,7 +190,8 @@ static void anneal(TagState *t, const Beam *beam)
     }
 }
 
-/* Each group, and each pair of neighbours, with each of the actions that the best strategy has, until nothing gains. */
+/* Tries each group, and each pair of neighbours, with each of the actions of the best strategy,
+ * until nothing improves. */
 static void polish(TagState *t)
 {
     g_autofree uint16_t *action = g_new(uint16_t, t->n);
@@ -264,7 +267,7 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
     for (uint32_t k = 0; k < n_starts && search->method != TAG_BEST; k++)
         tag_state_try(&t, &start[(gsize)k * n], INFINITY);
     const SimQuickTimes parallel = tag_times(evaluator, result->action);
-    if (search->method != TAG_MCTS) /* which counts iterations */
+    if (search->method != TAG_MCTS) /* mcts counts iterations itself */
         t.dp_s = search->objective == TAG_BY_FLOW ? parallel.flow_s : parallel.stage_s;
     if (search->method == TAG_MCTS)
         tag_search_tree(&t);

@@ -2,35 +2,37 @@
  *
  *     best    uniform strategies, then group by group in the order of cost, then local moves with
  *             restarts: one group, runs of neighbours, one action for another everywhere
- *     mcts    TAG's tree search (Sec. 4.2.4): depth i decides group i, undecided groups take the first
- *             one's action; vertices are chosen by
+ *     mcts    TAG's tree search (Sec. 4.2.4): depth i decides group i, undecided groups take the
+ *             first one's action; vertices are chosen by
  *
  *                 Q + c G sqrt(sum of N) / (1 + N),   c = sqrt(actions / 10),
  *
  *             G = 1 / actions, or by its network (synth/tag/net.h),
  *
- *             with the reward t_DP / t - 1, above 1 to the fourth root, -1 without memory (its artifact);
- *             all children are made at once. By option finished vertices leave the tree, which otherwise
- *             soon visits nothing else.
- *     chain   FlexFlow's (MLSys'19, Sec. 6): a Markov chain from data parallelism, one group's action drawn
- *             anew at a time, taken with probability exp(-(t' - t) / (t_DP / 100))
+ *             with the reward t_DP / t - 1, its fourth root above 1, -1 if it does not fit
+ *             (TAG's artifact); all children are made at once. With `leave` finished vertices leave
+ *             the tree, which otherwise soon visits nothing else.
+ *     chain   FlexFlow's search (MLSys'19, Sec. 6): a Markov chain from data parallelism; one
+ *             group's action is drawn anew at a time and accepted with probability exp(-(t' - t) /
+ *             (t_DP / 100))
  *     exact   branch and bound with the bound below: the optimum, if it closes
  *
- * What is evaluated once is remembered; `evaluations` counts different strategies.
+ * Results of evaluations are kept; `evaluations` counts different strategies.
  *
  * The bound. For all strategies of the space and any schedule the time is at least
  *
  *     sum_r w_r row_r(y) at the strategy y that makes it least, for any weights w_r >= 0 with sum 1
  *
- * A row is a device, on which op group i under action s computes and takes part in all-reduces for load(i, s, r)
- * seconds (by `flow` these are two rows), or a path through the graph: the means of its ops, and transfers where ops that
- * follow one another are on different device groups, of op groups that are the same or neighbours in a spanning tree. So the
- * least strategy is found exactly, by dynamic programming over that tree (synth/tag/tree.h). mean: of the times of the op's
- * replicas, weighted by their shares of the batch: a sample may pass slow devices in one group and fast ones in the next, and
- * the slowest sample's way takes at least as long as they do on average. Of what every device does in
- * full (DUPLICATE, updates) the least. What makes a parameter's gradient takes the all-reduce in
- * addition. Links that are shared, and memory, are left out. In a partial strategy decided groups have one action, and
- * the longest of all paths is a bound, too. */
+ * A row is a device, on which op group i under action s computes and takes part in all-reduces for
+ * load(i, s, r) seconds (for `flow` these are two rows), or a path through the graph: the mean
+ * times of its ops, and the transfers between consecutive ops on different device groups, if their
+ * op groups are equal or neighbours in a spanning tree. Therefore the minimal strategy is found
+ * exactly, by dynamic programming over that tree (synth/tag/tree.h). The mean time of an op is over
+ * its replicas, weighted by their shares of the batch: a sample may pass slow devices in one group
+ * and fast devices in the next, and the slowest sample takes at least the average. For work that
+ * every device does in full (DUPLICATE, updates) it is the least time. An op that makes a
+ * parameter's gradient takes the all-reduce in addition. Shared links and memory are left out. In a
+ * partial strategy decided groups have one action, and the longest of all paths is a bound, too. */
 #ifndef KILTER_SYNTH_TAG_SEARCH_H
 #define KILTER_SYNTH_TAG_SEARCH_H
 
@@ -44,37 +46,39 @@ typedef enum { TAG_BY_STAGE, TAG_BY_FLOW } TagObjective;
 typedef struct {
     TagMethod method;
     TagObjective objective;
-    uint32_t evaluations;   /* at most; 0: as many as it takes (exact) */
-    bool leave;             /* mcts: finished vertices leave the tree */
-    const TagNet *net;      /* mcts: its priors; NULL: uniform ones */
-    GPtrArray *lessons;     /* mcts: NetLesson, out, of vertices with at least */
-    uint32_t lesson_visits; /* so many visits; NULL */
+    uint32_t evaluations; /* at most so many; 0: no limit (exact) */
+    bool leave;           /* mcts: finished vertices leave the tree */
+    const TagNet *net;    /* mcts: gives the priors; NULL: uniform priors */
+    /* mcts: out, NetLesson of vertices with at least lesson_visits visits; or NULL */
+    GPtrArray *lessons;
+    uint32_t lesson_visits; /* see `lessons` */
     uint64_t seed;
     gint64 deadline_us; /* by g_get_monotonic_time(); 0: never */
 } TagSearch;
 
 typedef struct {
-    uint16_t *action; /* [op group]: the best strategy that fits, or that lacks least */
+    /* [op group]: the best strategy that fits, or the one that lacks least */
+    uint16_t *action;
     double time_s, stage_s, flow_s;
     bool fits;
     bool optimal;         /* proved (exact) */
     uint32_t evaluations; /* different strategies */
-    uint32_t iterations;  /* of mcts and chain */
-    uint32_t
-        to_beat_dp; /* iterations, or evaluations, until one was faster than data parallelism; 0: none */
+    uint32_t iterations;  /* iterations of mcts and chain */
+    /* iterations, or evaluations, until a strategy beat data parallelism; 0: none did */
+    uint32_t to_beat_dp;
 } TagResult;
 
 void tag_result_clear(TagResult *result);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TagResult, tag_result_clear)
 
-/* quick: of the space's device groups, by number. start: [n_starts * op groups], strategies that are
- * tried first; NULL. */
+/* quick: made for the space's device groups, by number. start: [n_starts * op groups], strategies
+ * to try first; or NULL. */
 void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quick,
                       const TagSearch *search, const uint16_t *start, uint32_t n_starts,
                       TagResult *result);
 
-/* Duplicates ops of the placement by sufficient factor broadcasting (synth/tag/sfb.h), where that makes
- * it faster and no more memory lacks; returns how many. */
+/* Duplicates ops of the placement by sufficient factor broadcasting (synth/tag/sfb.h), where this
+ * makes it faster and no more memory is missing; returns their number. */
 uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick *quick,
                            TagObjective objective, TagPlacement *placement);
 
@@ -87,17 +91,20 @@ void tag_evaluator_free(TagEvaluator *evaluator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagEvaluator, tag_evaluator_free)
 
 typedef struct {
-    double time_s; /* by the objective */
+    double time_s; /* seconds by the objective */
     double
-        lacks; /* bytes, summed over devices; 0: it fits. Not looked at if the time is not below what was asked */
+        /* missing bytes, summed over devices; 0: it fits. Not computed if the time is not below the
+         * limit asked for */
+        lacks;
 } TagScore;
 
-/* Memory is looked at if the time is below `below_s`. */
+/* Evaluates a strategy; its memory only if the time is below `below_s`. */
 TagScore tag_evaluate(TagEvaluator *evaluator, const uint16_t *action, double below_s);
 uint32_t tag_evaluations(const TagEvaluator *evaluator);
 SimQuickTimes tag_times(TagEvaluator *evaluator, const uint16_t *action);
 
-/* a before b: what fits, then time; of what does not fit what lacks less. */
+/* Whether a is better than b: a strategy that fits comes first, then the faster one; of two that do
+ * not fit, the one that lacks fewer bytes. */
 static inline bool tag_is_better(TagScore a, TagScore b)
 {
     if ((a.lacks > 0) != (b.lacks > 0))
@@ -113,14 +120,16 @@ TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *qu
 void tag_bound_free(TagBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
 
-/* The same by branch and bound on op groups' actions, with weights of their own in each branch: of all strategies that are
- * faster than best_s, and best_s if there is none. branches: how many are looked at, at most. */
+/* The same by branch and bound on op groups' actions, with weights of their own in each branch: a
+ * bound on all strategies that are faster than best_s, and best_s if there is none. branches: the
+ * most branches to visit. */
 double tag_bound_branch(TagBound *bound, double best_s, uint32_t branches);
-/* The strategies that were least under the weights tried, [n * op groups]; returns n. */
+/* strategy: out, the strategies that were minimal under the weights tried, [n * op groups]; returns
+ * n. */
 uint32_t tag_bound_seen(const TagBound *bound, const uint16_t **strategy);
 
 enum { TAG_UNDECIDED = UINT16_MAX };
-/* Of all strategies with these actions, [op group], where they are decided. Seconds. */
+/* A bound in seconds on all strategies with these actions [op group] where they are decided. */
 double tag_bound(TagBound *bound, const uint16_t *action);
 
 #endif

@@ -1,4 +1,4 @@
-/* What TAG's searches share. Private to synth/tag. */
+/* The state shared by TAG's searches. Private to synth/tag. */
 #ifndef KILTER_SYNTH_TAG_SEARCH_STATE_H
 #define KILTER_SYNTH_TAG_SEARCH_STATE_H
 
@@ -17,16 +17,17 @@ typedef struct {
     uint32_t *by_place; /* op groups by their first ops */
     uint16_t *best;     /* [op group] */
     TagScore best_score;
-    double dp_s; /* of data parallelism, to count what it takes to beat it; 0: not counted */
+    /* seconds of data parallelism, to count until it is beaten; 0: not counted */
+    double dp_s;
     GRand *rand;
     TagResult *result;
 } TagState;
 
-/* Whether the evaluations, or the time, are spent. */
+/* Whether the evaluations or the time are used up. */
 bool tag_state_is_over(const TagState *t);
 
-/* Evaluates a strategy and keeps it if it is the best one; memory is looked at below `below_s`, and
- * where it may be the best. */
+/* Evaluates a strategy and keeps it if it is the best one; computes its memory if its time is below
+ * `below_s`, or if it may be the best. */
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
 
 void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */

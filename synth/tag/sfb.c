@@ -7,7 +7,7 @@
 
 #include "synth/tag/cut.h"
 
-/* All that can be saved together, as an integer. */
+/* The sum of all possible savings, as an integer. */
 static const double RESOLUTION = 0x1p58;
 
 enum { SOURCE, SINK, FIRST_OP };
@@ -85,6 +85,6 @@ double synth_sfb(const SfbProblem *problem, bool *duplicated)
     if (value <= 0)
         return value;
     memset(duplicated, 0,
-           problem->n_ops * sizeof *duplicated); /* worth less than rounding */
+           problem->n_ops * sizeof *duplicated); /* the gain is below rounding */
     return 0;
 }

@@ -1,16 +1,17 @@
-/* The problem of sufficient factor broadcasting that a training graph poses. What the batch cuts can
- * be duplicated; inputs, parameters and what follows from parameters alone are whole everywhere. */
+/* The problem of sufficient factor broadcasting that a training graph poses. Ops that the batch
+ * cuts can be duplicated; inputs, parameters and tensors computed from parameters only are whole
+ * everywhere. */
 #include "synth/tag/sfb_graph.h"
 
 #include <math.h>
 
-/* Whether the op makes parts of the batch, or sums over it, from parts. */
+/* Whether the op makes parts of the batch, or sums over the batch, from parts. */
 static bool is_cut(const BatchForms *batch, OpId op)
 {
     return batch->loop[op] >= 0;
 }
 
-/* The rule that the batch cuts the op by. */
+/* The rule by which the batch cuts the op. */
 static Rule rule_of(const Graph *graph, const BatchForms *batch, OpId op)
 {
     Rule rule[OP_MAX_RULES];

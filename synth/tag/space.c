@@ -152,6 +152,7 @@ void synth_tag_space_free(TagSpace *space)
 
 uint32_t tag_data_parallel(const TagSpace *space)
 {
-    g_assert(space->action[0].option == TAG_AR); /* of all devices: they come first */
+    /* the subset of all devices comes first */
+    g_assert(space->action[0].option == TAG_AR);
     return 0;
 }

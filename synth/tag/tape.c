@@ -12,7 +12,7 @@ typedef struct {
     Kind kind;
     uint32_t rows, columns;
     TapeValue a, b;
-    const uint32_t *index; /* borrowed: rows, or where edges lead */
+    const uint32_t *index; /* borrowed: row numbers, or the rows where edges end */
     double *value;         /* owned unless it was given */
     double *gradient;      /* owned unless it was given; NULL: not asked for yet */
     double *part;          /* ATTEND: [edge] of the softmax */
@@ -86,7 +86,7 @@ TapeValue tape_weights(Tape *tape, uint32_t rows, uint32_t columns, const double
     return add(tape, (Entry){.kind = GIVEN,
                              .rows = rows,
                              .columns = columns,
-                             .value = (double *)value, /* it is not changed */
+                             .value = (double *)value, /* it is only read */
                              .gradient = gradient,
                              .given = true});
 }
@@ -190,7 +190,7 @@ TapeValue tape_attend(Tape *tape, TapeValue score, TapeValue value, uint32_t n_r
 
 /* --- backward --- */
 
-/* Where a value's gradient is added up; NULL if nobody asks for it. */
+/* The memory for a value's gradient; NULL if no gradient is asked for. */
 static double *gradient_of(const Tape *tape, TapeValue value)
 {
     Entry *entry = at(tape, value);

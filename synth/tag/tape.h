@@ -1,7 +1,8 @@
-/* Products, sums and attention over small matrices, and their gradients backwards. Private to synth/tag.
+/* Products, sums and attention over small matrices, and their gradients backwards. Private to
+ * synth/tag.
  *
- * A tape keeps what was computed, in order; a value is its number. Matrices are row-major. Sums run in one order, so that the
- * same inputs give the same bits. */
+ * A tape keeps the computations in order; a value is the number of a computation. Matrices are
+ * row-major. Sums run in one order, so that the same inputs give the same bits. */
 #ifndef KILTER_SYNTH_TAG_TAPE_H
 #define KILTER_SYNTH_TAG_TAPE_H
 
@@ -19,27 +20,29 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tape, tape_free)
 /* Forgets all values. */
 void tape_clear(Tape *tape);
 
-/* Borrowed numbers that have no gradient, and weights, whose gradient is added to `gradient` by tape_back (NULL: none). */
+/* Borrowed numbers without a gradient; and weights, whose gradient tape_back adds to `gradient`
+ * (NULL: none). */
 TapeValue tape_input(Tape *tape, uint32_t rows, uint32_t columns, const double *value);
 TapeValue tape_weights(Tape *tape, uint32_t rows, uint32_t columns, const double *value,
                        double *gradient);
 
 TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b);
-/* Of equal shape, or b is one row that is added to each of a's. */
+/* a + b of equal shape; or b is one row, which is added to each row of a. */
 TapeValue tape_sum(Tape *tape, TapeValue a, TapeValue b);
 TapeValue tape_tanh(Tape *tape, TapeValue a);
 /* x, or x / 5 below 0. */
 TapeValue tape_leaky(Tape *tape, TapeValue a);
 /* Rows of a by number; row is borrowed. */
 TapeValue tape_rows(Tape *tape, TapeValue a, uint32_t n, const uint32_t *row);
-/* out[i] = sum over edges e with to[e] = i of softmax(score[e]) value[e], the softmax over those edges; a row without edges is 0.
- * score: [n_edges, 1]; value: [n_edges, d]; to is borrowed. */
+/* out[i] = sum over edges e with to[e] = i of softmax(score[e]) value[e], the softmax over those
+ * edges; a row without edges is 0. score: [n_edges, 1]; value: [n_edges, d]; to is borrowed. */
 TapeValue tape_attend(Tape *tape, TapeValue score, TapeValue value, uint32_t n_rows,
                       const uint32_t *to);
 
 const double *tape_value(const Tape *tape, TapeValue value);
 
-/* Adds the weights' gradients of a loss whose gradient in a value is given, [rows * columns]. */
+/* Adds the weights' gradients of a loss, given the loss's gradient [rows * columns] with respect to
+ * a value. */
 void tape_back(Tape *tape, TapeValue value, const double *gradient);
 
 #endif

@@ -20,7 +20,8 @@ static int compare_flows(const void *a, const void *b)
     return (x->b > y->b) - (x->b < y->b);
 }
 
-/* Bytes between groups, once per tensor and reading op, the most first; *n gets how many pairs there are. */
+/* Bytes between groups, counted once per tensor and reading op, largest first; *n gets the number
+ * of pairs. */
 static Flow *find_flows(const TagWork *work, uint32_t *n)
 {
     const uint32_t n_groups = work->n_groups;
@@ -56,7 +57,7 @@ static uint32_t root_of(const uint32_t *of, uint32_t group)
     return group;
 }
 
-/* Roots the forest at its lowest numbers, parents first. */
+/* Roots each tree of the forest at its lowest number, and orders parents before children. */
 static void set_parents(TagTree *tree, const bool *joined)
 {
     const uint32_t n = tree->n;
@@ -128,7 +129,7 @@ uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b)
     return tree->parent[a] == b ? a : tree->parent[b] == a ? b : GRAPH_NONE;
 }
 
-/* The least of a group's costs with what the parent's action adds, and the action. */
+/* The least cost of a group given its parent's action, and the action that has it. */
 static double least_of(const TagTree *tree, uint32_t i, uint32_t above, uint32_t first,
                        uint32_t end, uint16_t *choice)
 {
@@ -149,7 +150,7 @@ static double least_of(const TagTree *tree, uint32_t i, uint32_t above, uint32_t
     return least;
 }
 
-/* Actions from *first to *end are open to the group. */
+/* The actions open to the group: [*first, *end). */
 static void open_actions(const TagTree *tree, const uint16_t *action, uint32_t i,
                          uint32_t *first, uint32_t *end)
 {

@@ -1,5 +1,5 @@
-/* The cheapest strategy under costs of each op group's action, and of pairs of actions of groups that are neighbours in a
- * tree, by dynamic programming. Private to synth/tag. */
+/* The cheapest strategy by dynamic programming, given a cost for each op group's action, and for
+ * each pair of actions of groups that are neighbours in a tree. Private to synth/tag. */
 #ifndef KILTER_SYNTH_TAG_TREE_H
 #define KILTER_SYNTH_TAG_TREE_H
 
@@ -7,25 +7,26 @@
 
 typedef struct {
     uint32_t n, n_actions;
-    uint32_t *parent; /* [group], of a root GRAPH_NONE */
+    uint32_t *parent; /* [group]: GRAPH_NONE for a root */
     uint32_t *order;  /* groups, parents before children */
     double *alone;    /* [group * n_actions + action] */
-    double *
-        pair; /* [(group * n_actions + the parent's action) * n_actions + action]; NULL: 0 */
+    /* [(group * n_actions + the parent's action) * n_actions + action]; NULL: 0 */
+    double *pair;
     double *cost;     /* [group * n_actions + action]: scratch */
     uint16_t *choice; /* [group * n_actions + the parent's action]: scratch */
 } TagTree;
 
-/* A spanning forest by the bytes between groups, the most bytes first. pairs: whether pairs have costs. */
+/* A spanning forest of the groups, which prefers edges with more bytes between groups. pairs:
+ * whether pairs have costs. */
 TagTree *tag_tree_new(const TagWork *work, uint32_t n_actions, bool pairs);
 void tag_tree_free(TagTree *tree);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagTree, tag_tree_free)
 
-/* The child of two groups that are neighbours, or GRAPH_NONE. */
+/* Of two groups that are neighbours the child; GRAPH_NONE if they are not neighbours. */
 uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b);
 
-/* The least cost of strategies with these actions where they are decided (TAG_UNDECIDED). best: out, [group],
- * one that has it; NULL. */
+/* The least cost of strategies with these actions where they are decided (TAG_UNDECIDED). best:
+ * out, [group], a strategy with that cost; or NULL. */
 double tag_tree_least(TagTree *tree, const uint16_t *action, uint16_t *best);
 
 #endif
