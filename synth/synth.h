@@ -44,7 +44,7 @@ typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
     /* data parallel with optimizer states (ZeRO) and MoE layers (by expert) sharded */
     BASELINE_ZERO_EXPERT,
-    BASELINE_GSHARD, /* data parallel, MoE layers sharded by expert: tokens are exchanged (GShard) */
+    BASELINE_GSHARD,      /* data parallel, MoE layers sharded by expert, tokens exchanged */
     /* Weights cut, all devices in one group (Megatron-LM): pairs of layers, the first cut by
      * columns (features, heads, channels), the second by rows, whose partial sums are all-reduced.
      * A layer without a partner stays whole, except the output layer, whose result is gathered at

@@ -1,4 +1,4 @@
-/* What the parts of quick times share (private to sim/tasks/quick*.c). */
+/* The state of quick times (private to sim/tasks/quick*.c). */
 #ifndef KILTER_SIM_TASKS_QUICK_PARTS_H
 #define KILTER_SIM_TASKS_QUICK_PARTS_H
 
@@ -8,7 +8,8 @@
 
 typedef enum { RESULT_NONE, RESULT_COMPUTED, RESULT_SUMMED, RESULT_SENT } ResultKind;
 
-/* Tasks that made a tensor in a group: a task a lane of it, one in all, or one a team of replicas. */
+/* Tasks that made a tensor in a group: one task per lane, one in all, or one per team of
+ * replicas. */
 typedef struct {
     uint32_t first;
     ResultKind kind;
@@ -24,21 +25,21 @@ typedef struct {
     uint32_t n_tasks, n_deps, n_replaced;
 } Mark;
 
-/* Transfers of tensors that are cut alike, from group to group. */
+/* The transfer of equally cut tensors from group to group. */
 typedef struct {
     double latency_s, byte_s;
-    /* [team of receivers], in `sender`; one more than there are teams */
+    /* [team of receivers + 1]: range in `sender` */
     uint32_t *first_sender;
     uint32_t *sender; /* lanes of the sending group, by index */
 } Route;
 
 typedef struct {
-    double s, flow_s, stage_s; /* what it takes; when it ends */
+    double s, flow_s, stage_s; /* its duration; when it ends */
     uint32_t first_dep, n_deps;
-    uint32_t place; /* where it stands in its stream */
+    uint32_t place; /* its place in its stream */
     uint16_t group;
     bool collective, transfer;
-    uint32_t lane; /* of a computation */
+    uint32_t lane; /* the lane of a computation */
 } Task;
 
 /* When the streams of lanes are free, and what they have computed: [lane] each, in one block. */
@@ -60,14 +61,15 @@ struct SimQuick {
     SimCase sim;
     SimTeams *teams;
     uint32_t n_groups, n_tensors;
-    Rule *rule;        /* [op]: everything whole */
-    double **op_s;     /* [group]: [op * lanes + lane]; NaN: not known yet */
-    double **sum_s;    /* [group]: [tensor] */
-    double **server_s; /* [group]: [(replica * 2 + back) * 2]: latency, a byte */
-    Route **route;     /* [(group * n_groups + to) * 2 + parts] */
-    Result *result;    /* [group * n_tensors + tensor] */
-    GArray *instr;     /* of the program before */
-    Mark *mark;        /* [instr] */
+    Rule *rule;     /* [op]: everything whole */
+    double **op_s;  /* [group]: [op * lanes + lane]; NaN: not known yet */
+    double **sum_s; /* [group]: [tensor] */
+    /* [group]: [(replica * 2 + back) * 2]: latency, seconds per byte */
+    double **server_s;
+    Route **route;  /* [(group * n_groups + to) * 2 + parts] */
+    Result *result; /* [group * n_tensors + tensor] */
+    GArray *instr;  /* of the program before */
+    Mark *mark;     /* [instr] */
     Task *task;
     uint32_t *dep;
     Replaced *replaced; /* the last one last */
@@ -88,8 +90,8 @@ struct SimQuick {
 SimQuickTimes quick_run(SimQuick *q, uint32_t n_same);
 void quick_streams_init(SimQuick *q);
 
-/* Seconds on a lane of a group; of a sum over the group's replicas; to or from its server; the way
- * of a transfer; bytes of the whole tensor. Looked up once each. */
+/* Seconds of an op on a lane of a group, of a sum over the group's replicas, of the way to or from
+ * its server, and of a transfer; bytes are the whole tensor's. Each is computed once. */
 double quick_op_s(SimQuick *q, const Instr *instr, const SimGroupTeams *lanes,
                   uint32_t k);
 double quick_sum_s(SimQuick *q, const Instr *instr);
