@@ -1,15 +1,7 @@
 -- HiDup, Table 4: our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
-bar AS (
-    SELECT *, sum(json_extract(device.value, '$.n') * json_extract(device.value, '$.hidden_s')) AS hidden_s,
-           sum(json_extract(device.value, '$.n') *
-               (json_extract(device.value, '$.hidden_s') + json_extract(device.value, '$.communication_s'))) AS all_comm_s,
-           sum(json_extract(device.value, '$.n') * json_extract(device.value, '$.busy_s')) AS all_comp_s, max(result.ordinal)
-    FROM result, json_each(detail, '$.devices') AS device
-    WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' AND status = 'ok' AND result.ordinal IN (
-        SELECT max(ordinal) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' GROUP BY cluster, planner)
-    GROUP BY cluster, planner),
-name (claim, cluster, paper_comm_s, paper_comp_s) AS (
+.read shared/hidup-tab4.sql
+, name (claim, cluster, paper_comm_s, paper_comp_s) AS (
     VALUES ('single', 'hidup-1x4', 0.030, 0.295), ('two-100', 'hidup-2x4-100', 0.152, 0.309), ('two-30', 'hidup-2x4-30', 0.443, 0.302))
 SELECT claim, hidden_s / min(all_comm_s, all_comp_s), printf('%.3f s an iteration, a GPU communicates %.3f s and computes %.3f s',
               iteration_time_s, all_comm_s / gpus, all_comp_s / gpus),

@@ -5,15 +5,7 @@ seat (seat, planner, name) AS (
     VALUES (0, 'hidup', 'HiDup'), (1, 'fastmoe', 'FastMoE'), (2, 'deepspeed', 'DeepSpeed')),
 place (place, cluster, label) AS (
     VALUES (0, 'hidup-1x4', '4 GPUs'), (1, 'hidup-2x4-100', '2x4 at 100 Gb/s'), (2, 'hidup-2x4-30', '2x4 at 30 Gb/s')),
-bar AS (
-    SELECT *, sum(json_extract(device.value, '$.n') * json_extract(device.value, '$.hidden_s')) AS hidden_s,
-           sum(json_extract(device.value, '$.n') *
-               (json_extract(device.value, '$.hidden_s') + json_extract(device.value, '$.communication_s'))) AS all_comm_s,
-           sum(json_extract(device.value, '$.n') * json_extract(device.value, '$.busy_s')) AS all_comp_s, max(result.ordinal)
-    FROM result, json_each(detail, '$.devices') AS device
-    WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' AND status = 'ok' AND result.ordinal IN (
-        SELECT max(ordinal) FROM result WHERE fidelity = 'flow' AND granularity = 'gpu' AND cluster IN ('hidup-1x4', 'hidup-2x4-100', 'hidup-2x4-30') AND model = 'bert-sgmoe' GROUP BY cluster, planner)
-    GROUP BY cluster, planner)
+.read shared/hidup-tab4.sql
 SELECT 0, 'BERT-SGMoE', place AS "group", label, seat, name, dense_rank() OVER (ORDER BY seat) - 1 AS slot,
        (SELECT count(DISTINCT planner) FROM bar) AS slots, status, hidden_s / min(all_comm_s, all_comp_s) AS overlap
 FROM bar JOIN seat USING (planner) JOIN place USING (cluster)

@@ -1,14 +1,6 @@
 -- HiDup, Table 5: our side of the claims in data/paper/hidup.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
-bar AS (
-    SELECT coalesce(CAST(json_extract(options, '$.noise') AS REAL), 0) AS noise,
-           coalesce(CAST(json_extract(options, '$.communication') AS REAL), 0) AS communication, seed, status, iteration_time_s, max(ordinal)
-    FROM result WHERE fidelity = 'stage' AND granularity = 'gpu' AND cluster = 'hidup-2x4-100' AND model = 'bert-sgmoe' AND planner = 'hidup'
-    GROUP BY noise, communication, seed),
-right AS (SELECT min(iteration_time_s) AS right_s FROM bar WHERE noise = 0 AND communication = 0),
-mean AS (
-    SELECT noise, communication, count(*) AS n, sum(status = 'ok') AS fits, avg(iteration_time_s) / right_s AS ratio, max(iteration_time_s) / right_s AS worst
-    FROM bar, right GROUP BY noise, communication),
+.read shared/hidup-tab5.sql
 claim (claim, noise, communication, reason) AS (
     VALUES ('random-20', 0.2, 0, 'the search leans on differences that are smaller than the noise'),
            ('random-50', 0.5, 0, 'programs that look alike cost alike here: none found is far from the best'),

@@ -1,15 +1,9 @@
 -- TAG, our side of the claims in data/paper/tag.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
-panel (panel, model, title) AS (
-    VALUES (0, 'tag-inceptionv3:global_batch=96', 'InceptionV3'), (1, 'tag-resnet101:global_batch=96', 'ResNet101'),
-           (2, 'vgg19:image=224,global_batch=96,classes=1000', 'VGG19'), (3, 'tag-transformer:global_batch=480', 'Transformer'),
-           (4, 'tag-bert-small:global_batch=96', 'BERT-Small'), (5, 'tag-bert-large:global_batch=16', 'BERT-Large')),
+.read shared/tag-panels.sql
 seat (seat, planner, search, name) AS (VALUES (5, 'tag', 'mcts', 'TAG'), (6, 'tag', 'own', 'Kilter')),
-bar AS (
-    SELECT result.*, panel, title, seat, name, max(ordinal)
-    FROM result JOIN panel USING (model) JOIN seat ON seat.planner = result.planner AND seat.search = json_extract(options, '$.search')
-    WHERE experiment = 'tag-tab4' GROUP BY panel, cluster, seat),
-tag AS (
+.read shared/tag-bars.sql
+, tag AS (
     SELECT *, json_extract(detail, '$.placement.devices_an_op.v100') AS v100, json_extract(detail, '$.placement.devices_an_op.gtx1080ti') AS gtx,
            json_extract(detail, '$.placement.devices_an_op.p100') AS p100, json_extract(detail, '$.placement.served') AS served,
            json_extract(detail, '$.placement.all_reduced') AS reduced,

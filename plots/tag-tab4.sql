@@ -1,9 +1,6 @@
 -- TAG, Table 4: one row a bar, in the columns of tag-bars.gp: GPUs an op is on, by type; ours by TAG's search and by Kilter's.
 WITH
-panel (panel, model, title) AS (
-    VALUES (0, 'tag-inceptionv3:global_batch=96', 'InceptionV3'), (1, 'tag-resnet101:global_batch=96', 'ResNet101'),
-           (2, 'vgg19:image=224,global_batch=96,classes=1000', 'VGG19'), (3, 'tag-transformer:global_batch=480', 'Transformer'),
-           (4, 'tag-bert-small:global_batch=96', 'BERT-Small'), (5, 'tag-bert-large:global_batch=16', 'BERT-Large')),
+.read shared/tag-panels.sql
 seat (seat, planner, search, name) AS (VALUES (5, 'tag', 'mcts', 'TAG'), (6, 'tag', 'own', 'Kilter')),
 paper (title, type, gpus) AS (
     VALUES ('InceptionV3', 'v100', 4.0), ('InceptionV3', 'gtx1080ti', 8.0), ('InceptionV3', 'p100', 0.0), ('VGG19', 'v100', 4.0),
@@ -11,10 +8,7 @@ paper (title, type, gpus) AS (
            ('ResNet101', 'p100', 4.0), ('Transformer', 'v100', 4.0), ('Transformer', 'gtx1080ti', 8.0), ('Transformer', 'p100', 0.0),
            ('BERT-Small', 'v100', 3.9), ('BERT-Small', 'gtx1080ti', 0.1), ('BERT-Small', 'p100', 0.1), ('BERT-Large', 'v100', 0.6),
            ('BERT-Large', 'gtx1080ti', 0.5), ('BERT-Large', 'p100', 0.1)),
-bar AS (
-    SELECT result.*, panel, title, seat, name, max(ordinal)
-    FROM result JOIN panel USING (model) JOIN seat ON seat.planner = result.planner AND seat.search = json_extract(options, '$.search')
-    WHERE experiment = 'tag-tab4' GROUP BY panel, cluster, seat)
+.read shared/tag-bars.sql
 SELECT panel, bar.title, seat, name || ', ' || paper.type, status, json_extract(detail, '$.placement.devices_an_op.' || paper.type),
        CASE seat WHEN 5 THEN paper.gpus END
 FROM bar JOIN paper ON paper.title = bar.title

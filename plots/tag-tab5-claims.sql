@@ -1,17 +1,8 @@
 -- TAG, our side of the claims in data/paper/tag.csv. Columns: claim, ours, note, reason (shown if it does not hold).
 WITH
-panel (panel, model, title) AS (
-    VALUES (0, 'tag-inceptionv3:global_batch=4', 'InceptionV3'), (1, 'tag-resnet101:global_batch=4', 'ResNet101'),
-           (2, 'vgg19:image=224,global_batch=4,classes=1000', 'VGG19'), (3, 'tag-transformer:global_batch=4', 'Transformer'),
-           (4, 'tag-bert-small:global_batch=4', 'BERT-Small'), (5, 'tag-bert-large:global_batch=4', 'BERT-Large')),
-seat (seat, planner, search, name) AS (
-    VALUES (0, 'dp-nccl', 'own', 'DP-NCCL'), (1, 'dp-nccl-sfb', 'own', 'DP-NCCL with SFB'), (5, 'tag', 'mcts', 'TAG'),
-           (6, 'tag', 'own', 'TAG, Kilter''s search, SFB')),
-bar AS (
-    SELECT result.*, panel, title, seat, name, max(ordinal)
-    FROM result JOIN panel USING (model) JOIN seat ON seat.planner = result.planner AND seat.search = json_extract(options, '$.search')
-    WHERE experiment = 'tag-tab5' GROUP BY panel, cluster, seat),
-name (panel, claim) AS (VALUES (0, 'inceptionv3'), (1, 'resnet101'), (2, 'vgg19'), (3, 'transformer'), (4, 'bert-small'), (5, 'bert-large')),
+.read shared/tag-tab5.sql
+.read shared/tag-bars.sql
+, name (panel, claim) AS (VALUES (0, 'inceptionv3'), (1, 'resnet101'), (2, 'vgg19'), (3, 'transformer'), (4, 'bert-small'), (5, 'bert-large')),
 dp AS (SELECT * FROM bar WHERE seat = 0),
 sfb AS (SELECT panel, status AS sfb_status, iteration_time_s AS sfb_s FROM bar WHERE seat = 1),
 own AS (SELECT panel, iteration_time_s AS own_s FROM bar WHERE seat = 6),

@@ -33,14 +33,45 @@ static char *find(const char *name, const char *suffix, GError **error)
     return NULL;
 }
 
+static bool append_file(GString *text, const char *path, GError **error)
+{
+    g_autofree char *part = text_read(path, error);
+    if (part)
+        g_string_append(text, part);
+    return part != NULL;
+}
+
+/* Lines `.read FILE` stand for the text of plots/FILE, which queries share. */
+static char *with_parts(const char *path, const char *query, GError **error)
+{
+    static const char READ[] = ".read ";
+    g_auto(GStrv) lines = g_strsplit(query, "\n", -1);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (char **line = lines; *line; line++) {
+        if (!g_str_has_prefix(*line, READ)) {
+            g_string_append_printf(text, "%s%s", *line, line[1] ? "\n" : "");
+            continue;
+        }
+        const char *name = *line + strlen(READ);
+        g_autofree char *relative = g_strdup_printf("plots/%s", name);
+        g_autofree char *part = strstr(name, "..") ? NULL : path_find(relative);
+        if (!part) {
+            kilter_fail(error, KILTER_ERROR_INPUT,
+                        "%s:%u: expected a file of plots/, got '%s'", path,
+                        (uint32_t)(line - lines) + 1, name);
+            return NULL;
+        }
+        if (!append_file(text, part, error))
+            return NULL;
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 char *figure_query(const char *name, const char *suffix, GError **error)
 {
     g_autofree char *path = find(name, suffix, error);
-    char *text = NULL;
-    g_autoptr(GError) read_error = NULL;
-    if (path && !g_file_get_contents(path, &text, NULL, &read_error))
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", read_error->message);
-    return text;
+    g_autofree char *query = path ? text_read(path, error) : NULL;
+    return query ? with_parts(path, query, error) : NULL;
 }
 
 /* --- data --- */

@@ -11,7 +11,8 @@
 /* Names of all figures of stored results, sorted. Free with g_strfreev. */
 char **figure_list(void);
 
-/* Reads plots/NAMEsuffix; KILTER_ERROR_INPUT lists the known figures. Caller frees. */
+/* Reads plots/NAMEsuffix, in which a line `.read FILE` stands for the text of plots/FILE: what several queries share.
+ * KILTER_ERROR_INPUT lists the known figures. Caller frees. */
 char *figure_query(const char *name, const char *suffix, GError **error);
 
 /* Draws `name` from the store into folder/NAME.png and folder/NAME.svg, which appear whole or not

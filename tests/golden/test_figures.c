@@ -116,9 +116,42 @@ static void test_bad_exchanges(void **state)
     }
 }
 
+/* --- parts that queries share --- */
+
+static void put(const Sandbox *box, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(box->folder, name, NULL);
+    g_autofree char *folder = g_path_get_dirname(path);
+    assert_int_equal(g_mkdir_with_parents(folder, 0700), 0);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(GError) error = NULL;
+    put(box, "plots/shared/one.sql", "one (n) AS (VALUES (1))\n");
+    put(box, "plots/good.sql", "WITH\n.read shared/one.sql\nSELECT n FROM one;\n");
+    put(box, "plots/bad.sql", "WITH\n.read shared/none.sql\nSELECT n FROM none;\n");
+    put(box, "plots/out.sql", ".read ../plots/good.sql\n");
+    g_setenv("KILTER_PATH", box->folder, TRUE);
+    g_autofree char *good = figure_query("good", ".sql", &error);
+    assert_no_error(error);
+    assert_string_equal(good, "WITH\none (n) AS (VALUES (1))\nSELECT n FROM one;\n");
+    assert_null(figure_query("bad", ".sql", &error));
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "plots/bad.sql:2: expected a file of plots/, got 'shared/none.sql'");
+    g_clear_error(&error);
+    assert_null(figure_query("out", ".sql", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "plots/out.sql:1: expected a file of plots/");
+    g_unsetenv("KILTER_PATH");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_no_results),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_bad_exchanges),
