@@ -1,17 +1,17 @@
 /* data: the nouns. Everything else in Kilter turns one of these into another.
  *
- *     model spec  --model_build-->       Graph     the single-device training program      models/, graph/
- *     op table                           Rule      which forms an op maps to which         graph/op.h, graph/rule.h
- *     YAML        --cluster_load-->      Cluster   machines, devices, links                cluster/
- *     view        --topology_of_view-->  Topology  nodes, links, routes                    cluster/topology.h
- *     planner     ------------->         Program   instructions that every device runs     program/
- *                                        Plan      program + ratios + rounded sizes + cost plan/
- *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches, ...      strategy/
- *     sweep       ------------->         Store     SQLite rows                             store/
- *     CSV         --csv_each-->          rows      cells by the names of their columns     base/csv.h
- *                 --measurements_read--> GArray of Measurement: times of ops and links     measured/
+ *     model spec  --model_build-->       Graph     the single-device program         models/, graph/
+ *     op table                           Rule      forms of inputs -> of outputs     graph/rule.h
+ *     YAML        --cluster_load-->      Cluster   machines, devices, links          cluster/
+ *     view        --topology_of_view-->  Topology  nodes, links, routes              cluster/topology.h
+ *     planner     ------------->         Program   instructions that devices run     program/
+ *                                        Plan      program + ratios + sizes + cost   plan/
+ *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches     strategy/
+ *     sweep       ------------->         Store     SQLite rows                       store/
+ *     CSV         --csv_each-->          rows      cells by names of columns         base/csv.h
+ *                 --measurements_read--> GArray of Measurement: times of ops, links  measured/
  *
- * base/ has what readers and writers of files share. Other modules include this header only.
+ * base/ is the toolbox for readers and writers of files. Other modules include this header only.
  * Failures are reported through GError (data/base/error.h); the code is the exit status. */
 #ifndef KILTER_DATA_DATA_H
 #define KILTER_DATA_DATA_H

@@ -1,7 +1,6 @@
-/* Asserts of two prices. g_assert is for what is checked once in a while, in every build.
- * KILTER_ASSERT and KILTER_WALK are for inner loops and for walks over a whole structure that check
- * its invariant again: they are on in Debug builds (dev, asan, coverage) and cost nothing in
- * others. */
+/* Asserts of two prices. g_assert is for occasional checks, in every build. KILTER_ASSERT and
+ * KILTER_WALK are for inner loops and for walks over a whole structure that check its invariant
+ * again: they are on in Debug builds (dev, asan, coverage) and cost nothing in others. */
 #ifndef KILTER_DATA_BASE_ASSERT_H
 #define KILTER_DATA_BASE_ASSERT_H
 
@@ -21,7 +20,7 @@ enum { KILTER_DEBUG = 1 };
     } while (0)
 
 /* Whether a walk over a whole structure is due: at powers of two, so that all walks together take
- * time in proportion to what they walk over. */
+ * time in proportion to the structure's final size. */
 static inline int kilter_walk_due(uint64_t n)
 {
     return KILTER_DEBUG && (n & (n - 1)) == 0;

@@ -33,8 +33,8 @@ bool csv_fail(const Csv *csv, const char *column, GError **error, const char *fo
 
 /* --- lines --- */
 
-/* The text between the quote at *at and the closing one, behind which *at moves; false if there is
- * none. */
+/* Appends the text between the quote at *at and the closing quote to `cell`, and moves *at behind
+ * it; false if there is no closing quote. */
 static bool read_quoted(const char **at, GString *cell)
 {
     const char *c = *at + 1;
@@ -46,8 +46,8 @@ static bool read_quoted(const char **at, GString *cell)
     return *c == '"';
 }
 
-/* One cell from *at on, which moves behind it; NULL if a quoted one does not end with a quote and a
- * comma. */
+/* Reads one cell from *at on and moves *at behind it; NULL if a quoted cell does not end with a
+ * quote and a comma. */
 static char *read_cell(const char **at)
 {
     *at += strspn(*at, " \t");
@@ -81,7 +81,7 @@ static char **split(const Csv *csv, const char *line, GError **error)
     return (char **)g_ptr_array_steal(cells, NULL);
 }
 
-/* The next line that holds anything; NULL at the end. */
+/* The next line that is neither empty nor a comment; NULL at the end. */
 static const char *next_line(Csv *csv)
 {
     while (*csv->rest) {
@@ -116,7 +116,7 @@ static bool read_header(Csv *csv, GError **error)
     return true;
 }
 
-/* Takes over the text. */
+/* Takes ownership of the text. */
 static Csv *open_text(const char *file, char *text, size_t length, GError **error)
 {
     g_autoptr(Csv) csv = g_new0(Csv, 1);

@@ -3,7 +3,8 @@
 
 G_DEFINE_QUARK(kilter - error - quark, kilter_error)
 
-/* One line of valid UTF-8: texts quoted from input may hold anything. */
+/* The text as one line of valid UTF-8, since texts quoted from input may contain anything. The
+ * caller frees it. */
 static char *one_line(const char *text)
 {
     char *line = g_utf8_make_valid(text, -1);

@@ -4,9 +4,10 @@
  *     static inline void moved(Search *s, const uint32_t *item, uint32_t at) ...
  *     HEAP_DEFINE(open, Search, uint32_t, 2, before, moved)
  *
- * defines open_rise, open_sink, open_settle and open_walk over an array of items, of which the first comes before all others. `before` is a
- * strict order; `moved` hears of every place that an item takes (heap_unplaced: nobody needs to know). A node has so many children: with
- * four, an item that rises passes half as many levels as with two. */
+ * defines open_rise, open_sink, open_settle and open_walk over an array of items, of which the
+ * first comes before all others. `before` is a strict order; `moved` is told every place that an
+ * item takes (heap_unplaced: it is not needed). A node has as many children as the number says:
+ * with four, an item that rises passes half as many levels as with two. */
 #ifndef KILTER_DATA_BASE_HEAP_H
 #define KILTER_DATA_BASE_HEAP_H
 
@@ -16,8 +17,9 @@
 
 #define heap_unplaced(context, item, at) ((void)(at))
 
-/* rise: puts `item` at place i or nearer to the first, i being free. sink: the same away from the first. settle: whichever
- * it takes. walk: asserts that no item comes before its parent. */
+/* rise: puts `item` at place i or nearer to the first, i being free. sink: puts it at i or further
+ * from the first. settle: rises or sinks it as needed. walk: asserts that no item comes before its
+ * parent. */
 #define HEAP_DEFINE(name, Context, Item, CHILDREN, before, moved)                         \
     static inline void name##_rise(Context *context, Item *heap, uint32_t i, Item item)   \
     {                                                                                     \

@@ -34,7 +34,7 @@ json_t *json_text(const char *text)
 char *json_canonical(json_t *value)
 {
     char *text = json_dumps(value, JSON_SORT_KEYS | JSON_COMPACT);
-    g_assert(text); /* only a value that was not made has no text */
+    g_assert(text); /* only NULL has no text */
     char *copy = g_strdup(text);
     free(text);
     json_decref(value);

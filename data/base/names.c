@@ -1,4 +1,4 @@
-/* Names and the nearest of them; words with pairs behind a colon. */
+/* Names, the nearest name, and specs: words with pairs behind a colon. */
 #include "data/base/names.h"
 
 #include <string.h>
@@ -17,10 +17,11 @@ const char **names_of(const void *first, size_t stride, uint32_t n)
 
 /* --- the nearest --- */
 
-/* Longer names are no typing errors of anything. */
+/* Longer names are not treated as misspellings. */
 enum { LONGEST = 40 };
 
-/* Letters to insert, drop, replace or swap with their neighbour that make one word the other (optimal string alignment). */
+/* The number of letters to insert, drop, replace or swap with a neighbour that turns one word into
+ * the other (optimal string alignment distance). */
 static uint32_t distance(const char *a, const char *b)
 {
     KILTER_ASSERT(strlen(a) <= LONGEST && strlen(b) <= LONGEST);
@@ -41,7 +42,8 @@ static uint32_t distance(const char *a, const char *b)
     return row[n][m];
 }
 
-/* Two letters of five may be wrong, and one of a shorter name. */
+/* The nearest known name: two letters of five may be wrong, or one letter of a shorter name; else
+ * NULL. */
 static const char *nearest(const char *name, const char *const *known)
 {
     const char *best = NULL;

@@ -7,7 +7,7 @@
 #include "data/base/names.h"
 #include "data/base/units.h"
 
-/* Any option's member. */
+/* A member of any option type. */
 typedef union {
     uint32_t count;
     uint64_t bytes;

@@ -1,5 +1,5 @@
-/* Options that people set as KEY=VALUE, a table of them a struct. The table is a macro with a row
- * an option; from it come the struct's members, their defaults, reader, writer and help:
+/* Options that users set as KEY=VALUE. Each struct of options has one table, a macro with one row
+ * per option, which yields the struct's members, their defaults, reader, writer and help:
  *
  *     #define NOISE_OPTION_TABLE(X)                                              \
  *         X(CHOICE, law, "law", "normal", "normal|gamma: distribution of times") \
@@ -17,14 +17,14 @@
  *     const OptionTable noise_options = {row, G_N_ELEMENTS(row)};
  *
  *     type                  member          as text
- *     CHOICE                uint32_t        a word of the help, before its colon; kept: which one
+ *     CHOICE                uint32_t        a word of the help, before its colon; kept: its index
  *     COUNT(least, most)    uint32_t        an integer
  *     NUMBER(least, most)   double          a number
  *     BYTES                 uint64_t        "25 MiB", or 0
  *     TIME                  double, s       "10 ms", or 0
  *     TEXT                  const char *    anything; kept interned
  *     DATA                  const char *    the path of a file whose contents count; kept interned
- *     PARSED(reader)        const char *    what the OptionReader takes
+ *     PARSED(reader)        const char *    any text that the OptionReader accepts
  */
 #ifndef KILTER_DATA_BASE_OPTIONS_H
 #define KILTER_DATA_BASE_OPTIONS_H
@@ -44,17 +44,17 @@ typedef enum {
     OPTION_DATA
 } OptionType;
 
-/* *kept: what it was before, at first NULL; out: what it is now, interned. NULL stands for the
- * default. KILTER_ERROR_INPUT says what was expected. */
+/* Reads the text of an option. *kept: in, the previous value, NULL at first; out, the new value,
+ * interned. NULL stands for the default. KILTER_ERROR_INPUT says what was expected. */
 typedef bool OptionReader(const char *text, const char **kept, GError **error);
 
 typedef struct {
     OptionType type;
     double least, most;
     OptionReader *read; /* NULL: any text */
-    size_t offset;      /* of the member */
+    size_t offset;      /* of the member in the struct */
     const char *key, *value, *help;
-} Option; /* value: the default */
+} Option; /* `value` is the default */
 
 typedef struct {
     const Option *row;
@@ -85,10 +85,10 @@ typedef struct {
 /* Sets every member of a table's struct to its default. */
 void options_init(const OptionTable *table, void *options);
 
-/* NULL: no option of the table has this key. */
+/* The option with this key, or NULL. */
 const Option *options_find(const OptionTable *table, const char *key);
 
-/* KILTER_ERROR_INPUT names the option and what was expected. */
+/* Sets a member from its text. KILTER_ERROR_INPUT names the option and what was expected. */
 bool option_set(const Option *option, void *options, const char *value, GError **error);
 
 /* The value as text that option_set takes. Caller frees. */
@@ -96,7 +96,7 @@ char *option_get(const Option *option, const void *options);
 
 bool option_is_default(const Option *option, const void *options);
 
-/* Appends the keys, ", " between them. */
+/* Appends the keys, separated by ", ". */
 void options_keys(const OptionTable *table, GString *text);
 
 /* Appends a line per option: key, default, help. */

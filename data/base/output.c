@@ -1,4 +1,4 @@
-/* Writing what a command makes without replacing what is no plain file. */
+/* Writes the output of a command, and never replaces anything but a plain file. */
 #include "data/base/output.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "data/base/error.h"
 
-/* The descriptor that a name of the system's stands for ("/dev/stdout", "/dev/fd/3"), or -1. */
+/* The descriptor that a system name such as "/dev/stdout" or "/dev/fd/3" stands for, or -1. */
 static int descriptor_of(const char *file)
 {
     static const char *const FOLDER[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -26,7 +26,7 @@ static int descriptor_of(const char *file)
     return -1;
 }
 
-/* Whether bytes pass through what the name stands for: a device, a pipe, an open descriptor. */
+/* Whether the name stands for a stream: a device, a pipe, or an open descriptor. */
 static bool is_stream(const char *file)
 {
     struct stat status;
@@ -34,7 +34,8 @@ static bool is_stream(const char *file)
            (stat(file, &status) == 0 && !S_ISREG(status.st_mode));
 }
 
-/* The file that a chain of links ends at, which need not exist. Caller frees; NULL: the chain has no end. */
+/* The file at the end of a chain of links, which need not exist; NULL if the chain has no end. The
+ * caller frees it. */
 static char *follow(const char *file)
 {
     enum { MOST_LINKS = 40 };

@@ -1,17 +1,18 @@
-/* Files that a user names for what a command makes: -o FILE and the like. */
+/* Files that a user names for the output of a command, as with -o FILE. */
 #ifndef KILTER_DATA_BASE_OUTPUT_H
 #define KILTER_DATA_BASE_OUTPUT_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-/* Whether `file` can be written, as far as that can be known before: it is no folder, and it is writable or its folder
- * is. KILTER_ERROR_INPUT says what is wrong. */
+/* Whether `file` can be written, as far as can be known in advance: it is not a folder, and it is
+ * writable or its folder is. KILTER_ERROR_INPUT says what is wrong. */
 bool output_check(const char *file, GError **error);
 
-/* Writes `length` bytes (-1: up to the '\0') to `file`. A regular file, or one that does not exist, appears whole or stays
- * as it was; a symbolic link is followed, and the link stays. Anything else (a device, a pipe) is opened and written, never
- * replaced. KILTER_ERROR_INPUT says what is wrong. */
+/* Writes `length` bytes (-1: up to the '\0') to `file`. A regular file, or one that does not
+ * exist, appears whole or stays as it was; a symbolic link is followed, and the link stays.
+ * Anything else (a device, a pipe) is opened and written, never replaced. KILTER_ERROR_INPUT
+ * says what is wrong. */
 bool output_write(const char *file, const char *text, gssize length, GError **error);
 
 #endif

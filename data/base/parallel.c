@@ -5,10 +5,10 @@
 
 typedef struct {
     const Parallel *work;
-    gint next; /* the first round that nobody has begun; atomic */
+    gint next; /* the first round that has not begun; atomic */
     GMutex lock;
-    uint32_t failed; /* the least round that failed; n: none */
-    GError *error;   /* its */
+    uint32_t failed; /* the lowest round that failed; n: none */
+    GError *error;   /* its error */
 } Shared;
 
 static void note_failure(Shared *shared, uint32_t i, GError *error)
@@ -45,7 +45,7 @@ bool parallel_run(const Parallel *work, uint32_t *failed, GError **error)
 {
     const uint32_t most = work->threads ? work->threads : g_get_num_processors();
     const uint32_t threads = MAX(1, MIN(most, work->n));
-    /* every thread counts `next` past the end once */
+    /* every thread increments `next` past the end once */
     g_assert(work->round && work->n < (uint32_t)G_MAXINT - threads);
     g_autofree GThread **thread = g_new(GThread *, threads);
     Shared shared = {.work = work, .failed = work->n};

@@ -1,4 +1,4 @@
-/* Equal work on several threads: a loop whose rounds do not need one another. */
+/* A loop with independent rounds, run on several threads. */
 #ifndef KILTER_DATA_BASE_PARALLEL_H
 #define KILTER_DATA_BASE_PARALLEL_H
 
@@ -7,20 +7,21 @@
 #include <stdint.h>
 
 typedef struct {
-    uint32_t n;       /* rounds, 0 to n - 1, begun in this order */
-    uint32_t threads; /* at most so many; 0: as many as there are processors */
+    uint32_t n;       /* number of rounds; they begin in the order 0 to n - 1 */
+    uint32_t threads; /* most threads; 0: the number of processors */
     void *context;
-    /* what a thread has for itself, `own` of its rounds; both may be NULL */
+    /* make and free the state of a thread, `own` in its rounds; both may be NULL */
     void *(*begin)(void *context);
     void (*end)(void *own);
     bool (*round)(void *context, void *own, uint32_t i, GError **error);
 } Parallel;
 
-/* Runs all rounds. After one that failed no further ones begin, and the error is that of the first by number, however many
- * threads there are; *failed (may be NULL) is its number. */
+/* Runs all rounds. After a failure no further rounds begin. The error is that of the failed
+ * round with the lowest number, whatever the number of threads; *failed (may be NULL) gets that
+ * number. */
 bool parallel_run(const Parallel *work, uint32_t *failed, GError **error);
 
-/* The same of rounds that need nothing but their number. */
+/* The same for rounds without a state per thread. */
 bool parallel_each(uint32_t n, uint32_t threads,
                    bool (*each)(void *context, uint32_t i, GError **error), void *context,
                    GError **error);

@@ -1,4 +1,5 @@
-/* Where bundled files are: beside the installed program or library, or in the checkout that it was built in. */
+/* Finding bundled files: beside the installed program or library, or in the checkout in which it
+ * was built. */
 #include "data/base/path.h"
 
 #include <dlfcn.h>
@@ -7,7 +8,8 @@
 
 /* --- the project's own folder --- */
 
-/* The file that this code is part of: the program, or a library that another program has loaded. Caller frees. */
+/* The file that contains this code: the program, or a library that another program has loaded. The
+ * caller frees it. */
 static char *own_file(void)
 {
     static const char here = 0;
@@ -27,8 +29,9 @@ static bool is_home(const char *folder)
            g_file_test(plots, G_FILE_TEST_IS_DIR);
 }
 
-/* PREFIX/share/kilter for PREFIX/bin/kilter and PREFIX/lib/TRIPLET/libkilter.so; a checkout for build/kilter and
- * build/tests/test_NAME; else where the code was compiled. Caller frees. */
+/* PREFIX/share/kilter for PREFIX/bin/kilter and PREFIX/lib/TRIPLET/libkilter.so; a checkout for
+ * build/kilter and build/tests/test_NAME; else the folder in which the code was compiled. The
+ * caller frees it. */
 static char *home(void)
 {
     enum { MOST_LEVELS = 4 };

@@ -1,14 +1,14 @@
-/* Where bundled files are: the directories of KILTER_PATH (colon-separated), then the
- * project's own: its data/ folder and its root. So "clusters/hap-8.yaml" is
- * data/clusters/hap-8.yaml unless KILTER_PATH has another. The project's own folder is found relative
- * to the running program or the loaded library: PREFIX/share/kilter of an installed one, the checkout
- * of one in its build folder. */
+/* Finding bundled files: they are searched in the directories of KILTER_PATH (colon-separated),
+ * then in the project's own: its data/ folder and its root. So "clusters/hap-8.yaml" is
+ * data/clusters/hap-8.yaml unless a directory of KILTER_PATH has the file. The project's own folder
+ * is found relative to the running program or the loaded library: PREFIX/share/kilter for an
+ * installed program, the checkout for a program in its build folder. */
 #ifndef KILTER_DATA_BASE_PATH_H
 #define KILTER_DATA_BASE_PATH_H
 
 #include <glib.h>
 
-/* First existing DIR/relative over the search path, or NULL. Caller frees. */
+/* The first existing DIR/relative over the search path, or NULL. The caller frees it. */
 char *path_find(const char *relative);
 
 /* The folders that are searched, as a text for messages. Caller frees. */

@@ -5,11 +5,12 @@
 #include <gio/gio.h>
 #include <stdbool.h>
 
-/* The file's bytes, unpacked if they begin as gzip's do. NULL with KILTER_ERROR_INPUT that names the file. Free with
- * g_object_unref. */
+/* The file's bytes, unpacked if they begin like a gzip file. NULL with KILTER_ERROR_INPUT that
+ * names the file. Free with g_object_unref. */
 GInputStream *stream_open(const char *path, GError **error);
 
-/* The first bytes of what a regular file holds, up to `size` of them; false if it cannot be read. */
+/* Reads the first bytes of a regular file, unpacked as above, up to `size` of them; false if it
+ * cannot be read. */
 bool stream_head(const char *path, void *bytes, gsize size, gsize *length);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text files: read whole, and checked before anything believes that they are text. */
+/* Text files: read whole, and checked to be text before use. */
 #include "data/base/text.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "data/base/error.h"
 
-/* More than any file that a person writes. */
+/* The largest text file: larger than any file that a person writes. */
 enum { MOST_BYTES = 16 << 20 };
 
 bool text_check(const char *name, const char *text, gsize length, GError **error)
@@ -24,7 +24,8 @@ bool text_check(const char *name, const char *text, gsize length, GError **error
                        (unsigned char)*end);
 }
 
-/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, errno says why. */
+/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, errno says
+ * why. */
 static GString *read_all(int fd, gsize most)
 {
     enum { STEP = 1 << 16 };
@@ -80,7 +81,8 @@ char *file_read(const char *file, gsize most_bytes, gsize *length, GError **erro
 char *text_read(const char *file, GError **error)
 {
     gsize length;
-    /* A pipe would be empty when the file's contents are looked at again, for the result's identity. */
+    /* A pipe would be empty when the file's contents are looked at again, for the result's
+     * identity. */
     if (g_file_test(file, G_FILE_TEST_EXISTS) &&
         !g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
         kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file", file);

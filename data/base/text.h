@@ -5,15 +5,17 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* The bytes of `file` with a zero after them: of a regular file, or of a pipe until it ends, at most `most_bytes`. NULL
- * with KILTER_ERROR_INPUT that names the file: it cannot be read, is a folder or a device, or is longer. Caller frees. */
+/* The bytes of `file` with a zero after them: of a regular file, or of a pipe until it ends, at
+ * most `most_bytes`. NULL with KILTER_ERROR_INPUT that names the file: it cannot be read, is a
+ * folder or a device, or is longer. Caller frees. */
 char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error);
 
-/* The whole of a regular file of at most 16 MiB of UTF-8 without zero bytes. NULL with KILTER_ERROR_INPUT that names the
- * file and, of a byte that does not belong, its line. Caller frees. */
+/* The whole of a regular file of at most 16 MiB of UTF-8 without zero bytes. NULL with
+ * KILTER_ERROR_INPUT that names the file and, for a wrong byte, its line. The caller frees it. */
 char *text_read(const char *file, GError **error);
 
-/* Whether `text`, which `name` is the source of, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names the line. */
+/* Whether `text`, which messages call `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names
+ * the line. */
 bool text_check(const char *name, const char *text, gsize length, GError **error);
 
 #endif

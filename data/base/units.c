@@ -68,8 +68,8 @@ static const char *const EXPECTED[] = {
     [QUANTITY_PRICE] = "a price such as 32.8 USD/h",
 };
 
-/* Plain decimals with an optional exponent: none of the signs, hex digits and names that
- * strtod takes too. */
+/* Plain decimals with an optional exponent: without the signs, hex digits and names that strtod
+ * accepts too. */
 static bool parse_number(const char **text, double *number)
 {
     const char *start = *text;
@@ -112,7 +112,7 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
     return true;
 }
 
-/* The units that units_format writes with, small to large: bytes by powers of 1024, the rest by
+/* The units that units_format uses, from small to large: bytes by powers of 1024, the rest by
  * powers of 1000. */
 static const char *const SHOWN[][7] = {
     [QUANTITY_BYTES] = {"B", "KiB", "MiB", "GiB", "TiB"},
@@ -171,7 +171,8 @@ char *number_exact(double value)
 static char *exact_in(double value, const Unit *unit, Quantity quantity)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE], format[8];
-    for (int digits = 6; digits <= 17; digits++) { /* fewer: 1e+01 for 10 */
+    /* fewer digits would give 1e+01 for 10 */
+    for (int digits = 6; digits <= 17; digits++) {
         double again;
         g_snprintf(format, sizeof format, "%%.%dg", digits);
         g_ascii_formatd(number, sizeof number, format, value / unit->times * unit->per);

@@ -18,14 +18,16 @@ typedef enum {
  * message says what was expected ("expected a bandwidth such as 10.4 Gb/s, got '10.4 GiB'"). */
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error);
 
-/* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller frees. */
+/* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller
+ * frees. */
 char *units_format(double value, Quantity quantity);
 
-/* The shortest text that units_parse reads as exactly this finite value that is not negative.
- * Caller frees. */
+/* The shortest text that units_parse reads as exactly this value, which must be finite and not
+ * negative. The caller frees it. */
 char *units_exact(double value, Quantity quantity);
 
-/* The number without a unit, as g_ascii_strtod reads it again, to the bit. Caller frees. */
+/* The number without a unit, such that g_ascii_strtod reads the same double. The caller frees
+ * it. */
 char *number_exact(double value);
 
 #endif

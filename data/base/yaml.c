@@ -10,7 +10,7 @@
 #include <cyaml/cyaml.h>
 #include <string.h>
 
-/* More than any file that a person writes. */
+/* The largest YAML file: larger than any file that a person writes. */
 enum { FILE_MAX_BYTES = 1 << 20 };
 
 struct Yaml {
@@ -20,7 +20,7 @@ struct Yaml {
     cyaml_data_t *data;
 };
 
-/* --- what libcyaml says of a failure --- */
+/* --- libcyaml's messages about failures --- */
 
 /* libcyaml logs one message, then where it was, innermost first:
  *
@@ -30,7 +30,7 @@ struct Yaml {
  *       in sequence entry '2' (line: 5, column: 5)
  *       in mapping field 'machines' (line: 3, column: 3)
  *
- * Its lines are those of the event before, and its names say no path, so only the names
+ * Its line numbers are those of the event before, and its names are not paths, so only the names
  * are used. */
 typedef struct {
     char *message; /* after "Load: " */
@@ -52,7 +52,8 @@ static void log_line(cyaml_log_t level, void *context, const char *format, va_li
         const char *end = strchr(quote + 1, '\'');
         g_ptr_array_add(log->trail, g_strndup(quote + 1, end ? end - quote - 1 : 0));
     } else if (g_str_has_prefix(line, "  in sequence entry '")) {
-        guint64 entry = g_ascii_strtoull(quote + 1, NULL, 10); /* from 1; 0: none yet */
+        /* counted from 1; 0: none yet */
+        guint64 entry = g_ascii_strtoull(quote + 1, NULL, 10);
         g_ptr_array_add(log->trail, entry ? g_strdup_printf("[%u]", (unsigned)(entry - 1))
                                           : g_strdup(""));
     } else {
@@ -60,7 +61,7 @@ static void log_line(cyaml_log_t level, void *context, const char *format, va_li
     }
 }
 
-/* Path of the trail without its innermost `skip` steps. */
+/* The path of the trail without its innermost `skip` steps. */
 static char *trail_path(const Log *log, uint32_t skip)
 {
     GString *path = g_string_new(NULL);
@@ -73,7 +74,7 @@ static char *trail_path(const Log *log, uint32_t skip)
     return g_string_free(path, FALSE);
 }
 
-/* The schema at that place, NULL if the trail does not follow it. */
+/* The schema at that place; NULL if the trail does not match the schema. */
 static const cyaml_schema_value_t *trail_schema(const Log *log, uint32_t skip,
                                                 const cyaml_schema_value_t *schema)
 {
@@ -118,7 +119,7 @@ static const char *in_words(const char *name)
     return name;
 }
 
-/* After "what: ", the name that libcyaml gives. */
+/* The name that libcyaml gives after "what: ". */
 static const char *after_colon(const char *message)
 {
     const char *colon = strstr(message, ": ");
@@ -133,7 +134,8 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
     g_autofree char *place = trail_path(log, 0);
 
     if (code == CYAML_ERR_INVALID_KEY || code == CYAML_ERR_MAPPING_FIELD_MISSING) {
-        /* The trail's innermost field is the one before in the same mapping, if any. */
+        /* The innermost field of the trail is the field before, in the same mapping, if there is
+         * one. */
         const char *innermost = log->trail->len ? log->trail->pdata[0] : "[";
         uint32_t skip = innermost[0] && innermost[0] != '[';
         g_autofree char *around = trail_path(log, skip);
@@ -160,12 +162,12 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
     return yaml_fail(yaml, error, place, "%s", message);
 }
 
-/* Keys that are wrong, where there are several. */
+/* The collected messages about wrong keys. */
 typedef struct {
     const Yaml *yaml;
     uint32_t n;
     GString *messages;
-    char *meant; /* what the last unknown key should be called, as a path */
+    char *meant; /* the nearest known key to the last unknown key, as a path */
 } Faults;
 
 static void add_fault(const char *key, bool missing, const char *known, void *data)
@@ -174,7 +176,7 @@ static void add_fault(const char *key, bool missing, const char *known, void *da
     g_autoptr(GError) error = NULL;
     const char *name = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
     if (missing && g_strcmp0(faults->meant, key) == 0)
-        return; /* it is there, under a name with a slip */
+        return; /* it is there under a misspelt name */
     if (missing) {
         yaml_fail(faults->yaml, &error, key, "missing; expected this key");
     } else {
@@ -192,7 +194,7 @@ static void add_fault(const char *key, bool missing, const char *known, void *da
                            error->message);
 }
 
-/* All keys that are wrong, where libcyaml stopped at the first one. */
+/* Fails with all wrong keys, where libcyaml stopped at the first. */
 static bool fail_keys(const Yaml *yaml, const char *text, size_t length, GError **error)
 {
     g_autoptr(GString) messages = g_string_new(NULL);
@@ -276,7 +278,7 @@ const void *yaml_data(const Yaml *yaml)
     return yaml->data;
 }
 
-/* --- failures and numbers of whoever reads the data --- */
+/* --- failures and numbers for readers of the data --- */
 
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
 {

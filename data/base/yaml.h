@@ -5,7 +5,7 @@
  *
  * A key is the path from the top, entries of lists counted from 0. Schemas hold mappings, lists and
  * texts only: numbers are parsed here, from texts, because libcyaml reads "08" as 0 and "3.5" as 3.
- * Aliases, several documents and keys given twice are refused. */
+ * Aliases, several documents and repeated keys are refused. */
 #ifndef KILTER_DATA_BASE_YAML_H
 #define KILTER_DATA_BASE_YAML_H
 
@@ -15,7 +15,7 @@
 
 #include "data/base/units.h"
 
-/* Of cyaml/cyaml.h; the top one must be a mapping with CYAML_FLAG_POINTER. */
+/* Declared in cyaml/cyaml.h; the top schema must be a mapping with CYAML_FLAG_POINTER. */
 struct cyaml_schema_value;
 
 typedef struct Yaml Yaml;
@@ -29,29 +29,29 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
 void yaml_close(Yaml *yaml); /* not yaml_free: that symbol is libyaml's */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
 
-/* What messages call it. */
+/* The name of the file in messages. */
 const char *yaml_file(const Yaml *yaml);
 
 /* The loaded structure of the schema's top mapping; owned by the Yaml. */
 const void *yaml_data(const Yaml *yaml);
 
-/* Fails with "FILE:LINE: KEY: message" for a key that was read; a key that is not there
- * gets the line of the nearest one around it. Always false. */
+/* Fails with "FILE:LINE: KEY: message" for a key that was read; a missing key gets the line of the
+ * nearest key around it. Always false. */
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* The numbers that a key takes: of a quantity, in [low, high]. */
+/* The values that a key accepts: of a quantity, in [low, high]. */
 typedef struct {
     Quantity quantity;
     double low, high;
 } YamlRange;
 
-/* Numbers from texts: in the range, or a failure at `key` that says so. */
+/* Parses a quantity in the range; a failure names `key` and the range. */
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
                    double *value, GError **error);
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
                uint32_t high, uint32_t *value, GError **error);
-/* A plain number without a unit. */
+/* Parses a plain number without a unit in [low, high]. */
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
                  double high, double *value, GError **error);
 

@@ -6,15 +6,16 @@
 #include <string.h>
 #include <yaml.h>
 
-/* Bounds on what a person writes; they keep the paths short. */
+/* Bounds that no file written by a person exceeds; they keep the paths short. */
 enum { MAX_DEPTH = 16, MAX_KEY_BYTES = 64 };
 
 /* A mapping or list that is open. */
 typedef struct {
     bool mapping;
     char *path; /* owned */
-    char *key;  /* mapping: path whose value comes next, NULL if a key does; owned */
-    uint32_t entries; /* list: entries so far */
+    /* in a mapping the path whose value comes next, NULL if a key comes next; owned */
+    char *key;
+    uint32_t entries; /* in a list the number of entries so far */
 } Level;
 
 struct YamlLines {
@@ -35,7 +36,7 @@ static bool fail_at(const YamlLines *lines, uint32_t line, GError **error,
     return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %s", lines->file, line, what);
 }
 
-/* A key of the innermost mapping; it names the value that follows. */
+/* Reads a key of the innermost mapping, which names the value that follows. */
 static bool read_key(YamlLines *lines, const char *name, uint32_t line, GError **error)
 {
     Level *level = &lines->level[lines->depth - 1];
@@ -52,7 +53,7 @@ static bool read_key(YamlLines *lines, const char *name, uint32_t line, GError *
     return true;
 }
 
-/* A value begins: its path. Caller frees. */
+/* The path of the value that begins here. The caller frees it. */
 static char *value_path(YamlLines *lines, uint32_t line)
 {
     if (lines->depth == 0) {

@@ -1,6 +1,6 @@
-/* Which line of a YAML text each key is on. libcyaml forgets lines once it has loaded a
- * file, so one pass over libyaml's events (what libcyaml itself reads) keeps them. The
- * pass also refuses what Kilter's files never hold. */
+/* The line of each key in a YAML text. libcyaml forgets lines once it has loaded a file, so one
+ * pass over libyaml's events (which libcyaml itself reads) keeps them. The pass also refuses
+ * constructs that Kilter's files never contain. */
 #ifndef KILTER_DATA_BASE_YAML_LINES_H
 #define KILTER_DATA_BASE_YAML_LINES_H
 
@@ -16,8 +16,7 @@ YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
 void yaml_lines_free(YamlLines *lines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(YamlLines, yaml_lines_free)
 
-/* Line (from 1) of a key such as "machines[1].gpus", or of the nearest thing
- * around it. */
+/* The line (from 1) of a key such as "machines[1].gpus", or of the nearest key around it. */
 uint32_t yaml_lines_at(const YamlLines *lines, const char *key);
 
 #endif

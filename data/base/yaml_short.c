@@ -30,7 +30,7 @@ static const cyaml_schema_value_t *schema_of(const cyaml_schema_value_t *schema,
     return field->key ? &field->value : NULL;
 }
 
-/* Depth is that of the schema. */
+/* The recursion is as deep as the schema. */
 static void walk(Walk *w, int id, const cyaml_schema_value_t *schema)
 {
     const yaml_node_t *node = yaml_document_get_node(w->document, id);

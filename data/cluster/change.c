@@ -132,7 +132,7 @@ static bool ends_at(const char *end, const char *machine)
            (end[length] == '\0' || end[length] == ':');
 }
 
-/* The links of a machine go with it. */
+/* Removes the links of a machine. */
 static void drop_links(Cluster *cluster, const char *machine)
 {
     NetworkSpec *network = cluster->network;
@@ -157,8 +157,8 @@ static void drop_machine(Cluster *cluster, Machine *machine)
     g_free(machine->source);
 }
 
-/* Device types that no machine has any more: what holds for all types of a cluster, such as which
- * numbers they compute with, is not held up by them. */
+/* Removes device types that no machine has any more, so that they do not count where all types of a
+ * cluster must agree, as in the formats they compute with. */
 static void drop_types(Cluster *cluster)
 {
     uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* Questions of the kind "what if": a cluster with other numbers, or of other machines.
+/* What-if changes: a cluster with other numbers, or of other machines.
  *
  *     scale    network=2          bandwidths between machines, of all collectives and links
  *              latency=0.5        latencies between machines
@@ -7,7 +7,7 @@
  *              h100.bandwidth=2   its memory's bandwidth, where ops are fitted
  *              h100.memory=2      its memory
  *     only     h100,a100-0        machines of these names or device types, and no others
- *     without  v100               all but those
+ *     without  v100               all machines but those
  *     add      h100 x 8           one more machine of 8 GPUs, otherwise like the cluster's first
  *                                 of that device type
  *
@@ -21,9 +21,9 @@ typedef enum { CHANGE_ADD, CHANGE_ONLY, CHANGE_WITHOUT, CHANGE_SCALE, CHANGES } 
 
 const char *change_name(ChangeKind kind);
 
-/* Applies one change; the cluster's name gains it, as in "hap-8 only v100". KILTER_ERROR_INPUT for
- * a text that is none, a name that nothing in the cluster has, a factor out of bounds, and a
- * network that cannot be built of the machines that are left; the cluster is then to be freed. */
+/* Applies one change and appends it to the cluster's name, as in "hap-8 only v100".
+ * KILTER_ERROR_INPUT for a malformed text, an unknown name, a factor out of bounds, or a network
+ * that cannot be built from the remaining machines; the cluster must then be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
 /* Keeps the machines for which keep[machine] is set, at least one. */

@@ -1,4 +1,4 @@
-/* Clusters, and the devices that a granularity makes of them. */
+/* Clusters, and views: their devices at a granularity. */
 #include "data/cluster/cluster.h"
 
 #include "data/base/error.h"
@@ -154,7 +154,7 @@ bool cluster_check_precision(const Cluster *cluster, Precision precision, GError
 
 /* --- view --- */
 
-/* `gpus` GPUs of the machine as one device. `name` becomes the device's. */
+/* Makes a device of `gpus` GPUs of the machine. It takes ownership of `name`. */
 static Device make_device(const ClusterView *view, const Machine *machine, char *name,
                           uint32_t gpus)
 {
@@ -225,9 +225,8 @@ static void view_links(ClusterView *view)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         view->collective[kind] = cluster->n_machines > 1 ? cluster->collective[kind]
                                                          : cluster->machine[0].inner;
-        /* All of a machine's g GPUs send through its port at once, of what goes to the n - 1
-         * others what goes to the n - g of other machines; a ring enters and leaves it
-         * once. */
+        /* In an all-to-all the g GPUs of a machine send through its port at once, each to the n - g
+         * GPUs of other machines among its n - 1 peers; a ring passes the port once. */
         if (kind == COLLECTIVE_ALL_TO_ALL && cluster->n_machines > 1 &&
             view->granularity == GRANULARITY_GPU)
             view->collective[kind].bandwidth *=
@@ -235,7 +234,7 @@ static void view_links(ClusterView *view)
     }
 }
 
-/* Pieces shared as links are. */
+/* Fills in the view's pieces, whose bandwidth is shared as the links' is. */
 static void view_pieces(ClusterView *view)
 {
     const Cluster *cluster = view->cluster;

@@ -1,4 +1,4 @@
-/* The cluster: machines of equal devices, what they can do, and what connects them.
+/* The cluster: machines of equal devices, their capabilities, and the network between them.
  *
  * A cluster file (YAML, data/clusters/) gives every number with unit and source. Planning looks at
  * a cluster through a *view*: either a device is a machine (HAP's virtual device: its GPUs run data
@@ -45,8 +45,8 @@ typedef struct {
     double bandwidth; /* bytes/s */
 } LinkCost;
 
-/* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to holds, above
- * all of them the kind's own line. */
+/* Lines for smaller tensors, fitted to measurements: the first piece with V <= up_to applies, and
+ * above all pieces the kind's own line. */
 typedef struct {
     double up_to; /* bytes of the whole tensor, rising */
     LinkCost line;
@@ -54,25 +54,26 @@ typedef struct {
 typedef struct {
     uint32_t n;
     CollectivePiece *piece;
-    double smallest, largest; /* bytes that were measured; 0: not fitted */
+    double smallest, largest; /* range of bytes that were measured; 0: not fitted */
 } CollectivePieces;
 
 /* The time of an op of a kind on one device: overhead + FLOPs / rate + bytes / bandwidth, where
- * bytes are those of all operands. Infinite rate or bandwidth: no such part. The host takes
- * launch_s to launch it, while the device may still work on what was launched before (sim/sim.h).
+ * bytes count all operands. An infinite rate or bandwidth removes its term. The host takes launch_s
+ * to launch it, while the device may still run earlier launches (sim/sim.h).
  *
  * A device makes `wave` elements of an output at a time: its processors' tiles. The last wave takes
- * as long as a full one and is half full on average, so that half a wave comes on top, at most once
- * the output: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves. */
+ * as long as a full one and is half full on average, so half a wave is added, at most as much as
+ * the output itself: min(wave / 2, elements) (FLOPs / elements) / rate. 0: no waves. */
 typedef struct {
     double overhead_s, rate, bandwidth;
     double launch_s;
     uint32_t wave;
     double smallest,
-        largest; /* bytes that were measured; largest 0: the kind is not fitted */
+        /* range of bytes that were measured; largest 0: the kind is not fitted */
+        largest;
 } OpCost;
 
-/* Device types with fitted ops, or a rate of half precision, in one cluster. */
+/* The most device types with fitted ops, or rates of their own per format, in one cluster. */
 enum { CLUSTER_MAX_FITTED = 16 };
 
 enum { CLUSTER_MAX_STRETCH = 1000 };
@@ -80,29 +81,31 @@ enum { CLUSTER_MAX_STRETCH = 1000 };
 typedef struct {
     char *name;
     double rate; /* FLOP/s, true FLOPs over a whole training step */
-    /* the same of ops on numbers of a format; 0: `rate` of F32 and F16, and cannot of the others.
-     * In the file `half_rate` is short for that of F16. */
+    /* rates of ops on numbers of each format; 0: `rate` for F32 and F16, impossible for the others.
+     * In the file `half_rate` is short for the rate of F16 */
     double rates[NUMBERS];
-    double peaks[NUMBERS]; /* of the data sheet, FLOP/s; 0: not known */
-    double power_w;        /* of a board at most; 0: not known */
-    uint64_t memory_bytes; /* of one device, of which */
-    /* the driver, libraries and the allocator take, whatever the plan is; 0: not known */
+    double peaks[NUMBERS]; /* FLOP/s on the data sheet; 0: not known */
+    double power_w;        /* most power of a board; 0: not known */
+    uint64_t memory_bytes; /* memory of one device */
+    /* the part of it that driver, libraries and allocator take, whatever the plan is; 0: not
+     * known */
     uint64_t runtime_bytes;
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */
-    /* of the host: for a collective, a transfer, an op whose kind is not fitted; 0: none */
+    /* the host's launch time for a collective, a transfer, or an op whose kind is not fitted; 0:
+     * none */
     double launch_s;
-    OpCost
-        *op; /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: none is */
+    /* [OP_KINDS]; kinds that are not fitted take FLOPs / rate. NULL: no kind is fitted */
+    OpCost *op;
 } DeviceType;
 
-/* FLOP/s of ops on numbers of that format; 0: it cannot. */
+/* FLOP/s of ops on numbers of that format; 0: the device has no such format. */
 double device_type_rate(const DeviceType *type, Numbers numbers);
 /* Whether it has a rate of its own for some format. */
 bool device_type_has_rates(const DeviceType *type);
-/* The cost of an op of the kind; NULL: FLOPs / rate. */
+/* The fitted cost of ops of the kind; NULL: they take FLOPs / rate. */
 const OpCost *device_type_cost(const DeviceType *type, OpKind kind);
-/* Whether some op takes other than FLOPs / rate. */
+/* Whether some kind of ops does not take FLOPs / rate. */
 bool device_type_is_fitted(const DeviceType *type);
 
 typedef struct {
@@ -111,7 +114,7 @@ typedef struct {
     uint32_t gpus;  /* devices in the machine, at least 1 */
     LinkCost inner; /* between devices of the machine */
     char *source;
-    double stretch; /* of all its computation; up to 1: none */
+    double stretch; /* factor on all its computation; up to 1: none */
     double price;   /* US dollars an hour; 0: not known */
 } Machine;
 
@@ -127,17 +130,17 @@ typedef struct {
     Machine *machine;
     LinkCost collective[COLLECTIVES_PRICED]; /* between machines */
     CollectivePieces pieces[COLLECTIVES_PRICED];
-    /* a message from a device of one machine to one of another; bandwidth 0: as in a broadcast */
+    /* a message between devices of two machines; bandwidth 0: the broadcast's line */
     LinkCost transfer;
     char *collective_source;
-    NetworkSpec *network;  /* NULL: one port a machine, see data/cluster/topology.h */
-    struct Tuning *tuning; /* its own rules, NULL: only the default ones */
-    Fitted *fitted;        /* what its costs were fitted to; NULL: to nothing */
+    NetworkSpec *network;  /* NULL: one port per machine, see data/cluster/topology.h */
+    struct Tuning *tuning; /* its own rules; NULL: the default rules only */
+    Fitted *fitted;        /* the trials its costs were fitted to; NULL: none */
 } Cluster;
 
-/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/base/path.h), by the
- * path of a file, or makes it: "star:hosts=8,bandwidth=10Gb/s,latency=5us" (data/cluster/spec.c).
- * KILTER_ERROR_INPUT with file, line, key and what was expected. */
+/* Reads a cluster by name (looked up as NAME.yaml on the search path, see data/base/path.h), or by
+ * the path of a file, or builds it from a spec such as "star:hosts=8,bandwidth=10Gb/s,latency=5us"
+ * (data/cluster/spec.c). KILTER_ERROR_INPUT with file, line, key and what was expected. */
 Cluster *cluster_load(const char *name, GError **error);
 Cluster *cluster_read(const char *file, GError **error);
 /* The same from text; messages call it `file`. */
@@ -147,28 +150,28 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
 
 uint32_t cluster_gpus(const Cluster *cluster);
 
-/* Whether every device type of the cluster computes in that precision: KILTER_ERROR_INPUT names the
- * first one that cannot. */
+/* Whether every device type of the cluster computes in that precision; KILTER_ERROR_INPUT names the
+ * first type that cannot. */
 bool cluster_check_precision(const Cluster *cluster, Precision precision, GError **error);
 
-/* The cluster's file in YAML: cluster_parse makes an equal one of it. Comments are not kept. Caller
- * frees. */
+/* The cluster's file in YAML, from which cluster_parse makes an equal cluster. Comments are not
+ * kept. The caller frees it. */
 char *cluster_write(const Cluster *cluster);
-/* The same file as one line of JSON with sorted keys, which is YAML, too. Caller frees. */
+/* The same file as one line of JSON with sorted keys, which is also YAML. The caller frees it. */
 char *cluster_json_text(const Cluster *cluster);
-/* The same without description and sources: equal for clusters that give equal answers, for the
- * identity of results. Caller frees. */
+/* The same without description and sources, for the identity of results: clusters that give equal
+ * answers have equal texts. The caller frees it. */
 char *cluster_canonical(const Cluster *cluster);
 
 typedef enum { GRANULARITY_MACHINE, GRANULARITY_GPU } Granularity;
 const char *granularity_name(Granularity granularity);
 bool granularity_parse(const char *text, Granularity *granularity);
 
-/* "1=2": stretches the computation of device 1 of the view by 2, from 1 to 1000.
- * KILTER_ERROR_INPUT, also for one of several GPUs of a machine. */
+/* "1=2": stretches the computation of device 1 of the view by 2, from 1 to 1000. KILTER_ERROR_INPUT
+ * if the text is malformed, or the device is one of several GPUs of a machine. */
 bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text,
                      GError **error);
-/* The two numbers of such a text, for n devices. */
+/* Reads the two numbers of such a text, for n devices. */
 bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *factor,
                    GError **error);
 
@@ -180,23 +183,24 @@ typedef struct {
     uint32_t machine; /* index in Cluster.machine */
     double rate;      /* FLOP/s of all its GPUs together */
     uint32_t gpus;    /* GPUs inside; 1 for a plain device */
-    uint64_t
-        memory_bytes; /* of ONE of its GPUs, without what the runtime takes: a plan's */
-    uint64_t runtime_bytes; /* of the type */
+    /* of ONE of its GPUs, less the runtime's part: the memory for plans */
+    uint64_t memory_bytes;
+    uint64_t runtime_bytes; /* as in its type */
     double peaks[NUMBERS];  /* FLOP/s of all its GPUs: data sheet, else the type's rate */
     LinkCost inner;         /* between its GPUs; unused when gpus is 1 */
     double slowdown;        /* of its computations while it communicates; up to 1: none */
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
-    double stretch;  /* of fitted overheads (in the rate already); 0: has none */
-    double launch_s; /* of its type */
+    double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
+    double launch_s; /* as in its type */
 } Device;
 
-/* Orders devices by all that planning sees of them, fastest first: 0 for devices of one kind. */
+/* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one
+ * kind. */
 int device_compare(const Device *a, const Device *b);
 
 typedef struct {
-    const Cluster *cluster; /* must outlive the view, unless */
-    Cluster *owned;         /* it is the view's, and freed with it; NULL */
+    const Cluster *cluster; /* must outlive the view, unless `owned` */
+    Cluster *owned;         /* the cluster if the view owns it and frees it; else NULL */
     Granularity granularity;
     uint32_t n_devices;
     Device *device;
@@ -211,27 +215,28 @@ typedef struct {
     uint32_t n;
     uint32_t *of;    /* [device] its kind */
     uint32_t *first; /* [kind] a device */
-    uint32_t *count; /* [kind] how many devices are of it */
+    uint32_t *count; /* [kind] number of its devices */
 } DeviceKinds;
 
-/* False if there are more than `most`; the kinds are to be cleared all the same. */
+/* False if there are more than `most`; the kinds must be cleared all the same. */
 bool device_kinds(const ClusterView *view, uint32_t most, DeviceKinds *kinds);
 void device_kinds_clear(DeviceKinds *kinds);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DeviceKinds, device_kinds_clear)
 
 /* At GPU granularity the GPUs of a machine share its network port: with g the largest GPU count, an
- * all-to-all's bandwidth per GPU is the machine's times (n - 1) / (n - g) / g, since g of n devices
- * pass it n - g of n - 1 parts; rings pass each port once and keep theirs. A cluster of one machine
- * communicates over its inner link. */
+ * all-to-all's bandwidth per GPU is the machine's times (n - 1) / (n - g) / g, since g devices each
+ * send n - g of their n - 1 parts through it; rings pass each port once and keep their bandwidth. A
+ * cluster of one machine communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
-/* Hands its cluster over to the view. */
+/* Makes the view own its cluster. */
 void cluster_view_own(ClusterView *view, Cluster *cluster);
 
-/* Seconds in which the host of a device launches an op of that kind; 0 for views (op_kind_is_view). */
+/* Seconds that the host of a device takes to launch an op of that kind; 0 for views
+ * (op_kind_is_view). */
 double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKind kind);
 
-/* The line that prices a collective on a tensor of that many bytes. */
+/* The line that prices a collective on a tensor of `bytes`. */
 LinkCost cluster_view_line(const ClusterView *view, Collective kind, double bytes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterView, cluster_view_free)
 

@@ -1,5 +1,5 @@
-/* A cluster as the tree of its file: what cluster_write and cluster_canonical print. A member of
- * Cluster that an answer can depend on has a key here; tests/unit/test_identity.c walks the
+/* A cluster as the tree of its file, which cluster_write and cluster_canonical print. Every member
+ * of Cluster on which an answer can depend has a key here; tests/unit/test_identity.c walks the
  * reader's schema and fails on a key that is missing. */
 #include "data/cluster/cluster_json.h"
 
@@ -58,7 +58,7 @@ static json_t *type_json(const DeviceType *type)
 
 /* --- machines --- */
 
-/* The length of NAME in "NAME-number"; 0 if the machine's name is no such text. */
+/* The length of NAME if the machine's name is "NAME-number", else 0. */
 static size_t numbered(const Machine *machine, uint32_t number)
 {
     g_autofree char *suffix = g_strdup_printf("-%u", number);
@@ -74,7 +74,7 @@ static bool alike(const Machine *a, const Machine *b)
            a->price == b->price && g_strcmp0(a->source, b->source) == 0;
 }
 
-/* How many machines from `first` on are NAME-0, NAME-1, ... and alike; at least 1. */
+/* The number of equal machines from `first` on that are called NAME-0, NAME-1, ...; at least 1. */
 static uint32_t run_of(const Cluster *cluster, uint32_t first)
 {
     const Machine *machine = &cluster->machine[first];

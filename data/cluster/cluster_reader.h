@@ -1,5 +1,5 @@
-/* What the parts of the reader of cluster files share (private to data): data/cluster/read.c, read_types.c and
- * read_machines.c in the same folder. */
+/* The state of the reader of cluster files, shared by read.c, read_types.c and read_machines.c in
+ * this folder (private to data). */
 #ifndef KILTER_DATA_CLUSTER_CLUSTER_READER_H
 #define KILTER_DATA_CLUSTER_CLUSTER_READER_H
 
@@ -12,28 +12,28 @@ typedef struct {
     const Yaml *yaml;
     const ClusterText *text;
     Cluster *cluster;
-    GString *failures; /* all that is wrong, "; " in between */
+    GString *failures; /* all messages about what is wrong, separated by "; " */
     Sheets *sheets;    /* NULL until a file names a device or a link */
-    GArray *port;      /* Port of each machine; bandwidth 0 where no NIC is named */
+    GArray *port;      /* Port of each machine; bandwidth 0 if no NIC is named */
 } ClusterReader;
 
-/* Takes what was wrong, if something was; returns `good`. */
+/* Adds a failure to the messages, if there is one; returns `good`. */
 bool reader_note(ClusterReader *reader, bool good, GError **failure);
 
-/* Numbers, both of which are needed. KILTER_ERROR_INPUT. */
+/* Reads latency and bandwidth, both of which are required. KILTER_ERROR_INPUT. */
 bool reader_link(const ClusterReader *reader, const char *key, const LinkText *text,
                  LinkCost *link, GError **error);
-/* The numbers of a section; everything that is wrong is noted. */
+/* Reads the numbers of a section; collects failures. */
 bool reader_members(ClusterReader *reader, const char *key, const Member *member,
                     uint32_t n, const void *text, void *value);
 
-/* Index of the type of that name among the first `n`; n if there is none. */
+/* The index of the type of that name among the first `n`; n if there is none. */
 uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name);
 
-/* Reads the listed types of devices; everything that is wrong is noted. */
+/* Reads the listed device types; collects failures. */
 bool reader_types(ClusterReader *reader);
-/* Reads the machines, with the types of devices that they name and the file does not list; what is wrong is
- * noted. */
+/* Reads the machines, and adds the device types that they name but the file does not list; collects
+ * failures. */
 bool reader_machines(ClusterReader *reader);
 
 #endif

@@ -120,7 +120,7 @@ static const cyaml_schema_value_t GROUP_ENTRY = {
 
 static const cyaml_schema_field_t CLUSTER[] = {
     OPTIONAL_TEXT("name", ClusterText, name,
-                  TEXT_MAX_BYTES), /* may be that of a network's builder */
+                  TEXT_MAX_BYTES), /* the text of a network's builder may be that long */
     OPTIONAL_TEXT("description", ClusterText, description, TEXT_MAX_BYTES),
     CYAML_FIELD_SEQUENCE("device_types", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                          ClusterText, type, &TYPE_ENTRY, 1, TYPES_MAX),

@@ -1,4 +1,5 @@
-/* A cluster file as texts, before its numbers are checked (data/cluster/read.c). Private to data. */
+/* A cluster file as texts, before its numbers are checked (data/cluster/read.c). Private to
+ * data. */
 #ifndef KILTER_DATA_CLUSTER_CLUSTER_YAML_H
 #define KILTER_DATA_CLUSTER_CLUSTER_YAML_H
 
@@ -8,7 +9,8 @@
 #include "data/cluster/op_cost_yaml.h"
 #include "data/cluster/tuning_yaml.h"
 
-/* Numbers, or the name of a link of data/links.yaml with how many of them; a text is the name alone. */
+/* A link as latency and bandwidth, or as the name of a link of data/links.yaml and their number; a
+ * plain text is the name. */
 typedef struct {
     char *link, *count;
     LINK_MEMBERS(MEMBER_TEXT)
@@ -75,7 +77,7 @@ typedef struct {
     FittedText *fit;
 } ClusterText;
 
-extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* of a pointer to ClusterText */
+extern const cyaml_schema_value_t CLUSTER_SCHEMA; /* schema of a pointer to ClusterText */
 
 /* The numbers of a link, a device type, what of a collective was measured, and a machine. */
 enum { LINK_NUMBERS = 2, TYPE_NUMBERS = 6, PIECES_NUMBERS = 2, MACHINE_NUMBERS = 3 };

@@ -1,11 +1,11 @@
-/* Lines of collectives by what ports do. */
+/* Lines of collectives that follow from the machines' ports. */
 #include "data/cluster/derive.h"
 
 #include <math.h>
 
-/* Latencies are those of the algorithms that NCCL takes while they decide, base + rounds x hop: two trees
- * for all-reduce, halving or doubling for its halves, n - 1 messages that start at once for all-to-all.
- * Bandwidths are the port's, which a ring passes once in each direction. */
+/* Latencies are those of the algorithms that NCCL takes for small messages, base + rounds x hop:
+ * two trees for all-reduce, halving or doubling for its halves, n - 1 simultaneous messages for
+ * all-to-all. Bandwidths are the port's, which a ring passes once in each direction. */
 void derive_collectives(Cluster *cluster, const Port *port)
 {
     const double rounds = ceil(log2(MAX(cluster->n_machines, 2)));

@@ -80,8 +80,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of n errors the smallest that the next one is not beyond with that probability, the ceil((n + 1)
- * coverage)-th. */
+/* The smallest of n errors that the next error does not exceed with probability `coverage`: the
+ * ceil((n + 1) coverage)-th. */
 static bool quantile(double *size, uint32_t n, double coverage, double *factor)
 {
     const double rank = ceil((n + 1) * coverage);
@@ -95,7 +95,7 @@ static bool quantile(double *size, uint32_t n, double coverage, double *factor)
 bool fitted_interval(const Fitted *fitted, const char *types, double coverage,
                      double *factor)
 {
-    /* So many of one kind say a 95 % interval by themselves. */
+    /* This many errors of one kind suffice for a 95 % interval. */
     enum { ENOUGH = 19 };
     g_autofree double *size = g_new(double, fitted->n_errors + 1);
     uint32_t n = 0;

@@ -1,4 +1,5 @@
-/* What a cluster's costs were fitted to, and how far its predictions may be off (kilter fit). */
+/* The trials that a cluster's costs were fitted to, and the resulting errors of its predictions
+ * (kilter fit). */
 #ifndef KILTER_DATA_CLUSTER_FITTED_H
 #define KILTER_DATA_CLUSTER_FITTED_H
 
@@ -6,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What of a trial a fit may not hold beyond: id, key, text. */
+/* The ranges of a trial's numbers beyond which a fit may not hold: id, key, text. */
 #define FITTED_RANGE_TABLE(X)                \
     X(TP, "tp", "devices that share layers") \
     X(PP, "pp", "pipeline stages")           \
@@ -25,14 +26,14 @@ typedef enum {
 const char *fitted_range_key(FittedRange range);
 const char *fitted_range_text(FittedRange range);
 
-/* A trial's prediction by a fit without its group. */
+/* The error of a trial's prediction by a fit without the trial's group. */
 typedef struct {
-    char *types;  /* of its devices, as "a100-80g+t4" */
+    char *types;  /* types of its devices, as in "a100-80g+t4" */
     double error; /* log(measured / predicted) */
 } FittedError;
 
 typedef struct {
-    char *fidelity, *planner; /* by which the trials were predicted */
+    char *fidelity, *planner; /* the fidelity and planner that predicted the trials */
     uint32_t least[FITTED_RANGES], most[FITTED_RANGES];
     uint32_t n_errors;
     FittedError *error; /* [n_errors] */
@@ -40,19 +41,19 @@ typedef struct {
 
 void fitted_free(Fitted *fitted);
 
-/* A prediction, as the fit's trials are described. */
+/* A prediction, described as the fit's trials are. */
 typedef struct {
     const char *fidelity, *planner, *types;
     uint32_t at[FITTED_RANGES];
 } FittedPoint;
 
-/* Whether a trial's devices were among those fitted, ranges, ...: texts of what lies outside; free
- * with g_ptr_array_unref. Empty: all is inside. */
+/* Texts that say in what a point lies outside of the fit: device types, ranges, and so on. Empty if
+ * it lies inside. Free with g_ptr_array_unref. */
 GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point);
 
-/* Split conformal: measured times lie within predicted / *factor to predicted * *factor in `coverage` (0 to 1)
- * of cases that are like the trials. By the errors of the same device types where there are enough, else by
- * all. False: there are too few errors for that coverage. */
+/* Split conformal: measured times lie within predicted / *factor to predicted * *factor in a part
+ * `coverage` (0 to 1) of cases like the trials. Uses the errors of the same device types if there
+ * are enough, else all errors. False if there are too few errors for that coverage. */
 bool fitted_interval(const Fitted *fitted, const char *types, double coverage,
                      double *factor);
 

@@ -1,4 +1,4 @@
-/* Reading and writing what a cluster was fitted to. */
+/* Reading and writing the section on a cluster's fit. */
 #include "data/cluster/fitted_yaml.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "data/base/units.h"
 
 enum { ERRORS_MAX = 100000, RANGE_MAX = 1000000000 };
-/* Nobody's prediction is off by more than exp() of this. */
+/* No prediction is off by more than a factor exp() of this. */
 static const double WORST = 100;
 
 static const cyaml_schema_field_t RANGE[] = {

@@ -1,4 +1,5 @@
-/* Machines as the files of others describe them: what is known of their GPUs, and the cluster that they make. */
+/* Machines as the files of others describe them: what is known of their GPUs, and the cluster that
+ * they make. */
 #include "data/cluster/machine_file.h"
 
 #include <math.h>
@@ -77,7 +78,7 @@ static double link_bandwidth(const MachineGpu *gpu, const Sheets *sheets,
                       : link_table_at(&sheets->nvlink, sheet->sm);
 }
 
-/* The device's PCIe by its data sheet. */
+/* The device's PCIe link by its data sheet. */
 static const LinkSheet *pcie_of(const Sheets *sheets, const DeviceSheet *sheet)
 {
     for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
@@ -95,8 +96,8 @@ static bool is_joined(const MachineFile *machine)
     return joined;
 }
 
-/* Where files show no links between GPUs, as those that are written by hand, the data sheet may know
- * them. */
+/* Whether GPUs may have links that the file does not show, as in files written by hand, but that
+ * the data sheet lists. */
 static bool has_unseen_links(const MachineFile *machine, const DeviceSheet *sheet)
 {
     return machine->format == MACHINE_FILE_NCCL && machine->gpu_elements == 0 && sheet &&

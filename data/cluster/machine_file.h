@@ -1,9 +1,9 @@
-/* What a machine says of itself: topology files of NCCL and RCCL (XML), dumped (NCCL_TOPO_DUMP_FILE)
- * or written for them (NCCL_TOPO_FILE), and the matrix of `nvidia-smi topo -m`; and the cluster that
- * equal machines of that kind make.
+/* Descriptions of a machine: topology files of NCCL and RCCL (XML), dumped (NCCL_TOPO_DUMP_FILE) or
+ * written for them (NCCL_TOPO_FILE), and the matrix of `nvidia-smi topo -m`; and clusters of equal
+ * machines made from them.
  *
- * A topology file describes one machine. Dumps have `gpu`, `nvlink` or `xgmi`, and `net` elements; files
- * that are written by hand mostly have PCI devices only, of which the class says what they are. */
+ * A topology file describes one machine. Dumps have `gpu`, `nvlink` or `xgmi`, and `net` elements;
+ * files written by hand mostly have PCI devices only, which are recognized by their class. */
 #ifndef KILTER_DATA_CLUSTER_MACHINE_FILE_H
 #define KILTER_DATA_CLUSTER_MACHINE_FILE_H
 
@@ -13,40 +13,42 @@ typedef enum { MACHINE_FILE_NCCL, MACHINE_FILE_NVIDIA_SMI } MachineFileFormat;
 
 typedef struct {
     char *bus, *pci; /* "0000:0f:00.0", "10de:2330"; "" where the file does not say */
-    char *gcn;       /* as the file has it ("gfx942", "910"); "" without */
+    char *gcn;       /* as in the file ("gfx942", "910"); "" if it has none */
     uint32_t sm;     /* 0 without */
     uint32_t links;  /* NVLinks or xGMI links to others */
-    uint32_t to_cpu; /* of them, those to a CPU */
-    double link_bandwidth; /* bytes/s of one of them, as NCCL counts; 0: not known */
+    uint32_t to_cpu; /* how many of them lead to a CPU */
+    double link_bandwidth; /* bytes/s of one link, as NCCL counts; 0: not known */
     double pcie;           /* bytes/s, as NCCL counts */
-    uint32_t group;        /* GPUs with the same number are connected by such links */
+    uint32_t group;        /* GPUs with the same number are connected by these links */
 } MachineGpu;
 
 typedef struct {
     MachineFileFormat format;
     char *file;
-    uint32_t version;                     /* of an NCCL file */
-    uint32_t cpus, gpu_elements, gpu_pci; /* elements; PCI devices of a GPU's class */
+    uint32_t version; /* of an NCCL file */
+    /* numbers of elements; PCI devices of a GPU's class */
+    uint32_t cpus, gpu_elements, gpu_pci;
     uint32_t net_elements, nic_pci;
     uint32_t nvlink_elements, nvlink_sum; /* sum of their counts */
     uint32_t xgmi_elements, xgmi_sum;
     bool nvswitch;
-    double net_mbps;    /* sum over all nets, as the file has it */
+    double net_mbps;    /* sum over all nets, in the file's numbers */
     uint32_t nets_fast; /* nets of 100 Gb/s and more */
-    char *absurd;       /* a net faster than any port is, and its speed; NULL: none */
+    char *absurd;       /* a net faster than any real port, and its speed; NULL: none */
     uint32_t n_gpus, n_gpus_allocated;
     MachineGpu *gpu;
-    uint32_t nics; /* ports: not bridges and virtual ones, where there are others */
-    uint32_t
-        nics_near; /* of them, those that share a PCIe switch with a GPU; 0: not known */
+    uint32_t nics; /* ports, without bridges and virtual ports if there are others */
+    /* ports that share a PCIe switch with a GPU; 0: not known */
+    uint32_t nics_near;
     double net_bandwidth;      /* bytes/s of all of `nics`; 0: not known */
     char *gpu_pairs, *gpu_nic; /* nvidia-smi: "NV18=28", codes of pairs; else NULL */
-    char *product; /* nvidia-smi: the GPUs' name, if `nvidia-smi -L` stands beside it */
+    /* nvidia-smi: the GPUs' name, if the output of `nvidia-smi -L` is there too */
+    char *product;
     GPtrArray *warning; /* texts */
 } MachineFile;
 
-/* Reads the file of either format. KILTER_ERROR_INPUT names file and line and says what was expected: for
- * files of graphs, files without GPUs, and what is neither format. */
+/* Reads the file of either format. KILTER_ERROR_INPUT names file and line and says what was
+ * expected: also for NCCL's graph files, for files without GPUs, and for other formats. */
 MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error);
 /* The same from text, which ends in '\0' after `length` bytes; messages call it `file`. */
 MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
@@ -54,23 +56,24 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
 void machine_file_free(MachineFile *machine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MachineFile, machine_file_free)
 
-/* Bytes/s between GPUs of the machine, per GPU and direction: of its NVLinks or xGMI links where they
- * connect all GPUs, else of PCIe. `sheet`: of the GPUs, or NULL; 0: not known without. */
+/* Bytes/s between GPUs of the machine, per GPU and direction: of its NVLinks or xGMI links where
+ * they connect all GPUs, else of PCIe. `sheet`: the GPUs' data sheet, or NULL; without it the
+ * result may be 0, not known. */
 double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
                           const DeviceSheet *sheet);
 
-/* The GPUs' data sheet by PCI id or product name; NULL if none has them, or GPUs differ. */
+/* The GPUs' data sheet by PCI id or product name; NULL if there is none, or if GPUs differ. */
 const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets);
 
 typedef struct {
-    const char *name;         /* of the cluster */
-    const DeviceSheet *sheet; /* of its GPUs */
-    const LinkSheet *nic;     /* of each port; NULL: as fast as the file says */
+    const char *name;         /* name of the cluster */
+    const DeviceSheet *sheet; /* sheet of its GPUs */
+    const LinkSheet *nic;     /* link of each port; NULL: as fast as the file says */
     uint32_t nics;            /* ports; 0: as many as the file has */
     uint32_t nodes;
 } MachineImport;
 
-/* KILTER_ERROR_INPUT if the file lacks what the options do not give. */
+/* The cluster. KILTER_ERROR_INPUT if neither file nor options give a number. */
 Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
                               const MachineImport *import, GError **error);
 
@@ -83,7 +86,7 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
 
 enum { MACHINE_MAX_GPUS = 1024, MACHINE_MAX_NICS = 4096, MACHINE_FILE_BYTES = 8 << 20 };
 
-/* A new GPU at the end. KILTER_ERROR_INPUT if there are too many. */
+/* Appends a GPU. KILTER_ERROR_INPUT if there are too many. */
 MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error);
 void machine_file_warn(MachineFile *machine, const char *format, ...) G_GNUC_PRINTF(2, 3);
 

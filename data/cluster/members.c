@@ -92,7 +92,7 @@ bool members_read(const Yaml *yaml, const char *parent, const Member *member, ui
     return true;
 }
 
-/* A text with the value's unit, or a number. */
+/* A value as JSON: a text with its unit, or a number. */
 static json_t *member_json(const Member *member, double value)
 {
     g_autofree char *text = NULL;

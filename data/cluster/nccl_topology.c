@@ -1,4 +1,5 @@
-/* Topology files of NCCL and RCCL, by expat: elements one after the other, no DTD and no entities. */
+/* Topology files of NCCL and RCCL, by expat: elements one after the other, no DTD and no
+ * entities. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 
 enum { MAX_DEPTH = 64, MAX_ATTRIBUTES = 64, MAX_ATTRIBUTE_BYTES = 255 };
 
-/* A PCI device that is open, or another element (then all is empty). */
+/* An open element: a PCI device, or another element (then all members are empty). */
 typedef struct {
     bool nic;
-    int32_t gpu; /* index in the machine's list; -1: not one */
+    int32_t gpu; /* index in the machine's list; -1: not a GPU */
 } Level;
 
 typedef struct {
@@ -27,7 +28,7 @@ typedef struct {
     Level level[MAX_DEPTH];
     GPtrArray *target;   /* [links] bus ids that links lead to */
     GArray *origin;      /* [links] index of the GPU */
-    GHashTable *unknown; /* names of elements that were passed over */
+    GHashTable *unknown; /* names of elements that were skipped */
     GArray *has_element; /* [GPUs] bool: a `gpu` element, not only a PCI device */
     uint32_t physical;   /* nets below a PCI device of a NIC's class */
     double physical_bandwidth, all_bandwidth;
@@ -47,7 +48,7 @@ static void fail(Reader *reader, const char *format, ...)
     XML_StopParser(reader->parser, XML_FALSE);
 }
 
-/* "" without. */
+/* The value of an attribute; "" if it is missing. */
 static const char *attribute(const char **attributes, const char *name)
 {
     for (; *attributes; attributes += 2)
@@ -78,7 +79,8 @@ static char *pci_id(const char *vendor, const char *device)
     return id;
 }
 
-/* Of displays and accelerators, those of a vendor of GPUs: mainboards have small displays, too. */
+/* Whether a PCI device is a GPU: a display or accelerator of a GPU vendor, since mainboards have
+ * small displays, too. */
 static bool is_gpu(const char *class, const char *vendor)
 {
     const bool maker =
@@ -88,7 +90,8 @@ static bool is_gpu(const char *class, const char *vendor)
             g_str_has_prefix(class, "0x0380") || g_str_has_prefix(class, "0x1200"));
 }
 
-/* Bytes/s of a PCI device's link as NCCL counts it: an unknown speed as 8 GT/s, an unknown width as 16. */
+/* Bytes/s of a PCI device's link as NCCL counts it: an unknown speed as 8 GT/s, an unknown width as
+ * 16. */
 static double pcie_bandwidth(Reader *reader, const char **attributes)
 {
     const double unknown_speed = 8;
@@ -137,7 +140,7 @@ static void begin_pci(Reader *reader, const char **attributes, Level *level)
     gpu->pcie = pcie_bandwidth(reader, attributes);
 }
 
-/* The digits of "gfx942" and "910". */
+/* The number in "gfx942" or "910". */
 static double gcn_number(const char *gcn)
 {
     return g_ascii_strtod(gcn + strcspn(gcn, "0123456789"), NULL);
@@ -295,7 +298,7 @@ static void XMLCALL refuse_doctype(void *data, const char *name, const char *sys
 
 /* --- after the last element --- */
 
-/* Where `gpu` elements are, PCI devices without one are no ranks. */
+/* Removes PCI devices without a `gpu` element if the file has `gpu` elements. */
 static void drop_mere_pci(Reader *reader)
 {
     MachineFile *machine = reader->machine;
@@ -330,8 +333,8 @@ static void join(MachineFile *machine, uint32_t a, uint32_t b)
             machine->gpu[i].group = to;
 }
 
-/* All switches are one node, as NCCL has it; a virtual machine names a switch that it cannot see
- * "fffffff:ffff:ff", or its own GPU as the far end. */
+/* Groups GPUs by their links. All switches count as one node, as in NCCL; a virtual machine names a
+ * switch that it cannot see "fffffff:ffff:ff", or gives its own GPU as the far end. */
 static void find_groups(Reader *reader)
 {
     MachineFile *machine = reader->machine;

@@ -18,16 +18,15 @@ static const char *const KIND_NAME[NETWORK_LINKS] = {
     [NETWORK_DRAGONFLY] = "dragonfly",
 };
 
-/* The keys of a text, which builders take them, and what they are when left out. The
- * defaults are round numbers of commodity clusters, for examples: a real one states its
- * own. */
+/* The keys of a text, the builders that accept them, and their defaults. The defaults are round
+ * numbers of commodity clusters, meant for examples: a real cluster states its own. */
 typedef enum { KEY_COUNT, KEY_FACTOR, KEY_QUANTITY } KeyType;
 
 #define EVERY      0xf
 #define ONLY(kind) (1 << NETWORK_##kind)
 
 static const struct {
-    const char *name, *text; /* text: the default; NULL: none */
+    const char *name, *text; /* `text` is the default; NULL: none */
     uint32_t kinds;
     KeyType type;
     Quantity quantity;

@@ -5,7 +5,7 @@
 
 #include "data/cluster/topology.h"
 
-/* A text with its machines. */
+/* A network's text with its machines. */
 typedef struct {
     NetworkSpec network;
     uint32_t hosts; /* 0: not given */
@@ -15,29 +15,29 @@ typedef struct {
     double memory;  /* bytes of a GPU */
 } HostSpec;
 
-/* Whether a cluster's name is such a text: begins with the name of a builder and ':'. */
+/* Whether a cluster's name is such a text: it begins with the name of a builder and ':'. */
 bool host_spec_is(const char *text);
 bool host_spec_parse(const char *text, HostSpec *spec, GError **error);
 
-/* The text of a built network with all of its builder's keys; network_spec_parse makes an equal one
- * of it. Caller frees. */
+/* The text of a built network with all of its builder's keys, from which network_spec_parse makes
+ * an equal network. The caller frees it. */
 char *network_spec_text(const NetworkSpec *spec);
 
 /* The cluster that a text describes. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_spec(const char *text, GError **error);
 
-/* Whether a cluster's name is that of a random topology: begins with "random:". */
+/* Whether a cluster's name is that of a random topology: it begins with "random:". */
 bool random_spec_is(const char *text);
-/* "random:seed=N": the same for the same N. KILTER_ERROR_INPUT. */
+/* The random cluster of "random:seed=N", a function of N. KILTER_ERROR_INPUT. */
 Cluster *cluster_random(const char *name, GError **error);
 
-/* NETWORK_LINKS if there is no such builder. */
+/* The builder of that name; NETWORK_LINKS if there is none. */
 NetworkKind network_kind_find(const char *name);
 
-/* Whether the builder's numbers go with so many machines. */
+/* Whether the builder's numbers suit n_machines. */
 bool network_spec_check(const NetworkSpec *spec, uint32_t n_machines, GError **error);
 
-/* Groups of a dragonfly with that many machines. */
+/* The number of groups of a dragonfly with n_machines. */
 uint32_t network_groups(const NetworkSpec *spec, uint32_t n_machines);
 
 #endif

@@ -9,13 +9,14 @@ typedef struct {
     OP_MEMBERS(MEMBER_TEXT)
 } OpCostText;
 
-extern const cyaml_schema_value_t OP_COST_SCHEMA; /* of an OpCostText */
+extern const cyaml_schema_value_t OP_COST_SCHEMA; /* schema of an OpCostText */
 
-/* The sequence `key`: cost[OP_KINDS] of the kinds that it names; `launch_s` where they say none.
- * KILTER_ERROR_INPUT. */
+/* Reads the sequence `key` into cost [OP_KINDS] for the kinds that it names; `launch_s` is the
+ * default of their launch. KILTER_ERROR_INPUT. */
 bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostText *text,
                    double launch_s, OpCost *cost, GError **error);
-/* The kinds that have costs, as the sequence of the file; `launch_s`: of the type, which is not said again. */
+/* The file's sequence of the kinds that have costs; a launch equal to the type's `launch_s` is left
+ * out. */
 json_t *op_costs_json(const OpCost *cost, double launch_s);
 
 #endif

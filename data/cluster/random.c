@@ -1,6 +1,7 @@
-/* Random topologies, as TAG trains and tests with (TPDS 2023, Sec. 5.2, 5.7): "random:seed=7". Ranges are those of
- * data/random/topologies.csv; device types, the latency inside machines, and the lines of collectives are those of the
- * cluster that it names, where bandwidths go down with that of the slowest port. */
+/* Random topologies, as TAG trains and tests with (TPDS 2023, Sec. 5.2, 5.7): "random:seed=7".
+ * Ranges are those of data/random/topologies.csv; device types, the latency inside machines and the
+ * lines of collectives come from the cluster that the file names, with bandwidths reduced in
+ * proportion to the slowest port. */
 #include <string.h>
 
 #include "data/base/csv.h"
@@ -21,7 +22,7 @@ bool random_spec_is(const char *text)
 enum { MACHINES, GPUS, INNER, BETWEEN, LATENCY, RANGES };
 
 typedef struct {
-    double low[RANGES], high[RANGES]; /* counts, bytes/s, s */
+    double low[RANGES], high[RANGES]; /* counts, bytes/s or s */
     bool known[RANGES];
     char *cluster;
 } Ranges;
@@ -133,7 +134,7 @@ static uint32_t draw_count(GRand *rand, const Ranges *r, uint32_t k)
     return (uint32_t)g_rand_int_range(rand, (gint32)r->low[k], (gint32)r->high[k] + 1);
 }
 
-/* Whole megabytes a second, so that the text is short. */
+/* A random bandwidth in whole megabytes a second, so that its text is short. */
 static double draw_bandwidth(GRand *rand, const Ranges *r, uint32_t k)
 {
     return (double)(uint64_t)(g_rand_double_range(rand, r->low[k], r->high[k]) / 1e6) *

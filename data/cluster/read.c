@@ -4,56 +4,55 @@
  *
  * All in one example:
  *
- *     name: pair                                    # optional, the file's
- *     description: two kinds of machines            # optional
+ *     name: pair                               # optional, the file's
+ *     description: two kinds of machines       # optional
  *     device_types:
  *       - name: v100
- *         rate: 10.8 TFLOP/s                        # true FLOPs over a whole training step
- *         half_rate: 30 TFLOP/s                     # optional: of ops on half-precision numbers
- *         rates: {bf16: 30 TFLOP/s}                 # optional: fp32, fp16 (the same as half_rate), bf16, fp8
- *         peaks: {fp32: 15.7 TFLOP/s}               # optional: of the data sheet, for MFU and HFU
- *         power: 300 W                              # optional: of a board, for energy
- *         memory: 16 GiB                            # of one device
- *         runtime: 1 GiB                            # optional: of the memory, what no plan has
- *         slowdown: 1.2                             # optional: of computations while it communicates
- *         launch: 6 us                              # optional: of the host, for an op or a collective
- *         ops:                                      # optional: fitted times of op kinds, see OpCost
+ *         rate: 10.8 TFLOP/s                   # true FLOPs over a whole training step
+ *         half_rate: 30 TFLOP/s                # optional: of ops on half-precision numbers
+ *         rates: {bf16: 30 TFLOP/s}            # optional: fp32, fp16 (as half_rate), bf16, fp8
+ *         peaks: {fp32: 15.7 TFLOP/s}          # optional: from the data sheet, for MFU, HFU
+ *         power: 300 W                         # optional: of a board, for energy
+ *         memory: 16 GiB                       # of one device
+ *         runtime: 1 GiB                       # optional: the part that no plan can use
+ *         slowdown: 1.2                        # optional: of computations while it communicates
+ *         launch: 6 us                         # optional: of the host, for an op or a collective
+ *         ops:                                 # optional: fitted times of op kinds, see OpCost
  *           - {kind: linear, overhead: 3 us, rate: 11 TFLOP/s, bandwidth: 700 GB/s,
- *              smallest: 4 kB, largest: 1 GB,       # rate, bandwidth: optional
- *              launch: 8 us, wave: 1327104}         # optional: otherwise the type's; 81 processors' tiles of 128^2
+ *              smallest: 4 kB, largest: 1 GB,  # rate, bandwidth: optional
+ *              launch: 8 us, wave: 1327104}    # optional: else the type's; 81 tiles of 128^2
  *         source: where the two numbers are from
  *     machines:
- *       - name: fast                                # fast-0 and fast-1, as there are two
- *         count: 2                                  # optional, 1
+ *       - name: fast                           # fast-0 and fast-1, as there are two
+ *         count: 2                             # optional, 1
  *         type: v100
  *         gpus: 4
- *         inner: {latency: 45 us, bandwidth: 85.8 GB/s}   # optional if gpus is 1
- *         stretch: 1.5                              # optional: all its computation takes so much longer
- *         price: 12.2 USD/h                         # optional: of one machine, for the cost of tokens
+ *         inner: {latency: 45 us, bandwidth: 85.8 GB/s} # optional if gpus is 1
+ *         stretch: 1.5                         # optional: factor on all its computation
+ *         price: 12.2 USD/h                    # optional: of one machine, for the cost of tokens
  *         source: where the inner link is from
- *     collectives:                                  # between machines: not with a single one
+ *     collectives:                             # between machines: not with a single one
  *       all_reduce: {latency: 65 us, bandwidth: 1.3 GB/s}
  *       all_gather:
  *         latency: 65 us
  *         bandwidth: 1.3 GB/s
- *         pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1 GB/s}]   # optional: of smaller tensors
- *         smallest: 1 kB                            # optional: what was measured
+ *         pieces: [{up_to: 32 kB, latency: 20 us, bandwidth: 1 GB/s}] # optional: small tensors
+ *         smallest: 1 kB                       # optional: what was measured
  *         largest: 1 GB
  *       (the other four kinds likewise)
- *       send: {latency: 20 us, bandwidth: 12 GB/s}   # optional: from one GPU to one of another machine
+ *       send: {latency: 20 us, bandwidth: 12 GB/s} # optional: between GPUs of two machines
  *       source: where these are from
- *     topology:                                     # optional, see data/cluster/topology.h
- *       builder: tree:leaf=2,bandwidth=10Gb/s       # either this or:
- *       nodes: [a, b]                               # switches and the like
+ *     topology:                                # optional, see data/cluster/topology.h
+ *       builder: tree:leaf=2,bandwidth=10Gb/s  # either this or:
+ *       nodes: [a, b]                          # switches and the like
  *       links:
  *         - {from: fast-0, to: a, latency: 5 us, bandwidth: 10 Gb/s}
- *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s}   # a GPU's own
+ *         - {from: fast-1:3, to: a, latency: 5 us, bandwidth: 10 Gb/s} # a GPU's own
  *       source: where these are from
- *     tuning:                                       # optional, see data/cluster/tuning.h
+ *     tuning:                                  # optional, see data/cluster/tuning.h
  *       rules:
  *         - {collective: all_reduce, most_bytes: 1 MiB, algorithm: tree}
- *       source: where these are from
- */
+ *       source: where these are from */
 #include "data/cluster/cluster.h"
 
 #include <math.h>
@@ -63,7 +62,7 @@
 #include "data/cluster/cluster_reader.h"
 #include "data/cluster/network_spec.h"
 
-/* Pieces rise by size. */
+/* Reads the pieces, whose sizes must rise. */
 static bool read_pieces(const ClusterReader *reader, const char *key,
                         const CollectiveText *text, CollectivePieces *pieces,
                         GError **error)
@@ -88,7 +87,7 @@ static bool read_pieces(const ClusterReader *reader, const char *key,
                         error);
 }
 
-/* One node that all ports are cabled to, where they are not equal. */
+/* Connects all ports to one node, if they are not equal. */
 static void join_ports(ClusterReader *reader)
 {
     Cluster *cluster = reader->cluster;
@@ -111,7 +110,7 @@ static void join_ports(ClusterReader *reader)
     spec->source = g_strdup("ports of the machines' NICs, at an ideal switch");
 }
 
-/* By the NICs of the machines. */
+/* Derives the collectives from the NICs of the machines. */
 static bool derive(ClusterReader *reader, GError **error)
 {
     Cluster *cluster = reader->cluster;
@@ -129,8 +128,8 @@ static bool derive(ClusterReader *reader, GError **error)
     return true;
 }
 
-/* A machine alone communicates over its inner link, whatever a section says that stayed when others were taken
- * out. */
+/* Reads the collectives. A single machine communicates over its inner link, whatever the section
+ * says that may be left from a larger cluster. */
 static bool read_collectives(ClusterReader *reader)
 {
     Cluster *cluster = reader->cluster;
@@ -156,7 +155,7 @@ static bool read_collectives(ClusterReader *reader)
                               &failure);
 }
 
-/* What is wrong with any of them is noted. */
+/* Reads all cables; collects failures. */
 static bool read_cables(ClusterReader *reader, NetworkSpec *spec)
 {
     const TopologyText *text = reader->text->topology;
@@ -180,7 +179,7 @@ static bool read_cables(ClusterReader *reader, NetworkSpec *spec)
     return good;
 }
 
-/* The network as the file says it. */
+/* Reads the network of the file. */
 static bool read_network(ClusterReader *reader, GError **error)
 {
     const TopologyText *text = reader->text->topology;
@@ -207,7 +206,7 @@ static bool read_network(ClusterReader *reader, GError **error)
     return true;
 }
 
-/* Builds the network once, so that one that cannot be built is an error of the file. */
+/* Builds the network once, so that a network that cannot be built is an error of the file. */
 static bool try_network(const ClusterReader *reader, GError **error)
 {
     g_autoptr(GError) failure = NULL;
@@ -237,7 +236,7 @@ static bool read_fit(ClusterReader *reader, GError **error)
     return !text || reader->cluster->fitted;
 }
 
-/* Whatever is wrong in any section is said at once; what takes all of them comes last. */
+/* Reads all sections and reports all failures together; checks that need all sections come last. */
 static bool read_parts(ClusterReader *reader, GError **error)
 {
     GError *failure = NULL;

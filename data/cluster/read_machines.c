@@ -1,4 +1,4 @@
-/* Machines of a cluster file, in words of data sheets where it has no numbers. */
+/* Machines of a cluster file, by names of data sheets where it gives no numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const Sheets *sheets_of(ClusterReader *reader, GError **error)
     return reader->sheets;
 }
 
-/* Index of the type that the device's sheet makes; n_types after a failure at `key`. */
+/* Finds or makes the type of the device's sheet; a failure names `key`. */
 static bool type_of_device(ClusterReader *reader, const char *key, const char *name,
                            uint32_t *type, const DeviceSheet **sheet, GError **error)
 {
@@ -45,7 +45,7 @@ static bool find_link(ClusterReader *reader, const char *key, const char *name,
     return *link || yaml_fail(reader->yaml, error, key, "%s", failure->message);
 }
 
-/* Links of that name that the device has; 1 where its sheet lists none. */
+/* The number of links of that name that the device has; 1 if its sheet lists none. */
 static uint32_t links_of(const DeviceSheet *sheet, const char *name)
 {
     for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
@@ -54,7 +54,8 @@ static uint32_t links_of(const DeviceSheet *sheet, const char *name)
     return 1;
 }
 
-/* `inner: nvlink3` is all links of that kind that the device has; without the key it is the fastest kind. */
+/* Sets the inner link: `inner: nvlink3` means all links of that kind that the device has; without
+ * the key the fastest kind is taken. */
 static bool named_inner(ClusterReader *reader, const char *key, const LinkText *text,
                         const DeviceSheet *sheet, Machine *machine, GError **error)
 {
@@ -140,14 +141,15 @@ static bool read_type_of(ClusterReader *reader, const char *key, const GroupText
     return machine->type < cluster->n_types || fail_type(reader, type, text->type, error);
 }
 
-/* The group's machine and how many of it; `used`: GPUs of the groups before. All that is wrong is noted. */
+/* Reads a group's machine and their number. `used`: GPUs of the groups before. Collects
+ * failures. */
 static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
                        uint32_t used, Machine *machine, uint32_t *count, Port *port)
 {
     GError *failure = NULL;
     const DeviceSheet *sheet = NULL;
     g_autofree char *count_key = yaml_key(key, "count"), *gpus = yaml_key(key, "gpus");
-    *machine = (Machine){.inner = {0, INFINITY}, /* a lone GPU crosses no link */
+    *machine = (Machine){.inner = {0, INFINITY}, /* a single GPU crosses no link */
                          .gpus = 1};
     *count = 1;
     bool good = reader_note(
@@ -169,7 +171,8 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                        &failure);
 }
 
-/* What the group is called: as the file says, or as its device, numbered where that was taken. Caller frees. */
+/* The group's name: the file's, or its device's, with a number if that is taken. The caller frees
+ * it. */
 static char *group_name(const ClusterReader *reader, const GroupText *text,
                         const Machine *machine, GHashTable *seen)
 {
@@ -186,7 +189,7 @@ static char *group_name(const ClusterReader *reader, const GroupText *text,
     }
 }
 
-/* Appends `count` machines of that kind under new names. */
+/* Appends `count` machines like `machine` under new names. */
 static bool add_machines(ClusterReader *reader, const char *key, const GroupText *text,
                          Machine machine, uint32_t count, GHashTable *seen, GArray *list)
 {

@@ -1,7 +1,7 @@
 /* Reading the device types of cluster files. */
 #include "data/cluster/cluster_reader.h"
 
-/* Numbers by format, below `name`. */
+/* Reads numbers by format, below `name`. */
 static bool read_formats(const ClusterReader *reader, const char *type_key,
                          const char *name, const RatesText *text, double *rates,
                          GError **error)

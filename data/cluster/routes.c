@@ -1,7 +1,7 @@
-/* Shortest routes. Nodes with one neighbour hang off the rest of the network, and what
- * hangs off those again, so a route climbs to the core, crosses it and descends. Inside
- * the core a breadth-first search from a destination gives every node's distance to it,
- * kept for the next route there. */
+/* Shortest routes. Nodes with one neighbour, and repeatedly the nodes that have one neighbour once
+ * these are removed, form trees that hang off the core, so a route climbs to the core, crosses it
+ * and descends. Inside the core a breadth-first search from a destination gives every node's
+ * distance to it, kept for the next route there. */
 #include <string.h>
 
 #include "data/cluster/topology.h"
@@ -13,12 +13,12 @@ struct Routes {
     const Topology *topology;
     uint32_t *up;        /* [node]: link towards the core, NONE in the core */
     uint32_t *depth;     /* [node]: links to the core */
-    uint16_t **distance; /* [core node]: distance of each node to it, or NULL */
+    uint16_t **distance; /* [core node]: [node] its distance to the core node, or NULL */
     uint32_t *queue;     /* scratch */
     uint32_t *local;     /* [device]: index in its machine */
 };
 
-/* Takes away nodes with one link until none is left; a tree keeps one node. */
+/* Removes nodes with one link until none is left; a tree keeps one node. */
 static void peel(Routes *routes)
 {
     const Topology *topology = routes->topology;
@@ -33,7 +33,7 @@ static void peel(Routes *routes)
     }
     while (head < tail) {
         const uint32_t node = routes->queue[head++];
-        if (degree[node] != 1) /* its last neighbour went before it */
+        if (degree[node] != 1) /* its last neighbour was removed before it */
             continue;
         degree[node] = 0;
         for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1];

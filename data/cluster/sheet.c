@@ -1,4 +1,4 @@
-/* What follows from data sheets once they are read (data/cluster/sheet_read.c). */
+/* Numbers that follow from data sheets once they are read (data/cluster/sheet_read.c). */
 #include "data/cluster/sheet.h"
 
 #include <math.h>
@@ -130,7 +130,7 @@ static void describe(GString *out, const DeviceSheet *sheet, SheetFormat format)
                                         : "the share of devices that were not measured");
 }
 
-/* The formats that models compute in. */
+/* The sheet's format for each format that models compute in. */
 static const SheetFormat FORMAT_OF[NUMBERS] = {[NUMBERS_F32] = SHEET_FP32,
                                                [NUMBERS_F16] = SHEET_FP16,
                                                [NUMBERS_BF16] = SHEET_BF16,
@@ -154,7 +154,7 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
     return type;
 }
 
-/* Trees and halving take ceil(log2 n) rounds up and as many down while latency decides. */
+/* While latency decides, trees and halving take ceil(log2 n) rounds up and as many down. */
 LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
 {
     const double rounds = 2 * ceil(log2(MAX(n, 2)));
@@ -162,7 +162,7 @@ LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
                       links * link->bandwidth * link->share};
 }
 
-/* The device and format whose peak the rate is, within a thousandth; NULL: none. */
+/* The device and format whose peak equals the rate within a thousandth; NULL: none. */
 static const DeviceSheet *peak_of(const Sheets *sheets, double rate, SheetFormat *format)
 {
     const double within = 1e-3;

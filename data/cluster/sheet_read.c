@@ -7,7 +7,7 @@
  *     pci: ["10de:2330"]                           # optional: vendor and device
  *     sm: 90                                       # optional: compute capability; AMD: gcn: 942
  *     peak:
- *       - {format: bf16, rate: 989.4 TFLOP/s}      # of dense numbers
+ *       - {format: bf16, rate: 989.4 TFLOP/s}      # for dense numbers
  *     memory: 80 GiB
  *     bandwidth: 3.35 TB/s                         # of the memory
  *     links:
@@ -257,7 +257,7 @@ static bool read_devices(Sheets *sheets, GError **error)
     return true;
 }
 
-/* Rows rise. */
+/* Reads a table, whose rows must rise. */
 static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
                        uint32_t n, LinkTable *table, GError **error)
 {
@@ -334,7 +334,8 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
     return true;
 }
 
-/* A share of fp16 is that of bf16 too, which the same units compute, unless that has its own. */
+/* A share of fp16 also applies to bf16, which the same units compute, unless bf16 has a share of
+ * its own. */
 static void set_share(DeviceSheet *device, SheetFormat format, double share,
                       const char *source)
 {

@@ -1,5 +1,6 @@
-/* The matrix of `nvidia-smi topo -m`, as terminals, logs and bug reports have it: with the escape codes
- * of its underlined header, indented, after a prompt, in tabs or blanks, with rows missing. */
+/* The matrix of `nvidia-smi topo -m`, as found in terminals, logs and bug reports: with the
+ * escape codes of its underlined header, indented, after a prompt, with tabs or blanks, with
+ * rows missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@ typedef struct {
     uint32_t line;
     uint32_t n, n_gpus; /* columns, GPUs first */
     char *name[MAX_COLUMNS];
-    uint32_t order[MAX_COLUMNS]; /* of the file's columns: index in `name` */
-    char (*code)[CODE_BYTES];    /* [n][n]; "" where the file has none */
+    uint32_t order[MAX_COLUMNS]; /* [column of the file]: index in `name` */
+    char (*code)[CODE_BYTES];    /* [n][n]; "" where the file has no code */
 } Matrix;
 
 static bool fail(const Matrix *matrix, GError **error, const char *expected)
@@ -30,7 +31,7 @@ static bool is_gpu(const char *word)
            word[3 + strspn(word + 3, "0123456789")] == '\0';
 }
 
-/* Without escape codes (ESC [ ... letter). */
+/* Removes escape codes (ESC [ ... letter). */
 static void strip_escapes(char *text)
 {
     char *out = text;
@@ -56,8 +57,8 @@ static uint32_t split(char *line, char **word, uint32_t most)
     return n;
 }
 
-/* The columns of a header: up to "CPU Affinity", "NUMA Affinity" or "GPU NUMA ID". GPUs come first in
- * `name`, whatever the file's order. */
+/* Reads the columns of a header, up to "CPU Affinity", "NUMA Affinity" or "GPU NUMA ID". GPUs come
+ * first in `name`, whatever the file's order. */
 static bool read_header(Matrix *matrix, char **word, uint32_t n, GError **error)
 {
     uint32_t columns = 0;
@@ -80,7 +81,7 @@ static bool read_header(Matrix *matrix, char **word, uint32_t n, GError **error)
     return true;
 }
 
-/* Bonded NVLinks of a code, 0 for others; -1: not a code. */
+/* The number of bonded NVLinks of a code, 0 for other codes; -1: not a code. */
 static int32_t links_of(const char *code)
 {
     static const char *const KNOWN[] = {"X",    "PIX", "PXB", "PHB",
@@ -97,7 +98,7 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     while (row < matrix->n && strcmp(matrix->name[row], word[0]) != 0)
         row++;
     if (row == matrix->n)
-        return true; /* a legend, or the end */
+        return true; /* the line is a legend, or the table has ended */
     for (uint32_t i = 0; i < matrix->n && i + 1 < n; i++) {
         const char *code = word[i + 1];
         if (links_of(code) < 0)
@@ -112,8 +113,8 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     return true;
 }
 
-/* A legend's "NIC0: mlx5_0" is no row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID: ...)" is of
- * nvidia-smi -L. */
+/* Reads the rows. A legend's "NIC0: mlx5_0" is not a row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID:
+ * ...)" is output of nvidia-smi -L. */
 static bool read_lines(Matrix *matrix, char *text, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
@@ -138,9 +139,9 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
     return true;
 }
 
-/* --- what it says --- */
+/* --- facts in the matrix --- */
 
-/* Of a pair, by either of its rows. */
+/* The code of a pair, from either of its rows. */
 static const char *code_at(const Matrix *matrix, uint32_t a, uint32_t b)
 {
     const char *code = matrix->code[(size_t)a * matrix->n + b];
@@ -153,7 +154,8 @@ static int by_text(const void *a, const void *b, void *data)
     return strcmp(a, b);
 }
 
-/* "NODE=12;PXB=4" of the pairs of rows with columns from first to last. Caller frees. */
+/* Counts the codes of the pairs of rows with columns from first to last, as "NODE=12;PXB=4". The
+ * caller frees it. */
 static char *count_pairs(const Matrix *matrix, uint32_t first, uint32_t last)
 {
     g_autoptr(GTree) counts = g_tree_new_full(by_text, NULL, g_free, NULL);
@@ -172,8 +174,8 @@ static char *count_pairs(const Matrix *matrix, uint32_t first, uint32_t last)
     return g_string_free(out, FALSE);
 }
 
-/* NVLinks of each GPU. Through a switch every pair shows all of them, so that their sum counts them once
- * for each peer. */
+/* Adds the GPUs with their NVLinks. Through a switch every pair shows all links, so their sum
+ * counts the links once per peer. */
 static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;

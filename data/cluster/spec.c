@@ -5,9 +5,9 @@
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
 
-/* The fitted lines that the stage model prices with. Latencies are those of the rings of
- * sim/network/lower/lowering.h over routes of the largest latency, bandwidths the host's: what the
- * network's inner links add is for the simulation of flows to say. */
+/* Sets the lines by which the stage model prices collectives. Latencies are those of the rings of
+ * sim/network/lower/lowering.h over the routes of largest latency; bandwidths are the host's. Only
+ * the simulation of flows shows the effect of the network's inner links. */
 static void price(Cluster *cluster, const HostSpec *spec)
 {
     static const uint32_t HOPS[] = {[NETWORK_STAR] = 2,

@@ -7,8 +7,8 @@
 #include "data/cluster/network_spec.h"
 #include "data/cluster/topology_build.h"
 
-/* Half a hop of a ring of n whose rounds have the latency of the fit together: a link is
- * half of a route. */
+/* A link with half the latency of a hop, where the rounds of a ring of n together have the fit's
+ * latency: a link is half of a route. */
 static LinkCost ring_link(LinkCost fit, uint32_t n, double bandwidth)
 {
     return (LinkCost){n > 1 ? fit.latency_s / (2.0 * (n - 1)) / 2 : 0, bandwidth};
@@ -16,7 +16,7 @@ static LinkCost ring_link(LinkCost fit, uint32_t n, double bandwidth)
 
 /* --- machines --- */
 
-/* Name of a machine's GPU; of one that has no other, the machine's. */
+/* The name of a machine's GPU; a single GPU has the machine's name. */
 static char *gpu_name(const Machine *machine, uint32_t gpu)
 {
     return machine->gpus == 1 ? g_strdup(machine->name)
@@ -34,8 +34,8 @@ static bool has_own_links(const NetworkSpec *spec, const Machine *machine)
     return false;
 }
 
-/* The GPUs of a machine and its inner links; its devices of the view begin at
- * `device`. Returns how many there are. */
+/* Adds the GPUs of a machine and its inner links; its devices in the view begin at `device`.
+ * Returns their number. */
 static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
 {
     const Machine *machine = &build->view->cluster->machine[index];
@@ -76,7 +76,7 @@ static void add_machines(Build *build, Topology *topology)
 
 /* --- between machines --- */
 
-/* Without a topology section: one port a machine to an ideal switch. */
+/* The network without a topology section: one port per machine to an ideal switch. */
 static void add_fitted_network(Build *build, Topology *topology)
 {
     const Cluster *cluster = build->view->cluster;
@@ -185,7 +185,7 @@ static void index_links(Topology *topology)
         topology->out[next[topology->link[i].from]++] = i;
 }
 
-/* Routes have at most ROUTE_MAX_LINKS links if no device is further than half of that
+/* Checks that routes have at most ROUTE_MAX_LINKS links: no device may be further than half of that
  * from device 0. */
 static bool check_routes(const Topology *topology, GError **error)
 {
@@ -222,8 +222,8 @@ static bool check_routes(const Topology *topology, GError **error)
     return true;
 }
 
-/* Numbers the devices as a depth-first walk from device 0 meets them; every node knows
- * where it goes on. */
+/* Numbers the devices in the order of a depth-first walk from device 0; every node keeps where it
+ * goes on. */
 static void walk(Topology *topology)
 {
     const uint32_t n = topology->n_nodes;
@@ -245,7 +245,7 @@ static void walk(Topology *topology)
             stack[depth++] = to;
         }
     }
-    /* The position among the devices. */
+    /* [node]: its index among the devices */
     g_autofree uint32_t *device_at = g_new(uint32_t, n + 1);
     memset(device_at, 0xff, (n + 1) * sizeof *device_at);
     for (uint32_t j = 0; j < topology->n_devices; j++)

@@ -1,7 +1,7 @@
 /* The network of a cluster: nodes, full-duplex links, and static routes between devices.
  *
- * A NetworkSpec says how the machines are connected; a Topology is the graph that it makes
- * of a view's devices. Where the links come from:
+ * A NetworkSpec says how the machines are connected; a Topology is the resulting graph for a view's
+ * devices. The links come from:
  *
  *     inside a machine   each GPU has one link to the machine's switch (NVSwitch or PCIe)
  *                        at the bandwidth of the machine's `inner` link;
@@ -14,23 +14,23 @@
  *                        a, so that a ring all-reduce among the n machines costs what the
  *                        formula says.
  *
- * The latency of an `inner` link is cut into hops in the same way, half a hop a link.
+ * The latency of an `inner` link is cut into hops in the same way, half a hop per link.
  *
  * Builders, as `NAME:key=value,...` (data/cluster/cluster.h: cluster_load takes them too, with
  * `hosts` and `gpus` for the machines). Every link has `bandwidth` and `latency`:
  *
  *     star        one switch
- *     tree        `leaf` machines a leaf switch; the leaf's links to `spines` spine
+ *     tree        `leaf` machines per leaf switch; the leaf's links to `spines` spine
  *                 switches have leaf * bandwidth / oversubscription together. With `pod`
- *                 leaves a pod there is a third level, as wide as the second.
- *     rail        `rails` ports a machine, port r to switch r; a message takes the rail of
+ *                 leaves per pod there is a third level, as wide as the second.
+ *     rail        `rails` ports per machine, port r to switch r; a message takes the rail of
  *                 its receiver's index in the machine. Seen as one device, a machine has
- *                 one port that is as wide as all
- *     dragonfly   `leaf` machines a router, `group` routers a group, all connected in it;
- *                 one link between any two groups, at most `global` a router
+ *                 one port that is as wide as all of them
+ *     dragonfly   `leaf` machines per router, `group` routers per group, all connected in it;
+ *                 one link between any two groups, at most `global` per router
  *
- * Routes have the fewest links, and devices pass messages on like switches; where several
- * routes do, one is chosen by a hash of the ends (ECMP), the same one every time. */
+ * Routes have the fewest links, and devices pass messages on like switches; of several shortest
+ * routes one is chosen by a hash of the ends (ECMP), always the same one. */
 #ifndef KILTER_DATA_CLUSTER_TOPOLOGY_H
 #define KILTER_DATA_CLUSTER_TOPOLOGY_H
 
@@ -44,8 +44,8 @@ typedef enum {
     NETWORK_LINKS
 } NetworkKind;
 
-/* Ends are a machine ("v100-0"), a GPU ("v100-0:3") or one of NetworkSpec.nodes. A
- * machine with links at its GPUs has no others inside. */
+/* A cable. Its ends are a machine ("v100-0"), a GPU ("v100-0:3") or one of NetworkSpec.nodes. A
+ * machine with cables at its GPUs has no other links inside. */
 typedef struct {
     char *from, *to;
     LinkCost cost; /* of each direction */
@@ -54,12 +54,12 @@ typedef struct {
 struct NetworkSpec {
     NetworkKind kind;
     LinkCost link;           /* of every link of a builder */
-    uint32_t leaf;           /* machines a switch or router */
+    uint32_t leaf;           /* machines per switch or router */
     uint32_t spines;         /* tree */
-    uint32_t pod;            /* tree: leaves a pod; 0: two levels */
+    uint32_t pod;            /* tree: leaves per pod; 0: two levels */
     uint32_t rails;          /* rail */
-    uint32_t group;          /* dragonfly: routers a group, */
-    uint32_t global;         /* links to other groups a router */
+    uint32_t group;          /* dragonfly: routers per group */
+    uint32_t global;         /* dragonfly: links to other groups per router */
     double oversubscription; /* tree */
     uint32_t n_nodes, n_links;
     char **node; /* NETWORK_LINKS: switches and the like */
@@ -79,7 +79,7 @@ typedef struct {
     NodeKind kind;
 } TopologyNode;
 
-/* One direction; links 2c and 2c + 1 are the two of one cable. */
+/* One direction of a cable; links 2c and 2c + 1 are the two directions of cable c. */
 typedef struct {
     uint32_t from, to; /* nodes */
     double bandwidth;  /* bytes/s */
@@ -88,19 +88,20 @@ typedef struct {
 } TopologyLink;
 
 typedef struct {
-    char *source;   /* of the bandwidths */
-    Tuning *tuning; /* which algorithms collectives take on it */
+    char *source;   /* source of the bandwidths */
+    Tuning *tuning; /* the algorithms that collectives take on it */
     uint32_t n_nodes, n_links, n_devices;
     TopologyNode *node;
     TopologyLink *link;
-    uint32_t *device;  /* node of each of the view's devices */
-    uint32_t *machine; /* of each of the view's devices */
-    uint32_t *order;   /* position of each device in a walk over the network in which
-                        * neighbours follow one another: the order of rings */
-    /* 0 to 1: part of the bandwidth between machines that a collective of this kind gets */
+    uint32_t *device;  /* [device]: its node */
+    uint32_t *machine; /* [device]: its machine */
+    /* [device]: its position in a walk over the network that visits neighbours one after another:
+     * the order of rings */
+    uint32_t *order;
+    /* 0 to 1: the part of the bandwidth between machines that a collective of this kind gets */
     double efficiency[COLLECTIVES_PRICED];
     bool by_rail;         /* ties between routes are decided by the receiver's index */
-    uint32_t *first_link; /* links that leave node i: out[first_link[i]...] */
+    uint32_t *first_link; /* the links that leave node i are out[first_link[i]...] */
     uint32_t *out;
 } Topology;
 
@@ -110,7 +111,7 @@ Topology *topology_of_view(const ClusterView *view, GError **error);
 void topology_free(Topology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Topology, topology_free)
 
-/* Finds routes and remembers what it needs for the next ones: one thread at a time. */
+/* Finds routes, and keeps distances for later routes: for one thread at a time. */
 typedef struct Routes Routes;
 Routes *routes_new(const Topology *topology);
 void routes_free(Routes *routes);
@@ -118,8 +119,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Routes, routes_free)
 
 enum { ROUTE_MAX_LINKS = 64 };
 
-/* The links from device to device, in order; returns how many (0 from a device to
- * itself). */
+/* The links from device to device, in order; returns their number (0 from a device to itself). */
 uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
                      uint32_t link[ROUTE_MAX_LINKS]);
 

@@ -23,7 +23,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
     return a / b + (a % b != 0);
 }
 
-/* `n` switches; returns the first. */
+/* Adds `n` switches; returns the first. */
 static uint32_t add_switches(Build *build, uint32_t n, const char *name)
 {
     const uint32_t first = build->node->len;
@@ -44,7 +44,7 @@ static void build_star(Build *build, double width)
         build_cable(build, build->port[i], hub, times(build->spec->link, width), false);
 }
 
-/* Leaves of `leaf` ports; returns the first. */
+/* Adds leaves with `leaf` ports each; returns the first. */
 static uint32_t build_leaves(Build *build, uint32_t n, const char *name)
 {
     const uint32_t first = add_switches(build, n, name);
@@ -70,7 +70,7 @@ static void build_tree(Build *build)
             build_cable(build, first + i, spine + i / pod * spec->spines + s, up, false);
     if (pods == 1)
         return;
-    /* A pod's spines go up as wide as its leaves come in. */
+    /* A pod's spines have as much bandwidth upwards as its leaves have towards them. */
     const uint32_t core = add_switches(build, spec->spines, "core");
     const LinkCost top = times(up, (double)pod / spec->spines);
     for (uint32_t i = 0; i < pods * spec->spines; i++)
@@ -91,8 +91,8 @@ static void build_rails(Build *build)
             build_cable(build, build->port[i], first + r, build->spec->link, false);
 }
 
-/* Groups a < b are connected by the next free link of each: group a's links go to the
- * other groups in turn, `global` a router. */
+/* Groups a < b are connected by the next free link of each: group a's links go to the other groups
+ * in turn, `global` per router. */
 static void build_dragonfly(Build *build)
 {
     const NetworkSpec *spec = build->spec;

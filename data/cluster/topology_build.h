@@ -11,11 +11,11 @@ typedef struct {
     uint32_t *port;          /* [machine]: the node that the network connects */
 } Build;
 
-/* `name` becomes the node's. */
+/* Adds a node, which takes ownership of `name`. */
 uint32_t build_node(Build *build, char *name, NodeKind kind);
 void build_cable(Build *build, uint32_t a, uint32_t b, LinkCost cost, bool inner);
 
-/* The network of a builder between the ports. */
+/* Adds the network of a builder between the ports. */
 void build_network(Build *build);
 
 #endif

@@ -148,7 +148,7 @@ static void add_failure(GString *failures, GError **failure)
     g_clear_error(failure);
 }
 
-/* What is wrong with any of the rules is said at once. */
+/* Reports the failures of all rules together. */
 Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                     GError **error)
 {

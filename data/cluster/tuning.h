@@ -1,6 +1,6 @@
-/* Which algorithm a collective takes on a cluster, by kind, ranks and size: a table, like
- * that of NCCL's tuner. data/tuning/default.yaml on the search path has the rules for all
- * clusters; the `tuning` section of a cluster file has its own, which go first:
+/* The algorithm that a collective takes on a cluster, by kind, ranks and size: a table, like NCCL's
+ * tuner. data/tuning/default.yaml on the search path has the rules for all clusters; the `tuning`
+ * section of a cluster file has rules of its own, which come first:
  *
  *     tuning:
  *       rules:
@@ -9,8 +9,8 @@
  *       piece: 512 KiB                  # optional: of a tensor in a pipeline
  *       source: where these are from
  *
- * The first rule that fits decides; what it leaves out fits always. Bytes are those of the
- * whole tensor. What the algorithms do: sim/network/lower/lowering.h. */
+ * The first rule that fits decides; keys that a rule leaves out always fit. Bytes count the whole
+ * tensor. sim/network/lower/lowering.h describes the algorithms. */
 #ifndef KILTER_DATA_CLUSTER_TUNING_H
 #define KILTER_DATA_CLUSTER_TUNING_H
 
@@ -38,7 +38,7 @@ typedef enum {
         TRAFFICS
 } Traffic;
 
-/* AUTO: by the table. */
+/* AUTO means that the table decides. */
 #define ALGORITHM_TABLE(X)        \
     X(AUTO, "auto")               \
     X(RING, "ring")               \
@@ -56,8 +56,8 @@ typedef enum {
         ALGORITHMS
 } Algorithm;
 
-/* Which algorithm does which kind of traffic, and the lowering to messages that does it
- * (sim/network/lower): all that names a lowering follows from its rows. */
+/* The algorithms for each kind of traffic, with the function that lowers it to messages
+ * (sim/network/lower). Everything else that names a lowering follows from these rows. */
 #define LOWERING_TABLE(X)                                           \
     X(ALL_REDUCE, RING, ring_all_reduce)                            \
     X(ALL_REDUCE, TREE, tree)                                       \
@@ -91,37 +91,37 @@ typedef enum {
 
 const char *traffic_name(Traffic traffic);
 const char *algorithm_name(Algorithm algorithm);
-/* KILTER_ERROR_INPUT lists the names. */
+/* Finds a kind of traffic by name; KILTER_ERROR_INPUT lists the names. */
 bool traffic_find(const char *name, Traffic *traffic, GError **error);
 bool algorithm_find(const char *name, Algorithm *algorithm, GError **error);
 
-/* Whether the algorithm does that kind (not whether it does it for any ranks); if not,
- * KILTER_ERROR_INPUT lists those that do. */
+/* Whether the algorithm can do that kind of traffic, for some number of ranks at least; if not,
+ * KILTER_ERROR_INPUT lists the algorithms that can. */
 bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error);
 
 typedef struct {
     Traffic traffic;
     uint32_t most_ranks;
     double most_bytes;
-    bool power_of_two; /* fits these numbers of ranks only */
+    bool power_of_two; /* fits powers of two as numbers of ranks only */
     Algorithm algorithm;
 } TuningRule;
 
 typedef struct Tuning {
     uint32_t n;
     TuningRule *rule;
-    double piece_bytes; /* 0: not said */
+    double piece_bytes; /* 0: not given */
     char *source;
 } Tuning;
 
-/* The cluster's rules and then the default ones. KILTER_ERROR_INPUT. */
+/* The cluster's rules, followed by the default rules. KILTER_ERROR_INPUT. */
 Tuning *tuning_of_cluster(const Cluster *cluster, GError **error);
 /* The same as JSON with sorted keys, for the identity of results. Caller frees. */
 char *tuning_canonical(const Cluster *cluster, GError **error);
 void tuning_free(Tuning *tuning);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tuning, tuning_free)
 
-/* ALGORITHM_AUTO if no rule fits. */
+/* The algorithm of the first rule that fits; ALGORITHM_AUTO if none does. */
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
                         double bytes);
 

@@ -1,5 +1,4 @@
-/* Tuning tables in YAML: a file of their own, or a section of a cluster's. Private to
- * data. */
+/* Tuning tables in YAML: a file of their own, or a section of a cluster's file. Private to data. */
 #ifndef KILTER_DATA_CLUSTER_TUNING_YAML_H
 #define KILTER_DATA_CLUSTER_TUNING_YAML_H
 
@@ -17,9 +16,9 @@ typedef struct {
     char *piece, *source;
 } TuningText;
 
-extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* of a TuningText */
+extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* schema of a TuningText */
 
-/* `key`: of the section, or NULL if it is the file. KILTER_ERROR_INPUT. */
+/* Reads a table. `key`: the section's key, or NULL if the file is the table. KILTER_ERROR_INPUT. */
 Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                     GError **error);
 

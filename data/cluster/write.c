@@ -1,4 +1,5 @@
-/* The texts of a cluster: its file in YAML, and its canonical form; data/cluster/read.c reads both. */
+/* The texts of a cluster: its file in YAML, and its canonical form; data/cluster/read.c reads
+ * both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 enum { INDENT = 2 };
 
-/* A quantity or number stands as it is, any other text in quotes. */
+/* Writes a quantity or number as it is, any other text in quotes. */
 static void add_scalar(GString *out, const json_t *value)
 {
     static const char PLAIN[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS ".+-/ ";
@@ -16,7 +17,7 @@ static void add_scalar(GString *out, const json_t *value)
         return;
     }
     char *dump = json_dumps(value, JSON_ENCODE_ANY);
-    g_string_append(out, dump); /* a text of JSON is one of YAML */
+    g_string_append(out, dump); /* a JSON string is also a YAML string */
     free(dump);
 }
 
@@ -25,12 +26,12 @@ static bool is_scalar(const json_t *value)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-/* Whether all members are scalars: then an entry stands on one line. */
+/* Whether all members are scalars, so that the entry fits on one line. */
 static bool is_flat(const json_t *value)
 {
     const char *key;
     json_t *member;
-    if (json_object_get(value, "source")) /* which is long */
+    if (json_object_get(value, "source")) /* sources are long */
         return false;
     json_object_foreach ((json_t *)value, key, member) {
         if (!is_scalar(member))
@@ -54,7 +55,7 @@ static void add_flow(GString *out, const json_t *object)
 
 static void add_value(GString *out, const json_t *value, int column);
 
-/* The members of a mapping from `column` on; the first line is begun. */
+/* Writes the members of a mapping from `column` on; the first line has begun. */
 static void add_block(GString *out, const json_t *object, int column)
 {
     const char *key;
@@ -67,7 +68,7 @@ static void add_block(GString *out, const json_t *object, int column)
     }
 }
 
-/* The text that follows "key:" or the dash of a list, with the end of its line. */
+/* Writes the value that follows "key:" or the dash of a list, up to the end of its line. */
 static void add_value(GString *out, const json_t *value, int column)
 {
     if (is_scalar(value) || (json_is_object(value) && is_flat(value))) {
@@ -117,7 +118,7 @@ static char *canonical(json_t *value)
     return text;
 }
 
-/* Takes away what no time depends on: where numbers are from, what devices could do, what they cost. */
+/* Removes the members on which no time depends: sources, peak rates, prices. */
 static json_t *without_sources(json_t *value)
 {
     static const char *const TAKEN[] = {"source", "description", "peaks", "power",
