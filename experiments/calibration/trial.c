@@ -34,6 +34,7 @@ Trial trial_copy(const Trial *trial, const char *options)
         .model = g_strdup(trial->model),
         .planner = g_strdup(trial->planner),
         .options = g_strdup(options),
+        .fidelity = trial->fidelity,
         .cluster = cluster_parse(trial->cluster->name, text, strlen(text), NULL),
         .start = g_memdup2(trial->start, trial->cluster->n_types * sizeof *trial->start),
         .waits = trial->waits,

@@ -20,6 +20,7 @@ typedef struct {
     char *contest;         /* those of one contest are alternatives for the same work */
     char *model, *planner; /* of kilter models, and of kilter planners */
     char *options;         /* of the planner: "tp=2,pp=4" */
+    const char *fidelity;  /* that predicts it, not owned; NULL: trial_fidelity chooses */
     Cluster *cluster;
     TypeStart *start; /* [cluster->n_types] */
     TrialSplit split;

@@ -17,7 +17,7 @@ static bool is_strategy(const Trial *trial)
 
 const char *trial_fidelity(const Trial *trial)
 {
-    return is_strategy(trial) ? "stage" : "flow";
+    return trial->fidelity ? trial->fidelity : is_strategy(trial) ? "stage" : "flow";
 }
 
 void trial_plan_clear(TrialPlan *plan)

@@ -25,8 +25,8 @@ typedef struct {
     double hidden_s;   /* part of it in which it computes as well */
 } TrialDetail;
 
-/* The fidelity that predicts it: `stage` of strategies; of a plan by one of the other planners, some of
- * which overlap, `flow`. */
+/* The fidelity that predicts it, unless the trial says one: `stage` of strategies; of a plan by one of the
+ * other planners, some of which overlap, `flow`. */
 const char *trial_fidelity(const Trial *trial);
 
 /* The plan of the trial's strategy, or that its planner makes on devices of these costs (log as

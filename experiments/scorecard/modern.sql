@@ -1,10 +1,15 @@
 -- Today's models on V100 to GB300: 456 published iterations with tensor, pipeline, context, expert and data parallelism, FSDP, FP8
 --
 -- Strategies are those of `manual`. What a page leaves out is what its framework does by itself: Megatron's tensor parallelism is
--- with sequence parallelism since 2023; a batch that is not given is a
+-- with sequence parallelism since 2023, and since then gradients are exchanged, and FSDP's parameters gathered, while it computes
+-- (`flow`; before, after the last micro-batch: `stage`); a batch that is not given is a
 -- micro-batch for each replica, a micro-batch that is not given has 8,192 tokens. Models without gated units are written as gated
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
--- BLOOM's runs layers follow from the parameters where they are not given. Calibrated on some models of each type of GPU, tested on the others.
+-- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
+-- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
+-- replicas, the GPUs that share layers are replicas, too: experts' work is the same. Where a page has TFLOP/s alone, the time is
+-- that of the FLOPs it counts: 6 a parameter and token, and attention's without the causal half. The
+-- launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
     UNION ALL SELECT * FROM modern_colossalai UNION ALL SELECT * FROM modern_dgxc_benchmarking UNION ALL SELECT * FROM modern_flagperf
@@ -26,6 +31,7 @@ model(name, fit, family, dims) AS (
     ('Llama3.1-405b', 0, 'llama', 'layers=126,hidden=16384,heads=128,kv_heads=8,ffn=53248,vocab=128256'),
     ('LLAMA3.1_405B', 0, 'llama', 'layers=126,hidden=16384,heads=128,kv_heads=8,ffn=53248,vocab=128256'),
     ('LLAMA2-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=32000'),
+    ('LLAMA2-7B (long sequence)', 0, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=32000'),
     ('Llama1-7B', 1, 'llama', 'layers=32,hidden=4096,heads=32,kv_heads=32,ffn=11008,vocab=32000'),
     ('LLAMA2-13B', 1, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13824,vocab=32000'),
     ('Llama2-13B', 1, 'llama', 'layers=40,hidden=5120,heads=40,kv_heads=40,ffn=13824,vocab=32000'),
@@ -71,31 +77,50 @@ gpu(name, device, of_machine, nic, nics, inner) AS (
     ('B200', 'b200', 8, 'ib-ndr', 8, ''), ('B300', 'b300', 8, 'ib-xdr', 8, ''), ('Blackwell-184GiB', 'b200', 8, 'ib-ndr', 8, ''),
     ('GB200', 'gb200', 64, 'ib-ndr', 64, ''), ('GB300', 'gb300', 64, 'ib-xdr', 64, ''), ('MI325X', 'mi325x', 8, 'eth-400', 8, '')
 ),
+-- Plans of the launcher's first page
+early(model, tp, pp, mbs) AS (VALUES ('LLAMA2-70B', 4, 4, 1), ('LLAMA2-13B', 2, 1, 1), ('Nemotron-8B', 2, 1, 2)),
+-- Parameters that work on a token, layers and width, where a page has TFLOP/s alone
+counts(name, active, deep, wide) AS (
+    VALUES ('LLAMA2-7B (long sequence)', 6.607e9, 32, 4096), ('LLAMA2-13B', 12.85e9, 40, 5120), ('LLAMA2-70B', 68.71e9, 80, 8192),
+    ('Nemotron-8B', 7.49e9, 32, 4096)
+),
 -- Numbers as numbers; what the pages leave out
 trial AS (
-    SELECT page.*, family, dims, fit, device, of_machine, nic, nics,
+    SELECT page.source_id, page.model, page.gpu, page.precision, page.gbs, page.n_gpus, page.layers, page.params, page.other, page.fsdp, page.recompute,
+        page.tokens_per_s_per_gpu, page.step_s, page.mfu, page.peak_gib, active, deep, wide,
+        CASE WHEN early.tp AND page.tp = '' THEN '4096' ELSE page.seq END AS seq, CASE WHEN early.tp AND page.tp = '' THEN early.mbs ELSE page.mbs END AS mbs, family, dims, fit, device, of_machine, nic, nics,
         page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher') OR page.model IN ('GPT-32B', 'GPT-7.1B') AS sequence_parallel,
         CASE WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
              WHEN page.precision IN ('fp16', 'fp16/bf16', 'amp') THEN 'mixed'
              ELSE 'bf16' END AS numbers,
         CASE WHEN page.source_id = 'megatron_lm' AND page.tp = '' AND page.other LIKE 'model_parallel=%'
-             THEN min(8, CAST(substr(page.other, 16) AS INTEGER)) ELSE max(1, CAST(page.tp AS INTEGER)) END AS tps,
+             THEN min(8, CAST(substr(page.other, 16) AS INTEGER)) 
+             WHEN page.tp = '' AND early.tp THEN early.tp ELSE max(1, CAST(page.tp AS INTEGER)) END AS tps,
         CASE WHEN page.source_id = 'megatron_lm' AND page.pp = '' AND page.other LIKE 'model_parallel=%'
-             THEN max(1, CAST(substr(page.other, 16) AS INTEGER) / 8) ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
+             THEN max(1, CAST(substr(page.other, 16) AS INTEGER) / 8) 
+             WHEN page.tp = '' AND early.tp THEN early.pp ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
         max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
         CAST(page.n_gpus AS INTEGER) AS n,
+        CASE WHEN page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher', 'automodel', 'fms_fsdp', 'torchtitan',
+                 'torchao', 'primus', 'colossalai', 'neuron_sp', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
+        CAST(page.model_tflops_per_gpu AS REAL) AS tflops,
         CASE WHEN page.source_id LIKE 'bigscience%' AND page.hidden = '' THEN 8192 ELSE CAST(page.hidden AS INTEGER) END AS width,
         CASE WHEN page.source_id = 'bigscience_tr11' THEN 250880 WHEN page.source_id = 'megatron_lm' THEN 51200 ELSE 50257 END AS words,
         CAST(substr(page.other, instr(page.other, 'hw_tflops=') + 10) AS REAL) AS hw_tflops
     FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu
+        LEFT JOIN early ON early.model = page.model AND page.source_id = 'nemo_launcher' LEFT JOIN counts ON counts.name = page.model
+),
+-- Experts that are shared among more GPUs than there are replicas
+shared AS (
+    SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) THEN 1 ELSE tps END AS tp_used FROM trial
 ),
 -- A micro-batch that is not given has 8,192 tokens, as most of those that are, if the batch of a replica can be cut so
 cut AS (
-    SELECT *, n / (tps * pps * cps) AS dps,
+    SELECT *, n / (tp_used * pps * cps) AS dps,
         CASE WHEN mbs <> '' THEN max(1, CAST(mbs AS INTEGER)) WHEN gbs = '' OR seq = '' THEN 1
-             WHEN CAST(gbs AS INTEGER) / max(1, n / (tps * pps * cps)) % max(1, 8192 / CAST(seq AS INTEGER)) = 0 THEN max(1, 8192 / CAST(seq AS INTEGER))
-             WHEN CAST(gbs AS INTEGER) / max(1, n / (tps * pps * cps)) % 2 = 0 THEN 2 ELSE 1 END AS micro
-    FROM trial
+             WHEN CAST(gbs AS INTEGER) / max(1, n / (tp_used * pps * cps)) % max(1, 8192 / CAST(seq AS INTEGER)) = 0 THEN max(1, 8192 / CAST(seq AS INTEGER))
+             WHEN CAST(gbs AS INTEGER) / max(1, n / (tp_used * pps * cps)) % 2 = 0 THEN 2 ELSE 1 END AS micro
+    FROM shared
 ),
 counted AS (
     SELECT *,
@@ -114,8 +139,8 @@ said AS (
             WHEN model = 'Llama4-Scout' THEN 'no plan is published'
             WHEN other LIKE '%DESLOC%' OR other LIKE '%LocalAdam%' THEN 'replicas exchange gradients every so many steps'
             WHEN other LIKE '%Full Offload%' THEN 'states are offloaded to the host'
-            WHEN tokens_per_s_per_gpu = '' AND step_s = '' AND source_id <> 'megatron_lm' THEN 'no time is published'
-            WHEN mfu = '' AND hw_tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
+            WHEN tokens_per_s_per_gpu = '' AND step_s = '' AND source_id <> 'megatron_lm' AND (tflops = 0 OR active IS NULL) THEN 'no time is published'
+            WHEN mfu = '' AND hw_tflops = 0 AND tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
             WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'
         END AS reason
     FROM (SELECT *, gpu LIKE '%+%' AS mixed FROM counted)
@@ -127,21 +152,23 @@ SELECT
     source_id || ', ' || model || ', ' || gpu AS "group",
     CASE WHEN family IS NULL
          THEN 'gpt2:dropout=0.1,layers=' || depth || ',hidden=' || width || ',ffn=' || (4 * width) || ',vocab=' || words || ',heads='
-            || CASE WHEN other LIKE 'heads=_%' AND CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) WHEN width % 96 = 0 THEN width / (width / 96) WHEN width = 2304 THEN 24 ELSE 32 END
+            || CASE WHEN other LIKE 'heads=_%' AND CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) WHEN source_id = 'megatron_lm' THEN CASE WHEN width < 4096 THEN width / 96 ELSE width / 128 END WHEN width % 96 = 0 THEN 96 ELSE 32 END
          ELSE family || ':' || dims || CASE dims WHEN '' THEN '' ELSE ',' END END
         || CASE WHEN family IS NULL THEN ',' ELSE '' END
         || 'seq=' || seq || ',global_batch=' || batch || ',precision=' || numbers AS model,
     'manual' AS planner,
-    'pp=' || pps || ',tp=' || tps || ',micro_batch=' || micro
+    'pp=' || pps || ',tp=' || tp_used || ',micro_batch=' || micro
         || CASE WHEN vps > 1 THEN ',schedule=interleaved,virtual_stages=' || vps ELSE '' END
         || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps ELSE '' END
-        || CASE WHEN sequence_parallel AND tps > 1 THEN ',sequence_parallel=on' ELSE '' END
+        || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
         || CASE WHEN recompute LIKE 'selective%' THEN ',recompute=selective' WHEN recompute = 'full' THEN ',recompute=full' ELSE '' END
-        || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END AS options,
+        || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
+        || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END AS options, fidelity,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
          ELSE '{name: ' || nic || ' x ' || nics || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
             || max(1, n / of_machine) || ', nic: ' || nic || ', nics: ' || nics || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
+         WHEN tokens_per_s_per_gpu = '' AND active > 0 THEN batch * seq * (6 * active + 12.0 * deep * wide * seq) / (n * tflops * 1e12)
          -- FLOPs of an iteration by Narayanan et al. 2021, Eq. 3; of those without recomputation 3/4
          WHEN tokens_per_s_per_gpu = '' AND hw_tflops > 0 THEN 96.0 * batch * seq * depth * width * width * (1 + seq / (6.0 * width) + words / (16.0 * depth * width)) / (n * hw_tflops * 1e12)
          WHEN tokens_per_s_per_gpu = '' THEN 72.0 * batch * seq * depth * width * width * (1 + seq / (6.0 * width) + 131072 / (12.0 * depth * width)) / (n * mfu * 989.4e12)

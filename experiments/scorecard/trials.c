@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "sim/sim.h"
 
 static const char FOLDER[] = "experiments/scorecard";
 #define GIB (1024.0 * 1024 * 1024)
@@ -293,6 +294,17 @@ static void read_measured(sqlite3_stmt *row, Trial *trial)
     trial->failed = count_of(row, "failed") > 0;
 }
 
+/* NULL where the row says none. */
+static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
+{
+    g_autofree char *name = text_of(row, "fidelity");
+    if (!*name)
+        return true;
+    const SimFidelity *fidelity = sim_fidelity_find(name, error);
+    trial->fidelity = fidelity ? fidelity->name : NULL;
+    return fidelity != NULL;
+}
+
 static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
                       GError **error)
 {
@@ -320,7 +332,8 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     trial.split = strcmp(split, "calibration") == 0 ? SPLIT_FIT
                   : is_sealed(trial.group)          ? SPLIT_SEALED
                                                     : SPLIT_DEVELOPMENT;
-    const bool good = read_cluster(row, sheets, &trial, error);
+    const bool good =
+        read_fidelity(row, &trial, error) && read_cluster(row, sheets, &trial, error);
     if (good) {
         read_measured(row, &trial);
         g_array_append_val(set->trial, trial);

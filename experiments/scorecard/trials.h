@@ -15,6 +15,8 @@
  *     measured_comm_s, measured_hidden_s *  in which a device communicates, and part of it in which it
  *                   computes as well; NULL: not measured
  *     steady *      1: the time of many microbatches is extrapolated from that of two full pipelines; pipelines of equal stages
+ *     fidelity *    that predicts it: 'flow' where the framework exchanges gradients while it computes; NULL: 'stage' of
+ *                   strategies, which does not
  *     failed        1 if it ended for want of memory
  *     cluster *     its file's text, in YAML. Costs start as experiments/calibration/costs.h says. Else, devices all alike:
  *         device, memory_gib of each, and how many processors it has

@@ -366,13 +366,35 @@ static void test_traces(void **state)
     }
 }
 
+/* Today's models: nine rows of ten are strategies of `manual`, those of frameworks that overlap by `flow`. */
+static void test_modern(void **state)
+{
+    (void)state;
+    const char *folder = test_shared("measured");
+    if (!folder)
+        skip();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(TrialSet) set = trials_read("modern", folder, &error);
+    assert_no_error(error);
+    uint32_t flow = 0, experts = 0, sequences = 0;
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        const Trial *t = &g_array_index(set->trial, Trial, i);
+        flow += strcmp(trial_fidelity(t), "flow") == 0;
+        experts += strstr(t->options, ",ep=") != NULL;
+        sequences += strstr(t->options, ",cp=") != NULL;
+    }
+    assert_int_equal(set->trial->len + set->n_unable, 456);
+    assert_true(set->trial->len * 10 >= 456 * 9);
+    assert_true(flow > 0 && flow < set->trial->len && experts > 0 && sequences > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recovers), cmocka_unit_test(test_record),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_planners),
         cmocka_unit_test(test_sealed),   cmocka_unit_test(test_traces),
-        cmocka_unit_test(test_common),
+        cmocka_unit_test(test_common),   cmocka_unit_test(test_modern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
