@@ -27,6 +27,23 @@ static json_t *find(const char *hash, const char *database, GError **error)
     return NULL;
 }
 
+/* What both commands begin with: the stored row of the hash that they are given; `what` has name, summary and example. */
+static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
+                        CommandOptions *options, GError **error)
+{
+    g_autofree char *database = NULL;
+    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
+                                     "The results (default: those in out/)", "FILE"},
+                                    G_OPTION_ENTRY_NULL};
+    CommandSyntax syntax = *what;
+    syntax.arguments = "HASH";
+    syntax.min_arguments = syntax.max_arguments = 1;
+    syntax.entries = entries;
+    return command_parse(&syntax, &argc, argv, options, error)
+               ? find(argv[1], database, error)
+               : NULL;
+}
+
 static const char SHOWN[] =
     "{hash}\n"
     "  asked by      [*experiments/, :{.}] as {model}, {cluster}, {entry}\n"
@@ -43,26 +60,16 @@ static const char SHOWN[] =
 
 bool cmd_show(int argc, char **argv, GError **error)
 {
-    g_autofree char *database = NULL;
-    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
-                                     "The results (default: those in out/)", "FILE"},
-                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "show",
-        .arguments = "HASH",
-        .min_arguments = 1,
-        .max_arguments = 1,
         .summary = "Prints a stored result, found by the beginning of its hash: what was "
                    "asked, what came out, and who wrote it. --json has all of it.",
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter show --db fig4.db "
                    "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
-        .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
-        return false;
-    json_t *row = find(argv[1], database, error);
+    json_t *row = open_row(&syntax, argc, argv, &options, error);
     if (row)
         command_report(&options, row, SHOWN, NULL);
     return row != NULL;
@@ -90,15 +97,8 @@ static bool report(json_t *row, json_t *again, const CommandOptions *options,
 
 bool cmd_rerun(int argc, char **argv, GError **error)
 {
-    g_autofree char *database = NULL;
-    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
-                                     "The results (default: those in out/)", "FILE"},
-                                    G_OPTION_ENTRY_NULL};
     const CommandSyntax syntax = {
         .name = "rerun",
-        .arguments = "HASH",
-        .min_arguments = 1,
-        .max_arguments = 1,
         .summary =
             "Asks the question of a stored result again and says whether the answer is "
             "the same but for the time of the search; if not, the status is 1.\nFiles "
@@ -106,12 +106,9 @@ bool cmd_rerun(int argc, char **argv, GError **error)
         .example = "kilter sweep hap-fig4 --db fig4.db\n"
                    "  kilter rerun --db fig4.db "
                    "$(kilter export fig4.db | cut -d, -f3 | sed -n 2p)",
-        .entries = entries,
     };
     g_auto(CommandOptions) options = {0};
-    if (!command_parse(&syntax, &argc, argv, &options, error))
-        return false;
-    json_t *row = find(argv[1], database, error);
+    json_t *row = open_row(&syntax, argc, argv, &options, error);
     json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
     if (again)
         return report(row, again, &options, error);
