@@ -363,8 +363,8 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
     return true;
 }
 
-Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
-                        const bool *sequence, GError **error)
+Program *baseline_program(const Graph *graph, const ClusterView *view,
+                          BaselineAssign *assign_all, const void *how, GError **error)
 {
     g_autofree double *even = g_new(double, view->n_devices);
     for (uint32_t j = 0; j < view->n_devices; j++)
@@ -374,13 +374,31 @@ Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t wa
     Assignment assignment;
     assignment_init(&assignment, graph);
     Program *program = NULL;
-    if (assign(graph, BASELINE_MEGATRON, ways, sequence, &assignment))
+    if (assign_all(graph, how, &assignment))
         program = synth_emit(&pricer, &assignment, error);
     else
         kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': its layers cannot be divided over %u devices",
-                    graph_name(graph), ways);
+                    "model '%s': its layers cannot be divided over so many devices",
+                    graph_name(graph));
     assignment_clear(&assignment);
     pricer_clear(&pricer);
     return program;
+}
+
+typedef struct {
+    uint32_t ways;
+    const bool *sequence;
+} Megatron;
+
+static bool assign_megatron(const Graph *graph, const void *how, Assignment *a)
+{
+    const Megatron *megatron = how;
+    return assign(graph, BASELINE_MEGATRON, megatron->ways, megatron->sequence, a);
+}
+
+Program *synth_megatron(const Graph *graph, const ClusterView *view, uint32_t ways,
+                        const bool *sequence, GError **error)
+{
+    const Megatron how = {ways, sequence};
+    return baseline_program(graph, view, assign_megatron, &how, error);
 }

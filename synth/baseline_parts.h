@@ -18,5 +18,11 @@ bool baseline_assign_backward(const Graph *graph, OpId id, Assignment *a);
 void baseline_add_sums_first(const Graph *graph, OpId loss, Assignment *a);
 bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
                                Assignment *a);
+/* Assigns forms to a whole graph; false: it cannot be divided so. */
+typedef bool BaselineAssign(const Graph *graph, const void *how, Assignment *a);
+
+/* The program of an assignment, at even ratios; KILTER_ERROR_INPUT where there is none. */
+Program *baseline_program(const Graph *graph, const ClusterView *view,
+                          BaselineAssign *assign, const void *how, GError **error);
 
 #endif

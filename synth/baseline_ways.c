@@ -82,25 +82,14 @@ static bool assign_all_ways(const Graph *graph, OpId loss, const uint32_t *ways,
     return true;
 }
 
+static bool assign_layers(const Graph *graph, const void *ways, Assignment *a)
+{
+    const OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
+    return assign_all_ways(graph, loss, ways, a);
+}
+
 Program *synth_megatron_ways(const Graph *graph, const ClusterView *view,
                              const uint32_t *ways, GError **error)
 {
-    g_autofree double *even = g_new(double, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        even[j] = 1.0 / view->n_devices;
-    Pricer pricer;
-    pricer_init(&pricer, graph, view, even, NULL);
-    Assignment assignment;
-    assignment_init(&assignment, graph);
-    Program *program = NULL;
-    const OpId loss = graph_tensor(graph, graph_loss(graph))->producer;
-    if (assign_all_ways(graph, loss, ways, &assignment))
-        program = synth_emit(&pricer, &assignment, error);
-    else
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': its layers cannot be divided over so many devices",
-                    graph_name(graph));
-    assignment_clear(&assignment);
-    pricer_clear(&pricer);
-    return program;
+    return baseline_program(graph, view, assign_layers, ways, error);
 }

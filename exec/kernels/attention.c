@@ -10,6 +10,7 @@
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/mask.h"
+#include "exec/kernels/vector.h"
 
 /* Extents of one call, on this shard. */
 typedef struct {
@@ -49,20 +50,6 @@ static uint64_t at_qkv(const Shape *n, uint64_t b, uint64_t s, uint64_t t, uint6
 static uint64_t at_y(const Shape *n, uint64_t b, uint64_t s, uint64_t h)
 {
     return ((b * n->seq + s) * n->heads + h) * n->size;
-}
-
-static double dot(const double *a, const double *b, uint64_t n)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-static void add_scaled(double *to, double factor, const double *from, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++)
-        to[i] += factor * from[i];
 }
 
 static void softmax_row(double *row, uint64_t n)

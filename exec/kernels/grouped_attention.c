@@ -11,6 +11,7 @@
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/position.h"
+#include "exec/kernels/vector.h"
 
 /* Extents of one call, on this shard, and its masks. */
 typedef struct {
@@ -77,20 +78,6 @@ static uint64_t n_queries(const Shape *n)
 static uint64_t at_key(const Shape *n, const Query *i, uint64_t k)
 {
     return ((i->b * n->keys + k) * n->heads + i->h) * n->width;
-}
-
-static double dot(const double *a, const double *b, uint64_t n)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-static void add_scaled(double *to, double factor, const double *from, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++)
-        to[i] += factor * from[i];
 }
 
 static double factor_of(const Shape *n, const Query *i, uint64_t k)

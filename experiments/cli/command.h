@@ -162,6 +162,10 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
 void command_setting_clear(CommandSetting *setting);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
 
+/* The configuration of arguments MODEL CLUSTER; the setting holds what it borrows. */
+Configuration *command_configuration(const CommandPlanning *how, char **argv,
+                                     const char *fidelity, const PlannerOptions *options,
+                                     CommandSetting *setting, GError **error);
 /* Plans and simulates MODEL CLUSTER, or simulates PLAN.json (argc 2), by a fidelity (NULL: the plan's own). */
 bool command_evaluate(const CommandPlanning *how, int argc, char **argv,
                       const char *fidelity, const CommandOptions *options,

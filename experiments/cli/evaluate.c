@@ -1,21 +1,29 @@
 /* MODEL CLUSTER or PLAN.json, as commands that evaluate a plan take them. */
 #include "experiments/cli/command.h"
 
+Configuration *command_configuration(const CommandPlanning *how, char **argv,
+                                     const char *fidelity, const PlannerOptions *options,
+                                     CommandSetting *setting, GError **error)
+{
+    if (!command_setting(how, argv[2], setting, error))
+        return NULL;
+    const ConfigurationAsk ask = {.model = argv[1],
+                                  .cluster_name = argv[2],
+                                  .cluster = setting->cluster,
+                                  .granularity = setting->granularity,
+                                  .planner = setting->planner,
+                                  .fidelity = fidelity,
+                                  .options = options};
+    return configuration_new(&ask, error);
+}
+
 static bool evaluate_model(const CommandPlanning *how, char **argv, const char *fidelity,
                            const PlannerOptions *options, Evaluation *evaluation,
                            GError **error)
 {
     g_auto(CommandSetting) setting = {0};
-    if (!command_setting(how, argv[2], &setting, error))
-        return false;
-    const ConfigurationAsk ask = {.model = argv[1],
-                                  .cluster_name = argv[2],
-                                  .cluster = setting.cluster,
-                                  .granularity = setting.granularity,
-                                  .planner = setting.planner,
-                                  .fidelity = fidelity,
-                                  .options = options};
-    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
+    g_autoptr(Configuration) configuration =
+        command_configuration(how, argv, fidelity, options, &setting, error);
     if (!configuration || !configuration_evaluate(configuration, evaluation, error))
         return false;
     evaluation->cluster = g_steal_pointer(&setting.cluster);

@@ -206,16 +206,8 @@ static bool of_model(const CommandPlanning *how, char **argv, const char *fideli
                      const CommandOptions *options, GError **error)
 {
     g_auto(CommandSetting) setting = {0};
-    if (!command_setting(how, argv[2], &setting, error))
-        return false;
-    const ConfigurationAsk ask = {.model = argv[1],
-                                  .cluster_name = argv[2],
-                                  .cluster = setting.cluster,
-                                  .granularity = setting.granularity,
-                                  .planner = setting.planner,
-                                  .fidelity = fidelity,
-                                  .options = &options->planner};
-    g_autoptr(Configuration) configuration = configuration_new(&ask, error);
+    g_autoptr(Configuration) configuration =
+        command_configuration(how, argv, fidelity, &options->planner, &setting, error);
     g_auto(Evaluation) evaluation = {0};
     return configuration && configuration_evaluate(configuration, &evaluation, error) &&
            survey(&evaluation, configuration, options, error);

@@ -1,45 +1,10 @@
 /* Plans of the planners of pipelines: the reference backend proves each one, the simulations take
  * it, and what was asked for is what the program has. */
-#include "experiments/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
+#include "tests/support/made_plan.h"
 
 static const char MODEL[] =
     "gpt2:global_batch=32,layers=6,hidden=64,heads=4,ffn=128,seq=32,vocab=96";
-
-typedef struct {
-    Cluster *cluster;
-    ClusterView *view;
-    Graph *graph;
-    Plan *plan;
-} Made;
-
-static void made_clear(Made *made)
-{
-    plan_free(made->plan);
-    graph_free(made->graph);
-    cluster_view_free(made->view);
-    cluster_free(made->cluster);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
-
-/* set: "key=value key=value" */
-static Made make(const char *planner, const char *model, const char *cluster,
-                 const char *set, GError **error)
-{
-    Made made = {.cluster = cluster_load(cluster, error)};
-    made.view = cluster_view(made.cluster, GRANULARITY_GPU);
-    PlannerOptions options;
-    planner_options_init(&options);
-    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
-    for (uint32_t i = 0; pair[i]; i++) {
-        g_auto(GStrv) side = g_strsplit(pair[i], "=", 2);
-        if (side[0] && !planner_options_set(&options, side[0], side[1], error))
-            return made;
-    }
-    made.plan = planner_plan(planner_find(planner, NULL), model, cluster, made.view,
-                             &options, &made.graph, error);
-    return made;
-}
 
 static void prove(const char *name, const Made *made)
 {

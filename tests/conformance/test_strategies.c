@@ -5,6 +5,7 @@
 
 #include "exec/exec.h"
 #include "experiments/planners/planner.h"
+#include "tests/support/made_plan.h"
 #include "tests/support/random_strategy.h"
 #include "tests/test.h"
 
@@ -31,14 +32,8 @@ static Plan *try_plan(const char *planner, const char *model, const char *set,
 {
     g_autoptr(GError) error = NULL;
     PlannerOptions options;
-    planner_options_init(&options);
-    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
-    for (uint32_t i = 0; pair[i]; i++) {
-        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
-        if (*pair[i])
-            planner_options_set(&options, word[0], word[1], &error);
-        assert_no_error(error);
-    }
+    set_options(&options, set, &error);
+    assert_no_error(error);
     Plan *plan = planner_plan(planner_find(planner, NULL), model, CLUSTER, view, &options,
                               graph, &error);
     if (plan)

@@ -1,5 +1,6 @@
 /* The properties of tests/fuzz/fuzz_measurement.c and fuzz_csv.c (one executable each) on files
  * with random damage (fixed seeds): they abort where they are broken. */
+#include "tests/support/damage.h"
 #include "tests/test.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,7 +9,8 @@ enum { MUTANTS = 6000, DAMAGES = 4 };
 
 static const char *const WHOLE[] = {
     "pp: 2\ndp: 2\ntp: 2\nschedule: 1f1b\nmicro_batch: 1\nlayers: [2, 2]\n"
-    "ranks: [[0, 1, 2, 3], [4, 5, 6, 7]]\nshares: [1, 3]\nrecompute: full@1-3 selective@4\n"
+    "ranks: [[0, 1, 2, 3], [4, 5, 6, 7]]\nshares: [1, 3]\nrecompute: full@1-3 "
+    "selective@4\n"
     "sequence_parallel: [on, off]\n",
     "schedule: interleaved\nvirtual_stages: 2\npp: 2\nmicrobatches: 4\nzero: 1\n"
     "zero_ranks: 2\ncuts: 1 2 3\nrecompute: full\n",
@@ -56,20 +58,6 @@ static const char *const PIECE[] = {",",
                                     "]",
                                     "median_s"};
 
-static void damage(GString *text, GRand *rand)
-{
-    const gsize at = (gsize)g_rand_int_range(rand, 0, (gint32)text->len + 1);
-    const gsize most = MIN(text->len - at, 30);
-    const gint32 how = g_rand_int_range(rand, 0, 3);
-    g_string_erase(text, (gssize)at,
-                   most ? g_rand_int_range(rand, 0, how == 0 ? (gint32)most + 1 : 2) : 0);
-    if (how == 1)
-        g_string_insert_c(text, (gssize)at, (char)g_rand_int_range(rand, 0, 256));
-    else if (how == 2)
-        g_string_insert(text, (gssize)at,
-                        PIECE[g_rand_int_range(rand, 0, G_N_ELEMENTS(PIECE))]);
-}
-
 static void test_mutants(void **state)
 {
     (void)state;
@@ -77,7 +65,7 @@ static void test_mutants(void **state)
     for (uint32_t i = 0; i < MUTANTS; i++) {
         g_autoptr(GString) text = g_string_new(WHOLE[i % G_N_ELEMENTS(WHOLE)]);
         for (gint32 d = g_rand_int_range(rand, 0, DAMAGES + 1); d > 0; d--)
-            damage(text, rand);
+            damage_text(text, rand, PIECE, G_N_ELEMENTS(PIECE));
         LLVMFuzzerTestOneInput((const uint8_t *)text->str, text->len);
     }
     g_rand_free(rand);

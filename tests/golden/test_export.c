@@ -2,53 +2,11 @@
  * refused by name. */
 #include <jansson.h>
 
-#include "experiments/planners/planner.h"
 #include "sim/sim.h"
-#include "tests/test.h"
+#include "tests/support/made_plan.h"
 
 #define GPT(layers, more) \
     "gpt2:layers=" layers ",hidden=8,heads=4,ffn=16,seq=8,vocab=16,dropout=0," more
-
-typedef struct {
-    ClusterView *view;
-    Graph *graph;
-    Plan *plan;
-} Made;
-
-static void made_clear(Made *made)
-{
-    plan_free(made->plan);
-    graph_free(made->graph);
-    cluster_view_free(made->view);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
-
-/* The plan of `planner` under "key=value" options, separated by blanks. */
-static Made make(const char *planner, const char *model, const char *cluster_name,
-                 const char *set)
-{
-    Made made = {0};
-    g_autoptr(GError) error = NULL;
-    Cluster *cluster = cluster_load(cluster_name, &error);
-    assert_no_error(error);
-    const Planner *method = planner_find(planner, &error);
-    assert_no_error(error);
-    made.view = cluster_view(cluster, GRANULARITY_GPU);
-    cluster_view_own(made.view, cluster);
-    PlannerOptions options;
-    planner_options_init(&options);
-    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
-    for (uint32_t i = 0; pair[i]; i++) {
-        g_auto(GStrv) word = g_strsplit(pair[i], "=", 2);
-        if (*pair[i])
-            planner_options_set(&options, word[0], word[1], &error);
-        assert_no_error(error);
-    }
-    made.plan = planner_plan(method, model, cluster_name, made.view, &options,
-                             &made.graph, &error);
-    assert_no_error(error);
-    return made;
-}
 
 static GArray *export(const Made *made, const char *target)
 {
@@ -109,7 +67,7 @@ static void check_layers(uint32_t layers, uint32_t pp)
         layers, pp);
     g_autofree char *cluster = g_strdup_printf("star:hosts=%u,bandwidth=10Gb/s", pp);
     g_autofree char *set = g_strdup_printf("pp=%u micro_batch=1", pp);
-    g_auto(Made) made = make("manual", model, cluster, set);
+    g_auto(Made) made = made_plan("manual", model, cluster, set);
     g_autoptr(GArray) megatron = export(&made, "megatron");
     const char *flag = "--pipeline-model-parallel-layout '";
     const char *layout = strstr(file_text(megatron, 0), flag);
@@ -183,8 +141,8 @@ static char *simulated(const Made *made, const SimReport *report, uint32_t group
 static void check_schedule(const char *set)
 {
     g_autoptr(GError) error = NULL;
-    g_auto(Made) made =
-        make("manual", GPT("8", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s", set);
+    g_auto(Made) made = made_plan("manual", GPT("8", "global_batch=8"),
+                                  "star:hosts=4,bandwidth=10Gb/s", set);
     g_autoptr(SimReport) report =
         sim_evaluate(made.plan, made.graph, made.view, "stage", &error);
     assert_no_error(error);
@@ -216,27 +174,29 @@ static void test_refusals(void **state)
 {
     (void)state;
     static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
-    g_auto(Made) heads = make("manual", GPT("3", "global_batch=12"),
-                              "star:hosts=3,bandwidth=10Gb/s", "tp=3");
+    g_auto(Made) heads = made_plan("manual", GPT("3", "global_batch=12"),
+                                   "star:hosts=3,bandwidth=10Gb/s", "tp=3");
     refuses(&heads, "megatron", "uneven shards of tensor");
     refuses(&heads, "torchtitan", "uneven shards of tensor");
     refuses(&heads, "deepspeed", "tensor parallelism");
-    g_auto(Made) gpipe = make("manual", GPT("4", "global_batch=8"), FOUR,
-                              "pp=4 micro_batch=1 schedule=gpipe");
+    g_auto(Made) gpipe = made_plan("manual", GPT("4", "global_batch=8"), FOUR,
+                                   "pp=4 micro_batch=1 schedule=gpipe");
     refuses(&gpipe, "megatron", "schedule: expected the backward of the next microbatch");
     refuses(&gpipe, "deepspeed", "pipelines");
     refuses(&gpipe, "ddp", "a pipeline");
     refuses(&gpipe, "jax", "unknown target 'jax'; expected one of megatron, flagscale");
     g_auto(Made) shares =
-        make("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
+        made_plan("manual", GPT("4", "global_batch=12"), FOUR, "dp=4 shares=1,1,2,2");
     refuses(&shares, "megatron", "replicas have unequal parts of the batch");
     refuses(&shares, "deepspeed", "replicas have unequal parts of the batch");
-    g_auto(Made) some = make("manual", GPT("8", "global_batch=8"), FOUR,
-                             "pp=2 recompute=full@2-3 micro_batch=1");
+    g_auto(Made) some = made_plan("manual", GPT("8", "global_batch=8"), FOUR,
+                                  "pp=2 recompute=full@2-3 micro_batch=1");
     refuses(&some, "megatron", "recomputation that is not of a stage's first layers");
-    g_auto(Made) zero = make("manual", GPT("4", "global_batch=8"), FOUR, "dp=4 zero=3");
+    g_auto(Made) zero =
+        made_plan("manual", GPT("4", "global_batch=8"), FOUR, "dp=4 zero=3");
     refuses(&zero, "megatron", "zero=3");
-    g_auto(Made) hap = make("hap", "vgg19:width=8,fc=64,global_batch=64", "hap-8", "");
+    g_auto(Made) hap =
+        made_plan("hap", "vgg19:width=8,fc=64,global_batch=64", "hap-8", "");
     refuses(&hap, "torchtitan", "torchtitan cannot hold this plan: instruction ");
 }
 
@@ -256,10 +216,11 @@ static json_t *list_in(const char *text, const char *name)
 static void test_ddp_has_all_samples(void **state)
 {
     (void)state;
-    g_auto(Made) shares = make("manual", GPT("4", "global_batch=12"),
-                               "star:hosts=4,bandwidth=10Gb/s", "dp=4 shares=1,1,2,2");
+    g_auto(Made) shares =
+        made_plan("manual", GPT("4", "global_batch=12"), "star:hosts=4,bandwidth=10Gb/s",
+                  "dp=4 shares=1,1,2,2");
     g_auto(Made) uneven =
-        make("dp-cp", "vgg19:width=8,fc=64,global_batch=61", "hap-8", "");
+        made_plan("dp-cp", "vgg19:width=8,fc=64,global_batch=61", "hap-8", "");
     const Made *made[] = {&shares, &uneven};
     const uint32_t batch[] = {12, 61};
     for (uint32_t i = 0; i < 2; i++) {
@@ -279,8 +240,8 @@ static void test_ddp_has_all_samples(void **state)
 static void test_flagscale_has_meshes(void **state)
 {
     (void)state;
-    g_auto(Made) made = make("manual", "gpt2:layers=4,global_batch=16", "amp-het-cluster",
-                             "pp=4 micro_batch=1");
+    g_auto(Made) made = made_plan("manual", "gpt2:layers=4,global_batch=16",
+                                  "amp-het-cluster", "pp=4 micro_batch=1");
     g_autoptr(GArray) files = export(&made, "flagscale");
     const char *text = file_text(files, 0);
     assert_non_null(strstr(text, "enable_hetero: true"));
@@ -308,8 +269,8 @@ static void test_flagscale_has_meshes(void **state)
 static void test_json_and_deepspeed(void **state)
 {
     (void)state;
-    g_auto(Made) made = make("manual", GPT("4", "global_batch=32,precision=bf16"),
-                             "dgx-a100", "dp=8 zero=2 micro_batch=2");
+    g_auto(Made) made = made_plan("manual", GPT("4", "global_batch=32,precision=bf16"),
+                                  "dgx-a100", "dp=8 zero=2 micro_batch=2");
     g_autoptr(GArray) deepspeed = export(&made, "deepspeed");
     json_t *config = json_loads(file_text(deepspeed, 0), 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(config, "train_batch_size")), 32);

@@ -26,18 +26,6 @@ static Program *program_of(const Setup *s, const uint16_t *action)
     return synth_tag_program(s->space, &s->work, placement, true);
 }
 
-static double simulated_s(const Setup *s, const Plan *plan, const char *fidelity)
-{
-    SimOptions options;
-    g_autoptr(GError) error = NULL;
-    sim_options_init(&options);
-    sim_options_set(&options, "network", "crossbar", NULL);
-    g_autoptr(SimReport) report =
-        sim_evaluate_with(plan, s->graph, s->view, fidelity, &options, &error);
-    assert_no_error(error);
-    return report->iteration_time_s;
-}
-
 static void check_simulated(const Setup *s, const uint16_t *action, SimQuickTimes times)
 {
     g_autoptr(Plan) plan =

@@ -41,18 +41,6 @@ static void test_random_strategies(void **state)
     }
 }
 
-static double simulated_s(const Setup *s, const Plan *plan, const char *fidelity)
-{
-    SimOptions options;
-    g_autoptr(GError) error = NULL;
-    sim_options_init(&options);
-    sim_options_set(&options, "network", "crossbar", NULL);
-    g_autoptr(SimReport) report =
-        sim_evaluate_with(plan, s->graph, s->view, fidelity, &options, &error);
-    assert_no_error(error);
-    return report->iteration_time_s;
-}
-
 /* The quick evaluator says what the fidelities say, of time and of memory. */
 static void test_quick(void **state)
 {

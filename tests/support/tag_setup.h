@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_TAG_SETUP_H
 #define KILTER_TESTS_SUPPORT_TAG_SETUP_H
 
+#include "sim/sim.h"
 #include "synth/synth.h"
 #include "tests/test.h"
 
@@ -65,6 +66,19 @@ static inline Program *random_strategy(const Setup *s, GRand *rand, bool all_gro
         action[i] = (uint16_t)g_rand_int_range(rand, 0, (gint32)s->space->n_actions);
     synth_tag_place(s->space, &s->work, action, placement);
     return synth_tag_program(s->space, &s->work, placement, all_groups);
+}
+
+/* The time of a plan on links that do not share, as TAG's searches see it. */
+static inline double simulated_s(const Setup *s, const Plan *plan, const char *fidelity)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+    sim_options_init(&options);
+    sim_options_set(&options, "network", "crossbar", NULL);
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(plan, s->graph, s->view, fidelity, &options, &error);
+    assert_no_error(error);
+    return report->iteration_time_s;
 }
 
 #endif

@@ -1,0 +1,21 @@
+/* Sums over rows of numbers that kernels share (private to exec/kernels). */
+#ifndef KILTER_EXEC_KERNELS_VECTOR_H
+#define KILTER_EXEC_KERNELS_VECTOR_H
+
+#include <stdint.h>
+
+static inline double dot(const double *a, const double *b, uint64_t n)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static inline void add_scaled(double *to, double factor, const double *from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] += factor * from[i];
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* Plans made as the command line makes them, for tests: planner, model, cluster, options in one text. */
+#ifndef KILTER_TESTS_SUPPORT_MADE_PLAN_H
+#define KILTER_TESTS_SUPPORT_MADE_PLAN_H
+
+#include <string.h>
+
+#include "experiments/planners/planner.h"
+#include "tests/test.h"
+
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+} Made;
+
+static inline void made_clear(Made *made)
+{
+    plan_free(made->plan);
+    graph_free(made->graph);
+    cluster_view_free(made->view);
+    cluster_free(made->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
+
+/* Sets options from "key=value key=value". */
+static inline bool set_options(PlannerOptions *options, const char *set, GError **error)
+{
+    planner_options_init(options);
+    g_auto(GStrv) pair = g_strsplit(set, " ", -1);
+    for (uint32_t i = 0; pair[i]; i++) {
+        g_auto(GStrv) side = g_strsplit(pair[i], "=", 2);
+        if (*pair[i] && !planner_options_set(options, side[0], side[1], error))
+            return false;
+    }
+    return true;
+}
+
+/* The plan of `planner` on single GPUs; without a plan, and with an error, where it is refused. */
+static inline Made make(const char *planner, const char *model, const char *cluster,
+                        const char *set, GError **error)
+{
+    Made made = {.cluster = cluster_load(cluster, error)};
+    if (!made.cluster)
+        return made;
+    made.view = cluster_view(made.cluster, GRANULARITY_GPU);
+    PlannerOptions options;
+    if (set_options(&options, set, error))
+        made.plan = planner_plan(planner_find(planner, NULL), model, cluster, made.view,
+                                 &options, &made.graph, error);
+    return made;
+}
+
+/* The same where there has to be one. */
+static inline Made made_plan(const char *planner, const char *model, const char *cluster,
+                             const char *set)
+{
+    g_autoptr(GError) error = NULL;
+    const Made made = make(planner, model, cluster, set, &error);
+    assert_no_error(error);
+    return made;
+}
+
+#endif
