@@ -86,8 +86,10 @@ static bool run(const char *file, const Own *own, const CommandOptions *options,
                                                             own->folder, own->folder)
                                           : NULL;
     command_report(options,
-                   json_pack("{s:s, s:o, s:i, s:s?}", "experiment",
+                   json_pack("{s:s, s:o, s:s, s:i, s:s?}", "experiment",
                              experiment_name(experiment), "planners", rows_json(rows),
+                             "bound_over",
+                             "every plan: computation alone, on all devices at once",
                              "missing", (int)missing, "figure", figure),
                    TEXT, NULL);
     return true;

@@ -54,7 +54,8 @@ static const char SHOWN[] =
     "  status        {status}[: {message}]\n"
     "[  iteration     {iteration_time_s:time}: {communication_s:time} communication, "
     "{computation_s:time} computation\n]"
-    "[  lower bound   {lower_bound_s:time}, gap {gap:%}\n]"
+    "[  lower bound   {lower_bound_s:time}, gap {gap:%}; kilter plan says which plans "
+    "it is over\n]"
     "  peak memory   {peak_memory_bytes:bytes} of a GPU\n"
     "  written by    kilter {version}[ {revision}] on {host}, {started}: {command}\n";
 

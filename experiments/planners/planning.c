@@ -324,6 +324,7 @@ Plan *planning_plan(Planning *planning, const char *cluster, SimReport **report,
     g_autoptr(Plan) plan = blank_plan(planning, cluster);
     if (!make_plan(planning, plan, error))
         return NULL;
+    g_assert((plan->lower_bound_s > 0) == (plan->bound_over != NULL));
     *report = g_steal_pointer(&planning->done->report);
     return g_steal_pointer(&plan);
 }

@@ -332,6 +332,11 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
     /* The bound is on strategies, whose gradients are summed one by one. */
     plan->lower_bound_s =
         isinf(m.bound_s) || (best->parallel && best->time_s < m.bound_s) ? 0 : m.bound_s;
+    if (plan->lower_bound_s > 0)
+        plan->bound_over =
+            g_strdup("strategies of these op groups on any of the device groups, at the "
+                     "ratios tried, whether they fit the memory or not; finer groups, "
+                     "sharding or a pipeline may be faster");
     plan->optimal = best->optimal;
     return plan_complete(plan, planning, error);
 }

@@ -1,0 +1,56 @@
+/* Words about what was proved: a bound names the plans that it is over, wherever it is printed, and a plan that was edited has none
+ * of another plan's. */
+#include <string.h>
+
+#include "tests/support/program_json.h"
+
+#define ON " vit:layers=1,hidden=64,heads=4,ffn=128 hap-a100-p100-4 "
+
+static void test_every_bound_is_over_something(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how, *over; /* NULL: it has no bound */
+    } cases[] = {
+        {"-p hap", "programs of one microbatch on all 2 devices, at any ratios"},
+        {"-p hap --set pin=head.weight=identity", "that keep the pins"},
+        {"-p dp-ev --set certify=0.5", "programs of one microbatch on all 2 devices"},
+        {"-p tag --set evaluations=30", "strategies of these op groups"},
+        {"-p joint", "pipelines of these stages"},
+        {"-p auto", "every plan on any of the machines"},
+        {"-p dp-ev", NULL},
+        {"-p amp", NULL},
+    };
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *line = g_strdup_printf("plan" ON "%s --seed 3", cases[i].how);
+        g_autofree char *asked = g_strdup_printf("%s --json", line);
+        json_t *plan = program_json(box, asked);
+        const json_t *bound = json_object_get(plan, "lower_bound_s"),
+                     *over = json_object_get(plan, "bound_over");
+        assert_int_equal(json_is_number(bound), cases[i].over != NULL);
+        assert_int_equal(json_is_string(over), cases[i].over != NULL);
+        if (!cases[i].over) {
+            json_decref(plan);
+            continue;
+        }
+        assert_non_null(strstr(json_string_value(over), cases[i].over));
+        const double s = json_number_value(json_object_get(plan, "iteration_time_s")),
+                     least = json_number_value(bound);
+        assert_true(least > 0 && least <= s * (1 + 1e-9));
+        assert_close(json_number_value(json_object_get(plan, "gap")), s / least - 1,
+                     1e-9);
+        g_auto(Ran) ran = program_run_good(box, line);
+        assert_non_null(strstr(ran.out, "lower bound"));
+        assert_non_null(strstr(ran.out, cases[i].over));
+        json_decref(plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_bound_is_over_something),
+    };
+    return cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
+}
