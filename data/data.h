@@ -1,9 +1,9 @@
 /* data: the nouns. Everything else in Kilter turns one of these into another.
  *
- *     model spec  --model_build-->       Graph     the single-device program         models/, graph/
+ *     model spec  --model_build-->       Graph     the program of one device        models/, graph/
  *     op table                           Rule      forms of inputs -> of outputs     graph/rule.h
  *     YAML        --cluster_load-->      Cluster   machines, devices, links          cluster/
- *     view        --topology_of_view-->  Topology  nodes, links, routes              cluster/topology.h
+ *     view        --topology_of_view-->  Topology  nodes, links, routes              cluster/
  *     planner     ------------->         Program   instructions that devices run     program/
  *                                        Plan      program + ratios + sizes + cost   plan/
  *     YAML        --strategy_read-->     Strategy  degrees, stages, microbatches     strategy/

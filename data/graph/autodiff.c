@@ -9,7 +9,7 @@
 
 static Op op_of(const Backward *b)
 {
-    return *graph_get_op(b->graph, b->op); /* a copy: the array grows */
+    return *graph_get_op(b->graph, b->op); /* a copy, since the array grows */
 }
 
 static TensorId gradient_of(const Backward *b, TensorId tensor)
@@ -23,7 +23,7 @@ static bool wants(const Backward *b, uint32_t input)
     return input < op.n_in && b->needed[op.in[input]];
 }
 
-/* "x.grad", or "x.grad.2" where that is taken. Caller frees. */
+/* "x.grad", or "x.grad.2" if that name is taken. The caller frees it. */
 static char *gradient_name(const Backward *b, TensorId of, const char *suffix)
 {
     const char *base = graph_tensor(b->graph, of)->name;
@@ -90,7 +90,7 @@ static void contribute(Backward *b, uint32_t input, TensorId contribution)
     g_array_index(b->graph->gradients, TensorId, x) = contribution;
 }
 
-/* One backward op for one input: contribution = kind(in...). */
+/* Appends one backward op for one input: contribution = kind(in...). */
 static void chain(Backward *b, uint32_t input, OpKind kind, const char *suffix,
                   uint32_t n_in, const TensorId *in, const char *extents)
 {
@@ -127,7 +127,7 @@ static void differentiate_norm(Backward *b, const Op *op, TensorId dy)
 }
 
 /* y = attention(q, kv) with its probabilities or statistics, op.out[1]: one backward op makes the
- * gradients of both; that of the sinks is made of y and the statistics. */
+ * gradients of q and kv; the gradient of the sinks is made from y and the statistics. */
 static void differentiate_attention(Backward *b, const Op *op, TensorId dy)
 {
     const bool fused = op->kind == OP_FUSED_ATTENTION;
@@ -140,8 +140,8 @@ static void differentiate_attention(Backward *b, const Op *op, TensorId dy)
     CHAIN(2, OP_ATTENTION_SINK_DW, "dsink", NULL, dy, op->out[0], op->in[2], op->out[1]);
 }
 
-/* y = batch_norm(x, moments of x, gamma, beta): the gradient of the moments goes on to x through the
- * op that made them. A gamma that is no parameter is a constant. */
+/* y = batch_norm(x, moments of x, gamma, beta): the gradient of the moments goes on to x through
+ * the op that made them. A gamma that is not a parameter is a constant. */
 static void differentiate_batch_norm(Backward *b, const Op *op, TensorId dy)
 {
     const TensorId *x = op->in;
@@ -158,7 +158,7 @@ static void differentiate_batch_norm(Backward *b, const Op *op, TensorId dy)
     contribute(b, 3, dgamma + 1);
 }
 
-/* Each input gets its channels of dy. */
+/* Each input's gradient is its channels of dy. */
 static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -174,7 +174,7 @@ static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
     }
 }
 
-/* The op that makes a tensor, if it is of that kind. */
+/* The op that makes a tensor, if it has that kind; else NULL. */
 static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
 {
     const OpId producer = graph_tensor(graph, tensor)->producer;
@@ -182,7 +182,7 @@ static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
     return op && op->kind == kind ? op : NULL;
 }
 
-/* Whether x[2] is the log-sum-exp of the logits x[0], shifted by those of the labels x[1]. */
+/* Whether x[2] is the log-sum-exp of the logits x[0], shifted by the logits of the labels x[1]. */
 static bool normalises(const Graph *graph, const TensorId *x)
 {
     const Op *log = made_by(graph, x[2], OP_LOG_SUM_EXP);
@@ -192,7 +192,7 @@ static bool normalises(const Graph *graph, const TensorId *x)
            shift->in[0] == x[0] && shift->in[1] == x[1];
 }
 
-/* Gradients of one op; x: its inputs, dy: the gradient of its first output. */
+/* x: the op's inputs; dy: the gradient of its first output. */
 void differentiate_op(Backward *b)
 {
     Op op = op_of(b);
@@ -233,7 +233,7 @@ void differentiate_op(Backward *b)
         break;
     case OP_RELU:
         CHAIN(0, OP_RELU_DX, "dx", NULL, dy,
-              y); /* y > 0 where x > 0; x need not be kept */
+              y); /* y > 0 where x > 0, so x need not be kept */
         break;
     case OP_DROPOUT:
         CHAIN(0, OP_DROPOUT, "dx", NULL, dy);
@@ -391,7 +391,7 @@ void differentiate_op(Backward *b)
     case OP_GATE_TOPK:
         CHAIN(0, OP_GATE_TOPK_DX, "dx", NULL, dy, x[0]);
         break;
-    case OP_ROUTE: /* which tokens go where is held fixed */
+    case OP_ROUTE: /* the routing of tokens is held fixed */
         CHAIN(1, OP_ROUTE_DX, "dx", NULL, dy, x[0]);
         break;
     case OP_UNROUTE:
@@ -415,7 +415,7 @@ void differentiate_op(Backward *b)
         extents = extents_text("v=%u", d[x0.rank - 1]);
         CHAIN(0, OP_NLL_SUM_DX, "dx", extents, dy, x[1]);
         break;
-    case OP_CROSS_ENTROPY: /* x[2] is made of x[0]: dx is the gradient through both */
+    case OP_CROSS_ENTROPY: /* x[2] is made from x[0]: dx is the gradient through both */
         g_assert(normalises(b->graph, x));
         CHAIN(0, OP_CROSS_ENTROPY_DX, "dx", NULL, dy, x[0], x[1], x[2]);
         break;

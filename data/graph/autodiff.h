@@ -6,7 +6,7 @@
 
 typedef struct {
     Graph *graph;
-    bool *needed; /* [tensor]: some parameter feeds it */
+    bool *needed; /* [tensor]: it depends on a parameter */
     OpId op;      /* forward op being differentiated */
 } Backward;
 

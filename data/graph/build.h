@@ -4,7 +4,7 @@
 
 #include "data/graph/op_class.h"
 
-/* A forward op's contributions to its inputs' gradients; see graph_contribution,
+/* The contributions of a forward op to its inputs' gradients; see graph_contribution,
  * graph_accumulation. */
 typedef struct {
     TensorId contribution[OP_MAX_IN];
@@ -19,8 +19,8 @@ struct Graph {
     GArray *tensors;     /* Tensor */
     GArray *ops;         /* Op */
     GPtrArray *layers;   /* layer names */
-    GArray *gradients; /* TensorId of each tensor's accumulated gradient, or GRAPH_NONE */
-    GArray *updated;   /* TensorId of each tensor's next value, or GRAPH_NONE */
+    GArray *gradients; /* [tensor] TensorId of its accumulated gradient, or GRAPH_NONE */
+    GArray *updated;   /* [tensor] TensorId of its next value, or GRAPH_NONE */
     GArray *op_gradients; /* OpGradient of each op */
     OpClasses *classes;
     GArray *op_class; /* OpClass * of each op */
@@ -34,14 +34,14 @@ struct Graph {
 TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype,
                           uint32_t rank, const uint32_t *dim, TensorId of);
 
-/* graph_op for any pass. `out_name` (n_out names, or NULL: from the op's name), role and `of` of
- * the outputs. */
+/* graph_op for any pass. `out_name` has n_out names, or is NULL (names follow from the op's);
+ * `role` and `of` are those of the outputs. */
 typedef struct {
     OpKind kind;
     const char *name;
     OpAttr attr;
     Pass pass;
-    OpId of; /* GRAPH_NONE: itself */
+    OpId of; /* GRAPH_NONE: the op itself */
     uint32_t n_in;
     TensorId in[OP_MAX_IN];
     const char *extents;

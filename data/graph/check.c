@@ -1,4 +1,4 @@
-/* Checks of what ops demand of their operands. */
+/* Checks that operands meet the demands of their op. */
 #include "data/graph/check.h"
 
 #include <ctype.h>
@@ -6,7 +6,8 @@
 
 bool op_kind_is_forward(OpKind kind)
 {
-    /* The backward's kinds are named after what they differentiate, or are the transposes of it. */
+    /* Kinds of the backward and of updates whose names do not tell; other backward kinds are named
+     * after the kind that they differentiate. */
     static const OpKind others[] = {
         OP_BIAS_GRAD,      OP_SUM_ROWS,      OP_QKV_DB,
         OP_CHANNEL_SUM,    OP_DROP_TOKEN,    OP_SUM_TOKEN,
@@ -24,7 +25,7 @@ bool op_kind_is_forward(OpKind kind)
 
 /* --- the signature --- */
 
-/* Extents by letter, of inputs and of outputs; 0: not known. */
+/* Extents of inputs and of outputs, by letter; 0: not known. */
 typedef struct {
     uint32_t in[128], out[128];
     uint32_t star[TENSOR_MAX_RANK], n_star;
@@ -41,7 +42,7 @@ static char *wrong(const char *format, ...)
     return text;
 }
 
-/* "P=7,Q=7". */
+/* Reads extents such as "P=7,Q=7". */
 static char *read_extents(const char *text, Extents *e)
 {
     g_auto(GStrv) pair = g_strsplit(text ? text : "", ",", -1);
@@ -108,7 +109,7 @@ static char *check_outputs(const char *outputs, const Extents *e)
     return NULL;
 }
 
-/* --- what ties extents together --- */
+/* --- relations between extents --- */
 
 typedef struct {
     OpKind kind;
@@ -156,7 +157,7 @@ static char *check_ties(OpKind kind, const Extents *e)
     return NULL;
 }
 
-/* Whether every window of an edge has a part of it. */
+/* Whether every window overlaps the edge. */
 static bool windows_fit(const OpAttr *attr, uint32_t padding, uint32_t edge, uint32_t out)
 {
     const uint64_t last = (uint64_t)(out - 1) * attr->stride;
@@ -185,7 +186,7 @@ static char *check_attr(OpKind kind, const OpAttr *a, const Extents *e)
     return NULL;
 }
 
-/* Elements of `operand` with the extents of outputs, where these differ. */
+/* The number of elements of `operand`, by the extents of outputs (`output`) or of inputs. */
 static double elements_of(const char *operand, const Extents *e, bool output)
 {
     double n = 1;

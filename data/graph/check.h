@@ -1,15 +1,15 @@
-/* Whether an op fits its inputs: what builders assert and readers have to ask (private to data). */
+/* Whether an op fits its inputs: builders assert it, readers have to check it (private to data). */
 #ifndef KILTER_DATA_GRAPH_CHECK_H
 #define KILTER_DATA_GRAPH_CHECK_H
 
 #include "data/graph/space.h"
 
-/* NULL, or what is wrong with an op of that kind, constants, inputs and extents, by its signature and by
- * what ties its extents together. Caller frees. */
+/* NULL, or a text saying what is wrong with an op of that kind, constants, inputs and extents, by
+ * its signature and the relations between its extents. The caller frees it. */
 char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
                const char *extents);
 
-/* Whether graphs are made of the kind: not of the backward's and updates'. */
+/* Whether builders may use the kind: it is not a kind of the backward or of updates. */
 bool op_kind_is_forward(OpKind kind);
 
 #endif

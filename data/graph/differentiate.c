@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Tensors whose gradient some parameter needs. The gate's dispatch mask (second output) is a
- * constant. */
+/* [tensor]: whether some parameter's gradient needs its gradient. The gate's dispatch mask (second
+ * output) is a constant. */
 static bool *needed_tensors(const Graph *graph)
 {
     bool *needed = g_new0(bool, graph_n_tensors(graph));
@@ -44,7 +44,8 @@ Optimizer optimizer_from_name(const char *name)
     return optimizer;
 }
 
-/* The parameter's gradient and optimizer states enter, the next values come out. */
+/* Appends the update of a parameter: it reads gradient and optimizer states, and makes their next
+ * values. */
 static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
 {
     const Tensor parameter = *graph_tensor(graph, p);

@@ -1,7 +1,7 @@
-/* Counting what a graph's ops and tensors come down to. */
+/* Computes the facts of a graph from its ops and tensors. */
 #include "data/graph/facts.h"
 
-/* Parameters of experts that a token which goes to `top` of them leaves alone. */
+/* The number of parameters of experts that a token, which goes to `top` experts, does not use. */
 static uint64_t idle_parameters(const Graph *graph, const Op *op, uint32_t top)
 {
     uint64_t idle = 0;

@@ -1,4 +1,4 @@
-/* The few numbers that a graph comes down to. */
+/* Facts: a few numbers that characterise a graph. */
 #ifndef KILTER_DATA_GRAPH_FACTS_H
 #define KILTER_DATA_GRAPH_FACTS_H
 
@@ -6,10 +6,13 @@
 
 typedef struct {
     uint64_t parameters;
-    uint64_t active_parameters; /* that work on one token: of its experts only */
-    uint32_t layers; /* that repeat, "layers.0" and so on; all if none has such a name */
+    uint64_t active_parameters; /* parameters used by one token: of its experts only */
+    /* layers named "layers.0" and so on; all layers if none has such a name */
+    uint32_t layers;
     uint64_t
-        tokens; /* of an iteration: looked up, or patches and class token; else what has a label */
+        /* tokens of an iteration: looked up, or patches and class tokens; else elements with a
+         * label */
+        tokens;
     double forward_flops;
 } GraphFacts;
 

@@ -80,7 +80,7 @@ static json_t *op_json(const Graph *graph, const Op *op)
     return node;
 }
 
-/* Layers, inputs, parameters and ops up to the loss, in the order they were made. */
+/* Layers, inputs, parameters and ops up to the loss, in the order in which they were made. */
 static json_t *nodes_json(const Graph *graph)
 {
     json_t *nodes = json_array();
@@ -93,7 +93,7 @@ static json_t *nodes_json(const Graph *graph)
             continue;
         }
         if (tensor->producer < id)
-            continue; /* a further output */
+            continue; /* not an op's first output */
         const Op *op = graph_get_op(graph, id++);
         for (; layer <= op->layer; layer++)
             json_array_append_new(

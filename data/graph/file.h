@@ -1,5 +1,5 @@
-/* A graph as a file: what a model is made of, in the order it was built, from which backward and updates
- * follow. One JSON object:
+/* A graph as a file: the nodes of a model in the order in which it was built, from which backward
+ * and updates follow. One JSON object:
  *
  *     {"format": {"name": "kilter-graph", "version": 1},
  *      "name": "two layers", "precision": "single", "optimizer": "adam",
@@ -11,11 +11,11 @@
  *        ...
  *        {"op": "loss", "kind": "nll_sum", "in": ["logp", "labels"]}]}
  *
- * Ops are rows of the op table (data/graph/op.h), with the constants of their kind as further keys and
- * `extents` for letters that no input fixes. An op's outputs are NAME, NAME.1, ... The last op makes the
- * loss. `whole`: dims that nobody shards. With `seconds`, {"op": time, ...}, the graph is a timed one;
- * that may name backward and update ops, too, and those that it leaves out take no time.
- * graph_from_json(graph_to_json(g)) is g. */
+ * Ops are rows of the op table (data/graph/op.h), with the constants of their kind as further keys
+ * and `extents` for letters that no input fixes. An op's outputs are NAME, NAME.1, ... The last op
+ * makes the loss. `whole` lists dims that are never sharded. With `seconds`, {"op": time, ...}, the
+ * graph is a timed one; it may name backward and update ops, too, and ops that it leaves out take
+ * no time. graph_from_json(graph_to_json(g)) is g. */
 #ifndef KILTER_DATA_GRAPH_FILE_H
 #define KILTER_DATA_GRAPH_FILE_H
 
@@ -23,14 +23,14 @@
 
 #include <jansson.h>
 
-/* Whether a JSON value says that it is a graph. */
+/* Whether a JSON value declares itself a graph. */
 bool graph_json_is_one(const json_t *root);
 
-/* A new reference. */
+/* The graph's JSON, a new reference. */
 json_t *graph_to_json(const Graph *graph);
 
-/* The graph, differentiated and sealed. NULL with KILTER_ERROR_INPUT, "FILE: nodes[12].in[1]: ...": a
- * key that is unknown or missing, an op that does not fit its inputs, more elements than 2^53, a
+/* The graph, differentiated and sealed. NULL with KILTER_ERROR_INPUT, "FILE: nodes[12].in[1]: ...":
+ * a key that is unknown or missing, an op that does not fit its inputs, more elements than 2^53, a
  * parameter that the loss does not depend on, ... */
 Graph *graph_from_json(const char *file, const json_t *root, GError **error);
 

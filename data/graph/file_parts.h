@@ -1,4 +1,4 @@
-/* What the writer and the reader of graph files share (private to data). */
+/* Declarations shared by the writer and the reader of graph files (private to data). */
 #ifndef KILTER_DATA_GRAPH_FILE_PARTS_H
 #define KILTER_DATA_GRAPH_FILE_PARTS_H
 
@@ -11,7 +11,7 @@ enum { GRAPH_VERSION = 1 };
 
 extern const char *const GRAPH_DTYPE_NAMES[DTYPES];
 
-/* Constants of an op, by key: where they lie in OpAttr. */
+/* The constants of an op by key, with their place in OpAttr. */
 typedef enum { ATTR_SIZE, ATTR_FLAG, ATTR_NUMBER } AttrType;
 typedef struct {
     const char *key;

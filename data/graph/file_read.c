@@ -11,14 +11,14 @@ enum { MOST_NODES = 1 << 19 };
 
 typedef struct {
     const char *file;
-    const json_t *root, *node; /* the node that is read, */
-    size_t at;                 /* and its number */
+    const json_t *root, *node; /* the node being read */
+    size_t at;                 /* its number */
     Graph *graph;
-    GHashTable *op_names; /* of the file; borrowed from it */
+    GHashTable *op_names; /* names of ops; borrowed from the file */
     GError **error;
 } Reader;
 
-/* "FILE: nodes[3].KEY: ...". */
+/* Fails with "FILE: nodes[3].KEY: ...". */
 static bool fail(const Reader *r, const char *key, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 static bool fail(const Reader *r, const char *key, const char *format, ...)
@@ -32,7 +32,7 @@ static bool fail(const Reader *r, const char *key, const char *format, ...)
                        reason);
 }
 
-/* Names that the backward and the updates will give. */
+/* Whether a name is one that the backward and the updates may give. */
 static bool is_reserved(const char *name)
 {
     static const char *const suffix[] = {
@@ -157,7 +157,7 @@ static bool read_attr(const Reader *r, OpAttr *attr)
     return true;
 }
 
-/* What differentiation asks for beyond the signature. */
+/* Checks the demands of differentiation beyond the signature. */
 static bool check_input(const Reader *r, OpKind kind, uint32_t i, TensorId id)
 {
     const Tensor *tensor = graph_tensor(r->graph, id);
@@ -225,7 +225,7 @@ static bool read_inputs(const Reader *r, OpKind kind, uint32_t *n_in, TensorId *
     return true;
 }
 
-/* Outputs that are in the way of no other tensor, and no larger than anything may be. */
+/* Checks that outputs have new names and do not exceed the limits on sizes. */
 static bool check_outputs(const Reader *r, const Op *op)
 {
     for (uint32_t o = 0; o < op->n_out; o++) {
@@ -331,7 +331,7 @@ static bool read_nodes(Reader *r)
     return true;
 }
 
-/* Every parameter is trained; the batch is the first dim of an input. */
+/* Checks that every parameter is trained, and that the batch is the first dim of an input. */
 static bool check_graph(const Reader *r)
 {
     bool input = false, parameter = false;
@@ -374,7 +374,7 @@ static bool read_seconds(const Reader *r)
     return true;
 }
 
-/* Everything but the nodes. */
+/* Reads everything but the nodes. */
 static bool read_head(const Reader *r, Optimizer *optimizer)
 {
     static const char *const known[] = {"format", "name",    "precision", "optimizer",

@@ -67,7 +67,7 @@ static bool is_of_loss(OpKind kind)
            kind == OP_SUM_EXP || kind == OP_LOG_SUM_EXP || kind == OP_CROSS_ENTROPY;
 }
 
-/* Of an op's output: a gradient is what it is the gradient of, but for parameters. */
+/* The dtype of an op's output: a gradient has the dtype of its tensor, except for parameters. */
 static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t output)
 {
     const TensorId of = spec->out_of[output];
@@ -363,7 +363,7 @@ uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of)
     enum { MASK_BYTES = 1 };
     const Op *op = graph_get_op(graph, id);
     if (op->pass != PASS_FORWARD || op->attr.rate == 0 || op->kind == OP_FUSED_ATTENTION)
-        return 0; /* the last draws its mask anew */
+        return 0; /* fused attention draws its mask anew */
     *of = op->out[op->n_out - 1];
     return op->kind == OP_DROPOUT
                ? MASK_BYTES
@@ -398,7 +398,7 @@ uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
     return elements * dtype_bytes(tensor->dtype);
 }
 
-/* Whether the op, or the one that it differentiates, multiplies by a parameter. */
+/* Whether the op, or the op that it differentiates, multiplies by a parameter. */
 static bool is_product(const Graph *graph, const Op *op)
 {
     const Op *forward = graph_get_op(graph, op->of);

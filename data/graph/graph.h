@@ -2,13 +2,14 @@
  *
  * A builder creates tensors and forward ops in execution order and ends in a scalar loss;
  * graph_differentiate() then appends, explicitly, the backward ops (in reverse order, gradients of
- * tensors with several consumers accumulated by `add` ops), and one update op a parameter. Every
- * op, forward, backward or update, is a row of the op table (data/graph/op.h), so planners know no
- * layers.
+ * tensors with several consumers accumulated by `add` ops), and one update op per parameter. Every
+ * op, forward, backward or update, is a row of the op table (data/graph/op.h), so planners need no
+ * notion of a layer.
  *
  * graph_seal() ends construction: it links the dimensions that loops tie together and computes
- * `units`, in how many equal pieces a dimension may be cut so that every op that touches it can be
- * cut alike (768 features that are 12 heads x 64 somewhere have 12 units, not 768).
+ * `units`, the number of equal pieces into which a dimension may be cut so that every op that
+ * touches it can be cut alike (768 features that are 12 heads x 64 somewhere have 12 units, not
+ * 768).
  *
  * Invariants: ids are dense and in execution order (an op's inputs exist before its outputs); a
  * tensor has at most one producer; after sealing nothing changes, so a graph can be shared by
@@ -33,12 +34,12 @@ enum { TENSOR_MAX_RANK = 5 };
 typedef enum { DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I64, DTYPES } DType;
 
 /* Where a model computes in half precision, its parameters, activations and their gradients are
- * F16. What is made of logits and the optimizer's states are F32, one of them a copy of the
- * parameter that the update works on (Micikevicius et al. 2018). With Adam a parameter takes 2 + 2
- * + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as
- * Megatron-LM accumulates them. The mixed ones compute in fp16, or whatever two-byte format is as
- * fast; `bf16` and `fp8` need devices that have rates for these. In `fp8` products with parameters
- * run on fp8 numbers, and everything is kept as in `bf16`. */
+ * F16. Tensors made from logits, and the optimizer's states, are F32; one state is a copy of the
+ * parameter, on which the update works (Micikevicius et al. 2018). With Adam a parameter takes 2 +
+ * 2 + 4 + 4 + 4 = 16 bytes, its gradient included, or 18 where gradients of parameters are F32, as
+ * Megatron-LM accumulates them. The mixed precisions compute in fp16, or any two-byte format that
+ * is as fast; `bf16` and `fp8` need devices that have rates for these. In `fp8` products with
+ * parameters run on fp8 numbers, and everything is kept as in `bf16`. */
 #define PRECISION_TABLE(X)                               \
     X(SINGLE, "single", F32, F32)                        \
     X(MIXED, "mixed", F16, F16)                          \
@@ -53,7 +54,7 @@ typedef enum {
         PRECISIONS
 } Precision;
 
-/* Formats of the numbers that ops compute with, by which device types have rates
+/* Formats of the numbers that ops compute with; device types may have a rate for each
  * (DeviceType.rates): id, name. */
 #define NUMBERS_TABLE(X) \
     X(F32, "fp32")       \
@@ -71,24 +72,24 @@ typedef enum {
 const char *numbers_name(Numbers numbers);
 
 /* The numbers that most ops of a model in this precision compute with, and the smallest that any op
- * does. */
+ * computes with. */
 Numbers precision_numbers(Precision precision);
 Numbers precision_least_numbers(Precision precision);
 
 const char *precision_name(Precision precision);
 Precision precision_from_name(const char *name); /* PRECISIONS if unknown */
+/* The type of parameters' gradients, and the type of parameters and activations. */
 DType precision_gradient(Precision precision);
-/* The type of parameters and activations. */
-DType precision_compute(Precision precision); /* of parameters */
+DType precision_compute(Precision precision);
 
 typedef enum {
     ROLE_INPUT,      /* data, labels and constants: read, never differentiated */
     ROLE_PARAMETER,  /* trained; has a gradient and an update */
-    ROLE_ACTIVATION, /* what a forward op produces */
-    ROLE_LOSS,       /* the scalar that is differentiated */
+    ROLE_ACTIVATION, /* the output of a forward op */
+    ROLE_LOSS,       /* the differentiated scalar */
     ROLE_GRADIENT,   /* d loss / d `of` (or one consumer's contribution to it) */
     ROLE_OPTIMIZER,  /* state that the update reads: a moment of `of` */
-    ROLE_UPDATED,    /* what the update writes: the next value of `of` */
+    ROLE_UPDATED,    /* the next value of `of`, written by the update */
     ROLES
 } Role;
 
@@ -100,9 +101,9 @@ typedef struct {
     DType dtype;
     uint32_t rank;
     uint32_t dim[TENSOR_MAX_RANK];
-    /* equal pieces the dim can be cut in; 1: whole. Set by graph_seal */
+    /* equal pieces into which a dim can be cut; 1: whole. Set by graph_seal */
     uint32_t units[TENSOR_MAX_RANK];
-    uint8_t whole; /* bit d: graph_keep_whole of dim d */
+    uint8_t whole; /* bit d: graph_keep_whole was called for dim d */
     OpId producer; /* GRAPH_NONE for inputs, parameters, optimizer states */
     TensorId of;   /* see Role; GRAPH_NONE otherwise */
 } Tensor;
@@ -111,19 +112,21 @@ typedef struct {
     const char *name; /* owned by the graph */
     OpKind kind;
     OpAttr attr;
-    const char *extents; /* as it was given; owned by the graph, may be NULL */
+    const char *extents; /* as given; owned by the graph, may be NULL */
     Pass pass;
     OpId
-        of; /* backward: the forward op it differentiates (an accumulating add: the consumer whose
-                       contribution it adds); forward and update: itself */
-    double seconds; /* in a timed graph: how long it takes on every device */
+        /* the forward op that a backward op differentiates (for an accumulating add the consumer
+         * whose contribution it adds); forward and update ops: themselves */
+        of;
+    double seconds; /* in a timed graph: its time on every device */
     uint32_t layer; /* index in the model's own layer names, for reports and segments */
     uint32_t n_in, n_out;
     TensorId in[OP_MAX_IN], out[OP_MAX_OUT];
 } Op;
 
-/* How parameters are updated: the op, the same on a float32 copy where they are of half precision, and the float32
- * states that they read and write beside parameter and gradient; the copy is a last one. FLOPs are the ops'. */
+/* How parameters are updated: the op, the op for parameters of half precision, which works on a
+ * float32 copy, and the float32 states that it reads and writes beside parameter and gradient; the
+ * copy comes last. FLOPs are the ops'. */
 #define OPTIMIZER_TABLE(X)                          \
     X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, "m v") \
     X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, "")        \
@@ -136,7 +139,7 @@ typedef enum {
 } Optimizer;
 
 const char *optimizer_name(Optimizer optimizer);
-/* OPTIMIZERS: there is none of that name. */
+/* The optimizer of that name; OPTIMIZERS if there is none. */
 Optimizer optimizer_from_name(const char *name);
 /* "adam, sgd or ..." */
 #define OPTIMIZER_NAMES "adam, adamw or sgd"
@@ -144,9 +147,9 @@ Optimizer optimizer_from_name(const char *name);
 typedef struct Graph Graph;
 
 Graph *graph_new(const char *name);
-/* Once it is sealed nothing changes a graph, and many may share it: another reference, for any thread. */
+/* Takes another reference to a sealed graph, which never changes and can be shared by threads. */
 Graph *graph_ref(Graph *graph);
-/* Gives a reference back; the last one frees the graph. */
+/* Drops a reference; the last one frees the graph. */
 void graph_free(Graph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
 
@@ -154,7 +157,7 @@ Precision graph_precision(const Graph *graph);
 
 /* --- building: programming errors (shapes that do not fit an op's signature) abort --- */
 
-/* Before the first tensor; a new graph is PRECISION_SINGLE. */
+/* To be called before the first tensor; a new graph is PRECISION_SINGLE. */
 void graph_set_precision(Graph *graph, Precision precision);
 
 TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
@@ -162,7 +165,7 @@ TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim);
 
-/* Nobody shards that dim, nor those that ops tie to it. */
+/* Keeps that dim, and all dims that ops tie to it, from being sharded. */
 void graph_keep_whole(Graph *graph, TensorId id, uint32_t dim);
 
 /* Starts a new named layer: ops added from here on belong to it. */
@@ -177,9 +180,8 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
 /* Appends backward and update ops for `loss`. */
 void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
 
-/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every
- * device, whatever they compute and whatever part of it: a workload that is written down by its
- * durations. */
+/* Makes the graph a timed one, whose ops take given times (0 until they are set) on every device,
+ * whatever they compute and however they are cut: a workload given by its durations. */
 void graph_set_timed(Graph *graph);
 void graph_set_seconds(Graph *graph, OpId id, double seconds);
 
@@ -194,32 +196,34 @@ const Tensor *graph_tensor(const Graph *graph, TensorId id);
 const Op *graph_get_op(const Graph *graph, OpId id);
 const char *graph_layer_name(const Graph *graph, uint32_t layer);
 uint32_t graph_n_layers(const Graph *graph);
-/* The layer of each tensor: of the op that makes it; of a parameter or an input the first one that
- * reads it; optimizer states and updated values are of their parameter's layer. Caller frees. */
+/* [tensor]: its layer. A tensor has the layer of the op that makes it, a parameter or an input the
+ * first layer that reads it, optimizer states and updated values their parameter's layer. The
+ * caller frees it. */
 uint32_t *graph_tensor_layers(const Graph *graph);
 
-/* Tensor of that name, or GRAPH_NONE. */
+/* The tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
 
 /* Samples of an iteration: the first dim of the first input. */
 uint32_t graph_batch(const Graph *graph);
 
-/* Whether it is a parameter, or one as several ops read it (OP_TIED). */
+/* Whether the tensor is a parameter, or a tied parameter as its readers see it (OP_TIED). */
 bool graph_is_weight(const Graph *graph, TensorId id);
 
 Optimizer graph_optimizer(const Graph *graph);
 bool graph_is_timed(const Graph *graph);
 TensorId graph_loss(const Graph *graph);
-/* d loss / d `tensor`, fully accumulated; GRAPH_NONE where there is none. The seed d loss / d loss
- * is an input tensor holding the constant 1. */
+/* d loss / d `tensor`, fully accumulated; GRAPH_NONE if there is none. The seed d loss / d loss is
+ * an input tensor with the constant 1. */
 TensorId graph_gradient(const Graph *graph, TensorId tensor);
 /* The contribution of op `op` (forward) to the gradient of its input `input`: a tensor of its
- * backward ops, or the gradient of its output itself (residual add). GRAPH_NONE where the input
- * needs no gradient. */
+ * backward ops, or the gradient of its output itself (residual add). GRAPH_NONE if the input needs
+ * no gradient. */
 TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input);
-/* The `add` that accumulates this contribution; GRAPH_NONE for the first one in backward order. */
+/* The `add` that accumulates this contribution; GRAPH_NONE for the first contribution in backward
+ * order. */
 OpId graph_accumulation(const Graph *graph, OpId op, uint32_t input);
-/* Of a parameter or optimizer state: its next value. */
+/* The next value of a parameter or optimizer state. */
 TensorId graph_updated(const Graph *graph, TensorId tensor);
 
 uint64_t graph_parameter_count(const Graph *graph);
@@ -227,18 +231,18 @@ uint64_t tensor_elements(const Tensor *tensor);
 uint64_t tensor_bytes(const Tensor *tensor);
 uint32_t dtype_bytes(DType dtype);
 
-/* --- what the signature says of one op --- */
+/* --- facts about one op from its signature --- */
 
 /* Loops of op `id` after * is expanded: extent, whether it can be sharded, its units. */
 enum { OP_MAX_LOOPS = 12 };
 typedef struct {
-    char letter;  /* of the signature; '*' for each loop of the star */
-    uint8_t star; /* which loop of the star, from 0 */
+    char letter;  /* its letter in the signature; '*' for each loop of the star */
+    uint8_t star; /* index among the loops of the star */
     bool shardable;
-    bool
-        divided; /* queries, which only shards cut: a loop that is tied like a shardable one */
-    uint32_t extent; /* of the first operand dim that it drives */
-    uint32_t units;  /* equal pieces it can be cut in (1 before graph_seal) */
+    /* loop of queries, which only shards cut; it is tied like a shardable loop */
+    bool divided;
+    uint32_t extent; /* extent of the first operand dim that it drives */
+    uint32_t units;  /* equal pieces into which it can be cut (1 before graph_seal) */
 } Loop;
 
 typedef struct {
@@ -247,31 +251,31 @@ typedef struct {
     /* loop that drives the dim; operands: inputs, then outputs */
     int8_t dim_loop[OP_MAX_OPERANDS][TENSOR_MAX_RANK];
     uint8_t added;     /* bit i: input i is an added operand */
-    uint8_t n_linear;  /* linear groups, */
-    uint8_t linear[4]; /* each a set of inputs, bit i: input i */
-    /* Share of the scores [Q, K] that the op computes, where it skips masked ones. */
+    uint8_t n_linear;  /* number of linear groups */
+    uint8_t linear[4]; /* each group a set of inputs, bit i: input i */
+    /* the part of the scores [Q, K] that the op computes, if it skips masked scores */
     double visible;
     bool divides_queries; /* op_kind_divides_queries */
 } OpSpace;
 
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
-/* Equal for ops of equal kind, shapes and units; dense. */
+/* The index of an op's class, equal for ops of equal kind, shapes and units; indices are dense. */
 uint32_t graph_op_class_index(const Graph *graph, OpId id);
 
-/* Bytes that forward op `id` keeps for its backward beside tensors, for each element of
- * its output *of; 0: nothing. Dropout keeps a mask, a byte an element; attention with dropout the
- * mask and the probabilities that it left. */
+/* Bytes that forward op `id` keeps for its backward beside tensors, for each element of its output
+ * *of; 0: none. Dropout keeps a mask of one byte per element, attention with dropout the mask and
+ * the probabilities after it. */
 uint32_t graph_op_kept_bytes(const Graph *graph, OpId id, TensorId *of);
 
-/* The numbers that the op computes with: updates are on F32, whatever the model's precision. */
+/* The numbers that the op computes with: updates compute in F32, whatever the model's precision. */
 Numbers graph_op_numbers(const Graph *graph, OpId id);
 
-/* FLOPs of the whole op: all of it, and the part that sharding loop `l` divides. */
+/* FLOPs of the whole op, and the part of them that sharding loop `l` divides. */
 double graph_op_flops(const Graph *graph, OpId id);
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop);
 
-/* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's, but
- * of one that is looked up (op_kind_looked_up) those of one entry per index. */
+/* Bytes that the whole op reads or writes of an operand (inputs, then outputs): its tensor's bytes,
+ * or for a tensor that is looked up (op_kind_looked_up) one entry per index. */
 uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand);
 
 #endif

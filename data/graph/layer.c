@@ -1,14 +1,14 @@
-/* Which layer of the model a tensor is of. */
+/* The layer of the model to which each tensor belongs. */
 #include "data/graph/graph.h"
 
-/* What an op makes is of its layer. */
+/* Outputs of an op belong to its layer. */
 static void note_made(const Op *op, uint32_t *layer)
 {
     for (uint32_t i = 0; i < op->n_out; i++)
         layer[op->out[i]] = op->layer;
 }
 
-/* What no op makes is of the first layer that reads it. */
+/* A tensor that no op makes belongs to the first layer that reads it. */
 static void note_read(const Graph *graph, const Op *op, uint32_t *layer)
 {
     for (uint32_t i = 0; i < op->n_in; i++)

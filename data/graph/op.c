@@ -45,7 +45,7 @@ bool op_kind_is_view(OpKind kind)
 bool op_kind_is_elementwise(OpKind kind)
 {
     const char *c = op_kind_signature(kind);
-    while (*c == '*') /* an operand, and what ends it */
+    while (*c == '*') /* an operand and its terminator */
         c += c[1] == '-' ? 3 : c[1] == ',' ? 2 : 1;
     return !*c && c[-1] == '*';
 }

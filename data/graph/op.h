@@ -1,49 +1,50 @@
 /* The op table: each op kind described once, by its iteration space.
  *
- * A row of OP_TABLE gives a signature in the manner of einsum, `inputs->outputs`, one letter a
+ * A row of OP_TABLE gives a signature in the manner of einsum, `inputs->outputs`, one letter per
  * tensor dimension:
  *
  *     a lower-case letter   a loop that can be sharded over devices
  *     an upper-case letter  a whole dimension: it has an extent but is never sharded
- *     *                     any number of further loops, one a dimension (batch, sequence, ...);
+ *     *                     any number of further loops, one per dimension (batch, sequence, ...);
  *                           its rank is what the first operand with a * has left over
  *     + before an operand   an added operand (a bias): it takes partial sums whenever the output does
  *     ? after a +operand    the operand may be left out
  *
  * A loop that is missing from an output is summed over: sharding it leaves that output as partial
- * sums. From the signature alone follow the sharding rules (op_rules, data/graph/rule.h), the shapes and,
- * with the flops column, the work.
+ * sums. The sharding rules (op_rules, data/graph/rule.h), the shapes and, with the flops column,
+ * the work follow from the signature.
  *
  * The `linear` column lists groups of inputs (positions, groups separated by |) in which the op is
  * jointly linear: all inputs of one group may be partial sums, all others replicated, and the
  * outputs are partial sums. "-" means none.
  *
  * The `flops` column is a sum of terms `coefficient letters`: true floating-point operations of the
- * whole op (a multiply-add counts 2), coefficient times the product of the letters' extents, * being
- * all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an optional
- * operand the last term counts that operand's additions, and falls away where it is left out.
+ * whole op (a multiply-add counts 2), coefficient times the product of the letters' extents, *
+ * being all of its loops. Sharding a loop divides exactly the terms that name it. In a kind with an
+ * optional operand the last term counts that operand's additions, and is dropped if the operand is
+ * left out.
  *
- * Cross entropy of logits x [*,v] that are sharded over the vocabulary, after Megatron-LM (Shoeybi et
- * al. 2019, Sec. 3): the devices add up two numbers a token, they do not gather its logits.
+ * Cross entropy of logits x [*,v] that are sharded over the vocabulary, after Megatron-LM (Shoeybi
+ * et al. 2019, Sec. 3): the devices add up two numbers per token and do not gather its logits.
  *
  *     t = x[label]                 label_logit     0 where another shard has the label
  *     s = sum_v exp(x[v] - t)      sum_exp
  *     z = t + log s                log_sum_exp
- *     loss = sum (z - x[label])    cross_entropy   each shard the labels that it has
+ *     loss = sum (z - x[label])    cross_entropy   each shard adds its own labels
  *
- * The label's logit, which all shards know once it is added up, stands in for the largest: s is at
- * least 1, and overflows only where the loss of a token exceeds 88 (float32; 709 in float64), far
- * above the logarithm of any vocabulary. label_logit is linear in x, but to make partial sums of
- * logits is to pad them to whole rows, which nothing needs. The first three have no gradients of
- * their own: that of the loss to x, exp(x - z) - [v = label], is in cross_entropy_dx.
+ * The label's logit, which all shards know after it is added up, takes the place of the largest
+ * logit: s is at least 1, and overflows only where the loss of a token exceeds 88 (float32; 709 in
+ * float64), far above the logarithm of any vocabulary. label_logit is linear in x, but its rule for
+ * partial sums would pad logits to whole rows, which is never useful. The first three have no
+ * gradients of their own: the gradient of the loss with respect to x, exp(x - z) - [v = label], is
+ * cross_entropy_dx.
  *
- * The `kernel` column names what computes the kind: kernel_NAME in exec/kernels, cuda_NAME in
+ * The `kernel` column names the kind's kernels: kernel_NAME in exec/kernels, cuda_NAME in
  * exec/cuda. Sums of products are `contract`, which works from the signature.
  *
  * To add an op: add its row here, its gradient in data/graph/autodiff.c, and its kernels, if it is no
  * sum of products, in a file of exec/kernels and one of exec/cuda; the conformance test then runs every
- * rule that follows from the row.
- */
+ * rule that follows from the row. */
 #ifndef KILTER_DATA_GRAPH_OP_H
 #define KILTER_DATA_GRAPH_OP_H
 
@@ -221,24 +222,26 @@ typedef enum {
 
 enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
 
-/* Constants of one op; each kind reads its own and leaves the others 0. */
+/* Constants of one op; each kind uses its own, and the others are 0. */
 typedef struct {
-    /* Convolutions and pooling: the step of windows, and how many rows and columns of nothing lie before
-     * the image. Behind it are as many as the outputs ask for, so that both sides may differ. */
+    /* convolutions and pooling: the step of windows, and the rows and columns of padding before the
+     * image. The padding behind it follows from the outputs, so the two may differ */
     uint32_t stride, padding, padding_columns;
     uint32_t window; /* pooling: window edge; 0: average pooling cuts the image in even parts */
     uint32_t seed; /* dropout, attention: stream of the mask, a function of it and the global index */
     double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
     bool causal;              /* attention: a query sees no later key */
-    /* Attention: a causal query sees that many keys, its own the last (0: all). Rotary: see below. */
+    /* attention: a causal query sees the last `span` keys, its own included (0: all); rotary: see
+     * `first` */
     uint32_t span;
     bool alibi; /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
-    /* rotary: elements [first, first + span) turn; join_keys: the shared ones begin at `first`. */
+    /* rotary: elements [first, first + span) turn; join_keys: the shared elements begin at
+     * `first` */
     uint32_t first;
     uint32_t top;      /* gate_topk: experts of a token */
     bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax */
-    bool normalised;   /* gate_topk: a token's weights sum to 1, */
-    double scale;      /* times this */
+    bool normalised;   /* gate_topk: a token's weights sum to 1 */
+    double scale;      /* gate_topk: factor on the weights */
 } OpAttr;
 
 const char *op_kind_name(OpKind kind);
@@ -250,13 +253,13 @@ const char *op_kind_flops(OpKind kind);
 /* Whether the kind moves no data: its output is its input's memory under another shape. */
 bool op_kind_is_view(OpKind kind);
 
-/* Whether every element of the output depends on the inputs' elements in its place alone. */
+/* Whether every element of the output depends only on the inputs' elements at the same place. */
 bool op_kind_is_elementwise(OpKind kind);
 
-/* Whether its output is the scalar that is differentiated. */
+/* Whether its output is the differentiated scalar. */
 bool op_kind_is_loss(OpKind kind);
 
-/* Whether it is attention's forward, in any of its kinds. */
+/* Whether it is attention's forward, of any kind. */
 bool op_kind_is_attention(OpKind kind);
 
 /* Whether its queries (loop Q) may be divided among devices that have all keys: over shards only (data/graph/
@@ -266,13 +269,14 @@ bool op_kind_divides_queries(OpKind kind);
 /* Whether it computes only the scores that a query may see. */
 bool op_kind_skips_masked(OpKind kind);
 
-/* How many experts a token goes to, where the op decides that; 0 for all other kinds. */
+/* The number of experts that a token goes to, if the op decides it; 0 for all other kinds. */
 uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr);
 
-/* The input that holds indices into loop v, the vocabulary; OP_MAX_IN if there is none. */
+/* The input with indices into loop v, the vocabulary; OP_MAX_IN if there is none. */
 uint32_t op_kind_index(OpKind kind);
 
-/* The input of which only the entries that the indices name are read; OP_MAX_OPERANDS if there is none. */
+/* The operand of which only the entries named by the indices are read; OP_MAX_OPERANDS if there is
+ * none. */
 uint32_t op_kind_looked_up(OpKind kind);
 
 /* The kind of that name, or OP_KINDS. */

@@ -6,7 +6,7 @@
 struct OpClasses {
     GPtrArray *all;     /* OpClass */
     GHashTable *by_key; /* GBytes -> OpClass */
-    GByteArray *key;    /* of the class that is looked for */
+    GByteArray *key;    /* key of the class being looked up */
 };
 
 static void class_free(gpointer data)
@@ -39,7 +39,7 @@ static void key_add(OpClasses *classes, const void *data, size_t bytes)
     g_byte_array_append(classes->key, data, (guint)bytes);
 }
 
-/* The class of the key, which is emptied; a new one, zeroed, if there was none. */
+/* The class of the key, or a new, zeroed class; empties the key. */
 static OpClass *take_class(OpClasses *classes, bool *is_new)
 {
     GBytes *key = g_bytes_new(classes->key->data, classes->key->len);

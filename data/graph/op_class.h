@@ -1,5 +1,5 @@
-/* Classes of ops: ops of equal kind and shapes, once the graph is sealed also of equal units, share
- * what follows from them, their iteration space and their rules (private to data). */
+/* Classes of ops: ops of equal kind and shapes, and of equal units once the graph is sealed, share
+ * their iteration space and their rules (private to data). */
 #ifndef KILTER_DATA_GRAPH_OP_CLASS_H
 #define KILTER_DATA_GRAPH_OP_CLASS_H
 
@@ -12,9 +12,9 @@ typedef struct {
     OpSpace space;
     uint32_t n_in, n_out;
     Shape out[OP_MAX_OUT];
-    uint32_t n_rules; /* 0 before the graph is sealed; */
-    Rule *rule;       /* NULL before */
-    bool has_queries; /* there is a rule more, that only shards follow: */
+    uint32_t n_rules; /* 0 before the graph is sealed */
+    Rule *rule;       /* NULL before the graph is sealed */
+    bool has_queries; /* there is one more rule, for shards only */
     Rule queries;
 } OpClass;
 
@@ -22,12 +22,13 @@ typedef struct OpClasses OpClasses;
 OpClasses *op_classes_new(void);
 void op_classes_free(OpClasses *classes);
 
-/* The class of ops with inputs of these shapes, units 1; see space_bind. Of the constants only what
- * attention masks tells classes apart. */
+/* The class of ops with inputs of these shapes, units 1; see space_bind. Among the constants only
+ * attention's masks distinguish classes. */
 const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *attr,
                                uint32_t n_in, const Shape *in, const char *extents);
 
-/* The class of ops of `plain` whose loops are cut in `units` [n_loops] pieces, with its rules. */
+/* The class, with its rules, of ops of class `plain` whose loops are cut into `units` [n_loops]
+ * pieces. */
 const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
                               const uint32_t *units);
 
@@ -35,7 +36,7 @@ const OpClass *op_classes_cut(OpClasses *classes, const OpClass *plain,
 bool space_queries_rule(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
                         Rule *rule);
 
-/* All rules of a space, of the loops that can be cut in so many pieces; returns how many. */
+/* All rules of a space, for loops of at least `least_units` units; returns their number. */
 uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
                      uint32_t least_units, Rule rule[OP_MAX_RULES]);
 

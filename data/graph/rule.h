@@ -1,9 +1,10 @@
-/* Forms and rules: how a distributed tensor relates to its reference tensor, and which forms an
- * op maps to which (HAP Sec. 4.2). Rules follow from the op table alone; see data/graph/op.h.
+/* Forms and rules: how a distributed tensor relates to its reference tensor, and the forms of
+ * outputs that an op makes from forms of inputs (HAP Sec. 4.2). Rules follow from the op table
+ * alone; see data/graph/op.h.
  *
- * Where devices lie in several axes (data/program/program.h: positions, shards, replicas) a tensor has
- * a form over each of them. All fit in one Form: a plain one says the form over the positions, and is
- * Identity over the rest. */
+ * Where devices lie in several axes (data/program/program.h: positions, shards, replicas) a tensor
+ * has a form over each of them. All three fit in one Form: a plain Form is the form over the
+ * positions, and is Identity over the other axes. */
 #ifndef KILTER_DATA_GRAPH_RULE_H
 #define KILTER_DATA_GRAPH_RULE_H
 
@@ -12,15 +13,15 @@
 typedef uint8_t Form;
 enum {
     FORM_IDENTITY = 0, /* every device holds the whole tensor */
-    FORM_REDUCE = 1,   /* the devices' tensors sum to it */
+    FORM_REDUCE = 1,   /* the devices' tensors sum to the tensor */
     FORM_GATHER0 = 2,  /* device j holds a slice along dim 0; dim d is FORM_GATHER0 + d */
     FORM_MAX = FORM_GATHER0 + TENSOR_MAX_RANK,
 };
 
 G_STATIC_ASSERT(FORM_MAX <= 8);
 
-/* Over the positions: three bits; over the shards: three more; over the replicas, where only dims 1
- * to 3 are cut: two. */
+/* The form over the positions takes three bits, over the shards three more, over the replicas,
+ * where only dims 1 to 3 are cut, two. */
 static inline Form form_inside(Form form)
 {
     return form & 7;
@@ -38,7 +39,7 @@ static inline Form form_over(Form inside, Form shards, Form replicas)
     return (Form)(inside | shards << 3 |
                   (replicas > FORM_GATHER0 ? (replicas - FORM_GATHER0) << 6 : 0));
 }
-/* All but what it says of the positions; 0 of a plain form. */
+/* The form over shards and replicas; 0 for a plain form. */
 static inline uint32_t form_outer(Form form)
 {
     return form >> 3;
@@ -59,8 +60,9 @@ static inline uint32_t form_dim(Form form)
     return form_inside(form) - FORM_GATHER0;
 }
 
-/* "identity", "reduce", "gather(1)"; of one that is not plain also those over the shards and the
- * replicas, "gather(1)/gather(0)/identity": into a buffer of FORM_TEXT bytes, which is returned. */
+/* Writes "identity", "reduce" or "gather(1)"; for a form that is not plain also the forms over
+ * shards and replicas, as in "gather(1)/gather(0)/identity". text: a buffer of FORM_TEXT bytes,
+ * which is returned. */
 enum { FORM_TEXT = 32 };
 const char *form_text(Form form, char buffer[FORM_TEXT]);
 bool form_parse(const char *text, Form *form);
@@ -68,30 +70,30 @@ bool form_parse(const char *text, Form *form);
 /* One way to run an op on every device: {in forms} op {out forms}. */
 typedef struct {
     Form form[OP_MAX_OPERANDS]; /* inputs, then outputs */
-    int8_t loop;    /* sharded loop, or -1 when every device does all of the work */
+    int8_t loop;    /* sharded loop, or -1 if every device does all of the work */
     uint32_t units; /* of the sharded loop; 0 when loop is -1 */
     double flops_replicated; /* FLOPs that each device does in full */
     double flops_sharded;    /* FLOPs that are divided by the loop's ratios */
 } Rule;
 
-/* Replicated, one per linear group, one per shardable loop. */
+/* At most one replicated rule, one per linear group, one per shardable loop. */
 enum { OP_MAX_RULES = 1 + 4 + OP_MAX_LOOPS };
 
-/* All rules of op `id`; returns how many. */
+/* All rules of op `id`; returns their number. */
 uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 
-/* The same, and those that cut a loop of a single piece, which only one device has. */
+/* The same, and rules that cut a loop of a single piece, which only one device gets. */
 uint32_t op_rules_of_one(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES]);
 
-/* Those that shards follow: all rules, and one that divides queries; returns how many. */
+/* The rules for shards: all rules, and one that divides queries; returns their number. */
 uint32_t op_shard_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES + 1]);
 
-/* The operand whose form says which part of operand `operand` a device reads or writes: itself, but
- * for one that is looked up the indices, where they are cut. */
+/* The operand whose form tells which part of operand `operand` a device reads or writes: the
+ * operand itself, or, if it is looked up by indices that are cut, the indices. */
 uint32_t op_cut_with(const Op *op, const Form *form, uint32_t operand);
 
 /* The rule of an op of a sealed graph with exactly these forms over the positions, false if there
- * is none; over the shards; over the replicas. */
+ * is none; the other functions look at the forms over the shards and over the replicas. */
 bool op_rule_find(const Graph *graph, OpId id, const Form *form, Rule *rule);
 bool op_rule_of_shards(const Graph *graph, OpId id, const Form *form, Rule *rule);
 bool op_rule_of_replicas(const Graph *graph, OpId id, const Form *form, Rule *rule);

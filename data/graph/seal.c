@@ -1,4 +1,4 @@
-/* Sealing: which dims must be cut alike, and into how many pieces. */
+/* Sealing: finds the dims that must be cut alike, and their number of pieces. */
 #include "data/graph/build.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static uint32_t gcd(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Once the tensors' units are known: the op's loops are cut like the dims that they drive. */
+/* Cuts the op's loops like the dims that they drive, once the tensors' units are known. */
 static void cut_op(Graph *graph, OpId id)
 {
     const Op *op = graph_get_op(graph, id);
@@ -43,13 +43,14 @@ static void cut_op(Graph *graph, OpId id)
 }
 
 /* Dims driven by one shardable loop of some op form a class; all of its members are cut into
- * gcd(extents) pieces, or not at all if one of them is to stay whole. */
+ * gcd(extents) pieces, or not at all if one of them has to stay whole. */
 void graph_seal(Graph *graph)
 {
     g_assert(!graph->sealed);
     uint32_t n = graph->tensors->len * TENSOR_MAX_RANK;
     g_autofree uint32_t *parent = g_new(uint32_t, n), *units = g_new0(uint32_t, n);
-    g_autofree bool *driven = g_new0(bool, n); /* by a loop that can be sharded */
+    /* [dim]: a loop that can be sharded drives it */
+    g_autofree bool *driven = g_new0(bool, n);
     for (uint32_t i = 0; i < n; i++)
         parent[i] = i;
     for (OpId id = 0; id < graph->ops->len; id++) {

@@ -104,7 +104,7 @@ static void bind_output(OpSpace *space, const Operand *operand, uint32_t positio
     }
 }
 
-/* Groups "0|12": sets of input positions. */
+/* Reads groups such as "0|12": sets of input positions. */
 static void bind_linear(OpKind kind, OpSpace *space)
 {
     const char *text = op_kind_linear(kind);

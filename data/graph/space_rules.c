@@ -1,7 +1,7 @@
 /* Rules from an iteration space. */
 #include "data/graph/op_class.h"
 
-/* Dim of `operand` that loop `l` drives, or -1. */
+/* The dim of `operand` that loop `l` drives, or -1. */
 static int driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
 {
     KILTER_ASSERT(operand < OP_MAX_OPERANDS && l < space->n_loops);

@@ -58,7 +58,8 @@ static bool is_matmul(const char *name)
     return g_strv_contains(NAMES, name);
 }
 
-/* aten::mm [m, k] [k, n]; aten::addmm has the bias before. */
+/* Adds a matrix product: aten::mm [m, k] [k, n], or aten::addmm, whose first operand is the
+ * bias. */
 static void add_matmul(Reader *reader, const Event *event)
 {
     const uint32_t first = strcmp(event->name, "aten::addmm") == 0;
@@ -83,13 +84,14 @@ static void add_matmul(Reader *reader, const Event *event)
     reader->kept++;
 }
 
-/* The collective that a kernel says it is; COLLECTIVES: another one. *bytes: of the whole tensor. */
+/* The collective that a kernel names; COLLECTIVES if it is none of ours. *bytes gets the whole
+ * tensor's bytes. */
 static Collective collective_of(const Event *event, double *bytes)
 {
     static const struct {
         const char *part;
         Collective kind;
-        int of; /* 0: elements in, 1: out, 2: in of each rank */
+        int of; /* size by 0: input, 1: output, 2: input of each rank */
     } KIND[] = {{"allreduce", COLLECTIVE_ALL_REDUCE, 0},
                 {"all_reduce", COLLECTIVE_ALL_REDUCE, 0},
                 {"allgather", COLLECTIVE_ALL_GATHER, 1},
@@ -275,7 +277,8 @@ static void event_number(Reader *reader, double value)
 {
     Event *event = &reader->event;
     const char *key = key_at(reader, reader->depth);
-    const double largest = 9e15; /* a whole number in a double */
+    /* the largest integer accepted; a double represents it exactly */
+    const double largest = 9e15;
     const double whole = isfinite(value) && fabs(value) < largest ? value : -1;
     if (reader->depth == 3 && strcmp(key, "dur") == 0)
         event->us = isfinite(value) && value > 0 && value < 1e12 ? value : 0;

@@ -1,5 +1,5 @@
-/* What a trace of PyTorch's profiler is while it is read (private to data): data/measured/kineto.c has the file,
- * data/measured/kineto_events.c its events. */
+/* The state of reading a trace of PyTorch's profiler (private to data): data/measured/kineto.c
+ * reads the file, data/measured/kineto_events.c its events. */
 #ifndef KILTER_DATA_MEASURED_KINETO_READER_H
 #define KILTER_DATA_MEASURED_KINETO_READER_H
 
@@ -15,11 +15,11 @@ enum {
     MAX_ROWS = 5000000
 };
 
-/* Of the event that is being read, what counts. */
+/* The relevant members of the event being read. */
 typedef struct {
     char name[NAME_BYTES], category[NAME_BYTES], collective[NAME_BYTES],
         dtype[NAME_BYTES];
-    char type[NAME_BYTES]; /* of the first operand */
+    char type[NAME_BYTES]; /* type of the first operand */
     double us, in, out, group;
     int64_t id, stream;
     double dim[MAX_OPERANDS][MAX_DIMS];
@@ -27,9 +27,9 @@ typedef struct {
     bool has_dims;
 } Event;
 
-/* What was measured together: a shape, or a collective. */
+/* Measurements of one thing: a shape, or a collective. */
 typedef struct {
-    Measurement what; /* without times */
+    Measurement what; /* the thing measured, without times */
     GArray *seconds;
 } Bin;
 
@@ -38,13 +38,13 @@ typedef struct {
     KinetoFacts *facts;
     uint32_t depth;
     bool in_array[MAX_DEPTH];
-    char key[MAX_DEPTH][32]; /* of the mapping at that depth: the key whose value comes */
+    char key[MAX_DEPTH][32]; /* [depth]: in a mapping, the key whose value comes next */
     Event event;
     GHashTable *stream;
     GHashTable *matmul; /* external id -> Bin */
     GHashTable *kernel; /* external id -> double: microseconds of its kernels */
     GHashTable *bin;    /* text -> Bin */
-    GPtrArray *order;   /* Bin, as they were seen */
+    GPtrArray *order;   /* Bin, in the order in which they were first seen */
     uint64_t kept;
     bool has_events, has_nodes;
     GError *failure;
@@ -52,7 +52,7 @@ typedef struct {
 
 void kineto_bin_free(void *bin);
 
-/* Of a Reader. */
+/* The callbacks of yajl; their context is a Reader. */
 extern const yajl_callbacks KINETO_CALLBACKS;
 
 #endif

@@ -1,18 +1,19 @@
 /* Measured times of a model's layers, as AMP profiles them (Sec. 3.4).
  *
- * A CSV file (data/base/csv.h). Columns, in any order (others are passed over):
+ * A CSV file (data/base/csv.h) with these columns, in any order (others are ignored):
  *
- *     gpu                     device type; its first word is compared with the cluster's, without regard to case
- *     model                   which model; compared with the graph's name
+ *     gpu                     device type; its first word must match the cluster's, in any case of
+ *                             letters
+ *     model                   model; must match the graph's name
  *     tmp                     degree of tensor parallelism
  *     layer_index             from 0, in execution order
  *     layer_kind              see below
- *     fwd_time_s_per_sample   seconds of the forward pass, tensor-parallel communication included, over samples
- *     mbs                     optional: samples of the micro-batch that was measured; 1 without
+ *     fwd_time_s_per_sample   forward seconds per sample, tensor-parallel communication included
+ *     mbs                     optional: samples of the measured micro-batch; default 1
  *
  * Rows of kind `aux` are not layers of the model (AMP leaves them out of its cost). Of the others,
- * those whose kind starts with `transformer` are the model's repeated layers in order; what comes
- * before them belongs to the first layer of the graph, what comes after to its last one. */
+ * those whose kind starts with `transformer` are the model's repeated layers in order; rows before
+ * them belong to the first layer of the graph, rows after them to its last layer. */
 #ifndef KILTER_DATA_MEASURED_LAYER_PROFILE_H
 #define KILTER_DATA_MEASURED_LAYER_PROFILE_H
 
@@ -24,7 +25,7 @@ typedef struct {
     char *gpu, *model;
     uint32_t tmp, mbs, layer;
     char *kind;
-    double forward_s; /* of one sample */
+    double forward_s; /* seconds per sample */
 } LayerTime;
 
 typedef struct {
@@ -32,12 +33,12 @@ typedef struct {
     GArray *times; /* LayerTime, by layer */
 } LayerProfile;
 
-/* KILTER_ERROR_INPUT with file, line, column and what was expected. */
+/* Reads a profile. KILTER_ERROR_INPUT with file, line, column and what was expected. */
 LayerProfile *layer_profile_read(const char *file, GError **error);
 void layer_profile_free(LayerProfile *profile);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LayerProfile, layer_profile_free)
 
-/* Whether a profile's gpu is the cluster's device type of that name. */
+/* Whether a profile's gpu names the cluster's device type `type`. */
 bool layer_profile_is_gpu(const char *gpu, const char *type);
 
 /* The times of one (gpu type, model, tmp, mbs) in order, without aux rows; empty if there are none.

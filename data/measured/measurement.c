@@ -69,7 +69,7 @@ static bool read_kind(const Csv *csv, Measurement *m, GError **error)
                     "expected an op kind, a collective or send, got '%.40s'", text);
 }
 
-/* No measurement of anything is beyond these. */
+/* No real measurement exceeds these. */
 static const double MOST = 1e18, LONGEST_S = 1e6, SHORTEST_S = 1e-12;
 enum { MOST_RANKS = 65536, MOST_REPEATS = 1000000000 };
 
@@ -110,7 +110,7 @@ static bool parse_csv(const char *file, const char *text, size_t length, GArray 
            csv_each(csv, read_row, list, error);
 }
 
-/* The first line that is not a comment names our columns. */
+/* Whether the first line that is not a comment names our columns. */
 static bool is_csv(const char *text)
 {
     while (*text == '#' || *text == '\n' || *text == '\r') {
@@ -123,7 +123,7 @@ static bool is_csv(const char *text)
     return strchr(line, ',') && strstr(line, "median_s");
 }
 
-/* One table a kind and number of ranks in a row. */
+/* Makes one table for each run of rows of the same kind and number of ranks. */
 static void tabulate(const char *file, const GArray *list, uint32_t first, GArray *tables)
 {
     g_assert(first <= list->len);
@@ -171,7 +171,7 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
                        file);
 }
 
-/* Why the first of the tables that were passed over was. */
+/* The reason why the first skipped table was skipped. */
 static const char *first_reason(const GArray *tables, uint32_t from)
 {
     for (uint32_t i = from; i < tables->len; i++)

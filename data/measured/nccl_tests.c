@@ -7,9 +7,9 @@
 
 #include "data/base/error.h"
 
-/* nccl-tests calls "size" the bytes that its bus bandwidth refers to: of the whole tensor, but of
- * an all-to-all and a sendrecv those of one rank, and of a broadcast or a reduce those of one of the n
- * messages of a grouped collective. */
+/* nccl-tests calls "size" the bytes that its bus bandwidth refers to: the whole tensor's, but one
+ * rank's for all-to-all and sendrecv, and those of one of the n messages of a grouped collective
+ * for broadcast and reduce. */
 typedef enum { USE_COLLECTIVE, USE_SEND, USE_NOTHING } Use;
 typedef struct {
     const char *program;
@@ -34,7 +34,7 @@ static const Test TESTS[] = {
 
 enum { MOST_RANKS = 65536 };
 
-/* The test that `text` names ("build/all_reduce_perf"), or NULL; of several names the longest. */
+/* The test that `text` names ("build/all_reduce_perf"), or NULL; the longest of several names. */
 static const Test *find_test(const char *text)
 {
     const Test *found = NULL;
@@ -45,7 +45,7 @@ static const Test *find_test(const char *text)
     return found;
 }
 
-/* Of a line: NAME_perf, of any name. Caller frees; NULL: none. */
+/* Any name of the form NAME_perf in a line; NULL: none. The caller frees it. */
 static char *perf_name(const char *line)
 {
     const char *end = strstr(line, "_perf");
@@ -55,7 +55,8 @@ static char *perf_name(const char *line)
     return end && start < end ? g_strndup(start, (gsize)(end - start)) : NULL;
 }
 
-/* Within these a row is sound whatever the number of ranks (data/measured/measurement.c). */
+/* Whether size and time are within the bounds of a sound row, whatever the number of ranks
+ * (data/measured/measurement.c). */
 static bool is_row(double size, double time_us)
 {
     return size >= 0 && size <= 1e13 && time_us >= 1e-6 && time_us <= 1e11;
@@ -63,15 +64,15 @@ static bool is_row(double size, double time_us)
 
 /* --- tables --- */
 
-/* What rows are added to: a test among ranks. */
+/* A run of a test among ranks, to which rows are added. */
 typedef struct {
     const char *file;
     GArray *list, *tables;
     const Test *test;
-    char *name; /* of the test, known or not; NULL: not said */
+    char *name; /* name of the test, known or not; NULL: not given */
     char *device;
     uint32_t ranks, hosts;
-    bool open; /* the last of `tables` is this test's */
+    bool open; /* the last of `tables` belongs to this test */
 } Run;
 
 static void run_close(Run *run)
@@ -103,7 +104,8 @@ static bool continues(const MeasuredTable *table, const Run *run, const char *te
            table->hosts == run->hosts && table->first + table->rows == run->list->len;
 }
 
-/* One run a size, as loops of people's scripts write them, is one table. */
+/* The table of a run. Runs of a single size each, as scripts with loops write them, share one
+ * table. */
 static MeasuredTable *table_of(Run *run)
 {
     g_autofree char *device = device_name(run);
@@ -135,7 +137,7 @@ static void pass_over(Run *run, const char *reason)
         table->reason = g_strdup(reason);
 }
 
-/* Sizes of 0 bytes, which small sweeps have, are no messages. */
+/* Adds a row; sizes of 0 bytes, which small sweeps contain, are ignored. */
 static void add(Run *run, double size, double time_us, double wrong)
 {
     const double n = run->ranks;
@@ -177,8 +179,8 @@ static void add(Run *run, double size, double time_us, double wrong)
 typedef struct {
     Run run;
     const Test *file_test;
-    GHashTable *host;     /* names of the ranks' */
-    uint32_t time_column; /* of a row; 0: no header yet */
+    GHashTable *host;     /* names of the ranks' hosts */
+    uint32_t time_column; /* column of the time; 0: no header yet */
     uint32_t rows;        /* lines that look like rows */
 } Reader;
 
@@ -187,7 +189,7 @@ bool nccl_tests_is_text(const char *text)
     return strstr(text, "busbw") && strstr(text, "algbw");
 }
 
-/* Words of a line. Caller frees. */
+/* The words of a line. The caller frees the array. */
 static GPtrArray *split(char *line)
 {
     GPtrArray *words = g_ptr_array_new();
@@ -233,7 +235,7 @@ static void read_header(Reader *reader, const char *line)
             reader->time_column = i - 1;
 }
 
-/* What is no row: NAME_perf on a line names the test of the tables that follow, up to its end. */
+/* Reads a line that is not a row: NAME_perf names the test of the tables that follow. */
 static void read_other(Reader *reader, const char *line)
 {
     Run *run = &reader->run;
@@ -253,7 +255,7 @@ static void read_other(Reader *reader, const char *line)
         read_header(reader, line);
 }
 
-/* Whether a word is a number, and which. */
+/* Whether word `i` is a number; *value gets it. */
 static bool number_of(const GPtrArray *words, uint32_t i, double *value)
 {
     char *end;
@@ -263,7 +265,8 @@ static bool number_of(const GPtrArray *words, uint32_t i, double *value)
     return end != words->pdata[i] && *end == '\0';
 }
 
-/* Size, count and a type: what NCCL or mpirun say in between looks otherwise. */
+/* Whether a line has a size, a count and a type; messages of NCCL or mpirun in between look
+ * different. */
 static bool looks_like_row(const GPtrArray *words)
 {
     double size, count;
@@ -287,7 +290,7 @@ static void read_row(Reader *reader, const GPtrArray *words)
     }
 }
 
-/* "[1,0]<stdout>:" of mpirun --tag-output. */
+/* The line without the "[1,0]<stdout>:" of mpirun --tag-output. */
 static char *untagged(char *line)
 {
     static const char MARK[] = "<stdout>:";
@@ -341,14 +344,14 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* The file lists one device a process. */
+/* The number of ranks; the file lists one device per process. */
 static double ranks_of(const json_t *config)
 {
     return (double)json_array_size(json_object_get(config, "devices")) *
            number_at(config, "nthreads") * number_at(config, "ngpus");
 }
 
-/* Machines, where each process says its own; 0: not known. */
+/* The number of machines, if each process names its own; 0: not known. */
 static uint32_t hosts_of(const json_t *config)
 {
     const json_t *devices = json_object_get(config, "devices");
@@ -364,7 +367,7 @@ static uint32_t hosts_of(const json_t *config)
     return g_hash_table_size(host);
 }
 
-/* Wall time, or that of the CPU with -C. */
+/* The wall time, or the CPU time with -C. */
 static double time_of(const json_t *times)
 {
     const json_t *wall = json_object_get(times, "time");

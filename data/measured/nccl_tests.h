@@ -1,5 +1,5 @@
-/* Output of nccl-tests as measurements (private to data; data/measured/measurement.h says what is
- * read). */
+/* Output of nccl-tests as measurements (private to data; data/measured/measurement.h lists the
+ * tests that are read). */
 #ifndef KILTER_DATA_MEASURED_NCCL_TESTS_H
 #define KILTER_DATA_MEASURED_NCCL_TESTS_H
 

@@ -44,7 +44,7 @@ typedef struct {
     Graph *graph;
     const Architecture *a;
     const ArchitectureSizes *sizes;
-    const char *name; /* prefix of the names of ops and parameters */
+    const char *name; /* prefix of names of ops and parameters */
     uint32_t layer;
 } Layer;
 
@@ -124,7 +124,8 @@ static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId 
 
 /* --- attention --- */
 
-/* The last `rotary` elements of MLA's heads turn, and the first of all others'. */
+/* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
+ * heads. */
 static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t first)
 {
     const OpAttr attr = {.first = first, .span = l->a->rotary};
@@ -145,7 +146,8 @@ static TensorId queries(const Layer *l, TensorId x)
     return turn(l, "attention.q.rotary", q, a->kv_rank ? a->head_size - a->rotary : 0);
 }
 
-/* Of MLA: what a head has of its own is made of the latent vector, what all share of x. */
+/* MLA's keys and values: the part of each head is made from the latent vector, the part that all
+ * heads share from x. */
 static TensorId low_rank_keys(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
@@ -316,9 +318,9 @@ static TensorId build_layer(const Layer *l, TensorId x)
     return x;
 }
 
-/* --- what comes before and after the layers --- */
+/* --- before and after the layers --- */
 
-/* Rows of a table of `rows` x `size`, one for each token. */
+/* Looks up one row per token in a table of `rows` x `size`. */
 static TensorId look_up(const Layer *l, const char *part, const char *ids, uint32_t rows,
                         uint32_t size, TensorId *table)
 {
@@ -371,8 +373,8 @@ static TensorId embed_image(const Layer *l)
                     (TensorId[]){x, position}, NULL);
 }
 
-/* Of the places where the answer begins and ends, each a choice among all tokens (Devlin et al. 2018,
- * Sec. 4.2). */
+/* The loss for the positions where an answer begins and ends, each a choice among all tokens
+ * (Devlin et al. 2018, Sec. 4.2). */
 static TensorId loss_of_spans(const Layer *l, TensorId x)
 {
     enum { ENDS = 2 };
@@ -382,7 +384,7 @@ static TensorId loss_of_spans(const Layer *l, TensorId x)
     return model_loss(l->graph, unary(l, OP_TRANSPOSE, "ends", x), labels);
 }
 
-/* Of the next token, or of the image. */
+/* The loss for the next token, or for the image's class. */
 static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
 {
     const Architecture *a = l->a;

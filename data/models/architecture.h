@@ -1,5 +1,5 @@
-/* A transformer by its facts: what configuration files of model families come down to, and what the
- * models by name of 2022 and later are made of (private to data).
+/* A transformer by its facts, to which configuration files of model families reduce, and from which
+ * the named models of 2022 and later are built (private to data).
  *
  * Tensors: x [batch, seq, hidden]; queries [batch, seq, kv heads, queries to a key, head], keys
  * with values [batch, seq, kv heads, head + value]; see data/graph/op.h. */
@@ -23,12 +23,13 @@ typedef enum {
 
 typedef struct {
     uint32_t layers, hidden, heads, kv_heads;
-    uint32_t head_size, value_size; /* of a key, and of a value */
+    uint32_t head_size, value_size; /* elements of a key, and of a value */
     uint32_t ffn, vocab;
-    uint32_t embedding_size; /* of a row of the table; projected if it is not `hidden` */
+    /* elements of a row of the table; projected if not `hidden` */
+    uint32_t embedding_size;
     uint32_t positions;      /* rows of a table of learned positions, 0: none */
-    uint32_t token_types;    /* the same */
-    uint32_t limit;          /* longest sequence that the family's file names, 0: none */
+    uint32_t token_types;    /* rows of a table of token types, 0: none */
+    uint32_t limit;          /* longest sequence by the family's file, 0: none */
     NormKind norm;
     Arrangement arrangement;
     Activation activation;
@@ -38,44 +39,45 @@ typedef struct {
     bool embedding_norm, final_norm;
     bool qk_norm; /* RMS norms of each query and each key */
     bool causal, alibi, sinks;
-    uint32_t
-        rotary; /* elements of a head that turn with the position, the last ones of MLA's */
+    /* elements of a head that turn with the position; the last ones for MLA */
+    uint32_t rotary;
     uint32_t *window; /* [layers]: keys that a query sees; 0: all */
 
-    /* Low-rank attention (MLA): ranks of what queries and keys with values are made of, elements of
-     * a key that all heads share. kv_rank 0: none; q_rank 0: queries are made of x. */
+    /* low-rank attention (MLA): ranks of the latent vectors of queries and of keys with values,
+     * and elements of a key that all heads share. kv_rank 0: no MLA; q_rank 0: queries are made
+     * from x */
     uint32_t q_rank, kv_rank, shared_key;
     bool rank_bias;
 
-    /* Mixture of experts. */
+    /* mixture of experts */
     bool *sparse; /* [layers]: the layer has experts in place of a feed-forward network */
     uint32_t experts, top, expert_ffn, shared_ffn;
     bool sigmoid, normalised, router_bias, expert_bias;
     double scale;
 
-    /* Images in place of text. */
+    /* images in place of text */
     uint32_t image, patch, channels, classes;
 
-    bool spans; /* the head finds where an answer begins and ends (SQuAD), in place of a vocabulary */
+    bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
     double embedding_dropout, dropout, attention_dropout;
     bool fused; /* attention keeps its statistics only; else its probabilities */
 } Architecture;
 
-/* Gives the arrays memory, all 0, for `layers`; and takes it. */
+/* The first function allocates the arrays for `layers`, all 0; the second frees them. */
 void architecture_layers(Architecture *architecture, uint32_t layers);
 void architecture_clear(Architecture *architecture);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
 
-/* The same structure with sizes of a few elements, for proofs by running it: about `small` pieces
- * of what can be cut. */
+/* The same structure with sizes of a few elements, for proofs by running it: dims that can be cut
+ * have about `small` pieces. */
 void architecture_shrink(Architecture *architecture, uint32_t small);
 
-/* A text that names the value that does not fit, or NULL. `seq`: as below. */
+/* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureRun. */
 const char *architecture_check(const Architecture *architecture, uint32_t seq);
 
-/* The forward graph and its loss: sequences of `seq` tokens (images have their own). An expert has
- * capacity_factor x top x tokens / experts slots per sequence: 1 is without drops as long as the
- * load is even. */
+/* The forward graph and its loss: sequences of `seq` tokens (images have a length of their own). An
+ * expert has capacity_factor x top x tokens / experts slots per sequence: with 1 no token is
+ * dropped as long as the load is even. */
 typedef struct {
     uint32_t batch, seq;
     double capacity_factor;

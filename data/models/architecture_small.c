@@ -1,7 +1,7 @@
 /* Tiny versions of a transformer, op for op: what `kilter verify` runs in float64. */
 #include "data/models/architecture.h"
 
-/* Different sizes differ where they can, so that dims that are mixed up do not fit. */
+/* Sizes differ from one another where they can, so that mixed-up dims do not fit. */
 enum {
     HEAD = 4,
     VALUE = 3,

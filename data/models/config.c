@@ -35,7 +35,8 @@ static void unexpected(Config *config, const char *key, const char *what,
     free(dump);
 }
 
-/* The first of "a|b|c" that has a value; *key gets its name, or the first one. Caller frees. */
+/* The value of the first key of "a|b|c" that has one; *key gets its name, or the first name. The
+ * caller frees *key. */
 static const json_t *find(const Config *config, const char *keys, char **key)
 {
     g_auto(GStrv) spelling = g_strsplit(keys, "|", -1);

@@ -1,6 +1,6 @@
-/* Reading config.json of Hugging Face: one flat object a model, whose `model_type` names the family
- * (private to data). Keys have several spellings by family, written "a|b|c" here, the first one
- * that is there counts; a missing or null key takes the family's default.
+/* Reading config.json of Hugging Face: one flat object per model, whose `model_type` names the
+ * family (private to data). Families spell keys differently, written "a|b|c" here; the first
+ * spelling that is there counts; a missing or null key takes the family's default.
  *
  * The first error sticks: functions return the default from then on, and config_good() is false.
  * Messages: "FILE: KEY: expected ..., got ...". */
@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-/* Sizes that a file may name are bounded before anything is built from them. */
+/* Bounds on the sizes in a file, checked before anything is built from them. */
 enum { CONFIG_MOST_LAYERS = 4096, CONFIG_MOST_SIZE = 1 << 24 };
 
 typedef struct {
@@ -24,26 +24,26 @@ typedef struct {
 
 bool config_good(const Config *config);
 
-/* Says what is wrong with a key, unless something was before. Returns false. */
+/* Sets the error about a key, unless there is an earlier error. Returns false. */
 bool config_wrong(Config *config, const char *key, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* An integer from 1 (0 where `least` is 0) to CONFIG_MOST_SIZE. */
+/* An integer from `least` (0 or 1) to CONFIG_MOST_SIZE. */
 uint32_t config_size(Config *config, const char *keys, uint32_t least,
                      uint32_t otherwise);
 double config_number(Config *config, const char *keys, double most, double otherwise);
 bool config_flag(Config *config, const char *keys, bool otherwise);
-/* NULL if missing; belongs to the file. */
+/* A text of the file, borrowed; NULL if missing. */
 const char *config_text(Config *config, const char *keys);
 /* The value of the first of the keys that is there and not null, or NULL. */
 const json_t *config_value(const Config *config, const char *keys);
 
-/* The object of a file that is a model's configuration. NULL: an error, or, with *is_config false and
- * none, another kind of JSON. */
+/* The object of a file that is a model's configuration. NULL with an error, or, without an error
+ * and with *is_config false, for another kind of JSON. */
 Architecture *config_read(const char *path, json_t *root, GError **error);
 
 /* Fills the architecture by the family of that name (data/models/family.c); false: an error, which
- * names model_type where the family is not known. */
+ * names model_type if the family is unknown. */
 bool config_family(Config *config, const char *model_type, Architecture *architecture);
 
 #endif

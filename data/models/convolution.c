@@ -1,14 +1,14 @@
-/* Pieces of convolutional models: convolutions and pooling with the padding of PyTorch or TensorFlow,
- * batch norm. */
+/* Pieces of convolutional models: convolutions and pooling with the padding of PyTorch or
+ * TensorFlow, batch norm. */
 #include "data/models/models.h"
 
-/* How windows lie on an edge: outputs, and what lies before the image. */
+/* How windows lie on an edge: the number of outputs, and the padding before the image. */
 typedef struct {
     uint32_t out, before;
 } Windows;
 
-/* PAD_SAME: as many outputs as steps fit, the nothing even on both sides, the odd one behind; PAD_EVEN:
- * half a window less one on both sides; PAD_NONE: windows lie within the image. */
+/* PAD_SAME: one output per step, with padding even on both sides and an odd element behind;
+ * PAD_EVEN: (window - 1) / 2 on both sides; PAD_NONE: windows lie within the image. */
 static Windows windows_of(ModelPadding padding, uint32_t edge, uint32_t window,
                           uint32_t stride)
 {

@@ -1,10 +1,10 @@
-/* Families of models by their configuration: which keys each has, its defaults, and what they mean.
+/* Families of models by their configuration: the keys of each, their defaults, and their meaning.
  * Defaults are those of the families' own configuration classes; parameters follow from the graph
  * that data/models/architecture.c builds.
  *
- * Left out, as it has neither parameters nor work to speak of: soft caps of logits, scales of
- * embeddings, groups that limit the choice of experts, and clamps; multi-token prediction layers,
- * which are a part of no count; towers for images. */
+ * Left out, as they have hardly any parameters or work: soft caps of logits, scales of embeddings,
+ * groups that limit the choice of experts, and clamps; multi-token prediction layers, which
+ * published counts exclude; towers for images. */
 #include "data/models/family.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void read_mixtral(Config *c, Architecture *a)
     memset(a->sparse, true, a->layers * sizeof *a->sparse);
 }
 
-/* Layers from max_window_layers on slide where use_sliding_window says so. */
+/* With use_sliding_window, layers from max_window_layers on have a sliding window. */
 static void read_qwen_window(Config *c, Architecture *a)
 {
     enum { WINDOW = 4096, FIRST = 28 };
@@ -164,7 +164,7 @@ static void read_gpt_neox(Config *c, Architecture *a)
 static void read_opt(Config *c, Architecture *a)
 {
     static const Defaults d = {50272, 768, 3072, 12, 12, 0, 2048};
-    enum { BEFORE = 2 }; /* rows of the table that no position has */
+    enum { BEFORE = 2 }; /* rows of the table that no position uses */
     if (!family_read_gpt_like(c, &d, true, a))
         return;
     a->fused = true;
@@ -191,8 +191,8 @@ static void read_bloom(Config *c, Architecture *a)
     a->fused = a->embedding_norm = a->alibi = true;
 }
 
-/* Both projects' files: new_decoder_architecture has key/value heads, two norms and both parts side
- * by side; before it `multi_query` is one key/value head. */
+/* Files of both generations: new_decoder_architecture has key/value heads, two norms and parallel
+ * attention and feed-forward; in the older one `multi_query` means one key/value head. */
 static void read_falcon(Config *c, Architecture *a)
 {
     static const Defaults d = {65024, 4544, 0, 32, 71, 0, 2048};
@@ -212,7 +212,7 @@ static void read_falcon(Config *c, Architecture *a)
         a->arrangement = norms == 2 ? ARRANGEMENT_PARALLEL_TWO : ARRANGEMENT_PARALLEL;
 }
 
-/* phi, and mixformer-sequential, as its first files were called. */
+/* phi, and mixformer-sequential, the name in its first files. */
 static void read_phi(Config *c, Architecture *a)
 {
     static const Defaults d = {51200, 2048, 0, 24, 32, 0, 2048};
@@ -228,7 +228,7 @@ static void read_phi(Config *c, Architecture *a)
         config_wrong(c, "qk_layernorm", "expected false");
 }
 
-/* An encoder after which the embedding's table is the head; poolers are a part of no count. */
+/* An encoder whose head is the embedding's table; poolers are not counted. */
 static void read_bert(Config *c, Architecture *a)
 {
     static const Defaults d = {30522, 768, 3072, 12, 12, 0, 512};
@@ -279,7 +279,7 @@ static void read_vit(Config *c, Architecture *a)
                      a->image);
 }
 
-/* deepseek_v3, and kimi_k2, which is its shape. */
+/* deepseek_v3, and kimi_k2, which has the same structure. */
 static void read_deepseek(Config *c, Architecture *a)
 {
     static const Defaults d = {129280, 7168, 18432, 61, 128, 128, 4096};
@@ -328,7 +328,7 @@ static void read_gpt_oss(Config *c, Architecture *a)
                        a);
 }
 
-/* mimo also has a layer that predicts several tokens, which is left out. */
+/* mimo also has a layer for multi-token prediction, which is left out. */
 static const struct {
     const char *model_type;
     void (*read)(Config *c, Architecture *a);

@@ -1,4 +1,4 @@
-/* Keys that families of models share (private to data). */
+/* Keys common to several families of models (private to data). */
 #ifndef KILTER_DATA_MODELS_FAMILY_H
 #define KILTER_DATA_MODELS_FAMILY_H
 
@@ -9,21 +9,22 @@ typedef struct {
     uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions;
 } Defaults;
 
-/* Sizes that all families have. ffn 0: four times the width. */
+/* Reads the sizes that all families have. ffn 0: four times the width. */
 bool family_read_sizes(Config *c, const Defaults *d, Architecture *a);
-/* Elements of a head that turn. */
+/* Reads the number of elements of a head that turn. */
 void family_read_rotary(Config *c, const char *keys, double otherwise, Architecture *a);
 void family_read_activation(Config *c, const char *keys, const char *otherwise,
                             Architecture *a);
-/* The last `share` layers of each `period` see all keys, the others `window` of them; layer_types
- * says so where it is given. */
+/* The last `full` layers of each `period` see all keys, the others `window` keys; layer_types
+ * overrides this if given. */
 void family_set_windows(Config *c, uint32_t window, uint32_t period, uint32_t full,
                         Architecture *a);
-/* The llama way: RMS norms before, a gated feed-forward network, turned positions. */
+/* Reads a llama-like family: pre-norm with RMS norms, a gated feed-forward network, rotary
+ * positions. */
 bool family_read_llama_like(Config *c, const Defaults *d, const char *activation,
                             bool tied, Architecture *a);
 void family_set_attention_bias(Config *c, bool otherwise, Architecture *a);
-/* The GPT way: layer norms, biases everywhere, a plain feed-forward network. */
+/* Reads a GPT-like family: layer norms, biases everywhere, a plain feed-forward network. */
 bool family_read_gpt_like(Config *c, const Defaults *d, bool tied, Architecture *a);
 
 #endif

@@ -1,9 +1,9 @@
-/* Keys that families of models share. */
+/* Keys common to several families of models. */
 #include "data/models/family.h"
 
 #include <string.h>
 
-/* Names of keys, of which a file has one. */
+/* Alternative names of keys; a file has one of them. */
 static const char LAYERS[] = "num_hidden_layers|n_layer|num_layers";
 static const char HIDDEN[] = "hidden_size|n_embd|n_embed|d_model";
 static const char HEADS[] = "num_attention_heads|n_head|num_heads";

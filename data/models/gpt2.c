@@ -1,7 +1,7 @@
 /* GPT-2 (Radford et al. 2019): a causal transformer of pre-norm layers, as AMP trains it with
- * Megatron (24 layers of 1024; NeurIPS'22, Sec. 4.3). The embedding and the output have a matrix
- * each, as in a pipeline whose ends hold a copy of the tied one; logits may stay sharded over the
- * vocabulary up to the loss, as Megatron has them. */
+ * Megatron (24 layers of 1024; NeurIPS'22, Sec. 4.3). Embedding and output have separate matrices,
+ * as in a pipeline whose ends hold copies of the tied matrix; logits may stay sharded over the
+ * vocabulary up to the loss, as in Megatron. */
 #include "data/models/models.h"
 
 TensorId model_gpt2(Graph *graph, const ModelParams *params)

@@ -1,18 +1,18 @@
-/* InceptionV3 (Szegedy et al. 2016) without its auxiliary head: as torchvision has it, batch norm after
- * each convolution, and as TAG has it (INFOCOM'22, Table 3), TF-Slim's without its argument scope: no
- * batch norm, biases, and a sigmoid for each class. */
+/* InceptionV3 (Szegedy et al. 2016) without its auxiliary head: in torchvision's version, with
+ * batch norm after each convolution, and in TAG's (INFOCOM'22, Table 3), which is TF-Slim's without
+ * its argument scope: no batch norm, biases, and a sigmoid for each class. */
 #include "data/models/models.h"
 
 typedef struct {
     Graph *graph;
-    const char *name; /* of the block */
+    const char *name; /* name of the block */
     uint32_t width;   /* channels are the paper's times width / 64 */
     bool norm;
 } Block;
 
 enum { PAPER_WIDTH = 64 };
 
-/* A convolution with what follows it. */
+/* A convolution with its norm and activation. */
 static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t channels,
                      uint32_t rows, uint32_t columns, uint32_t stride,
                      ModelPadding padding)
@@ -32,14 +32,14 @@ static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t chan
     return model_unary(b->graph, OP_RELU, relu, x);
 }
 
-/* The same within a block: windows keep the image's size. */
+/* The same within a block, with windows that keep the image's size. */
 static TensorId same(const Block *b, const char *part, TensorId x, uint32_t channels,
                      uint32_t rows, uint32_t columns)
 {
     return conv(b, part, x, channels, rows, columns, 1, PAD_SAME);
 }
 
-/* Windows of 3x3 two apart, within the image. */
+/* A convolution of 3x3 with stride 2, without padding. */
 static TensorId halve(const Block *b, const char *part, TensorId x, uint32_t channels)
 {
     return conv(b, part, x, channels, 3, 3, 2, PAD_NONE);
@@ -61,7 +61,7 @@ static TensorId join(const Block *b, const char *part, TensorId x, TensorId y)
                     extents);
 }
 
-/* Each branch is joined when it is there. */
+/* Block A: each branch is concatenated as soon as it is built. */
 static TensorId block_a(const Block *b, TensorId x, uint32_t pooled)
 {
     TensorId y = same(b, "b1", x, 64, 1, 1), z = same(b, "b2.1", x, 48, 1, 1);

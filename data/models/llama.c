@@ -1,4 +1,4 @@
-/* Models of 2022 and later by name, and ViT as its paper has it: data/models/architecture.h. */
+/* Named models of 2022 and later, and ViT as in its paper, by data/models/architecture.h. */
 #include "data/models/architecture.h"
 #include "data/models/models.h"
 
@@ -11,7 +11,7 @@ static void set_common(Architecture *a, const ModelParams *params)
     a->ffn = model_size(params, "ffn");
 }
 
-/* Touvron et al. 2023 with the grouped keys of Llama 2 and 3. */
+/* Llama (Touvron et al. 2023) with the grouped keys of Llama 2 and 3. */
 static void set_llama(Architecture *a, const ModelParams *params)
 {
     set_common(a, params);
@@ -41,7 +41,8 @@ TensorId model_llama(Graph *graph, const ModelParams *params)
     return build_text(graph, &a, params, 1);
 }
 
-/* Jiang et al. 2024: experts in every layer, weights by the softmax of the chosen. */
+/* Mixtral (Jiang et al. 2024): experts in every layer, weighted by the softmax over the chosen
+ * experts. */
 TensorId model_mixtral(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};
@@ -55,7 +56,7 @@ TensorId model_mixtral(Graph *graph, const ModelParams *params)
     return build_text(graph, &a, params, model_param(params, "capacity_factor"));
 }
 
-/* Dosovitskiy et al. 2020: pre-norm layers, a norm before the head. */
+/* ViT (Dosovitskiy et al. 2020): pre-norm layers, a norm before the head. */
 TensorId model_vit_paper(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};
@@ -72,7 +73,8 @@ TensorId model_vit_paper(Graph *graph, const ModelParams *params)
         graph, &a, &(ArchitectureSizes){.batch = model_size(params, "global_batch")});
 }
 
-/* BERT as TAG trains it (INFOCOM'22, Table 3) on SQuAD: the word embedding is a parameter like others. */
+/* BERT as TAG trains it (INFOCOM'22, Table 3) on SQuAD: the word embedding is an ordinary
+ * parameter. */
 TensorId model_tag_bert(Graph *graph, const ModelParams *params)
 {
     g_auto(Architecture) a = {0};

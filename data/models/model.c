@@ -46,10 +46,10 @@ static void fail_unknown(const char *name, GError **error)
         names_of(&MODEL_TABLE[0].info.name, sizeof MODEL_TABLE[0], MODEL_TABLE_SIZE);
     uint32_t index;
     if (names_find("model", name, known, &index, error))
-        g_assert_not_reached(); /* only for names that are not there */
+        g_assert_not_reached(); /* reached only for unknown names */
 }
 
-/* Numbers of elements stay far from where 64 bits end: 2^53 elements are more than any machine has. */
+/* Numbers of elements stay far below 2^64: 2^53 elements are more than any machine holds. */
 static bool sizes_fit(const char *spec, const Graph *graph, GError **error)
 {
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
@@ -67,7 +67,8 @@ static bool sizes_fit(const char *spec, const Graph *graph, GError **error)
     return true;
 }
 
-/* Appends backward and updates to a forward graph, which it takes. NULL if it is too large. */
+/* Appends backward and updates to a forward graph, and takes ownership of it. NULL if it is too
+ * large. */
 static Graph *finish(const char *spec, Graph *graph, TensorId loss,
                      const ModelParams *params, const ModelEntry *entry, GError **error)
 {
@@ -82,7 +83,7 @@ static Graph *finish(const char *spec, Graph *graph, TensorId loss,
     return graph;
 }
 
-/* *params: those of the list, and the defaults that follow from the number of GPUs. */
+/* Sets *params from the list, and the defaults that depend on the number of GPUs. */
 static bool resolve_entry(const char *spec, const ModelEntry *entry, const char *list,
                           uint32_t gpus, ModelParams *params, GError **error)
 {
@@ -113,7 +114,7 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
 
 enum { MOST_BYTES = 1 << 26, DEFAULT_SEQ = 4096 };
 
-/* The file's object. */
+/* Reads the file's object. */
 static json_t *load(const char *path, GError **error)
 {
     gsize length;
@@ -144,7 +145,7 @@ static char *name_of_file(const char *path)
     return g_steal_pointer(&base);
 }
 
-/* Sets seq where the spec leaves it to the file, and says what does not fit. */
+/* Sets seq if the spec leaves it to the file; returns NULL or a text saying what does not fit. */
 static const char *resolve_seq(const Architecture *a, ModelParams *params)
 {
     ModelParam *seq = model_params_find(params, "seq");
@@ -158,7 +159,7 @@ static const ModelEntry *entry_of(const Architecture *a)
     return a->patch ? &MODEL_OF_IMAGES : &MODEL_OF_TEXT;
 }
 
-/* *params: as in resolve_entry; the architecture's attention follows them. */
+/* Sets *params as resolve_entry does, and the architecture's attention by them. */
 static bool resolve_architecture(const char *spec, Architecture *a, const char *list,
                                  uint32_t gpus, ModelParams *params, GError **error)
 {
@@ -197,8 +198,8 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
     return graph;
 }
 
-/* A folder stands for the configuration in it; what is not there is looked for among the bundled files.
- * Caller frees. */
+/* A folder stands for the configuration in it; a path that does not exist is looked up among the
+ * bundled files. The caller frees it. */
 static char *file_of(const char *path)
 {
     char *bundled = g_file_test(path, G_FILE_TEST_EXISTS) || g_path_is_absolute(path)
@@ -224,7 +225,7 @@ static Graph *build_config(const char *spec, const char *path, json_t *root,
     return graph;
 }
 
-/* A graph is what it is: its batch is in the file. */
+/* Builds a graph's file, which takes no parameters: its batch is in the file. */
 static Graph *build_graph(const char *spec, const char *path, const json_t *root,
                           const char *list, char **canonical, GError **error)
 {
@@ -240,7 +241,7 @@ static Graph *build_graph(const char *spec, const char *path, const json_t *root
     return graph;
 }
 
-/* `content`: of the file, or NULL to read it. */
+/* `content` is the file's content, or NULL to read the file. */
 static Graph *build_file(const char *spec, const char *path, const char *list,
                          const char *content, uint32_t gpus, char **canonical,
                          GError **error)
@@ -257,7 +258,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
     return graph;
 }
 
-/* A spec's parts: its entry if it is a name, else the path; what follows the colon. Caller frees. */
+/* Splits a spec: returns its entry if it begins with a model's name, else NULL, with the name or
+ * path in *name and the part after the colon in *list. The caller frees *name. */
 static const ModelEntry *split_spec(const char *spec, char **name, const char **list)
 {
     const char *colon = strchr(spec, ':');
@@ -266,7 +268,7 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     const ModelEntry *entry = find_entry(*name);
     if (entry)
         return entry;
-    /* A path may have colons: what follows the last one are parameters if it reads like them. */
+    /* A path may have colons: the part after the last colon is parameters if it looks like them. */
     const char *last = strrchr(spec, ':');
     if (last && !strchr(last, '='))
         last = NULL;
@@ -306,7 +308,7 @@ static char *compact(const json_t *root)
     return copy;
 }
 
-/* NULL, with gpus == 0 also if there is nothing wrong. */
+/* The resolved spec; NULL on failure, and also for gpus == 0, which only checks. */
 static char *resolve_config(const char *spec, const char *path, json_t *root,
                             const char *list, uint32_t gpus, GError **error)
 {

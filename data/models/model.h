@@ -1,6 +1,6 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
- * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging Face,
- * a folder that has one, or a graph (data/graph/file.h).
+ * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging
+ * Face, a folder that has one, or a graph (data/graph/file.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
@@ -17,10 +17,11 @@ typedef struct {
 uint32_t model_count(void);
 const ModelInfo *model_info(uint32_t index);
 
-/* Its parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". Caller frees. */
+/* A model's parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". The caller frees
+ * the text. */
 char *model_parameters_text(uint32_t index);
 
-/* Whether a spec names a model, built in or a file that is one: not a plan, say. */
+/* Whether a spec names a model, built in or in a file, and not, say, a plan. */
 bool model_is_one(const char *spec);
 
 /* Builds, differentiates and seals the model for a cluster of `gpus` devices. *canonical (if not
@@ -29,27 +30,29 @@ bool model_is_one(const char *spec);
  * hidden, ...). */
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error);
 
-/* The same where the spec names a file whose content is known, as JSON: a plan carries it, so that it
- * can be read where the file is not. */
+/* The same for a spec of a file whose content is given as JSON: a plan carries it, so that it can
+ * be read without the file. */
 Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
                         char **canonical, GError **error);
 
 /* Whether a spec can be read: its name or file, its keys, and each value by itself. */
 bool model_check(const char *spec, GError **error);
-/* The canonical spec alone, without building: all that a spec can be refused for is checked but the sizes of its tensors.
- * *content: see model_content. NULL on failure; caller frees both. */
+/* The canonical spec without building the model: everything about a spec is checked except the
+ * sizes of its tensors. *content as in model_content. NULL on failure; the caller frees both. */
 char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **error);
 
-/* *content gets what the file of a spec says, in one form; NULL for built-in models. Caller frees. */
+/* *content gets the content of a spec's file in canonical form, NULL for built-in models. The
+ * caller frees it. */
 bool model_content(const char *spec, char **content, GError **error);
 
-/* The spec of `canonical` (a model with every parameter) with small sizes of the same structure (layers, ops, names):
- * large enough, where that is affordable, that uneven ratios over `n_devices` cut them unevenly. `random`, if not NULL,
- * varies the sizes. Sizes that are already small stay. The batch stays a multiple of `n_microbatches`. Caller frees. */
+/* The spec of `canonical` (a model with every parameter) with small sizes of the same structure
+ * (layers, ops, names): large enough, where that is affordable, that uneven ratios over `n_devices`
+ * cut them unevenly. `random`, if not NULL, varies the sizes. Sizes that are already small stay.
+ * The batch stays a multiple of `n_microbatches`. Caller frees. */
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    GRand *random);
 
-/* The graph of a spec as the text of a file (data/graph/file.h). Caller frees. */
+/* The graph of a spec as the text of a graph file (data/graph/file.h). The caller frees it. */
 char *model_write(const char *spec, uint32_t gpus, GError **error);
 
 #endif

@@ -10,14 +10,14 @@ typedef struct {
     double value;    /* default, then the resolved value */
     double min, max; /* accepted range */
     bool integer;
-    /* NULL: a number; else values are quantities, and this is the unit of value, min and max */
+    /* NULL: a number; else a quantity, and this is the unit of value, min and max */
     const char *unit;
     Quantity quantity;
 } ModelParam;
 
 enum { MODEL_MAX_PARAMS = 16 };
 
-/* The second output of attention: the probabilities of all scores, or statistics only. */
+/* The second output of attention: all probabilities, or statistics only. */
 typedef enum { ATTENTION_OF_MODEL, ATTENTION_MATERIALIZED, ATTENTION_FUSED } AttentionKind;
 
 typedef struct {
@@ -25,11 +25,11 @@ typedef struct {
     uint32_t n;
     Optimizer optimizer;
     Precision precision;
-    bool has_attention; /* the spec may have attention=... */
+    bool has_attention; /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;
 
-/* A graph has at most some tens of ops a layer: what is built stays in memory. */
+/* A graph has at most some tens of ops per layer, so a graph of this many layers fits in memory. */
 enum { MODEL_MOST_LAYERS = 4096 };
 
 typedef struct {
@@ -38,9 +38,9 @@ typedef struct {
     const char *(*check)(const ModelParams *params); /* may be NULL */
     ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
     void (*finish)(Graph *graph,
-                   const ModelParams *params); /* before sealing; may be NULL */
-    uint32_t gpu_experts; /* a GPU, where experts follow the cluster */
-    bool attention;       /* specs may have attention=fused|materialized */
+                   const ModelParams *params); /* called before sealing; may be NULL */
+    uint32_t gpu_experts; /* experts per GPU, if their number follows the cluster */
+    bool attention;       /* specs accept attention=fused|materialized */
 } ModelEntry;
 
 /* What a parameter is in a small model of the same structure. */
@@ -70,26 +70,27 @@ extern const uint32_t MODEL_SMALL_TABLE_SIZE;
 
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;
-/* Of models in files: they have parameters only. */
+/* The entries of models in files, which have parameters but no builder. */
 extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES;
 
-/* Defaults of an entry; then "key=value,..." of a spec, which messages name. */
+/* The first function returns the defaults of an entry, the second reads "key=value,..." of a spec,
+ * which messages name. */
 ModelParams model_params_new(const ModelEntry *entry);
 bool model_params_parse(const char *spec, const char *list, ModelParams *params,
                         GError **error);
-/* Weak scaling: what is 0 follows the number of GPUs (HAP Sec. 7.1). */
+/* Weak scaling: parameters that are 0 are set by the number of GPUs (HAP Sec. 7.1). */
 bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_experts,
                          uint32_t gpus, GError **error);
-/* The spec that says all of them. Caller frees. */
+/* The spec with all parameters. The caller frees it. */
 char *model_params_spec(const char *name, const ModelParams *params);
 /* The parameter of that key, or NULL. */
 ModelParam *model_params_find(ModelParams *params, const char *key);
 
-/* Value of a key that the model has. */
+/* The value of a key, which the model must have. */
 double model_param(const ModelParams *params, const char *key);
 uint32_t model_size(const ModelParams *params, const char *key);
 
-/* Builders: forward graph and loss; they return the loss. */
+/* Builders: each adds the forward graph and returns the loss. */
 TensorId model_vgg19(Graph *graph, const ModelParams *params);
 TensorId model_vit(Graph *graph, const ModelParams *params);
 TensorId model_bert_base(Graph *graph, const ModelParams *params);
@@ -113,10 +114,10 @@ TensorId model_tag_inceptionv3(Graph *graph, const ModelParams *params);
 TensorId model_tag_transformer(Graph *graph, const ModelParams *params);
 TensorId model_tag_bert(Graph *graph, const ModelParams *params);
 
-/* Gives the ops of the differentiated graph their times. */
+/* Sets the times of the ops of the differentiated graph. */
 void model_synthetic_times(Graph *graph, const ModelParams *params);
 
-/* Checks between parameters; NULL or what is wrong. */
+/* Checks that involve several parameters; NULL, or a text saying what is wrong. */
 const char *model_vgg19_check(const ModelParams *params);
 const char *model_vit_check(const ModelParams *params);
 const char *model_transformer_check(const ModelParams *params);
@@ -136,38 +137,38 @@ typedef struct {
     const char *name; /* prefix of the names of ops and parameters */
     uint32_t hidden, heads, ffn;
     double dropout;
-    bool causal; /* a token attends to no later one */
-    bool whole_heads; /* nobody shards them */
+    bool causal; /* a token attends to no later token */
+    bool whole_heads; /* heads are never sharded */
 } TransformerLayer;
 
 /* x [batch, seq, hidden] in and out. */
 TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
-/* dropout: of the probabilities, */
+/* `dropout` applies to the probabilities. */
 TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout);
-/* and after the activation. */
+/* `dropout` applies after the activation. */
 TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
                                   double dropout);
 /* x + dropout(y) */
 TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
                               TensorId y);
 /* A pre-norm layer: x += attention(norm(x)), x += feed_forward(norm(x)), with dropout of the
- * probabilities and of what is added, as in GPT-2 and Megatron-LM. */
+ * probabilities and of the summands, as in GPT-2 and Megatron-LM. */
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x);
 
-/* The sum of the negative log likelihoods of `labels`: by log-softmax of logits [..., classes], or in
- * the ops for which logits can be sharded over the classes. */
+/* The sum of the negative log likelihoods of `labels`: by log-softmax of logits [..., classes], or
+ * by the ops that accept logits sharded over the classes. */
 TensorId model_loss(Graph *graph, TensorId logits, TensorId labels);
 TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels);
 
 /* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);
 
-/* Images [batch, channels, edge, edge] as tokens [batch, patches, hidden], a patch each. */
+/* Images [batch, channels, edge, edge] as tokens [batch, patches, hidden], one per patch. */
 TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
 
 /* --- the parts of convolutional models --- */
 
-/* What lies around the image: as in TensorFlow's SAME, half a window on both sides, or nothing. */
+/* The padding of images: as TensorFlow's SAME, half a window on both sides, or none. */
 typedef enum { PAD_SAME, PAD_EVEN, PAD_NONE } ModelPadding;
 
 typedef struct {
@@ -180,14 +181,14 @@ typedef struct {
 TensorId model_conv(Graph *graph, const char *name, TensorId x, const ModelConv *conv);
 TensorId model_pool(Graph *graph, OpKind kind, const char *name, TensorId x,
                     uint32_t window, uint32_t stride, ModelPadding padding);
-/* By the moments of the whole batch; without `scale` only an offset is trained. */
+/* Batch norm by the moments of the whole batch; without `scale` only an offset is trained. */
 TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, bool scale);
 /* The mean of each channel, [batch, channels]. */
 TensorId model_features(Graph *graph, TensorId x);
-/* The sum of cross entropies of a sigmoid for each class, with labels of their own. */
+/* The sum over the classes of the cross entropies of sigmoids, each with a label of its own. */
 TensorId model_sigmoid_loss(Graph *graph, TensorId logits);
 
-/* An op of one input, named PREFIX.suffix. */
+/* An op with one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);
 TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate);
 

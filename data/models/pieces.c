@@ -1,4 +1,4 @@
-/* Pieces that builders share. */
+/* Pieces shared by builders. */
 #include "data/models/models.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels)
                     (TensorId[]){logits, labels, z}, NULL);
 }
 
-/* A convolution whose windows do not overlap. */
+/* Patches are a convolution whose windows do not overlap. */
 TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden)
 {
     const Tensor image = *graph_tensor(graph, x);

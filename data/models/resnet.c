@@ -1,25 +1,25 @@
-/* Residual networks of bottlenecks: as torchvision builds them (He et al. 2015, the stride in the 3x3
- * convolution), batch norm after each convolution; and ResNet-101 as TAG has it (INFOCOM'22, Table 3),
- * TF-Slim's second version (He et al. 2016) without its argument scope: convolutions have biases, and
- * only units begin with a batch norm, without a scale. */
+/* Residual networks of bottlenecks: as torchvision builds them (He et al. 2015, the stride in the
+ * 3x3 convolution), with batch norm after each convolution; and TAG's ResNet-101 (INFOCOM'22, Table
+ * 3), TF-Slim's second version (He et al. 2016) without its argument scope: convolutions have
+ * biases, and the only batch norms, without a scale, are at the beginning of units. */
 #include "data/models/models.h"
 
 enum { STAGES = 4, EXPANSION = 4 };
 
-/* Units of each stage. */
+/* Units of each stage (the paper's term for units of equal image size). */
 static const uint32_t UNITS50[STAGES] = {3, 4, 6, 3}, UNITS101[STAGES] = {3, 4, 23, 3};
 
-/* A convolution, and what follows it: a batch norm in the first version; relu if asked for. */
+/* A convolution, followed by a batch norm in the first version, and by relu if asked for. */
 typedef struct {
     Graph *graph;
-    const char *name; /* of the unit */
+    const char *name; /* name of the unit */
     bool second;
 } Unit;
 
 static TensorId convolve(const Unit *u, const char *part, TensorId x, uint32_t channels,
                          uint32_t window, uint32_t stride, bool relu)
 {
-    g_assert(window % 2 == 1); /* what lies before and behind is alike */
+    g_assert(window % 2 == 1); /* the padding before and behind is equal */
     g_autofree char *name = g_strdup_printf("%s.%s", u->name, part);
     g_autofree char *norm = g_strdup_printf("%s.norm", name);
     g_autofree char *active = g_strdup_printf("%s.relu", name);
@@ -58,7 +58,7 @@ static TensorId bottleneck(const Unit *u, TensorId x, uint32_t width, uint32_t s
     return u->second ? y : model_unary(u->graph, OP_RELU, after, y);
 }
 
-/* The stride of a stage is in its first unit; of the second version's, in the last unit of the stage
+/* A stage's stride is in its first unit; in the second version it is in the last unit of the stage
  * before. */
 static uint32_t stride_of(bool second, uint32_t stage, uint32_t i, uint32_t units)
 {

@@ -30,7 +30,7 @@ static bool set_precision(const char *spec, const char *value, ModelParams *para
                        known->str, value);
 }
 
-/* As the model has it, or as it is run today. */
+/* Reads attention=...: as in the model's paper, or as it is run today. */
 static bool set_attention(const char *spec, const char *value, ModelParams *params,
                           GError **error)
 {
@@ -44,7 +44,7 @@ static bool set_attention(const char *spec, const char *value, ModelParams *para
     return true;
 }
 
-/* A number or quantity in the parameter's range. */
+/* Reads a number or quantity in the parameter's range. */
 static bool read_value(const char *spec, const char *value, const ModelParam *param,
                        double *number, GError **error)
 {

@@ -1,6 +1,6 @@
-/* A workload by its durations: `layers` layers in a row, each with a forward time, a backward time
- * and a gradient of so many bytes, which is ready when its layer's backward ends. The loss and the
- * updates take no time.
+/* A workload given by its durations: a chain of `layers` layers, each with a forward time, a
+ * backward time and the bytes of a gradient, which is ready when its layer's backward ends. The
+ * loss and the updates take no time.
  *
  * A layer adds its parameter to each sample, so that the gradient is a sum over the batch: the
  * smallest layer that data parallelism treats like any other. */

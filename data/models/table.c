@@ -5,7 +5,7 @@
     {                                     \
         key, value, 1, 1e9, true, NULL, 0 \
     }
-/* Sizes that others are multiples of, so that no product of them leaves 32 bits. */
+/* Sizes of which others are multiples, bounded so that no product of them exceeds 32 bits. */
 #define SMALL(key, value)                     \
     {                                         \
         key, value, 1, 1 << 16, true, NULL, 0 \
@@ -179,7 +179,7 @@ const ModelEntry MODEL_TABLE[] = {
 
 const uint32_t MODEL_TABLE_SIZE = G_N_ELEMENTS(MODEL_TABLE);
 
-/* --- models in files: what their keys are --- */
+/* --- models in files: their keys --- */
 
 const ModelEntry MODEL_OF_TEXT = {{"config.json", "a file of Hugging Face"},
                                   NULL,

@@ -88,8 +88,8 @@ TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
     return transformer_residual(layer, "ffn", x, y);
 }
 
-/* Slots an expert has for one group of tokens: top-2 routing sends two copies of each (GShard Sec.
- * 2.2). */
+/* The number of slots of an expert for one group of tokens: top-2 routing sends two copies of each
+ * (GShard Sec. 2.2). */
 static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t tokens)
 {
     const double copies = gate == OP_GATE_TOP2 ? 2 : 1;
@@ -98,7 +98,7 @@ static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t
     return (uint32_t)fmax(1, ceil(slots - 1e-9));
 }
 
-/* The tokens of `batch` sequences or groups as those of `groups`. */
+/* Reshapes the tokens of `batch` sequences or groups to `groups` groups. */
 static TensorId regroup(const TransformerLayer *layer, const char *part, TensorId x,
                         uint32_t groups)
 {
@@ -113,7 +113,7 @@ static TensorId regroup(const TransformerLayer *layer, const char *part, TensorI
 }
 
 /* Tokens are routed in groups of `moe_group` sequences, which share the experts' slots: GShard's
- * groups (Sec. 2.2). DeepSpeed has one of all tokens of a GPU. */
+ * groups (Sec. 2.2). In DeepSpeed all tokens of a GPU are one group. */
 static TensorId mixture_of_experts(const TransformerLayer *layer,
                                    const ModelParams *params, OpKind gate_kind,
                                    TensorId x)

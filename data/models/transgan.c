@@ -1,13 +1,13 @@
 /* The generator of TransGAN (Jiang et al. 2021) as AMP trains it (NeurIPS'22, Sec. 4.3): `layers`
- * transformer layers that are wide, then as many that are narrow.
+ * wide transformer layers, then as many narrow ones.
  *
  * Noise becomes bottom x bottom tokens of channels * windows * group (16 * 4 * 16 = 1024). After
  * the wide layers each token is unfolded (pixel shuffle) into `windows` windows of `group` tokens
  * of `channels`, and each token of a window is interpolated to `upsample`: 324 windows of 256
  * tokens of 16, an image of 288 x 288. The narrow layers attend within a window. With `whole_heads`
- * nobody shards their heads: AMP's tensor parallelism seems not to, whose profile has a narrow
- * layer take as long on 4 devices as on one. A cross-entropy over the three colours stands for the
- * discriminator's loss. */
+ * their heads are never sharded: AMP's tensor parallelism seems not to shard them, as in its
+ * profile a narrow layer takes as long on 4 devices as on one. A cross-entropy over the three
+ * colours stands for the discriminator's loss. */
 #include "data/models/models.h"
 
 enum { COLOURS = 3 };

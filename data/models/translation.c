@@ -1,6 +1,6 @@
-/* The Transformer (Vaswani et al. 2017) as TAG has it (INFOCOM'22, Table 3): encoder and decoder,
- * post-norm, sinusoids as a constant; attention has relu on queries, keys and values and no projection
- * of its output; a head of its own, labels smoothed by 0.1. */
+/* The Transformer (Vaswani et al. 2017) in TAG's version (INFOCOM'22, Table 3): encoder and
+ * decoder, post-norm, constant sinusoids; attention applies relu to queries, keys and values and
+ * does not project its output; the head is not tied, and labels are smoothed by 0.1. */
 #include "data/models/models.h"
 
 static const double SMOOTHING = 0.1;
@@ -18,7 +18,7 @@ static TensorId op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
     return graph_op(l->graph, kind, name, attr, n_in, in, extents);
 }
 
-/* relu(x w + b) by head. `out`: dims of the weight before the features. */
+/* relu(x w + b) by head. `out`: the dims of the weight before the features. */
 static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
                         uint32_t rank, const uint32_t *out)
 {
@@ -42,7 +42,7 @@ static TensorId add_norm(const Layer *l, const char *part, TensorId x, TensorId 
     return transformer_norm(&layer, norm, transformer_residual(&layer, part, x, y));
 }
 
-/* x attends to `memory`: itself, or the encoder's output. */
+/* x attends to `memory`, which is x itself or the encoder's output. */
 static TensorId attend(const Layer *l, const char *part, TensorId x, TensorId memory,
                        bool causal)
 {
