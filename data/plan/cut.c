@@ -1,4 +1,4 @@
-/* Splits of a plan: which dims are cut, by which ratios, and their rounding. */
+/* Splits of a plan: the dims that are cut, their ratios, and their rounding. */
 #include "data/plan/cut.h"
 
 #include "data/base/error.h"
@@ -40,7 +40,8 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     return cut;
 }
 
-/* Most splits are those of the last instructions; those that were met last stand last. */
+/* Adds a split if it is new. Most splits repeat those of the last instructions, so the latest
+ * splits stand last and are searched first. */
 static void add_split(GArray *splits, const Split *split)
 {
     enum { LATEST = 16 };
@@ -92,7 +93,7 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
         const TensorId tensor = f < op->n_in ? op->in[f] : op->out[f - op->n_in];
         add_cut(plan, graph, batch, instr->group, segment, tensor, instr->form[f],
                 splits);
-        /* where the tensor is kept, if that is cut by another segment */
+        /* the split of the tensor's instance, if another segment cuts it */
         const uint16_t kept =
             instance_segment[(size_t)tensor * FORM_MAX + form_inside(instr->form[f])];
         if (kept != segment)
@@ -127,7 +128,7 @@ static double sum(const double *value, uint32_t n)
     return total;
 }
 
-/* Scales to sum 1; nothing at all becomes equal parts. */
+/* Scales the values to sum 1; if all are 0 they become equal. */
 static void normalise(double *value, uint32_t n)
 {
     g_assert(n > 0);
@@ -162,7 +163,7 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
     return share;
 }
 
-/* Units of each replica, shards of one part of the batch one after the other. */
+/* The units of each replica; shards of one part of the batch are neighbours. */
 static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
                                 const double *replica)
 {
@@ -186,7 +187,7 @@ static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
     return units;
 }
 
-/* Over the devices of a replica, then over the shards of each set. */
+/* Rounds over the devices of a replica first, then over the shards of each set. */
 static void round_nested(const DeviceGroup *group, const Split *split,
                          const double *ratio)
 {

@@ -4,7 +4,7 @@
 
 #include "data/plan/plan.h"
 
-/* The splits of one instruction, appended to an array of Split. */
+/* Appends the splits of one instruction to an array of Split. */
 void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *batch,
                        const uint16_t *instance_segment, const Instr *instr,
                        GArray *splits);

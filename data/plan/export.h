@@ -1,12 +1,12 @@
-/* Plans for training frameworks: flags, layouts, schedules and rank tables, where a framework can hold
- * the plan. An exporter takes a plan as it is or refuses it, naming the first instruction that has no
- * counterpart; it never rounds a plan to another one. */
+/* Plans for training frameworks: flags, layouts, schedules and rank tables, if the framework can
+ * express the plan. An exporter takes a plan as it is or refuses it and names the first instruction
+ * without counterpart; it never changes a plan. */
 #ifndef KILTER_DATA_PLAN_EXPORT_H
 #define KILTER_DATA_PLAN_EXPORT_H
 
 #include "data/plan/plan.h"
 
-/*    name          what is written */
+/*    name          contents */
 #define EXPORT_TABLE(X)                                                                  \
     X(megatron, "a script of Megatron-LM's flags with torchrun lines")                   \
     X(flagscale, "the system and model sections of a FlagScale configuration (YAML)")    \
@@ -23,16 +23,16 @@ typedef struct {
 uint32_t export_target_count(void);
 const ExportTarget *export_target(uint32_t index);
 
-/* One file of an export: its text, and what comes after the name that the user gives ("", ".csv"). */
+/* One file of an export: its text, and the suffix after the user's name ("", ".csv"). */
 typedef struct {
     const char *suffix;
     char *text;
 } ExportFile;
 void export_file_clear(ExportFile *file);
 
-/* The files (ExportFile), the first one with suffix "". `base`: how the first one is called, as the
- * others are referred to by it. Free with g_array_unref. KILTER_ERROR_INPUT: an unknown target, listing
- * them, or the first instruction that it has no counterpart for. */
+/* The files (ExportFile), the first one with suffix "". `base`: the name of the first file, by
+ * which files refer to one another. Free with g_array_unref. KILTER_ERROR_INPUT lists the targets
+ * if `target` is unknown, or names the first instruction without counterpart. */
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error);
 

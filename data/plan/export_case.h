@@ -1,11 +1,11 @@
-/* What all exporters look at (private to data): data/plan/export.h. */
+/* The input of all exporters (private to data): data/plan/export.h. */
 #ifndef KILTER_DATA_PLAN_EXPORT_CASE_H
 #define KILTER_DATA_PLAN_EXPORT_CASE_H
 
 #include "data/plan/export.h"
 #include "data/plan/layout.h"
 
-/* A step of a device group: a stage's forward or backward of a microbatch. */
+/* A step of a device group: the forward or backward of a pipeline stage on a microbatch. */
 typedef struct {
     uint32_t stage, microbatch;
     bool backward;
@@ -19,56 +19,59 @@ typedef struct {
     const char *target, *base;
     const Strategy *strategy;
     bool has_strategy;
-    StrategyLayout layout; /* with a strategy */
+    StrategyLayout layout; /* set if there is a strategy */
     PlanLayout cuts;
     uint32_t batch,
-        micro_batch; /* samples of an iteration; of a microbatch on a replica */
-    uint32_t seq;    /* tokens of a sample; 0: it has none */
+        micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
+    uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
 } ExportCase;
 
 bool export_case_init(ExportCase *c, GError **error);
 void export_case_clear(ExportCase *c);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
 
-/* "TARGET: instruction I, `TEXT`: reason"; always false. */
+/* Fails with "TARGET: instruction I, `TEXT`: reason"; always false. */
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
                    const char *format, ...) G_GNUC_PRINTF(4, 5);
 
-/* A strategy made the plan; else the first instruction is refused. */
+/* Refuses the first instruction unless a strategy made the plan. */
 bool export_need_strategy(const ExportCase *c, GError **error);
-/* All shards over the devices that share a tensor are equal, and (parts) so are the replicas' parts of
- * the batch. */
+/* Refuses unless all shards over the devices that share a tensor are equal, and, with `parts`, also
+ * the replicas' parts of the batch. */
 bool export_need_even(const ExportCase *c, bool parts, GError **error);
-/* The stages between embedding and head are layers 0, 1, ... of a transformer. */
+/* Refuses unless the layers between embedding and head are layers 0, 1, ... of a transformer. */
 bool export_need_layers(const ExportCase *c, GError **error);
-/* Microbatches run as in 1F1B: gpipe is refused where it differs. */
+/* Refuses unless microbatches run as in 1F1B; gpipe is refused where it differs. */
 bool export_need_1f1b(const ExportCase *c, GError **error);
 
-/* Layers of a stage between embedding and head. */
+/* The number of layers of a stage, without embedding and head. */
 uint32_t export_inner_layers(const ExportCase *c, uint32_t stage);
 
-/* Steps of a group in the order of the program; free with g_array_unref. */
+/* The steps of a group in the order of the program; free with g_array_unref. */
 GArray *export_steps(const ExportCase *c, uint32_t group);
 
-/* How a tensor in that form is cut over a group's devices: counts as in Split, NULL where it is whole. */
+/* How a tensor in that form is cut over a group's devices, with counts as in Split; NULL if it is
+ * whole. */
 const Split *export_cut(const ExportCase *c, uint32_t group, TensorId tensor, Form form,
                         bool *batch);
 
-/* Samples of an iteration that each GPU of the view has, [device]; refuses where some GPU of a machine
- * would have a part of a sample. */
+/* sample: out, [device], the samples of an iteration on each GPU of the view; refuses if a GPU of a
+ * machine would get a part of a sample. */
 bool export_samples(const ExportCase *c, uint32_t *sample, GError **error);
 
-/* rank -> device of the view; false: some rank is not the device of its number. Caller frees. */
+/* [rank]: its device in the view. *in_order: whether rank i is device i for all i. The caller frees
+ * it. */
 uint32_t *export_ranks(const ExportCase *c, bool *in_order);
-/* The number of a device among those of its machine. */
+/* The index of a device among the devices of its machine. */
 uint32_t export_local(const ExportCase *c, uint32_t device);
-/* "# rank,machine,gpu,type" and a line for each rank, after `prefix`. */
+/* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
-/* Lines that start `script` on the cluster's machines by torchrun, where ranks are in order. */
+/* Appends lines that start `script` on the cluster's machines by torchrun, if ranks are in
+ * order. */
 void export_add_torchrun(const ExportCase *c, const char *prefix, const char *script,
                          GString *out);
 
-/* Exporters: append files. */
+/* Exporters append files. */
 typedef bool Exporter(const ExportCase *c, GArray *files, GError **error);
 #define X(name, description) Exporter export_##name;
 EXPORT_TABLE(X)

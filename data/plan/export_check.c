@@ -1,4 +1,4 @@
-/* What exporters need of a plan; the first instruction that does not keep it is named. */
+/* Conditions of exporters on a plan; a failure names the first instruction that violates one. */
 #include "data/plan/export_case.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ bool export_need_strategy(const ExportCase *c, GError **error)
 {
     if (c->has_strategy)
         return true;
-    /* The first computation that is not of whole tensors is the first that no strategy explains. */
+    /* The first computation on tensors that are not whole is the first that no strategy
+     * explains. */
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
         const Instr *instr = &c->plan->program->instr[i];
         const Op *op =
@@ -50,7 +51,7 @@ const Split *export_cut(const ExportCase *c, uint32_t group, TensorId tensor, Fo
                            : NULL;
 }
 
-/* What a replica has of the batch, or a position of a tensor. */
+/* The units that replica k has of the batch, or position k of a tensor. */
 static uint32_t part_of(const Split *split, const DeviceGroup *group, uint32_t k)
 {
     uint32_t sum = 0;

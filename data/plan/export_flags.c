@@ -4,7 +4,7 @@
 
 #include "data/plan/export_case.h"
 
-/* The first computation of a layer, again or for the first time. */
+/* The first computation of a layer, recomputed or not. */
 static uint32_t first_of_layer(const ExportCase *c, uint32_t layer)
 {
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
@@ -24,7 +24,8 @@ static bool need_megatron(const ExportCase *c, GError **error)
 
 /* --- recomputation --- */
 
-/* How many layers from the stage's first one on are computed again; the others are not. */
+/* The number of layers, from the stage's first layer on, that are computed again, if the others are
+ * not. */
 static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **error)
 {
     const uint32_t last = graph_n_layers(c->graph) - 1;
@@ -44,7 +45,7 @@ static bool block_of(const ExportCase *c, uint32_t stage, uint32_t *n, GError **
     return true;
 }
 
-/* All layers alike, or the first N of every stage. */
+/* Adds the flags of recomputation: for all layers, or for the first N of every stage. */
 static bool add_recompute(const ExportCase *c, const char *line, GString *out,
                           GError **error)
 {
@@ -82,7 +83,7 @@ static bool add_recompute(const ExportCase *c, const char *line, GString *out,
     return true;
 }
 
-/* On in all layers, or in none. */
+/* Whether sequence parallelism is on in all layers; refuses if it is on in some only. */
 static bool all_sequence(const ExportCase *c, bool *on, GError **error)
 {
     *on = c->layout.sequence[0];
@@ -211,7 +212,7 @@ static bool type_of_stage(const ExportCase *c, uint32_t p, const char **type,
     return true;
 }
 
-/* Meshes are runs of stages on one type: [tp, cp, ep, dp, pp] each. */
+/* Adds the meshes, which are runs of stages on one device type: [tp, cp, ep, dp, pp] each. */
 static bool add_meshes(const ExportCase *c, GString *out, GError **error)
 {
     const StrategyLayout *l = &c->layout;
@@ -274,7 +275,7 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
 
 /* --- DeepSpeed --- */
 
-/* The first instruction by which devices share more than gradients. */
+/* Refuses the first instruction by which devices share more than gradients. */
 static bool need_replicas(const ExportCase *c, GError **error)
 {
     for (uint32_t i = 0; i < c->plan->program->n; i++) {

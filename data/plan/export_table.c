@@ -1,4 +1,5 @@
-/* Exports as tables: replicas with unequal parts of the batch for PyTorch's DDP, and everything as JSON. */
+/* Exports as tables: replicas with unequal parts of the batch for PyTorch's DDP, and everything as
+ * JSON. */
 #include <jansson.h>
 
 #include "data/plan/export_case.h"
@@ -10,8 +11,8 @@ static bool is_kept_whole(const Tensor *tensor)
     return tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER;
 }
 
-/* Parameters and states are whole on every device, activations cut along the batch alone, and nothing
- * but gradients is communicated. */
+/* Refuses unless parameters and states are whole on every device, activations are cut along the
+ * batch only, and only gradients are communicated. */
 static bool need_whole_parameters(const ExportCase *c, GError **error)
 {
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
@@ -57,7 +58,7 @@ static void add_list(GString *out, const char *name, const GArray *value)
     g_string_append(out, "]\n");
 }
 
-/* Samples and offsets of the ranks, which are the GPUs of the machines one after the other. */
+/* Adds samples and offsets of the ranks, which are the machines' GPUs in order. */
 static void add_ranks(const ExportCase *c, const uint32_t *sample, GString *out)
 {
     g_autoptr(GArray) batch = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -147,7 +148,7 @@ static json_t *steps_json(const ExportCase *c, uint32_t group)
     return list;
 }
 
-/* Stages, ranks and steps of a strategy. */
+/* Adds stages, ranks and steps of a strategy. */
 static void add_strategy(const ExportCase *c, json_t *root)
 {
     bool in_order;
@@ -168,7 +169,8 @@ static void add_strategy(const ExportCase *c, json_t *root)
     json_object_set_new(root, "micro_batch", json_integer(c->micro_batch));
 }
 
-/* Whether the parts are those of torch.chunk: ceil(n / parts) each, what is left in the last ones. */
+/* Whether the parts are those of torch.chunk: ceil(n / parts) each, and the rest in the last
+ * ones. */
 static bool is_chunk(const uint32_t *count, uint32_t n, uint32_t units)
 {
     const uint32_t most = (units + n - 1) / n;
@@ -178,7 +180,7 @@ static bool is_chunk(const uint32_t *count, uint32_t n, uint32_t units)
     return true;
 }
 
-/* Where each parameter rests, and how it is cut over the devices of a replica. */
+/* The group where each parameter rests, and its cut over the devices of a replica. */
 static json_t *parameters_json(const ExportCase *c)
 {
     json_t *list = json_array();

@@ -1,4 +1,4 @@
-/* Export to torchtitan: module names of each stage, and the schedule as the program has it. */
+/* Export to torchtitan: module names of each stage, and the program's schedule. */
 #include <jansson.h>
 
 #include "data/plan/export_case.h"
@@ -38,7 +38,7 @@ static json_t *modules_json(const ExportCase *c)
     return stages;
 }
 
-/* A row for each rank of the pipeline, cells such as 0F3 and 0B3 in the order of the program. */
+/* One row per rank of the pipeline, with cells such as 0F3 and 0B3 in the order of the program. */
 static GString *schedule_csv(const ExportCase *c)
 {
     GString *out = g_string_new(NULL);
@@ -80,7 +80,8 @@ static bool add_recompute(const ExportCase *c, json_t *root, GError **error)
     return true;
 }
 
-/* FSDP and replicas; what it shards are parameters or, kept after the forward, gradients. */
+/* Adds FSDP and replicas; FSDP shards parameters, or only gradients if parameters are kept after
+ * the forward. */
 static bool add_states(const ExportCase *c, json_t *parallelism, GError **error)
 {
     const StrategyLayout *l = &c->layout;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { DOUBLE_DIGITS = 17 }; /* enough to read back the same double */
+enum { DOUBLE_DIGITS = 17 }; /* enough to read the same double again */
 
 uint8_t plan_json_stream(InstrKind kind, Collective collective)
 {
@@ -57,7 +57,7 @@ static const char *instr_name(const Instr *instr)
     g_assert_not_reached();
 }
 
-/* {"group": ...} of an instruction that is not where its kind usually is, or NULL. */
+/* {"group": ...} for an instruction that is not at its kind's default place, or NULL. */
 static json_t *placement_json(const Instr *instr)
 {
     json_t *object = json_object();
@@ -114,7 +114,7 @@ static json_t *program_json(const Plan *plan, const Graph *graph)
     return array;
 }
 
-/* Of each group the devices of each replica. */
+/* [group][replica][device]. */
 static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     const Program *program = plan->program;
@@ -288,7 +288,7 @@ const PlanMember *plan_member(uint32_t i)
     return i < G_N_ELEMENTS(MEMBERS) ? &MEMBERS[i] : NULL;
 }
 
-/* NULL where the member is left out. */
+/* The JSON of a member; NULL if it is left out. */
 static json_t *member_json(const PlanMember *member, const Plan *plan, const Graph *graph)
 {
     g_assert(member->kind == MEMBER_PART || member->offset < sizeof(Plan));
@@ -329,8 +329,8 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
 
 /* --- the seal --- */
 
-/* A digest of the values of keys (NULL: of all but the seal itself and what clocks said). Caller
- * frees. */
+/* A digest of the values of keys (NULL: all keys except the seal itself and wall-clock times). The
+ * caller frees it. */
 static char *digest(const json_t *root, const char *const *keys)
 {
     enum { DIGITS = 16 };
@@ -382,7 +382,7 @@ static void append_json(GString *text, const json_t *value)
     free(dump);
 }
 
-/* One key a line; arrays of arrays or objects one element a line. */
+/* Writes one key per line, and arrays of arrays or objects with one element per line. */
 static void append_value(GString *text, const json_t *value)
 {
     const json_t *first = json_array_get(value, 0);

@@ -1,4 +1,4 @@
-/* Plans, and the segments that their tensors go by. */
+/* Plans, and the segments whose ratios cut their tensors. */
 #include "data/plan/plan.h"
 
 #include <math.h>
@@ -165,7 +165,7 @@ uint16_t *plan_segments(const Program *program, const Graph *graph,
 }
 
 typedef struct {
-    OpId *above;  /* [op] towards the least op of its set */
+    OpId *above;  /* [op]: an op towards the least op of its set */
     OpId *reader; /* [instance] an op that holds it sharded */
 } Ties;
 

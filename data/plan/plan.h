@@ -1,17 +1,17 @@
-/* The plan: what a planner decides, in one form for all of them.
+/* The plan: the decisions of a planner, in one form for all planners.
  *
- * program + ratios + rounded shard sizes + communication options + what it costs + where it came
- * from. Written as JSON (versioned, stable key order) such that read(write(plan)) == plan. The
- * graph is not stored: `model` rebuilds it, and ops and tensors are named by it. A file is sealed: in one
- * that was edited nothing is proved any more, and ratios and splits have to agree. */
+ * program + ratios + rounded shard sizes + communication options + costs + provenance. Written as
+ * JSON (versioned, stable key order) such that read(write(plan)) == plan. The graph is not stored:
+ * `model` rebuilds it, and its names identify ops and tensors. A file is sealed: an edited file
+ * loses its proofs, and its ratios and splits have to agree. */
 #ifndef KILTER_DATA_PLAN_PLAN_H
 #define KILTER_DATA_PLAN_PLAN_H
 
 #include "data/program/batch.h"
 #include "data/strategy/strategy.h"
 
-/* What a split cuts a dim for: the form over positions, the batch's parts, or the forms over shards and
- * replicas. */
+/* The purpose of a split: to cut by the form over positions, the batch into parts, or by the forms
+ * over shards and replicas. */
 typedef enum {
     SPLIT_POSITIONS,
     SPLIT_BATCH,
@@ -23,24 +23,24 @@ typedef enum {
 
 /* The integer cut of a dimension of `units` pieces over the devices of a group under the ratios of
  * one segment. Dims with as many units are cut alike; a dim of extent e gives device j count[j] *
- * (e / units) elements. SPLIT_BATCH is the cut of a microbatch of a program that cuts the
- * batch: over all devices of the group, a replica having what its devices have; by SPLIT_POSITIONS all
- * replicas are cut alike, as gradients are summed position by position. SPLIT_SHARDS cuts evenly over the
- * shards, what each has over its devices as by SPLIT_POSITIONS, alike in every set of shards; SPLIT_REPLICAS
- * evenly over the sets, all devices of a set having the same. SPLIT_NESTED cuts over the devices as by
- * SPLIT_POSITIONS, what each has over its shards. */
+ * (e / units) elements. SPLIT_BATCH cuts a microbatch over all devices of the group, where a
+ * replica has the parts of its devices. SPLIT_POSITIONS cuts all replicas alike, as gradients are
+ * summed position by position. SPLIT_SHARDS cuts evenly over the shards, and each shard's part over
+ * its devices as SPLIT_POSITIONS does, alike in every set of shards. SPLIT_REPLICAS cuts evenly
+ * over the sets; all devices of a set have the same part. SPLIT_NESTED cuts over the devices as
+ * SPLIT_POSITIONS does, and each device's part over its shards. */
 typedef struct {
     uint32_t segment;
     uint32_t units;
-    uint32_t *count; /* [replica * n_devices + position]; sums to units in every replica,
-                        by SPLIT_BATCH in all of them, by SPLIT_SHARDS and SPLIT_NESTED in every set of shards, by
-                        SPLIT_REPLICAS over the first device of every set */
+    /* [replica * n_devices + position]; sums to units in every replica; for SPLIT_BATCH over all
+     * replicas, for SPLIT_SHARDS and SPLIT_NESTED in every set of shards, for SPLIT_REPLICAS over
+     * the first devices of the sets */
+    uint32_t *count;
     uint16_t group;
     SplitKind kind;
 } Split;
 
-/* The outcome of the proof that was asked for: how it ended, and what is printed beside the
- * bound. */
+/* The outcome of a requested proof: how it ended, and the text printed beside the bound. */
 #define CERTIFICATE_TABLE(X)                                                            \
     X(NONE, "none", "")                                                                 \
     X(REACHED, "reached", "within the gap asked for")                                   \
@@ -68,45 +68,49 @@ const char *certificate_name(Certificate certificate);
 const char *certificate_text(Certificate certificate);
 
 typedef struct {
-    char *model;   /* canonical, with every parameter: "vit:layers=8,..." */
-    char *content; /* of the file that `model` names, as JSON; NULL for built-in models */
+    char *model; /* canonical, with every parameter: "vit:layers=8,..." */
+    /* content of the file that `model` names, as JSON; NULL for built-in models */
+    char *content;
     char *cluster; /* name or file as given */
-    /* the cluster whole, as cluster_json_text() writes it; NULL: only its name is known, as of plans
-     * that no file was written of */
+    /* the whole cluster, as cluster_json_text() writes it; NULL: only its name is known, as in
+     * plans never written to a file */
     char *cluster_text;
     Granularity granularity;
     char *planner;
-    char *maker; /* the planner whose plan `planner` chose; NULL: it made it itself */
+    char *maker; /* the planner whose plan `planner` chose; NULL: its own plan */
     uint64_t seed;
-    char *version;     /* of kilter */
-    Strategy strategy; /* that made it; all at the defaults: a planner without one */
+    char *version; /* version of kilter */
+    /* the strategy that made it; all defaults if the planner has none */
+    Strategy strategy;
 
     Program *program;
     uint32_t n_devices;
     uint32_t n_segments;
     double *ratio; /* [segment * n_devices + device], rows sum to 1 */
     uint32_t n_ops;
-    uint16_t *segment; /* of each op of the graph */
+    uint16_t *segment; /* [op of the graph] */
     uint32_t n_splits;
-    Split *split; /* sorted by (group, batch, segment, units): every cut that the program
-                     needs */
+    /* every cut that the program needs, sorted by (group, batch, segment, units) */
+    Split *split;
 
-    uint64_t bucket_bytes; /* gradient collectives fused up to this size; 0: one each */
+    /* gradient all-reduces are fused up to this size; 0: not fused */
+    uint64_t bucket_bytes;
 
-    /* cost of the rounded plan under the analytic model */
+    /* time of the rounded plan under the analytic model */
     double iteration_time_s;
     double fractional_time_s; /* before rounding; 0: not known */
-    double lower_bound_s;     /* 0: none proved */
-    char *bound_over; /* the plans that the bound is below, in words; NULL without one */
-    Certificate certificate; /* NONE unless a gap was asked for */
-    bool
-        optimal; /* no program of the planner's space is faster at these ratios, before rounding */
+    double lower_bound_s;     /* 0: none was proved */
+    /* the plans that the bound covers, in words; NULL without a bound */
+    char *bound_over;
+    Certificate certificate; /* NONE unless a gap was requested */
+    /* no program of the planner's space is faster at these ratios, before rounding */
+    bool optimal;
     uint64_t *memory_bytes; /* peak of one GPU of each device */
     bool feasible;
-    /* proof that nothing in the planner's space fits, NULL without one; not in the file */
+    /* proof that nothing in the planner's space fits, or NULL; not in the file */
     char *misfit;
     double search_time_s, balance_time_s;
-    double certificate_time_s; /* of the bound and its proof */
+    double certificate_time_s; /* wall clock of the bound and its proof */
     uint32_t stages;
 } Plan;
 
@@ -114,13 +118,13 @@ Plan *plan_new(void);
 void plan_free(Plan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
 
-/* Forgets what was proved of the plan, and its time before rounding: it is not that plan any more. */
+/* Drops the plan's proofs and its time before rounding, as the plan has changed. */
 void plan_drop_proofs(Plan *plan);
 
-/* What rounding costs, relative to the time before; 0 where that is not known. */
+/* The loss by rounding, relative to the time before rounding; 0 if that time is not known. */
 double plan_rounding_loss(const Plan *plan);
 
-/* gap = (t - bound) / t's bound; infinity when nothing is proved. */
+/* gap = (t - bound) / bound; infinity if nothing is proved. */
 double plan_gap(const Plan *plan);
 
 /* Rounds ratio * units to integers that sum to units (HAP Sec. 5.1): nearest integers first, then
@@ -130,21 +134,22 @@ void split_round(const double *ratio, uint32_t n_devices, uint32_t units,
                  uint32_t *count);
 
 /* The segment whose ratios cut each instance [tensor * FORM_MAX + form] of a program, from the
- * segment of each op (NULL: all 0). What a computation makes goes by the op's; what is loaded or
- * converted by that of the first op that reads it so, or, if none does, of the tensor: its
- * producer's, else its first consumer's.
+ * segment of each op (NULL: all 0). A computed instance has its op's segment. A loaded or converted
+ * instance has the segment of the first op that reads it in that form, or, if none does, the
+ * tensor's: its producer's, else its first consumer's.
  *
  * Hence a tensor crosses from one segment into another where it is converted: an all-to-all from
- * Gather(a) to Gather(b) cuts by the ratios of both. An op that goes by another segment than an
- * input of it gets that input cut anew; planners make no such programs (plan_ties). Caller frees. */
+ * Gather(a) to Gather(b) cuts by the ratios of both. An op of another segment than one of its
+ * inputs gets that input cut anew; planners make no such programs (plan_ties). The caller frees the
+ * result. */
 uint16_t *plan_segments(const Program *program, const Graph *graph,
                         const uint16_t *segment);
 
-/* Which ops have to go by one segment so that no input is cut anew: the least op of each op's set.
- * Caller frees. */
+/* The sets of ops that must share a segment so that no input is cut anew: [op], the least op of its
+ * set. The caller frees it. */
 OpId *plan_ties(const Program *program, const Graph *graph);
 
-/* Of each op: whether some operand of it is sharded. Caller frees. */
+/* [op]: whether one of its operands is sharded. The caller frees it. */
 bool *plan_sharded_ops(const Program *program, const Graph *graph);
 
 /* The split with the group, batch, segment and units of `key`, or NULL. */
@@ -152,65 +157,67 @@ const Split *plan_find_split(const Plan *plan, const Split *key);
 
 /* The splits by which an instance is cut (its counts are NULL). */
 typedef struct {
-    /* of microbatches, over replicas by `batch`: by the sums of sets of shards, or, */
+    /* the instance has one part per microbatch, divided over replicas by `batch`: by the sums over
+     * sets of shards */
     bool has_parts;
-    bool to_shard;  /* if the batch is what the form over the shards cuts, of replicas, */
-    bool to_device; /* if it is what the form cuts, of devices */
-    bool is_sharded, over_replicas; /* by `shards`, `replicas` */
-    bool is_cut;                    /* inside of each replica, by `inner`, or, */
-    /* where the shards cut the same dim, by `shards`: the sequence (dim 1) over these first, any
-     * other dim over the devices first, by SPLIT_NESTED */
+    bool to_shard;  /* or by replicas, if the form over the shards cuts the batch */
+    bool to_device; /* or by devices, if the form over positions cuts the batch */
+    bool is_sharded, over_replicas; /* cut by `shards`, by `replicas` */
+    bool is_cut;                    /* cut inside each replica, by `inner` */
+    /* shards and positions cut the same dim, by `shards`: the sequence (dim 1) over the shards
+     * first, any other dim over the devices first (SPLIT_NESTED) */
     bool nested;
     Split batch, shards, replicas, inner;
 } PlanCut;
 
-/* Of a tensor in that form, held by a group and cut by the ratios of a segment. `batch` NULL: the
- * batch is not cut. */
+/* The cut of a tensor in that form, held by a group and cut by the ratios of a segment. `batch`
+ * NULL: the batch is not cut. */
 PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *batch,
                  uint32_t group, uint32_t segment, TensorId tensor, Form form);
 
-/* Order of a plan's splits, for qsort. */
+/* The order of a plan's splits, for qsort. */
 int plan_compare_splits(const void *a, const void *b);
 
 /* Every split that the program needs, sorted, without counts (Split). Free with g_array_unref. */
 GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch);
 
-/* The same with counts: the plan's, or, where it has no such split, its ratios rounded. Free the
- * counts, too. The plan's groups have been checked. */
+/* The same with counts: the plan's, or, if it has no such split, its rounded ratios. Free the
+ * counts, too. The plan's groups must have been checked. */
 GArray *plan_rounded_splits(const Plan *plan, const Graph *graph,
                             const BatchForms *batch);
 
-/* Shares of a split (its group is given) under the ratios of its segment: of the devices in their
- * replica, [replica * n_devices + position]. They are the same in every replica, by the sum of the
- * ratios at each position, but for a batch split. replica: out, of the replicas in the group. Both
- * sum to 1. Caller frees. */
+/* Shares of a split, whose group is given, under the ratios of its segment: [replica * n_devices +
+ * position], the devices' shares in their replica. Except for a batch split they are equal in all
+ * replicas, by the sum of the ratios at each position. replica: out, the replicas' shares in the
+ * group. Both sum to 1. The caller frees the result. */
 double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
                           double *replica);
 
-/* Rounds the ratios for every cut that the program needs: fills split, in place of what there was.
- * Errors as batch_forms_new, and plan_check_groups. */
+/* Rounds the ratios for every cut that the program needs, and replaces the plan's splits. Errors as
+ * batch_forms_new and plan_check_groups. */
 bool plan_round(Plan *plan, const Graph *graph, GError **error);
 
-/* Whether all ratios are equal, and so are the counts of every split: rounding changed nothing. */
+/* Whether all ratios are equal, and so are the counts of every split, so that rounding changed
+ * nothing. */
 bool plan_splits_evenly(const Plan *plan);
 
-/* Whether the program's groups fit the plan: devices that there are, and one segment where the
- * batch is cut over replicas (the part of a replica is one and the same for all tensors).
- * KILTER_ERROR_INPUT. */
+/* Whether the program's groups fit the plan: all devices exist, and there is one segment if the
+ * batch is cut over replicas (a replica's part is the same for all tensors). KILTER_ERROR_INPUT. */
 bool plan_check_groups(const Plan *plan, GError **error);
 
-/* The fidelity that planners evaluate by: the formula, or, what it does not know (groups,
- * microbatches), by `stage`. */
+/* The fidelity by which planners evaluate: the formula, or `stage` for programs that it cannot
+ * handle (groups, microbatches). */
 const char *plan_fidelity(const Plan *plan);
 
-/* The ratios as JSON, [segment][device]; the caller's. */
+/* The ratios as JSON, [segment][device]; the caller owns the value. */
 struct json_t *plan_ratios_json(const Plan *plan);
 
-/* JSON text; the graph names ops and tensors. */
+/* The plan as JSON text; the graph gives the names of ops and tensors. */
 char *plan_write(const Plan *plan, const Graph *graph);
 
-/* Reads a plan file; builds its graph into *graph. KILTER_ERROR_INPUT says file, line or key, and
- * what was expected (ratios that do not sum to 1, an op the model lacks, a foreign version, ...). */
+/* Reads a plan file; builds its graph into *graph. KILTER_ERROR_INPUT says file, line or key,
+ * and what was expected (ratios that do not sum to 1, an op the model lacks, a foreign version,
+ * ...). */
 Plan *plan_read(const char *file, Graph **graph, GError **error);
 
 #endif

@@ -1,6 +1,6 @@
-/* The reader of plan files (plan_read). A plan is what simulations and replays trust, so nothing in
- * it is: every value is checked against the model that the file names, and the program is checked
- * as a planner's would be. */
+/* The reader of plan files (plan_read). Simulations and replays trust a plan, so the reader trusts
+ * nothing in the file: every value is checked against the model that the file names, and the
+ * program is checked as a planner's is. */
 #include "data/plan/cut.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The gap agrees with the times within this, relative. */
+/* The relative tolerance within which the gap must agree with the times. */
 static const double TOLERANCE = 1e-9;
 
-/* --- what kind of file it is, and of which model --- */
+/* --- the kind of file, and its model --- */
 
 static bool read_format(const Reader *r)
 {
@@ -116,7 +116,7 @@ static Graph *read_model(const Reader *r)
     return g_steal_pointer(&graph);
 }
 
-/* A key of the strategy: a number, or the text that --set takes. */
+/* Reads a key of the strategy: a number, or a text as for --set. */
 static bool read_strategy_key(const Reader *r, const char *key, const json_t *value)
 {
     const Option *option = options_find(&strategy_table, key);
@@ -157,7 +157,7 @@ static bool read_granularity(const Reader *r)
                         "expected machine or gpu, got '%s'", granularity));
 }
 
-/* Only once the program's groups are known. */
+/* Checks the fidelity, once the program's groups are known. */
 static bool check_fidelity(const Reader *r)
 {
     const char *expected = plan_fidelity(r->plan);
@@ -189,7 +189,7 @@ static bool read_memory(const Reader *r)
     return true;
 }
 
-/* The gap is derived: the file only repeats it for its readers. */
+/* Checks the gap, which is derived: the file only repeats it for human readers. */
 static bool check_gap(const Reader *r)
 {
     const json_t *value = json_object_get(r->root, "gap");
@@ -203,7 +203,7 @@ static bool check_gap(const Reader *r)
     return reader_expected(r, "gap", READER_WHOLE, what, value);
 }
 
-/* Plans of before there was one have none. */
+/* Reads the certificate, which old plans lack. */
 static bool read_certificate(const Reader *r)
 {
     const json_t *value = json_object_get(r->root, "certificate");
@@ -229,7 +229,7 @@ static const Split *missing_split(const Plan *plan, GArray *needed)
     return NULL;
 }
 
-/* Every cut that the program needs is there, or none is and the ratios are rounded. */
+/* Checks that all cuts that the program needs are there; if none is, the ratios are rounded. */
 static bool check_splits(const Reader *r)
 {
     if (!json_object_get(r->root, "splits"))
@@ -254,7 +254,7 @@ static bool check_splits(const Reader *r)
     return true;
 }
 
-/* The counts are what the ratios round to, within a unit. */
+/* Checks that the counts differ from the rounded ratios by at most a unit. */
 static bool check_rounding(const Reader *r)
 {
     const Plan *plan = r->plan;
@@ -283,7 +283,7 @@ static bool check_rounding(const Reader *r)
     return true;
 }
 
-/* What was proved of a plan, and how its shards were rounded, is true of the plan as written. */
+/* Checks the seal: proofs and rounding hold only for the plan as written. */
 static bool check_seal(const Reader *r)
 {
     bool shards, all;

@@ -1,4 +1,4 @@
-/* The program of a plan file: names become ids, then the checker has its say. */
+/* The program of a plan file: names become ids, and the checker checks the result. */
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
 
@@ -19,8 +19,8 @@ static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t 
     return true;
 }
 
-/* The name of the op or tensor that an instruction is about: its second item. NULL, with the error
- * set, if that is no string. */
+/* The name of the op or tensor of an instruction, its second item. NULL, with the error set, if
+ * that is not a string. */
 static const char *named(const Reader *r, size_t i, const json_t *array, const char *what)
 {
     const json_t *name = json_array_get(array, 1);
@@ -29,7 +29,7 @@ static const char *named(const Reader *r, size_t i, const json_t *array, const c
     return json_string_value(name);
 }
 
-/* ["compute", "op", [forms of inputs], [forms of outputs]] */
+/* Reads ["compute", "op", [forms of inputs], [forms of outputs]]. */
 static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
     const char *name = named(r, i, array, "an op's name");
@@ -43,7 +43,7 @@ static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *
            read_forms(r, i, json_array_get(array, 3), op->n_out, instr->form + op->n_in);
 }
 
-/* ["load", "tensor", to] or ["all_reduce", "tensor", from, to] */
+/* Reads ["load", "tensor", to] or ["all_reduce", "tensor", from, to]. */
 static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
     const char *name = named(r, i, array, "a tensor's name");
@@ -64,7 +64,7 @@ static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *in
     return ok;
 }
 
-/* One key of the optional last item. */
+/* Reads one key of the optional last item. */
 static bool read_place(const char *key, const json_t *value, Instr *instr)
 {
     const bool whole = g_strcmp0(json_string_value(value), PLAN_WHOLE) == 0;
@@ -95,7 +95,7 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
                                        : !flag;
 }
 
-/* The optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
+/* Reads the optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
 static bool read_placement(const Reader *r, size_t i, json_t *object, Instr *instr)
 {
     const char *key;
@@ -168,7 +168,7 @@ static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t 
     return true;
 }
 
-/* A list of replicas, or {"shards", "replicas"}. */
+/* Reads a group: a list of replicas, or {"shards", "replicas"}. */
 static bool read_group(const Reader *r, size_t g, const json_t *group)
 {
     const json_t *shards = json_object_get(group, "shards");

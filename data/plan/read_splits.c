@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row of ratios sums to 1 within this. */
+/* The tolerance of the sum 1 of a row of ratios. */
 static const double TOLERANCE = 1e-9;
 
 static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
@@ -32,7 +32,7 @@ static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
     return true;
 }
 
-/* Fixes how many segments and devices there are. */
+/* Reads the ratios, which determine the numbers of segments and devices. */
 bool reader_ratios(const Reader *r)
 {
     Plan *plan = r->plan;
@@ -53,7 +53,7 @@ bool reader_ratios(const Reader *r)
     return true;
 }
 
-/* Runs of ops: ["first op", segment]. */
+/* Reads the segments as runs of ops: ["first op", segment]. */
 bool reader_segments(const Reader *r)
 {
     Plan *plan = r->plan;
@@ -62,7 +62,7 @@ bool reader_segments(const Reader *r)
         return false;
     plan->n_ops = graph_n_ops(r->graph);
     plan->segment = g_new0(uint16_t, plan->n_ops);
-    OpId next = 0; /* where the run must begin at the earliest */
+    OpId next = 0; /* the earliest op at which the run may begin */
     for (size_t i = 0; i < json_array_size(runs); i++) {
         const json_t *run = json_array_get(runs, i);
         const char *name = json_string_value(json_array_get(run, 0));
@@ -85,7 +85,7 @@ bool reader_segments(const Reader *r)
     return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
 }
 
-/* Of how many devices the counts add up to the units. */
+/* The number of devices over which the counts must add up to the units. */
 static uint32_t summed_devices(const Reader *r, const Split *split)
 {
     const Program *program = r->plan->program;
@@ -97,7 +97,8 @@ static uint32_t summed_devices(const Reader *r, const Split *split)
                                    : 1);
 }
 
-/* Over the first devices of the sets of shards the sum is the units; all of a set have the same. */
+/* Checks that the counts of the sets' first devices add up to the units, and that the devices of a
+ * set have equal counts. */
 static bool check_sets(const Reader *r, size_t i, const Split *split)
 {
     const uint32_t n = plan_split_devices(r->plan, split);
@@ -119,7 +120,7 @@ static bool check_sets(const Reader *r, size_t i, const Split *split)
                        split->units);
 }
 
-/* The sum is the units, in all or in every replica. */
+/* Checks that the counts add up to the units, in all or in every replica. */
 static bool check_sums(const Reader *r, size_t i, const Split *split)
 {
     g_assert(split->count);
@@ -188,7 +189,7 @@ bool reader_splits(const Reader *r)
     Plan *plan = r->plan;
     json_t *splits;
     if (!json_object_get(r->root, "splits"))
-        return true; /* once the program is known */
+        return true; /* checked later, once the program is known */
     if (!reader_array(r, "splits", &splits))
         return false;
     plan->split = g_new0(Split, json_array_size(splits));

@@ -39,7 +39,7 @@ bool reader_integer_value(const json_t *value, uint64_t max, uint64_t *result)
         *result = (uint64_t)json_integer_value(value);
         return json_integer_value(value) >= 0 && *result <= max;
     }
-    /* Above what JSON integers hold, and only there, it is a string. */
+    /* Numbers above 2^63 - 1, and only these, are strings. */
     return max > INT64_MAX && json_is_string(value) &&
            g_ascii_string_to_unsigned(json_string_value(value), 10,
                                       (uint64_t)INT64_MAX + 1, max, result, NULL);

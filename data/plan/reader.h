@@ -1,5 +1,5 @@
-/* Helpers that the parts of the plan reader share (private to data). Functions that return false
- * have set the error: KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
+/* Helpers of the plan reader (private to data). Functions that return false have set the error:
+ * KILTER_ERROR_INPUT, "FILE: KEY[I]: expected ..., got ...". */
 #ifndef KILTER_DATA_PLAN_READER_H
 #define KILTER_DATA_PLAN_READER_H
 
@@ -27,8 +27,8 @@ bool reader_expected(const Reader *r, const char *key, size_t i, const char *wha
 
 /* --- values --- */
 
-/* Whether `value` is an integer from 0 to `max`. Above what JSON integers hold, and only there, it
- * is a string. */
+/* Whether `value` is an integer from 0 to `max`. Numbers above 2^63 - 1, and only these, are
+ * strings. */
 bool reader_integer_value(const json_t *value, uint64_t max, uint64_t *result);
 
 /* The value of a key of the root. */
@@ -36,17 +36,17 @@ bool reader_integer(const Reader *r, const char *key, uint64_t max, uint64_t *re
 bool reader_bool(const Reader *r, const char *key, bool *result);
 bool reader_text(const Reader *r, const char *key, char **result);
 bool reader_array(const Reader *r, const char *key, json_t **array);
-/* Not negative; null stands for infinity where that may be. */
+/* Reads a number that is not negative; with `may_be_infinite`, null stands for infinity. */
 bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
                     double *result);
 
-/* Op of that name, or GRAPH_NONE. */
+/* The op of that name, or GRAPH_NONE. */
 OpId reader_op(const Reader *r, const char *name);
 
 /* --- parts --- */
 
-/* Makes plan->program, of its groups and microbatches; then reads and checks it
- * (data/plan/read_program.c). */
+/* The first function makes plan->program with its groups and microbatches; the second reads and
+ * checks its instructions (data/plan/read_program.c). */
 bool reader_groups(const Reader *r);
 bool reader_program(const Reader *r);
 

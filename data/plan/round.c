@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-/* Errors of rounding closer than this are equal. */
+/* Rounding errors closer than this count as equal. */
 #define TIE 1e-9
 
-/* How much |count - exact| grows when `step` units are added. */
+/* The growth of |count - exact| when `step` units are added. */
 static double growth(double exact, uint32_t count, int step)
 {
     KILTER_ASSERT(step == 1 || step == -1);

@@ -1,15 +1,15 @@
-/* The form that cutting the batch gives each tensor, and numbers for the instances of a program. */
+/* The form of each tensor when the batch is cut, and numbers for the instances of a program. */
 #include "data/program/batch.h"
 
 #include "data/base/error.h"
 
 #include <string.h>
 
-enum { UNKNOWN = FORM_MAX }; /* of an input that nothing has used yet */
+enum { UNKNOWN = FORM_MAX }; /* the form of an input that no op has used yet */
 
 /* --- forms --- */
 
-/* Whether the rule takes the inputs as they are; of unknown ones it may take any. With `summed`,
+/* Whether the rule accepts the inputs in their forms; unknown forms match any. With `summed`,
  * partial sums count as summed. */
 static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
 {
@@ -26,7 +26,7 @@ static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
     return true;
 }
 
-/* The rule under which an op runs; false if there is none. */
+/* Finds the rule under which an op runs; false if there is none. */
 static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule *found)
 {
     const Op *op = graph_get_op(graph, id);
@@ -34,7 +34,8 @@ static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule
     const Form *form = batch->form;
     const uint32_t n =
         batch->units > 1 ? op_rules(graph, id, rule) : op_rules_of_one(graph, id, rule);
-    /* As they are; else with sums made whole before, on all of the batch or on parts of it. */
+    /* First try the inputs as they are, then with sums made whole before, on the whole batch or on
+     * parts of it. */
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t r = 0; r < n; r++)
             if (fits(op, &rule[r], form, pass > 0) && (pass != 1 || rule[r].loop < 0)) {
@@ -44,7 +45,7 @@ static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule
     return false;
 }
 
-/* Whether the op, on parts of the batch, takes a sum over all of it. */
+/* Whether the op runs on parts of the batch and reads a sum over all of it. */
 static bool takes_sum(const Op *op, const Rule *rule, const Form *form)
 {
     for (uint32_t i = 0; rule->loop >= 0 && i < op->n_in; i++)
@@ -72,15 +73,15 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
     return true;
 }
 
-/* Whether both are one number or index a token, or a pixel, of the same batch. */
+/* Whether both tensors have one number or index per token, or pixel, of the same batch. */
 static bool alike(const Tensor *a, const Tensor *b)
 {
     return a->dtype == b->dtype && a->rank == b->rank &&
            memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* Forms of what nothing produces: the first input is cut, and what is like it (the places of tokens
- * beside the tokens). */
+/* Sets the forms of tensors without producer: the first input is cut, and so are inputs like it
+ * (the positions of tokens beside the tokens). */
 static void init_forms(BatchForms *batch, const Graph *graph)
 {
     const Tensor *first = NULL;
@@ -95,7 +96,7 @@ static void init_forms(BatchForms *batch, const Graph *graph)
     batch->units = first ? first->units[0] : 0;
 }
 
-/* The parts are cut from equal pieces everywhere. */
+/* Checks that all tensors divide the batch into the same number of equal pieces. */
 static bool check_units(const BatchForms *batch, const Graph *graph, GError **error)
 {
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
@@ -160,8 +161,8 @@ void batch_forms_free(BatchForms *batch)
 
 /* --- instances --- */
 
-/* Where the place of the tensor's first instance in forms with that outer part is noted; NULL if there is
- * no room for it yet. */
+/* The memory for the place of the tensor's first instance in forms with that outer part; NULL if
+ * there is none yet. */
 static uint32_t *noted(const Instances *instances, uint32_t group, TensorId tensor,
                        uint32_t outer)
 {

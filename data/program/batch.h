@@ -1,66 +1,67 @@
-/* The batch as an outer axis: what cutting it, in microbatches and over replicas, makes of each
- * tensor.
+/* The batch as an outer axis: the form of each tensor when the batch is cut into microbatches and
+ * over replicas.
  *
- * It follows from the op table by the rules that shardings follow from (data/graph/rule.h), with
- * the parts of the batch in the place of the devices. Dim 0 of the first input is the batch; the
- * other inputs follow from the ops that use them first; parameters and optimizer states are in
- * Identity form. A tensor that is used by an op with no rule for its partial sums (an update) has
- * to be summed before. */
+ * The forms follow from the op table by the rules of sharding (data/graph/rule.h), with the parts
+ * of the batch in the role of devices. Dim 0 of the first input is the batch; the other inputs
+ * follow from the ops that use them first; parameters and optimizer states are in Identity form. A
+ * tensor used by an op without a rule for partial sums (an update) has to be summed before. */
 #ifndef KILTER_DATA_PROGRAM_BATCH_H
 #define KILTER_DATA_PROGRAM_BATCH_H
 
 #include "data/program/program.h"
 
 typedef struct {
-    uint32_t units; /* equal pieces that the batch can be cut in */
-    Form *form;     /* [tensor]: as its maker leaves it. Gather(d): dim d is the batch */
-    /* [op]: the loop that is the batch; -1: the op runs once, not on parts of it */
+    uint32_t units; /* equal pieces into which the batch can be cut */
+    Form *form;     /* [tensor]: its form when made. Gather(d): dim d is the batch */
+    /* [op]: the loop over the batch; -1: the op runs once, not on parts of the batch */
     int8_t *loop;
-    /* The first op that runs on parts of the batch and reads a sum over all of it, as the
-     * statistics of a batch norm are; GRAPH_NONE. The batch is then cut over replicas, but not in
-     * microbatches. */
+    /* the first op that runs on parts of the batch and reads a sum over all of it, such as the
+     * statistics of a batch norm, or GRAPH_NONE. With such an op the batch can be cut over
+     * replicas, but not into microbatches */
     OpId reads_sum;
 } BatchForms;
 
-/* KILTER_ERROR_INPUT names the op that cannot run on parts of a batch. */
+/* The forms of a batch that is cut. KILTER_ERROR_INPUT names an op that cannot run on parts of the
+ * batch. */
 BatchForms *batch_forms_new(const Graph *graph, GError **error);
-/* The same for a batch that is cut in microbatches, or is a single one: then a batch of one piece
- * will do. KILTER_ERROR_INPUT, too, if an op reads a sum. */
+/* The same for a batch cut into microbatches, possibly a single one, for which a batch of one piece
+ * suffices. KILTER_ERROR_INPUT also if an op reads a sum. */
 BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error);
 void batch_forms_free(BatchForms *batch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 
 /* --- numbers for the instances of a program --- */
 
-/* A *place* is a (group, microbatch, tensor, forms over shards and replicas) that the program refers to;
- * with FORM_MAX forms over the positions each, an instance is place * FORM_MAX + form_inside(form). */
+/* A *place* is a (group, microbatch, tensor, forms over shards and replicas) that the program
+ * refers to. Each place has FORM_MAX forms over the positions, so an instance is place * FORM_MAX +
+ * form_inside(form). */
 typedef struct {
     uint32_t n_places, n_tensors, n_microbatches;
     const BatchForms *batch; /* NULL: the batch is not cut */
     /* [group * n_tensors + tensor]: place of its microbatch 0 in plain forms, or GRAPH_NONE */
     uint32_t *first;
-    uint32_t *row; /* likewise: 1 + its row in `outer`; 0: it is only in plain forms */
+    uint32_t *row; /* likewise: 1 + its row in `outer`; 0: it has plain forms only */
     GArray *outer; /* [row * FORM_OUTERS + form_outer]: as `first` */
 } Instances;
 
-/* `batch` must outlive the instances. Instructions with groups or ids that do not exist are passed
- * over. */
+/* `batch` must outlive the instances. Instructions with groups or ids that do not exist are
+ * ignored. */
 Instances *instances_new(const Program *program, const Graph *graph,
                          const BatchForms *batch);
 void instances_free(Instances *instances);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Instances, instances_free)
 
-/* Whether the tensor has an instance per microbatch, rather than one of PROGRAM_WHOLE. */
+/* Whether the tensor has one instance per microbatch instead of a single one of PROGRAM_WHOLE. */
 static inline bool instances_has_parts(const Instances *instances, TensorId tensor)
 {
     return instances->batch && form_is_gather(instances->batch->form[tensor]);
 }
 
-/* The place of an instance, whatever `microbatch` if the tensor has no parts; GRAPH_NONE if the
- * program has none. */
+/* The place of an instance; GRAPH_NONE if the program has none. `microbatch` is ignored if the
+ * tensor has no parts. */
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form);
-/* Its least place in any form. */
+/* The tensor's least place in any form. */
 uint32_t instances_any_place(const Instances *instances, uint32_t group,
                              uint32_t microbatch, TensorId tensor);
 
@@ -75,13 +76,13 @@ typedef struct {
 PlacedOperand instances_operand(const Instances *instances, uint32_t group,
                                 uint32_t microbatch, Operand operand);
 
-/* As instr_uses and instr_makes. A load makes instances of all microbatches: of the first one it is
- * given here, the places of the others follow. */
+/* As instr_uses and instr_makes. A load makes instances of all microbatches: this returns the first
+ * microbatch's, and the others' places follow. */
 uint32_t instances_uses(const Instances *instances, const Graph *graph,
                         const Instr *instr, PlacedOperand use[OP_MAX_IN]);
 uint32_t instances_makes(const Instances *instances, const Graph *graph,
                          const Instr *instr, PlacedOperand make[OP_MAX_OUT]);
-/* How many instances with rising places an instruction makes of each tensor. */
+/* The number of instances, with consecutive places, that an instruction makes of each tensor. */
 uint32_t instances_made(const Instances *instances, const Instr *instr);
 
 /* The number of the operand's instance: place * FORM_MAX + form_inside(form). */

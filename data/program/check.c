@@ -1,6 +1,5 @@
-/* The program checker: walks a program once and believes nothing. It knows the rules that
- * follow from the op table and the conversions that collectives make, and nothing of how
- * planners search. */
+/* The program checker: walks a program once and trusts nothing. It knows the rules that follow from
+ * the op table and the conversions of collectives, and nothing about planners' searches. */
 #include "data/program/check.h"
 
 #include "data/base/error.h"
@@ -37,8 +36,8 @@ static bool check_load(Check *check)
     return true;
 }
 
-/* An op that is not cut with the batch has a rule for inputs that are partial over the replicas;
- * *partial gets whether its outputs are. */
+/* Checks that an op that is not cut with the batch has a rule for inputs that are partial over the
+ * replicas; *partial gets whether its outputs are partial, too. */
 static bool check_partial(const Check *check, const Op *op, bool *partial)
 {
     const Instr *instr = check_current(check);
@@ -62,7 +61,7 @@ static bool check_partial(const Check *check, const Op *op, bool *partial)
     return check_wrong(check, "it does not run on the whole batch");
 }
 
-/* A microbatch adds to the sums that the op makes. */
+/* Adds a microbatch to the sums that the op makes. */
 static bool add_sums(Check *check, const Op *op, bool again)
 {
     const Instr *instr = check_current(check);
@@ -150,7 +149,7 @@ static bool check_instr(Check *check)
     return check_wrong(check, "unknown kind of instruction");
 }
 
-/* Groups have devices, each once. */
+/* Checks that groups have devices, each once. */
 static bool check_groups(const Program *program, GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);

@@ -1,5 +1,5 @@
-/* The end of a checked program: every op ran, the loss is there, and updated values lie where the
- * old ones lay. */
+/* The end of a checked program: every op ran, the loss exists, and updated values lie where the old
+ * values lay. */
 #include "data/program/check.h"
 
 #include "data/base/error.h"
@@ -41,7 +41,8 @@ static bool check_loss(const Check *check)
                        tensor_name(check, loss), tensor_name(check, loss));
 }
 
-/* Every parameter and state that a group has loaded is updated in the form in which it lies. */
+/* Checks that every parameter and state that a group has loaded is updated in the form in which it
+ * lies. */
 static bool check_updated(const Check *check, uint32_t group, TensorId old)
 {
     const size_t at = (size_t)group * graph_n_tensors(check->graph) + old;

@@ -1,7 +1,7 @@
 /* The program checker: collectives and transfers. */
 #include "data/program/check.h"
 
-/* What a sum has come to goes to another instance of it. */
+/* Checks a move of the sum accumulated so far to another instance. */
 static bool check_moves(Check *check)
 {
     const Instr *instr = check_current(check);
@@ -18,7 +18,8 @@ static bool check_moves(Check *check)
     return true;
 }
 
-/* What is partial over the replicas is summed, whole or by parts; or parts are gathered. */
+/* Checks a collective over replicas: partial tensors are summed, whole or by parts, or parts are
+ * gathered. */
 static bool check_across(Check *check)
 {
     const Instr *instr = check_current(check);
@@ -65,8 +66,8 @@ static bool check_moved(const Check *check)
                                        form_is_gather(check->batch->form[instr->tensor]));
 }
 
-/* Whether a form cuts one dim over shards and positions, and the conversion is over those that cut it first (data/
- * plan/plan.h): what comes together then does not lie together. */
+/* Whether a form cuts one dim over shards and positions, and the conversion is over the axis that
+ * cuts it first (data/plan/plan.h): the parts that it joins would not be neighbours. */
 static bool crosses_nesting(FormAxis axis, Form form)
 {
     const Form both = form_inside(form);
@@ -105,7 +106,8 @@ bool check_collective(Check *check)
     return true;
 }
 
-/* The forms of a regroup over the shards (data/program/program.h), and whether its result is partial. */
+/* Checks the forms of a regroup over the shards (data/program/program.h); sets whether its result
+ * is partial. */
 static bool check_regroup(Check *check)
 {
     const Instr *instr = check_current(check);

@@ -1,4 +1,4 @@
-/* The names of collectives, and the forms that each converts. */
+/* The names of collectives, and the forms that each of them converts. */
 #include "data/program/program.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A program as a picture: Graphviz. */
 #include "data/program/program.h"
 
-/* Above so many instructions a node stands for what a layer has in one pass. */
+/* With more instructions a node stands for one pass of a layer. */
 enum { MAX_SINGLE = 500 };
 
 typedef struct {
@@ -11,7 +11,7 @@ typedef struct {
     GString *text;
     GHashTable *node;  /* label of its group and layer -> number from 1 */
     GHashTable *maker; /* "group tensor form" -> node */
-    GHashTable *edge;  /* "from to" of those that are drawn */
+    GHashTable *edge;  /* "from to" of the edges drawn so far */
     uint32_t n_nodes;
 } Dot;
 
@@ -24,7 +24,7 @@ static void escape(GString *text, const char *words)
     }
 }
 
-/* The words of a folded node. */
+/* The label of a folded node. */
 static char *fold(const Dot *dot, const Instr *instr)
 {
     static const char *const PASS[] = {[PASS_FORWARD] = "forward",

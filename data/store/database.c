@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "data/base/error.h"
-#include "data/schema.h" /* STORE_SCHEMA, made of data/store/schema.sql */
-#include "data/views.h"  /* STORE_VIEWS, made of data/store/views.sql */
+#include "data/schema.h" /* STORE_SCHEMA, generated from data/store/schema.sql */
+#include "data/views.h"  /* STORE_VIEWS, generated from data/store/views.sql */
 
 /* --- checksums --- */
 
 enum { SEAL_BYTES = 8 };
 
-/* Type and bytes of a value, so that neither NULL and "" nor two columns and one are alike. */
+/* Adds type and bytes of a value, so that NULL differs from "", and two columns from one. */
 static void add_value(GChecksum *sum, sqlite3_value *value)
 {
     const uint8_t type = (uint8_t)sqlite3_value_type(value);
@@ -97,7 +97,8 @@ char *store_one_value(const Store *store, const char *sql)
 bool store_insert(sqlite3_stmt *statement)
 {
     sqlite3_step(statement);
-    return sqlite3_reset(statement) == SQLITE_OK; /* which repeats what the step said */
+    /* reset repeats the result of the step */
+    return sqlite3_reset(statement) == SQLITE_OK;
 }
 
 bool store_bind_hash(sqlite3_stmt *statement, int at, const char *hex)
@@ -126,7 +127,7 @@ bool store_create_schema(const Store *store)
            store_execute(store, identity);
 }
 
-/* All that a database declares, as one text; NULL on failure. Caller frees. */
+/* All declarations of a database as one text; NULL on failure. The caller frees it. */
 static char *declared(const Store *store)
 {
     return store_one_value(
@@ -135,8 +136,8 @@ static char *declared(const Store *store)
                "ORDER BY type, name)");
 }
 
-/* Tables, triggers and views are those of the schema, letter by letter: a trigger of somebody else
- * could change what is written, a view what is read. */
+/* Checks that tables, triggers and views equal the schema's, letter by letter: a foreign trigger
+ * could change what is written, a foreign view what is read. */
 static bool check_schema(const Store *store, GError **error)
 {
     Store model = {.file = store->file};
@@ -153,7 +154,7 @@ static bool check_schema(const Store *store, GError **error)
 
 bool store_check_rows(const Store *store, GError **error)
 {
-    /* A row a table: what to say, and how many of its rows are not what was written. */
+    /* One row per table: a message, and a query for the number of its damaged rows. */
     static const struct {
         const char *sql, *sound, *what;
     } CHECK[] = {

@@ -23,17 +23,17 @@ struct StorePart {
 
 struct Store {
     char *file;
-    uint64_t device, inode; /* of the file when it was opened */
+    uint64_t device, inode; /* identity of the file when it was opened */
     sqlite3 *db;
     bool writable;
     sqlite3_stmt *find, *is_asked, *ask, *put, *add_run, *add_part;
-    GHashTable *part; /* hash -> id of the parts that are known to be there */
-    char *command;    /* of this invocation; NULL before store_begin_run */
+    GHashTable *part; /* hash -> id of the parts known to be in the store */
+    char *command;    /* command line of this invocation; NULL before store_begin_run */
     char *revision, *started;
-    sqlite3_int64 run; /* its row; 0 until its first result is written */
+    sqlite3_int64 run; /* id of the run's row; 0 until its first result is written */
 };
 
-/* --- store/file.c: what a file is, told from its bytes alone --- */
+/* --- store/file.c: the kind of a file, by its bytes --- */
 
 enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
@@ -45,10 +45,10 @@ bool store_refuse(const char *file, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 bool store_check_identity(const char *file, int64_t application, int64_t version,
                           GError **error);
-/* Passes stores, and (so that they can be made) empty and absent files if `create`. Only reads, so
- * a foreign database is not even recovered. */
+/* Accepts stores, and with `create` also empty and absent files. Only reads the file, so that a
+ * foreign database is not even recovered. */
 bool store_check_file(const char *file, bool create, GError **error);
-/* Whether SQLite left a journal beside the file: then the file alone may be behind. */
+/* Whether SQLite left a journal beside the file, so that the file by itself may be out of date. */
 bool store_has_journal(const char *file);
 
 /* --- store/database.c --- */
@@ -57,19 +57,19 @@ bool store_has_journal(const char *file);
  * changes, and kilter_hash(text), the SHA-256. */
 bool store_add_functions(sqlite3 *db);
 
-/* What SQLite says of the last call, as a failure to do `what`. Always false. */
+/* Fails to do `what`, with SQLite's message about the last call. Always false. */
 bool store_failed(const Store *store, int code, const char *what, GError **error);
 bool store_execute(const Store *store, const char *sql);
 void store_roll_back(const Store *store);
-/* First column of the first row of `sql` as text, NULL on failure. Caller frees. */
+/* The first column of the first row of `sql` as text, NULL on failure. The caller frees it. */
 char *store_one_value(const Store *store, const char *sql);
 /* Runs an INSERT whose parameters are bound. */
 bool store_insert(sqlite3_stmt *statement);
 
-/* A SHA-256 in hex as a parameter; false where the text is none. */
+/* Binds a SHA-256, given in hex, to a parameter; false if the text is not one. */
 bool store_bind_hash(sqlite3_stmt *statement, int at, const char *hex);
 
-/* Makes the schema in a database that has none. */
+/* Creates the schema in an empty database. */
 bool store_create_schema(const Store *store);
 /* Whether the database is sound: its pages, its schema, and every row's seal. */
 bool store_check_rows(const Store *store, GError **error);

@@ -1,4 +1,4 @@
-/* The kind of a file, told from its bytes alone (SQLite file format, Sec. 1.3). */
+/* The kind of a file, determined from its bytes (SQLite file format, Sec. 1.3). */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -91,7 +91,7 @@ bool store_check_file(const char *file, bool create, GError **error)
     struct stat status;
     if (stat(file, &status) != 0) {
         if (create && errno == ENOENT)
-            return true; /* SQLite says if it cannot be made */
+            return true; /* SQLite reports it if the file cannot be created */
         return kilter_fail(error, KILTER_ERROR_INPUT, "%s: cannot open the store: %s",
                            file, g_strerror(errno));
     }

@@ -1,10 +1,10 @@
-/* Merging: the answers of one store become another's, in one transaction. */
+/* Merging: adds the answers of one store to another, in one transaction. */
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/store/database.h"
 
-/* Values of an answer that do not depend on when and where it was computed. */
+/* The values of an answer that do not depend on the time and place of its computation. */
 #define SAME(column) "a." column " IS m." column " AND "
 static const char CONFLICT[] =
     "SELECT lower(hex(a.hash)) || ' (iteration_time_s ' || coalesce(m.iteration_time_s, "
@@ -15,7 +15,7 @@ static const char CONFLICT[] =
             SAME("peak_memory_bytes") SAME("communication_s") SAME("computation_s")
                 SAME("plan") "a.detail IS m.detail) LIMIT 1";
 
-/* Ids are a store's own: rows are found again by their hashes and seals. */
+/* Ids differ between stores, so rows are matched by their hashes and seals. */
 static const char *const COPY[] = {
     "INSERT INTO main.run (" STORE_RUN_COLUMNS ", seal) SELECT " STORE_RUN_COLUMNS
     ", seal FROM other.run AS r "
@@ -57,7 +57,8 @@ static bool copy(const Store *store, uint32_t *added, GError **error)
     bool good = true;
     for (uint32_t i = 0; good && i < G_N_ELEMENTS(COPY); i++)
         good = store_execute(store, COPY[i]);
-    *added = (uint32_t)sqlite3_changes(store->db); /* by the last one: answers */
+    /* changes by the last statement, which copies answers */
+    *added = (uint32_t)sqlite3_changes(store->db);
     return (good && store_execute(store, COPY_ASKED)) ||
            store_failed(store, KILTER_ERROR_FAILED, "merge", error);
 }
@@ -65,7 +66,7 @@ static bool copy(const Store *store, uint32_t *added, GError **error)
 bool store_merge(Store *store, const char *file, uint32_t *added, GError **error)
 {
     g_assert(store->writable);
-    /* Checks all of it, as every opening does. */
+    /* Opening checks the whole store. */
     g_autoptr(Store) other = store_open_read(file, error);
     if (!other)
         return false;

@@ -1,4 +1,4 @@
-/* Opening and closing stores: what is not one is refused before SQLite may touch it. */
+/* Opening and closing stores: a file that is not a store is refused before SQLite may touch it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 
 enum {
     BUSY_MS = 60 * 1000,  /* how long to wait for other writers */
-    RETRY_US = 10 * 1000, /* between attempts that SQLite itself does not repeat */
+    RETRY_US = 10 * 1000, /* wait between attempts that SQLite itself does not repeat */
 };
 
 static bool is_empty(const Store *store)
@@ -21,7 +21,7 @@ static bool is_empty(const Store *store)
            g_strcmp0(version, "0") == 0;
 }
 
-/* Identity once more, now that journals are played back, and all that is in the file. */
+/* Checks the identity again, now that journals are played back, and the whole content. */
 static bool check_database(const Store *store, GError **error)
 {
     g_autofree char *application = store_one_value(store, "PRAGMA application_id");
@@ -33,7 +33,8 @@ static bool check_database(const Store *store, GError **error)
            store_check_rows(store, error);
 }
 
-/* SQLite does not wait when readers keep it from changing the journal mode, so this does. */
+/* Switches to WAL mode. SQLite does not wait when readers prevent a change of the journal mode, so
+ * this function does. */
 static bool use_wal(const Store *store)
 {
     for (int waited = 0; waited < BUSY_MS * 1000; waited += RETRY_US) {
@@ -55,8 +56,8 @@ static bool make_or_check(const Store *store, GError **error)
            store_failed(store, KILTER_ERROR_INPUT, "create the store", error);
 }
 
-/* Makes the schema in an empty file or checks what is there, in one transaction, so that of several
- * openers one makes it and a kill leaves all of it or nothing. */
+/* Creates the schema in an empty file, or checks an existing one, in one transaction, so that one
+ * of several openers creates it and a kill leaves all of it or nothing. */
 static bool prepare_for_writing(Store *store, GError **error)
 {
     if (!store_execute(store, "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL;"
@@ -71,7 +72,8 @@ static bool prepare_for_writing(Store *store, GError **error)
     return true;
 }
 
-/* SQLite gives some names a meaning (":memory:", ""); an absolute path has none. */
+/* Opens the database by its absolute path, as SQLite gives names such as ":memory:" and "" a
+ * meaning. */
 static bool open_database(Store *store, int flags, GError **error)
 {
     g_autofree char *path = g_canonicalize_filename(store->file, NULL);
@@ -86,7 +88,7 @@ static bool open_database(Store *store, int flags, GError **error)
         !store_add_functions(store->db))
         return store_failed(store, KILTER_ERROR_INPUT, "open the store", error);
     sqlite3_busy_timeout(store->db, BUSY_MS);
-    /* Until the file is known to be a sound store, closing must not write to it. */
+    /* Closing must not write to the file until it is known to be a sound store. */
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return true;
 }
@@ -134,7 +136,7 @@ static Store *store_new(const char *file)
     return store;
 }
 
-/* Which file it is, so that a store that was removed or replaced meanwhile is noticed. */
+/* Remembers the identity of the file, to notice when it was removed or replaced. */
 static void remember_file(Store *store)
 {
     struct stat status;
@@ -155,7 +157,8 @@ Store *store_open(const char *file, GError **error)
         !prepare_for_writing(store, error) || !prepare_statements(store, error)) {
         struct stat status;
         if (fresh && stat(file, &status) == 0 && status.st_size == 0)
-            remove(file); /* made just now, and no store: the disk is full, say */
+            /* just created, and not a store: for example, the disk is full */
+            remove(file);
         return NULL;
     }
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
@@ -170,8 +173,8 @@ Store *store_open_read(const char *file, GError **error)
     g_autoptr(Store) store = store_new(file);
     if (!open_database(store, SQLITE_OPEN_READONLY, error))
         return NULL;
-    /* Reading a WAL store takes shared memory beside it. Where that cannot be made nobody writes
-     * either, and without a journal the file alone is all there is. */
+    /* Reading a WAL store needs a shared-memory file beside it. If that cannot be created, no
+     * process can write either, and without a journal the file is complete. */
     g_autofree char *version = store_one_value(store, "PRAGMA user_version");
     int code = sqlite3_errcode(store->db) & 0xff;
     if (!version && (code == SQLITE_CANTOPEN || code == SQLITE_READONLY) &&

@@ -1,4 +1,4 @@
-/* Parts of questions, and the identity that they have together. */
+/* Parts of questions, and the identity of a question that follows from them. */
 #include "data/store/database.h"
 
 StorePart *store_part_new(const char *json)

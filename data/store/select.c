@@ -1,11 +1,12 @@
-/* Reading: what an experiment asks now, and queries. */
+/* Reading: the questions that an experiment asks now, and queries. */
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/store/database.h"
-#include "data/views.h" /* STORE_VIEWS, made of data/store/views.sql */
+#include "data/views.h" /* STORE_VIEWS, generated from data/store/views.sql */
 
-/* Views of the connection, over a table of it in place of the store's: the same texts. */
+/* Creates the views in the connection, from the same texts, over a temporary table in place of the
+ * store's. */
 static bool make_views(const Store *store)
 {
     static const char reset[] = "PRAGMA temp_store = MEMORY; DROP VIEW IF EXISTS "

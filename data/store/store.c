@@ -1,4 +1,4 @@
-/* Writing: runs, answers and who asked for them. */
+/* Writing: runs, answers, and the experiments that asked for them. */
 #include "data/store/store.h"
 
 #include <math.h>
@@ -45,9 +45,9 @@ static void bind_real(sqlite3_stmt *statement, int *at, double value)
         sqlite3_bind_null(statement, (*at)++);
 }
 
-/* --- who asks --- */
+/* --- the experiments that ask --- */
 
-/* The answer's id; 0: there is none, -1: SQLite failed. */
+/* The answer's id; 0: there is none; -1: SQLite failed. */
 static sqlite3_int64 find_answer(const Store *store, const char *hash)
 {
     int at = 1;
@@ -116,8 +116,8 @@ static bool insert_run(const Store *store)
     return store_insert(store->add_run);
 }
 
-/* The part's row, which is made if there is none; 0 on failure. `made`: those that are new, which a
- * roll-back takes away again. */
+/* The id of the part's row, which is inserted if there is none; 0 on failure. `made`: collects new
+ * parts, which a roll-back removes again. */
 static sqlite3_int64 id_of(const Store *store, const StorePart *part, GPtrArray *made)
 {
     int at = 1;
@@ -135,7 +135,7 @@ static sqlite3_int64 id_of(const Store *store, const StorePart *part, GPtrArray 
     return id;
 }
 
-/* Binds in the order of STORE_ANSWER_COLUMNS. */
+/* Inserts an answer; binds values in the order of STORE_ANSWER_COLUMNS. */
 static bool insert_answer(const Store *store, sqlite3_int64 run,
                           const sqlite3_int64 *part, const StoreResult *r)
 {
@@ -195,8 +195,8 @@ static bool check_result(const Store *store, const StoreResult *result, GError *
     return true;
 }
 
-/* An answer that is there keeps its values, its run and its parts: nothing of this one is written
- * but who asked. */
+/* Writes a result. An existing answer keeps its values, its run and its parts: then only the
+ * experiment that asked is added. */
 static bool write_result(const Store *store, sqlite3_int64 *run,
                          const StoreResult *result, GPtrArray *made)
 {
@@ -218,7 +218,7 @@ static bool write_result(const Store *store, sqlite3_int64 *run,
     return answer > 0 && insert_asked(store, &result->asked, answer);
 }
 
-/* The run's row is written with its first result, so that no transaction leaves one without the
+/* The run's row is written together with its first result, so that neither exists without the
  * other. */
 bool store_put(Store *store, const StoreResult *result, GError **error)
 {

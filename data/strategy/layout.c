@@ -4,7 +4,7 @@
 #include "data/base/error.h"
 #include "data/strategy/strategy.h"
 
-/* Numbers of a list that has been read; NULL: none. Caller frees. */
+/* The numbers of a list, which has been checked; NULL: none. The caller frees them. */
 static uint32_t *numbers_of(const char *text, uint32_t *n)
 {
     g_auto(GStrv) item = g_strsplit(text ? text : "", " ", -1);
@@ -18,7 +18,7 @@ static uint32_t *numbers_of(const char *text, uint32_t *n)
 
 /* --- degrees --- */
 
-/* Whether what divides states and experts goes with the replicas that there are. */
+/* Checks that the divisors of states and experts divide the number of replicas. */
 static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **error)
 {
     if (l->dp * l->cp % l->zero_ranks != 0 ||
@@ -99,7 +99,7 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
 
 /* --- layers of the stages --- */
 
-/* From how many layers each stage has. */
+/* Sets the stages' first layers from their numbers of layers. */
 static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l,
                          GError **error)
 {
@@ -137,7 +137,7 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
             "cuts: expected %u layers, the first one of each stage but the "
             "first, got '%s'",
             l->n_stages - 1, s->cuts);
-    /* Equally many of those between the first and the last one, unless they are too few. */
+    /* Layers between the first and the last are divided equally, unless there are too few. */
     const uint32_t ends = n_layers > l->n_stages + 1 ? 2 : 0;
     for (uint32_t i = 1; i < l->n_stages; i++)
         l->first[i] =
@@ -233,7 +233,7 @@ static Recompute mode_of(const char *item)
                                                  : RECOMPUTE_NONE;
 }
 
-/* MODE@FIRST-LAST, or MODE@LAYER. */
+/* Reads MODE@FIRST-LAST, or MODE@LAYER. */
 static bool set_range(const char *item, const Graph *graph, Recompute *mode,
                       GError **error)
 {

@@ -1,4 +1,4 @@
-/* The table of a strategy's keys: their texts, files of them. */
+/* The table of a strategy's keys: their texts, and files. */
 #include "data/strategy/strategy.h"
 
 #include <jansson.h>
@@ -19,7 +19,8 @@ enum { TEXT_MOST_BYTES = 1 << 20, MOST_ITEMS = 65536 };
 
 /* --- texts --- */
 
-/* Calls `read` for each item between spaces and commas; the items joined by spaces. NULL: error. */
+/* Calls `read` for each item between spaces and commas; returns the items joined by spaces, or NULL
+ * with an error. */
 static char *each_item(const char *text, bool (*read)(const char *item, GError **error),
                        GError **error)
 {
@@ -174,7 +175,7 @@ static bool fail_key(const Reading *r, const char *key, const char *message)
                        yaml_lines_at(r->lines, key), key, message);
 }
 
-/* A value as the text that --set takes. */
+/* Writes a value as text in the form of --set. */
 static bool node_text(Reading *r, const char *key, int id, uint32_t depth, GString *text)
 {
     const yaml_node_t *node = yaml_document_get_node(&r->document, id);

@@ -1,12 +1,13 @@
-/* The strategy: what people say when they launch a training run. How many pipeline stages, replicas
- * and devices that share each layer, which ranks and layers each stage has, in what order
- * microbatches run, what is computed again instead of kept, and what replicas divide.
+/* The strategy: the settings with which people launch a training run. It gives the numbers of
+ * pipeline stages, of replicas, and of devices that share each layer, the ranks and layers of each
+ * stage, the order of microbatches, the layers to recompute, and the states that replicas divide.
  *
  * A strategy is the same text everywhere: a YAML file of the keys below (strategy_read), `--set
- * KEY=VALUE` on the command line, and the object `strategy` of a plan. In YAML a list may be written
- * as [a, b, c]; as text its items are separated by spaces or commas, and lists of lists by `;`:
+ * KEY=VALUE` on the command line, and the object `strategy` of a plan. In YAML a list may be
+ * written as [a, b, c]; as text its items are separated by spaces or commas, and lists of lists by
+ * `;`:
  *
- *     pp: 4                      # dp is what is left of the devices
+ *     pp: 4                      # dp follows from the number of devices
  *     tp: 2
  *     micro_batch: 1
  *     schedule: 1f1b
@@ -14,12 +15,14 @@
  *     recompute: [full, full, none, none]      # or one word for all stages, or full@1-14
  *     ranks: [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
  *
- * Layers are the graph's (graph_layer_name). Where `layers` adds up to two less than these, the first
- * one (an embedding) belongs to the first stage, and the last one (the head) to the last.
+ * Layers are the graph's (graph_layer_name). If `layers` adds up to two less than their number, the
+ * first layer (an embedding) belongs to the first stage, and the last layer (the head) to the last
+ * stage.
  *
- * A stage's ranks are listed with the devices that share layers next to one another, then those that
- * share sequences, then replica by replica: rank ((replica * cp + shard) * tp + position). Unless they
- * are given, stage s has the ranks from s * dp * cp * tp on. That is Megatron-LM's order tp-cp-dp-pp. */
+ * In this folder a stage is a pipeline stage. Its ranks are listed with the devices that share
+ * layers next to one another, then the devices that share sequences, then replica by replica: rank
+ * ((replica * cp + shard) * tp + position). Unless they are given, stage s has the ranks from s *
+ * dp * cp * tp on. That is Megatron-LM's order tp-cp-dp-pp. */
 #ifndef KILTER_DATA_STRATEGY_STRATEGY_H
 #define KILTER_DATA_STRATEGY_STRATEGY_H
 
@@ -29,8 +32,8 @@
 typedef enum { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED } Schedule;
 
 /* The ops of the forward that the backward computes again: none; attention's inner part, whose
- * values between are the largest and its FLOPs few (Korthikanti et al. 2022, Sec. 5); whole layers,
- * of which only what comes in is kept. */
+ * intermediate values are the largest and whose FLOPs are few (Korthikanti et al. 2022, Sec. 5); or
+ * whole layers, of which only the inputs are kept. */
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
 
 /*    type    member              key                  default    help */
@@ -67,7 +70,7 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } Recompute;
     X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                      \
       "among how many neighbouring replicas; 0: all (hybrid sharding where it is less)")
 
-/* Readers of the table's texts; each keeps them in one form of writing, interned. */
+/* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
     strategy_switches;
 
@@ -79,16 +82,17 @@ extern const OptionTable strategy_table;
 
 void strategy_init(Strategy *strategy);
 
-/* The file's keys on top of what the strategy has. KILTER_ERROR_INPUT: file, line, key. */
+/* Sets the keys of the file; other keys keep their values. KILTER_ERROR_INPUT names file, line and
+ * key. */
 bool strategy_read(const char *file, Strategy *strategy, GError **error);
 /* The same from text; messages call it `file`. */
 bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
                     GError **error);
 
-/* The keys that are not at their defaults, as a file that strategy_parse reads. Caller frees. */
+/* The keys that are not at their defaults, as a file for strategy_parse. The caller frees it. */
 char *strategy_write(const Strategy *strategy);
 
-/* The same as an object of JSON; the caller's. */
+/* The same as a JSON object, owned by the caller. */
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);
@@ -98,23 +102,24 @@ bool strategy_is_default(const Strategy *strategy);
 typedef struct {
     uint32_t pp, dp, cp, tp, n_stages, n_microbatches;
     Schedule schedule;
-    uint32_t *first;      /* [n_stages + 1]: first layer of each stage; at the end all layers */
+    /* [n_stages + 1]: first layer of each stage; the last element is the number of layers */
+    uint32_t *first;
     uint32_t *device; /* [((stage group * dp + replica) * cp + shard) * tp + position] */
-    double *share;        /* [dp]: of the batch, sums to 1 */
+    double *share;        /* [dp]: shares of the batch, sum to 1 */
     Recompute *recompute; /* [layer] */
     bool *sequence;       /* [layer] */
     uint32_t ep, zero, zero_ranks;
-    bool all_to_all; /* attention takes heads of whole sequences */
+    bool all_to_all; /* attention takes whole sequences of some heads */
 } StrategyLayout;
 
-/* KILTER_ERROR_INPUT: the first reason why the strategy cannot be. */
+/* Lays a strategy out. KILTER_ERROR_INPUT gives the first reason why that is impossible. */
 bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error);
 void strategy_layout_clear(StrategyLayout *layout);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
 
-/* Modes of each layer [n_layers] for stages that begin at `first` [n_stages + 1]; *modes is
- * allocated. KILTER_ERROR_INPUT. */
+/* *modes gets the mode of each layer [n_layers], allocated, for stages that begin at the layers
+ * `first` [n_stages + 1]. KILTER_ERROR_INPUT. */
 bool strategy_layer_modes(const Strategy *strategy, const Graph *graph, uint32_t n_stages,
                           const uint32_t *first, Recompute **modes, GError **error);
 

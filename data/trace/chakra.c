@@ -1,4 +1,4 @@
-/* Reading Chakra's execution traces: messages of protocol buffers, each after its length. */
+/* Reading Chakra's execution traces: protocol-buffer messages, each preceded by its length. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static uint64_t whole(double value)
     return value >= 0 && value < 0x1p63 ? (uint64_t)value : 0;
 }
 
-/* Writers differ in the type that they give an attribute. */
+/* An attribute as a number; writers differ in the types of attributes. */
 static uint64_t number(const Chakra__Attribute *attribute)
 {
     switch (attribute->value_case) {
@@ -111,7 +111,7 @@ static bool take_node(Reader *reader, const Chakra__Node *message, GError **erro
 
 /* --- framing --- */
 
-/* The length before a message; *ended instead at the end of the file. */
+/* Reads the length before a message; sets *ended at the end of the file. */
 static bool read_length(GInputStream *stream, const char *file, uint64_t *length,
                         bool *ended, GError **error)
 {
@@ -140,7 +140,7 @@ static bool read_length(GInputStream *stream, const char *file, uint64_t *length
                        file);
 }
 
-/* The next message in `buffer`. */
+/* Reads the next message into `buffer`. */
 static bool read_message(GInputStream *stream, const char *file, GByteArray *buffer,
                          bool *ended, GError **error)
 {
@@ -187,7 +187,7 @@ static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
 
 /* --- dependencies --- */
 
-/* Ids become indices; those that no node has are left out. Those that no node says are counted. */
+/* Turns ids into indices; ids of missing nodes are left out and counted. */
 static bool resolve(Reader *reader, GError **error)
 {
     Trace *trace = reader->trace;
@@ -208,7 +208,7 @@ static bool resolve(Reader *reader, GError **error)
             const uint32_t other = index - 1;
             if (index)
                 g_array_append_val(trace->dep, other);
-            /* No file says an id of 0: it is that of a node without one. */
+            /* A node without an id has id 0, so a missing id 0 is not counted. */
             trace->n_dangling += index == 0 || trace_node(trace, other)->id == 0;
         }
         node->n_deps = trace->dep->len - node->first_dep;
@@ -217,7 +217,7 @@ static bool resolve(Reader *reader, GError **error)
     return true;
 }
 
-/* Whether every node's turn comes. */
+/* Checks that every node can run: there is no cycle. */
 static bool check_order(const Reader *reader, GError **error)
 {
     const Trace *trace = reader->trace;
@@ -248,7 +248,7 @@ static bool check_order(const Reader *reader, GError **error)
     guint stuck = 0;
     while (waiting[stuck] == 0)
         stuck++;
-    /* Whoever a stuck node waits for and is stuck too leads into the cycle. */
+    /* Following from a stuck node to a stuck node that it waits for leads into the cycle. */
     for (guint step = 0; step < n; step++) {
         const TraceNode *node = trace_node(trace, stuck);
         uint32_t d = 0;
@@ -310,7 +310,7 @@ Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **e
     return read_from(file, stream, error);
 }
 
-/* Metadata, and after it a node or nothing. */
+/* A trace begins with metadata, followed by a node or the end. */
 bool trace_is(const char *file)
 {
     if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))

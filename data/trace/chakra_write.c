@@ -52,7 +52,7 @@ static void put_int32(Writer *writer, const char *name, uint32_t value)
         (int32_t)MIN(value, (uint32_t)G_MAXINT32);
 }
 
-/* The types that the oldest of the readers expects of each attribute. */
+/* Writes attributes in the types that the oldest reader expects. */
 static void put_attributes(Writer *writer, const TraceNode *node)
 {
     next_attribute(writer, "is_cpu_op", CHAKRA__ATTRIBUTE__VALUE_BOOL_VAL)->bool_val =
@@ -79,7 +79,8 @@ static void put_attributes(Writer *writer, const TraceNode *node)
     }
 }
 
-/* *owed: seconds by which the durations so far are less than the true ones. */
+/* Writes a node. *owed: seconds by which the rounded durations so far fall short of the true
+ * ones. */
 static void put_node(GByteArray *to, const Trace *trace, const TraceNode *node,
                      double *owed)
 {

@@ -1,4 +1,5 @@
-/* GOAL: the text that LogGOPSim and ATLAHS run. Labels are the nodes' indices from 1, times whole nanoseconds. */
+/* GOAL: the text format that LogGOPSim and ATLAHS run. Labels are the nodes' indices from 1, times
+ * whole nanoseconds. */
 #include "data/trace/trace.h"
 
 #include <inttypes.h>
@@ -6,8 +7,8 @@
 
 #include "data/base/error.h"
 
-/* The line of a node; false if it is a collective. Everything is on one cpu of the rank, as dependencies between cpus lose
- * their time. */
+/* Adds the line of a node; false if it is a collective. Everything runs on one cpu of the rank, as
+ * dependencies between cpus lose their time. */
 static bool add_node(GString *text, const TraceNode *node, uint32_t label)
 {
     switch (node->kind) {

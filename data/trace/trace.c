@@ -51,7 +51,7 @@ uint32_t trace_add(Trace *trace, const TraceNode *node)
     TraceNode own = *node;
     g_assert(node->kind > TRACE_NOTHING && node->kind < TRACE_KINDS);
     g_assert(node->duration_s >= 0);
-    own.id = trace->node->len + 1; /* 0 is not written */
+    own.id = trace->node->len + 1; /* an id of 0 would not be written */
     own.name = g_string_chunk_insert_const(trace->text, node->name ? node->name : "");
     own.group = g_string_chunk_insert_const(trace->text, node->group ? node->group : "");
     own.first_dep = trace->dep->len;

@@ -1,20 +1,23 @@
-/* Execution traces: what one rank of a run did, as nodes that wait for one another. Part of data's public interface.
+/* Execution traces: the work of one rank of a run, as nodes that wait for one another. Part of
+ * data's public interface.
  *
- *     Chakra file  --trace_read-->  Trace  --trace_write-->  Chakra file       one file for each rank: NAME.0.et, NAME.1.et, ...
- *                                   Trace of every rank  --goal_write-->  one GOAL file, which LogGOPSim and ATLAHS run
+ *     Chakra file  --trace_read-->  Trace  --trace_write-->  NAME.0.et, NAME.1.et, ...
+ *                                   Trace of every rank  --goal_write-->  one GOAL file
  *
- * A Chakra file is a sequence of messages of protocol buffers, each after its length, plain or gzipped: one of metadata, then
- * one for each node. Times are whole microseconds in it. Attributes that are read and written:
+ * A Chakra file is a sequence of protocol-buffer messages, each preceded by its length, plain or
+ * gzipped: one message of metadata, then one per node. Its times are whole microseconds. Attributes
+ * that are read and written:
  *
  *     is_cpu_op               bool     ran on the host
  *     num_ops, tensor_size    FLOPs, and bytes that a computation touches
  *     comm_type               of a collective: TRACE_COLLECTIVE_TABLE
  *     comm_size               bytes of a collective, a send or a receive
- *     kilter_bytes            of these, what the rank really has where shares are uneven
+ *     kilter_bytes            the rank's own part of these bytes if shares are uneven
  *     comm_src, comm_dst, comm_tag    of a send or a receive
- *     pg_name                 the group of ranks of a collective; "" or "0": all of them
+ *     pg_name                 the group of ranks of a collective; "" or "0": all ranks
  *
- * GOAL has sends, receives and calculations in whole nanoseconds, so collectives must have been lowered to messages. */
+ * GOAL has sends, receives and calculations in whole nanoseconds, so collectives must have been
+ * lowered to messages. */
 #ifndef KILTER_DATA_TRACE_TRACE_H
 #define KILTER_DATA_TRACE_TRACE_H
 
@@ -66,31 +69,33 @@ const char *trace_collective_name(TraceCollective collective);
 
 typedef struct {
     uint64_t id;
-    const char *name, *group; /* in the trace's own texts; "" if there is none */
+    const char *name, *group; /* interned in the trace; "" if there is none */
     TraceKind kind;
     bool host;
     TraceCollective collective;
     double start_s, duration_s;
     uint64_t flops, touched_bytes; /* of a computation */
-    uint64_t bytes;                /* of communication; of a collective the same on all ranks, */
-    uint64_t own_bytes;            /* and what this rank really has of it; 0: not said */
+    /* bytes of communication; for a collective equal on all ranks */
+    uint64_t bytes;
+    uint64_t own_bytes;            /* this rank's own part of it; 0: not given */
     uint32_t from, to, tag;        /* of a send or a receive */
-    uint32_t first_dep, n_deps;    /* in Trace.dep: nodes by their index */
+    uint32_t first_dep, n_deps;    /* range in Trace.dep, which has indices of nodes */
 } TraceNode;
 
 typedef struct {
     char *version;
     GArray *node; /* TraceNode */
     GArray *dep;  /* uint32_t */
-    uint64_t n_dependencies; /* in the file, */
-    uint64_t n_dangling; /* of which so many are on ids that no node in the file says: they are left out, but for id 0 where
-                          * a node has none */
+    uint64_t n_dependencies; /* dependencies in the file */
+    /* how many of them name missing nodes: they are left out. A missing id 0 of nodes without id
+     * does not count */
+    uint64_t n_dangling;
     GStringChunk *text;
 } Trace;
 
 enum {
     TRACE_MAX_NODES = 1 << 24,
-    TRACE_MAX_MESSAGE = 1 << 24, /* bytes of one node */
+    TRACE_MAX_MESSAGE = 1 << 24, /* most bytes of one node */
     TRACE_MAX_RANKS = 1 << 17,
 };
 
@@ -109,24 +114,26 @@ static inline const uint32_t *trace_deps(const Trace *trace, const TraceNode *no
     return &g_array_index(trace->dep, uint32_t, node->first_dep);
 }
 
-/* Appends a node, whose name and group are copied and whose id becomes its index + 1, and then what it waits for, one by one.
- * trace_add returns its index. */
+/* trace_add appends a node and returns its index; name and group are copied, and the id becomes
+ * index + 1. trace_wait adds the nodes that the last node waits for, one by one. */
 uint32_t trace_add(Trace *trace, const TraceNode *node);
 void trace_wait(Trace *trace, uint32_t other);
 
-/* Whether what the file holds begins as a trace of Chakra. */
+/* Whether the file begins like a trace of Chakra, unpacked if gzipped. */
 bool trace_is(const char *file);
 
-/* KILTER_ERROR_INPUT names the file, the node and what was expected; a cycle by one of its nodes. KILTER_ERROR_FAILED: this
- * build has no protobuf-c. */
+/* Reads a trace. KILTER_ERROR_INPUT names the file, the node and what was expected, or a node of a
+ * cycle. KILTER_ERROR_FAILED: this build has no protobuf-c. */
 Trace *trace_read(const char *file, GError **error);
 Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error);
 
-/* The bytes of a Chakra file; free with g_bytes_unref. Durations are rounded so that on a rank no sum of
- * consecutive ones is off by more than a microsecond. KILTER_ERROR_FAILED: this build has no protobuf-c. */
+/* The bytes of a Chakra file; free with g_bytes_unref. Durations are rounded so that no sum of
+ * consecutive durations of a rank is off by more than a microsecond. KILTER_ERROR_FAILED: this
+ * build has no protobuf-c. */
 GBytes *trace_write(const Trace *trace, GError **error);
 
-/* All ranks as one GOAL text. KILTER_ERROR_INPUT names the first collective: it has to be messages. Caller frees. */
+/* All ranks as one GOAL text. KILTER_ERROR_INPUT names the first collective, as collectives must
+ * have been lowered to messages. The caller frees it. */
 char *goal_write(const GPtrArray *traces, GError **error);
 
 #endif
