@@ -116,6 +116,22 @@
 double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
                         double max_share_from, double max_share_to);
 
+/* The same among n devices over the given line; 0 for a local collective. */
+double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
+                           double bytes, double max_share_from, double max_share_to);
+
+/* What a device sends another of a tensor that passes between groups. */
+typedef struct {
+    uint32_t from, to; /* devices; they differ */
+    uint32_t replica;  /* of the receiver */
+    double part;       /* of the tensor */
+} SimPiece;
+
+/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Pieces
+ * that leave or enter a machine pass its port one after the other. */
+void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
+                     double *byte_s);
+
 /* The fitted time of one device type: an overhead, and the FLOPs that take the rest of the time at
  * its rate. */
 typedef struct {
@@ -327,7 +343,7 @@ typedef struct {
     X(GRADIENTS, "gradients")    \
     X(OPTIMIZER, "optimizer")    \
     X(ACTIVATIONS, "activations") \
-    X(BUFFERS, "buffers")        \
+    X(BUFFERS, "buffers")         \
     X(RUNTIME, "runtime")
 
 typedef enum {

@@ -1,7 +1,8 @@
 /* The planner joint: pipelines of unlike stages (synth/joint/joint.h).
  *
- * For every number of microbatches the best few pipelines by the formula, which no simulation is faster than by much; the
- * cheapest of them all are made into programs and evaluated, as long as the formula leaves room for a faster one. Where
+ * For every number of microbatches and every schedule the best pipelines by the formula, which is below what a schedule takes
+ * by up to a fifth; each is then walked step by step, by its own schedule and by the others that its stages have the memory
+ * for. The fastest few are made into programs and evaluated, as long as the walk leaves room for a faster one. Where
  * memory is short, stages plan with less than there is. The bound is the formula's without communication, memory and waits. */
 #include <math.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "experiments/planners/make.h"
 
 enum {
-    TRIALS = 12, /* programs that are evaluated */
-    EACH = 4,    /* pipelines of each number of microbatches */
+    TRIALS = 3,       /* programs that are evaluated, */
+    MOST_TRIALS = 12, /* and more until one fits */
+    EACH = 40,        /* pipelines of each number of microbatches */
     BEAM = 4,
     LABELS = 3000000, /* of a search */
 };
@@ -20,6 +22,7 @@ enum {
 typedef struct {
     JointPipeline pipeline;
     uint32_t problem;
+    double walk_s;
 } Found;
 
 typedef struct {
@@ -36,37 +39,50 @@ static void clear_found(void *data)
     synth_joint_pipeline_clear(&((Found *)data)->pipeline);
 }
 
-static gint by_cost(gconstpointer a, gconstpointer b)
+static gint by_walk(gconstpointer a, gconstpointer b)
 {
     const Found *x = a, *y = b;
-    if (x->pipeline.cost_s != y->pipeline.cost_s)
-        return x->pipeline.cost_s < y->pipeline.cost_s ? -1 : 1;
+    if (x->walk_s != y->walk_s)
+        return x->walk_s < y->walk_s ? -1 : 1;
+    if (x->pipeline.schedule != y->pipeline.schedule)
+        return x->pipeline.schedule < y->pipeline.schedule ? -1 : 1;
     return (x->problem > y->problem) - (x->problem < y->problem);
 }
 
-/* The best pipelines of a problem; with one label a state first, so that there is something to beat. */
-static void search(Joint *j, uint32_t number, uint32_t beam)
+/* The pipeline as it is, and by the other schedules that its stages have the memory for. */
+static void find(Joint *j, uint32_t number, const JointPipeline *pipeline)
 {
-    static const double wanted =
-        1.1; /* what may yet be the fastest when it is evaluated */
+    const JointProblem *problem = j->problems->pdata[number];
+    for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++) {
+        Found found = {*pipeline, number, 0};
+        found.pipeline.schedule = s;
+        if (s != pipeline->schedule &&
+            (pipeline->n_stages == 1 || !synth_joint_fits(problem, &found.pipeline)))
+            continue;
+        found.pipeline.stage =
+            g_memdup2(pipeline->stage, pipeline->n_stages * sizeof *pipeline->stage);
+        found.walk_s = synth_joint_walk_s(j->menu, problem, &found.pipeline);
+        j->upper_s = fmin(j->upper_s, found.walk_s);
+        g_array_append_val(j->found, found);
+    }
+}
+
+/* The best pipelines of a problem; with one label a state first, so that there is something to beat. */
+static void search(Joint *j, uint32_t number, SynthSchedule schedule, uint32_t beam)
+{
     g_auto(JointResult) result = {0};
     const JointProblem *problem = j->problems->pdata[number];
-    const JointOptions options = {.n_best = beam > 1 ? EACH : 1,
+    const JointOptions options = {.schedule = schedule,
+                                  .n_best = beam > 1 ? EACH : 1,
                                   .beam = beam,
-                                  .upper_s = j->upper_s * (beam > 1 ? wanted : 1),
+                                  .upper_s = j->upper_s,
                                   .most_labels = LABELS,
                                   .deadline_us = j->planning->deadline_us};
     if (synth_joint_density_s(problem) >= options.upper_s)
         return;
     synth_joint_solve(problem, &options, &result);
-    for (uint32_t i = 0; i < result.best->len; i++) {
-        Found found = {g_array_index(result.best, JointPipeline, i), number};
-        j->upper_s = fmin(j->upper_s, found.pipeline.cost_s);
-        if (beam == 1)
-            continue;
-        g_array_index(result.best, JointPipeline, i).stage = NULL;
-        g_array_append_val(j->found, found);
-    }
+    for (uint32_t i = 0; i < result.best->len; i++)
+        find(j, number, &g_array_index(result.best, JointPipeline, i));
 }
 
 /* Every number of microbatches that divides the batch, or the one that is asked for. */
@@ -91,63 +107,54 @@ static void search_all(Joint *j, double headroom)
     make_problems(j, headroom);
     for (uint32_t beam = 1; beam <= BEAM; beam += BEAM - 1)
         for (uint32_t i = 0; i < j->problems->len; i++)
-            search(j, i, beam);
-    g_array_sort(j->found, by_cost);
+            for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++)
+                search(j, i, s, beam);
+    g_array_sort(j->found, by_walk);
 }
 
-/* A pipeline and the order of its microbatches. */
-typedef struct {
-    uint32_t found;
-    SynthSchedule schedule;
-    double time_s;
-    bool fits;
-} Trial;
-
 /* Puts a pipeline's program in the plan. */
-static bool put(const Joint *j, Trial *trial, GError **error)
+static bool put(const Joint *j, uint32_t i, GError **error)
 {
     const Planning *planning = j->planning;
-    const Found *found = &g_array_index(j->found, Found, trial->found);
+    const Found *found = &g_array_index(j->found, Found, i);
     g_auto(JointProgram) made = {0};
     if (!synth_joint_program(j->menu, j->problems->pdata[found->problem],
-                             &found->pipeline, trial->schedule, &made, error))
+                             &found->pipeline, &made, error))
         return false;
     plan_set(j->plan, planning->graph, planning->view, g_steal_pointer(&made.program),
              made.ratio);
-    if (!plan_complete(j->plan, planning, error))
-        return false;
-    trial->time_s = j->plan->iteration_time_s;
-    trial->fits = j->plan->feasible;
-    return true;
+    return plan_complete(j->plan, planning, error);
 }
+
+typedef struct {
+    uint32_t found;
+    double time_s;
+    bool fits;
+} Trial;
 
 static bool is_better(const Trial *a, const Trial *b)
 {
     return (a->fits && !b->fits) || (a->fits == b->fits && a->time_s < b->time_s);
 }
 
-/* The fastest that fits is left in the plan. Where transfers take long, all forwards before all backwards (gpipe) can be faster
- * than few microbatches in flight, if there is memory for all of them: it is tried for the first one. */
+/* The fastest that fits is left in the plan. What the walk says is too long by about as much for each. */
 static bool try_first(Joint *j, GError **error)
 {
-    enum { BOTH_WAYS = 1 };
     Trial best = {.time_s = INFINITY}, last = best;
-    const uint32_t n = MIN(j->found->len, TRIALS);
-    for (uint32_t i = 0; i < n; i++) {
+    double off = 1;
+    const uint32_t n = j->found->len;
+    for (uint32_t i = 0; i < n && (i < TRIALS || (!best.fits && i < MOST_TRIALS)); i++) {
         const Found *found = &g_array_index(j->found, Found, i);
-        if (best.fits && found->pipeline.cost_s >= best.time_s)
+        if (best.fits && off * found->walk_s >= best.time_s)
             break;
-        const bool several = found->pipeline.n_stages > 1 && i < BOTH_WAYS;
-        for (uint32_t way = 0; way <= several; way++) {
-            last = (Trial){.found = i, .schedule = way ? SCHEDULE_GPIPE : SCHEDULE_1F1B};
-            if (!put(j, &last, error))
-                return false;
-            if (is_better(&last, &best))
-                best = last;
-        }
+        if (!put(j, i, error))
+            return false;
+        last = (Trial){i, j->plan->iteration_time_s, j->plan->feasible};
+        off = fmin(off, last.time_s / found->walk_s);
+        if (is_better(&last, &best))
+            best = last;
     }
-    return n == 0 || (best.found == last.found && best.schedule == last.schedule) ||
-           put(j, &best, error);
+    return n == 0 || best.found == last.found || put(j, best.found, error);
 }
 
 static bool search_and_try(Joint *j, GError **error)

@@ -27,10 +27,6 @@ static inline bool sim_is_priced_collective(const Instr *instr)
     return instr->kind == INSTR_COLLECTIVE && sim_is_priced(instr->collective);
 }
 
-/* sim_collective_s among n devices over the given line (sim/cost/collective.c). */
-double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
-                           double bytes, double max_share_from, double max_share_to);
-
 /* Reduces an op's work to the part `factor`: all its FLOPs and bytes are divided
  * (sim/cost/work.c). */
 void sim_work_scale(SimWork *work, const ClusterView *view, double factor);

@@ -4,12 +4,6 @@
 
 #include "sim/tasks/parts.h"
 
-typedef struct {
-    uint32_t from, to; /* devices; they differ */
-    uint32_t replica;  /* of the receiver */
-    double part;       /* of the tensor */
-} SimPiece;
-
 /* The transfer between two groups of any tensor with the same cut. */
 typedef struct {
     uint16_t group, to_group;
@@ -25,11 +19,6 @@ typedef struct {
 void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_group,
                           bool has_parts, uint32_t replica, uint32_t *first,
                           uint32_t *end);
-
-/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Pieces
- * that leave or enter a machine pass its port one after the other. */
-void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
-                     double *byte_s);
 
 /* The transfer of an instruction, taken from `known` (GPtrArray of SimTransfer) or added to it if
  * it is new. */

@@ -36,7 +36,8 @@ typedef struct {
     uint32_t *samples; /* [replica]: samples of a microbatch, at least one each */
     bool recompute;
     double *forward_s, *backward_s; /* of a microbatch */
-    double *sync_s;                 /* gradients' all-reduce and updates */
+    double *sync_s;                 /* gradients' all-reduce and updates, */
+    double start_s;                 /* before the first of them */
     double *held,
         *kept;   /* bytes of the fullest GPU: at rest, and per microbatch in flight */
     double work; /* further bytes beside these */
@@ -77,13 +78,19 @@ typedef struct {
 typedef struct {
     uint32_t n_stages;
     JointStage *stage;
+    /* 1f1b; interleaved, of one stage a group: twice as many microbatches in flight, so that stages wait less for
+     * transfers; or gpipe, with all of them */
+    SynthSchedule schedule;
     double cost_s; /* E */
 } JointPipeline;
 
 void synth_joint_pipeline_clear(JointPipeline *pipeline);
 
 typedef struct {
-    uint32_t n_best; /* number of pipelines wanted */
+    SynthSchedule schedule; /* of the pipelines */
+    uint32_t n_best;        /* number of pipelines wanted */
+    /* pipelines are wanted that take up to so many times as long as the best one; 0: 1.1 */
+    double slack;
     /* labels kept for the same layers on the same devices; 0: all (exact) */
     uint32_t beam;
     double upper_s;       /* only faster pipelines are wanted; INFINITY: all */
@@ -113,6 +120,9 @@ void synth_joint_solve(const JointProblem *problem, const JointOptions *options,
 double synth_joint_cost(const JointProblem *problem, const JointPipeline *pipeline,
                         bool relaxed);
 
+/* Whether the stages have the memory for the microbatches that the schedule has in flight. */
+bool synth_joint_fits(const JointProblem *problem, const JointPipeline *pipeline);
+
 /* A lower bound in seconds for all plans of stages from the menu, whatever the grouping, order and
  * schedule: each layer's seconds at the best price of a unit's time, over all units. */
 double synth_joint_density_s(const JointProblem *problem);
@@ -133,6 +143,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)
 JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
                                   double headroom, bool recompute);
 
+/* Seconds of a pipeline by its schedule, step by step, with the transfers between its devices: the
+ * time that the fidelity `stage` gives for its program, up to latencies of all-reduces that join. */
+double synth_joint_walk_s(const JointMenu *menu, const JointProblem *problem,
+                          const JointPipeline *pipeline);
+
 /* A pipeline on its devices: the program, and each device's ratio (0: the device is unused). */
 typedef struct {
     Program *program;
@@ -145,7 +160,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointProgram, synth_joint_program_clear)
 /* The program of a pipeline. KILTER_ERROR_INPUT if the batch or a tensor cannot be cut in this
  * way. */
 bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
-                         const JointPipeline *pipeline, SynthSchedule schedule,
-                         JointProgram *made, GError **error);
+                         const JointPipeline *pipeline, JointProgram *made,
+                         GError **error);
 
 #endif

@@ -24,7 +24,6 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view,
     menu->view = view;
     menu->cluster = g_steal_pointer(&cluster);
     menu->model = g_steal_pointer(&model);
-    menu->layers = amp_layers_new(menu->model, menu->cluster);
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
     g_array_set_clear_func(menu->kind, clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -38,7 +37,6 @@ void synth_joint_menu_free(JointMenu *menu)
         return;
     g_hash_table_unref(menu->passes);
     g_array_unref(menu->kind);
-    amp_layers_free(menu->layers);
     synth_amp_model_free(menu->model);
     synth_amp_cluster_free(menu->cluster);
     g_free(menu);
@@ -46,26 +44,50 @@ void synth_joint_menu_free(JointMenu *menu)
 
 /* --- seconds of layers --- */
 
+/* Seconds of a pass over a layer on tp GPUs of a machine: messages take the place of computation,
+ * as in the fidelity `stage`; the host launches ahead. */
+static double pass_s(const JointMenu *menu, const JointKind *kind, uint32_t tp,
+                     uint32_t samples, uint32_t at)
+{
+    const AmpModel *model = menu->model;
+    const AmpSteps *steps = model->steps;
+    const Device *device = &menu->view->device[kind->first];
+    double seconds = 0, launches = 0;
+    for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++) {
+        const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
+        launches += steps->launch_s[(size_t)device->type * steps->step->len + i];
+        if (!step->is_message) {
+            seconds += amp_step_s(model, amp_degree(model, tp), samples, device->type, i);
+            continue;
+        }
+        const AmpMessage *m = &g_array_index(steps->message, AmpMessage, step->message);
+        seconds +=
+            sim_collective_over(device->inner, tp, m->collective,
+                                m->bytes + samples * m->sample_bytes, 1.0 / tp, 1.0 / tp);
+    }
+    return fmax(seconds, launches);
+}
+
 /* Seconds of `samples` on tp GPUs of a kind, as prefix sums over the layers: [pass * (n_layers + 1)
  * + layer]. */
 static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
                                uint32_t samples)
 {
-    const uint32_t n = menu->model->n_layers;
+    const uint32_t n = menu->model->n_layers, *like = menu->model->steps->like;
     g_autofree char *key = g_strdup_printf("%u %u %u", kind, tp, samples);
     double *sum = g_hash_table_lookup(menu->passes, key);
     if (sum)
         return sum;
-    g_autofree uint32_t *device = g_new(uint32_t, tp);
-    for (uint32_t i = 0; i < tp; i++)
-        device[i] = g_array_index(menu->kind, JointKind, kind).first + i;
-    const AmpDelay *delay = amp_layers_delays(menu->layers, amp_degree(menu->model, tp),
-                                              samples, tp, 1, device, NULL);
+    g_autofree double *one = g_new(double, (size_t)AMP_PASSES *n);
     sum = g_new0(double, (size_t)AMP_PASSES *(n + 1));
-    for (AmpPass pass = 0; pass < AMP_PASSES; pass++)
-        for (uint32_t l = 0; l < n; l++)
-            sum[pass * (n + 1) + l + 1] =
-                sum[pass * (n + 1) + l] + amp_delay_pace(&delay[pass * n + l]);
+    for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
+        const uint32_t pass = at / n, l = at % n;
+        one[at] = like[at] < at
+                      ? one[like[at]]
+                      : pass_s(menu, &g_array_index(menu->kind, JointKind, kind), tp,
+                               samples, at);
+        sum[pass * (n + 1) + l + 1] = sum[pass * (n + 1) + l] + one[at];
+    }
     g_hash_table_insert(menu->passes, g_steal_pointer(&key), sum);
     return sum;
 }
@@ -115,22 +137,21 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
     }
 }
 
-/* Seconds of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
+/* The line of an all-reduce of `bytes` over the replicas, when each of the tp devices of a replica
  * takes part in one at the same time. */
-static double reduce_s(const JointMenu *menu, const JointGroup *group, uint32_t dp,
-                       uint32_t tp, double bytes)
+static LinkCost line_of(const JointMenu *menu, const JointGroup *group, uint32_t tp,
+                        double bytes)
 {
     const ClusterView *view = menu->view;
     uint32_t k = 0;
     while (group->use[k] == 0)
         k++;
-    const Machine *machine =
-        &view->cluster->machine[g_array_index(menu->kind, JointKind, k).machine[0]];
-    const bool inside = group->n_machines == 1;
-    const LinkCost line =
-        inside ? machine->inner : cluster_view_line(view, COLLECTIVE_ALL_REDUCE, bytes);
-    return line.latency_s +
-           2.0 * (dp - 1) / dp * bytes * (inside ? 1 : tp) / line.bandwidth;
+    if (group->n_machines == 1)
+        return view->cluster->machine[g_array_index(menu->kind, JointKind, k).machine[0]]
+            .inner;
+    LinkCost line = cluster_view_line(view, COLLECTIVE_ALL_REDUCE, bytes);
+    line.bandwidth /= tp;
+    return line;
 }
 
 static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
@@ -143,8 +164,11 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
         const AmpGradientKind *bytes =
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
+        const double all = bytes->whole + bytes->cut / e->tp;
+        const LinkCost line = line_of(menu, group, e->tp, all);
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
-            reduce_s(menu, group, e->dp, e->tp, bytes->whole + bytes->cut / e->tp);
+            2.0 * (e->dp - 1) / e->dp * all / line.bandwidth;
+        e->start_s = fmax(e->start_s, line.latency_s);
     }
     for (uint32_t l = 0; l < n; l++)
         e->sync_s[l + 1] = e->sync_s[l] + layer[l] + update[l + 1] - update[l];

@@ -20,10 +20,13 @@ struct JointMenu {
     const ClusterView *view;
     AmpCluster *cluster;
     AmpModel *model;
-    AmpLayers *layers;
     GArray *kind;       /* JointKind */
     GHashTable *passes; /* "kind tp samples" -> seconds, prefix sums over the layers */
 };
+
+/* The GPUs of a pipeline's stages, [stage * n_devices + place]: replica by replica. Caller frees. */
+uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
+                      const JointPipeline *pipeline);
 
 /* Fills `kind`. */
 void joint_find_kinds(JointMenu *menu);

@@ -80,7 +80,7 @@ static uint32_t last_layer(const Placing *p, uint32_t s)
                                          : p->problem->n_layers;
 }
 
-static Program *write_program(const Placing *p, SynthSchedule schedule, GError **error)
+static Program *write_program(const Placing *p, GError **error)
 {
     const Graph *graph = p->menu->graph;
     const uint32_t n_stages = p->pipeline->n_stages, n_layers = p->problem->n_layers;
@@ -109,29 +109,38 @@ static Program *write_program(const Placing *p, SynthSchedule schedule, GError *
                                     .stage = stage,
                                     .n_groups = n_stages,
                                     .group = group,
-                                    .schedule = schedule,
+                                    .schedule = p->pipeline->schedule,
                                     .recompute = recompute};
     return inner ? synth_pipeline(inner, graph, &pipeline, error) : NULL;
 }
 
-bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
-                         const JointPipeline *pipeline, SynthSchedule schedule,
-                         JointProgram *made, GError **error)
+uint32_t *joint_place(const JointMenu *menu, const JointProblem *problem,
+                      const JointPipeline *pipeline)
 {
     const uint32_t n_machines = menu->view->cluster->n_machines;
     g_autofree uint32_t *used = g_new0(uint32_t, n_machines),
-                        *first = g_new0(uint32_t, n_machines),
-                        *device = g_new0(uint32_t, (size_t)pipeline->n_stages *
-                                                       menu->view->n_devices);
-    const Placing p = {menu, problem, pipeline, used, first, device};
-    *made = (JointProgram){0};
+                        *first = g_new0(uint32_t, n_machines);
+    const Placing p = {
+        menu,     problem,
+        pipeline, used,
+        first,    g_new0(uint32_t, (size_t)pipeline->n_stages * menu->view->n_devices)};
     for (uint32_t d = menu->view->n_devices; d-- > 0;)
         first[menu->view->device[d].machine] = d;
     place(&p);
+    return p.device;
+}
+
+bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
+                         const JointPipeline *pipeline, JointProgram *made,
+                         GError **error)
+{
+    g_autofree uint32_t *device = joint_place(menu, problem, pipeline);
+    const Placing p = {menu, problem, pipeline, NULL, NULL, device};
+    *made = (JointProgram){0};
     fill_ratios(&p, made);
     for (uint32_t s = 0; s < pipeline->n_stages; s++)
         made->most_tp = MAX(made->most_tp, entry_of(&p, s)->tp);
-    made->program = write_program(&p, schedule, error);
+    made->program = write_program(&p, error);
     if (made->program)
         return true;
     synth_joint_program_clear(made);

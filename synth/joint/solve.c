@@ -40,16 +40,22 @@ static double span(const double *sum, uint32_t i, uint32_t j)
 }
 
 /* The number of microbatches in flight on a stage with n stages behind it. */
-static uint32_t in_flight(const JointProblem *p, uint32_t n)
+static uint32_t in_flight(const JointProblem *p, SynthSchedule schedule, uint32_t n)
 {
-    return MIN(p->n_microbatches, n + 1);
+    switch (schedule) {
+    case SCHEDULE_GPIPE:
+        return p->n_microbatches;
+    case SCHEDULE_1F1B:
+        return MIN(p->n_microbatches, n + 1);
+    case SCHEDULE_INTERLEAVED:
+        return MIN(p->n_microbatches, 2 * n + 1);
+    }
+    g_assert_not_reached();
 }
 
-static bool fits(const JointProblem *p, const JointEntry *e, uint32_t i, uint32_t j,
-                 uint32_t n)
+static bool fits(const JointEntry *e, uint32_t i, uint32_t j, uint32_t flying)
 {
-    return span(e->held, i, j) + e->work + in_flight(p, n) * span(e->kept, i, j) <=
-           e->capacity;
+    return span(e->held, i, j) + e->work + flying * span(e->kept, i, j) <= e->capacity;
 }
 
 /* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
@@ -65,9 +71,9 @@ static double transfer_s(const JointProblem *p, const JointGroup *from,
 
 /* The longest of the chains through one stage, from its first forward to its last backward. */
 static double own_pace_s(const JointProblem *p, double behind_s, double f, double b,
-                         uint32_t n)
+                         uint32_t flying)
 {
-    const double m = p->n_microbatches, in = in_flight(p, n) - 1.0, both = f + b;
+    const double m = p->n_microbatches, in = flying - 1.0, both = f + b;
     const double most = floor((m + in) / (in + 1));
     double pace = fmax(m * both, behind_s + m * both - in * fmin(f, b));
     if (most >= 2)
@@ -76,10 +82,12 @@ static double own_pace_s(const JointProblem *p, double behind_s, double f, doubl
     return pace;
 }
 
-/* The suffix with one more stage, of layers i to j, in front. */
-static Label prepend(const JointProblem *p, const Label *l, uint32_t group,
-                     uint32_t entry, uint32_t i, uint32_t j, bool relaxed)
+/* The suffix with one more stage, of layers i to j, in front, which has so many microbatches in
+ * flight. */
+static Label prepend(const JointProblem *p, const Label *l, const JointStage *stage,
+                     uint32_t j, uint32_t flying, bool relaxed)
 {
+    const uint32_t group = stage->group, entry = stage->entry, i = stage->first;
     const JointGroup *g = &p->group[group];
     const JointEntry *e = &g->entry[entry];
     const double f = span(e->forward_s, i, j), b = span(e->backward_s, i, j);
@@ -97,10 +105,10 @@ static Label prepend(const JointProblem *p, const Label *l, uint32_t group,
                   .n = (uint16_t)(l->n + 1)};
     made.sum_s = behind + f + b;
     const double own =
-        relaxed ? p->n_microbatches * (f + b) : own_pace_s(p, behind, f, b, l->n);
+        relaxed ? p->n_microbatches * (f + b) : own_pace_s(p, behind, f, b, flying);
     made.pace_s = fmax(fmax(l->pace_s + f + b + there + back, own), made.sum_s);
     made.end_s = fmax(l->n > 0 ? l->end_s + f + there : 0,
-                      made.pace_s + (relaxed ? 0 : span(e->sync_s, i, j)));
+                      made.pace_s + (relaxed ? 0 : e->start_s + span(e->sync_s, i, j)));
     return made;
 }
 
@@ -191,9 +199,11 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_
     for (uint32_t e = 0; e < g->n_entries; e++)
         for (uint32_t i = j; i-- > 0;) {
             const Label l = g_array_index(s->label, Label, from);
-            if (!s->o->relaxed && !fits(s->p, &g->entry[e], i, j, l.n))
+            const uint32_t flying = in_flight(s->p, s->o->schedule, l.n);
+            const JointStage stage = {i, group, e};
+            if (!s->o->relaxed && !fits(&g->entry[e], i, j, flying))
                 break; /* then more layers do not fit either */
-            Label made = prepend(s->p, &l, group, e, i, j, s->o->relaxed);
+            Label made = prepend(s->p, &l, &stage, j, flying, s->o->relaxed);
             made.behind = from;
             if (made.pace_s >= s->upper_s)
                 break;
@@ -302,7 +312,8 @@ static void collect(const Search *s, JointResult *result)
         for (uint32_t at = s->head[state]; at != NONE;
              at = g_array_index(s->label, Label, at).next) {
             const Label *l = &g_array_index(s->label, Label, at);
-            JointPipeline made = {l->n, g_new(JointStage, l->n), l->end_s};
+            JointPipeline made = {l->n, g_new(JointStage, l->n), s->o->schedule,
+                                  l->end_s};
             for (uint32_t i = 0; i < made.n_stages; i++) {
                 made.stage[i] = (JointStage){l->first, l->group, l->entry};
                 l = &g_array_index(s->label, Label, l->behind);
@@ -335,7 +346,9 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                 .price = price,
                 .work = work,
                 .upper_s = options->upper_s,
-                .slack = options->n_best > 1 ? SLACK : 1};
+                .slack = options->n_best == 1 ? 1
+                         : options->slack > 0 ? options->slack
+                                              : SLACK};
     for (uint32_t k = 0; k < p->n_kinds; k++) {
         step[k] = s.n_states;
         s.n_states *= p->units[k] + 1;
@@ -356,17 +369,29 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     result->labels = label->len;
 }
 
+bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
+{
+    uint32_t j = p->n_layers, n = 0;
+    for (uint32_t i = pipeline->n_stages; i-- > 0; n++) {
+        const JointStage *stage = &pipeline->stage[i];
+        if (!fits(&p->group[stage->group].entry[stage->entry], stage->first, j,
+                  in_flight(p, pipeline->schedule, n)))
+            return false;
+        j = stage->first;
+    }
+    return true;
+}
+
 double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
                         bool relaxed)
 {
     Label l = {.next = NONE};
     uint32_t j = p->n_layers;
+    if (!relaxed && !synth_joint_fits(p, pipeline))
+        return INFINITY;
     for (uint32_t i = pipeline->n_stages; i-- > 0;) {
         const JointStage *stage = &pipeline->stage[i];
-        const JointEntry *e = &p->group[stage->group].entry[stage->entry];
-        if (!relaxed && !fits(p, e, stage->first, j, l.n))
-            return INFINITY;
-        l = prepend(p, &l, stage->group, stage->entry, stage->first, j, relaxed);
+        l = prepend(p, &l, stage, j, in_flight(p, pipeline->schedule, l.n), relaxed);
         j = stage->first;
     }
     return l.end_s;

@@ -3,11 +3,12 @@
  *
  *     KILTER_ROUNDS=N    random menus in place of 150 (joint_long: 2,000) */
 #include <math.h>
+#include <string.h>
 
 #include "exec/exec.h"
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
-#include "tests/test.h"
+#include "tests/support/plan_of.h"
 
 /* --- random menus --- */
 
@@ -31,6 +32,7 @@ static JointEntry random_entry(GRand *rand, uint32_t n, double speed)
         .forward_s = sums(rand, n, 0.5 / speed, 2 / speed),
         .backward_s = sums(rand, n, 1 / speed, (again ? 6 : 4) / speed),
         .sync_s = sums(rand, n, 0, 3),
+        .start_s = g_rand_double(rand),
         .held = sums(rand, n, 0, 2),
         .kept = sums(rand, n, 0.5 * keep, 2 * keep),
         .work = again ? 1 : 0,
@@ -90,7 +92,7 @@ static JointProblem *random_problem(GRand *rand)
 
 typedef struct {
     const JointProblem *p;
-    JointPipeline made;
+    JointPipeline made; /* of the schedule that is asked for */
     uint32_t left[2];
     double best_s, relaxed_s;
     uint32_t n;
@@ -127,6 +129,15 @@ static double border(const Brute *b, uint32_t i, bool back)
     return bytes > 0 ? p->latency_s + bytes / (p->bandwidth * machines) : 0;
 }
 
+/* Microbatches in flight on stage i. */
+static double flying(const Brute *b, uint32_t i)
+{
+    const double m = b->p->n_microbatches, behind = b->made.n_stages - 1 - i;
+    return b->made.schedule == SCHEDULE_GPIPE  ? m
+           : b->made.schedule == SCHEDULE_1F1B ? fmin(m, behind + 1)
+                                               : fmin(m, 2 * behind + 1);
+}
+
 /* Z of the stages from `from` on. */
 static double z_from(const Brute *b, uint32_t from)
 {
@@ -135,7 +146,7 @@ static double z_from(const Brute *b, uint32_t from)
     for (uint32_t i = from; i < b->made.n_stages; i++) {
         const double f = part(b, entry_at(b, i)->forward_s, i),
                      back = part(b, entry_at(b, i)->backward_s, i);
-        const double in = fmin(m, b->made.n_stages - i) - 1;
+        const double in = flying(b, i) - 1;
         double behind = 0;
         for (uint32_t q = i; q < b->made.n_stages; q++) {
             behind += border(b, q, false) + border(b, q, true);
@@ -156,8 +167,8 @@ static bool fits(const Brute *b)
 {
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
         const JointEntry *e = entry_at(b, i);
-        const double flying = fmin(b->p->n_microbatches, b->made.n_stages - i);
-        if (part(b, e->held, i) + e->work + flying * part(b, e->kept, i) > e->capacity)
+        if (part(b, e->held, i) + e->work + flying(b, i) * part(b, e->kept, i) >
+            e->capacity)
             return false;
     }
     return true;
@@ -168,7 +179,8 @@ static double cost(const Brute *b)
 {
     double end = 0, before = 0;
     for (uint32_t i = 0; i < b->made.n_stages; i++) {
-        end = fmax(end, before + z_from(b, i) + part(b, entry_at(b, i)->sync_s, i));
+        end = fmax(end, before + z_from(b, i) + entry_at(b, i)->start_s +
+                            part(b, entry_at(b, i)->sync_s, i));
         before += part(b, entry_at(b, i)->forward_s, i) + border(b, i, false);
     }
     return end;
@@ -227,10 +239,12 @@ static void enumerate(Brute *b, uint32_t from)
 }
 
 /* The search, and the cost of what it found. */
-static double solve(const JointProblem *p, bool relaxed, double upper_s)
+static double solve(const JointProblem *p, SynthSchedule schedule, bool relaxed,
+                    double upper_s)
 {
     g_auto(JointResult) result = {0};
-    const JointOptions options = {.n_best = 1, .upper_s = upper_s, .relaxed = relaxed};
+    const JointOptions options = {
+        .schedule = schedule, .n_best = 1, .upper_s = upper_s, .relaxed = relaxed};
     synth_joint_solve(p, &options, &result);
     assert_true(result.exact);
     if (result.best->len == 0)
@@ -251,12 +265,15 @@ static void test_brute_force(void **state)
         g_autoptr(JointProblem) p = random_problem(rand);
         Brute b = {.p = p, .best_s = INFINITY, .relaxed_s = INFINITY};
         JointStage stage[8];
+        const SynthSchedule schedule = (SynthSchedule)(i % 3);
         b.made.stage = stage;
+        b.made.schedule = schedule;
         b.left[0] = p->units[0];
         b.left[1] = p->units[1];
         enumerate(&b, 0);
         pipelines += b.n;
-        const double found = solve(p, false, INFINITY), bound = solve(p, true, INFINITY);
+        const double found = solve(p, schedule, false, INFINITY),
+                     bound = solve(p, schedule, true, INFINITY);
         infeasible += !isfinite(b.best_s);
         if (isfinite(b.best_s))
             assert_close(found, b.best_s, 1e-9);
@@ -266,7 +283,7 @@ static void test_brute_force(void **state)
             assert_close(bound, b.relaxed_s, 1e-9);
             assert_at_most(synth_joint_density_s(p), b.relaxed_s * (1 + 1e-9));
             /* what is no better than what is known is not found */
-            assert_false(isfinite(solve(p, false, b.best_s / 2)));
+            assert_false(isfinite(solve(p, schedule, false, b.best_s / 2)));
         }
     }
     print_message("%u menus, %u pipelines, %u menus without one that fits\n", n,
@@ -381,11 +398,55 @@ static void test_plans(void **state)
     assert_true(n >= 8 && unlike > 0 && others > 50);
 }
 
+/* What the search's pipelines take step by step is about what the fidelity says of their programs, by any schedule. */
+static void test_walk(void **state)
+{
+    (void)state;
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
+        for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++) {
+            g_autoptr(Cluster) cluster = lab(1024, 20);
+            g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+            g_autoptr(Graph) graph =
+                model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
+            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
+            g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
+            g_auto(JointResult) result = {0};
+            const JointOptions how = {.schedule = s, .n_best = 5, .upper_s = INFINITY};
+            synth_joint_solve(p, &how, &result);
+            assert_true(result.best->len > 0);
+            for (uint32_t i = 0; i < result.best->len; i++) {
+                const JointPipeline *found =
+                    &g_array_index(result.best, JointPipeline, i);
+                g_auto(JointProgram) made = {0};
+                g_autoptr(GError) error = NULL;
+                assert_true(synth_joint_program(menu, p, found, &made, &error));
+                g_autoptr(Plan) plan = plan_of(graph, view->n_devices, false,
+                                               g_steal_pointer(&made.program));
+                memcpy(plan->ratio, made.ratio, view->n_devices * sizeof *made.ratio);
+                plan->n_splits = 0;
+                assert_true(plan_round(plan, graph, &error));
+                g_autoptr(SimReport) report =
+                    sim_evaluate(plan, graph, view, "stage", &error);
+                assert_no_error(error);
+                const double off =
+                    synth_joint_walk_s(menu, p, found) / report->iteration_time_s - 1;
+                sum += fabs(off);
+                n++;
+                assert_true(fabs(off) < 0.1);
+            }
+        }
+    print_message("%u pipelines, %.2f %% off\n", n, 100 * sum / n);
+    assert_true(sum < 0.02 * n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
