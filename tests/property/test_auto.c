@@ -1,7 +1,9 @@
 /* The planner auto is never slower than any planner on any subset of the machines; its plan carries its
  * machines, and all that reads the plan works on them.
  *
- *     KILTER_ALL=1    60 clusters and six models (the test auto_long) */
+ *     KILTER_ALL=1      60 clusters and six models (the test auto_long)
+ *     KILTER_FIRST=N    of these from the N-th on: each is drawn by its own seed, so that a run can go on where one was stopped
+ *     KILTER_LABS=N     so many of them */
 #include <math.h>
 
 #include "exec/exec.h"
@@ -17,6 +19,7 @@ static const char *const MODEL[] = {
     "vit:layers=2,hidden=48,heads=4,ffn=96,batch=4",
     "bert-base:layers=2,hidden=64,heads=4,ffn=128,vocab=256,seq=16,batch=2",
     "bert-moe:layers=2,hidden=48,heads=4,ffn=96,vocab=128,batch=2,seq=16",
+    "llama:layers=3,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,batch=2",
 };
 enum {
     MODELS = G_N_ELEMENTS(MODEL),
@@ -163,15 +166,26 @@ static void check_lab(GRand *rand, const char *model, uint32_t parts)
         check_file(&made, cluster);
 }
 
+static uint32_t number_of(const char *variable, uint32_t usual)
+{
+    const char *text = g_getenv(variable);
+    return text ? (uint32_t)g_ascii_strtoull(text, NULL, 10) : usual;
+}
+
 static void test_never_slower(void **state)
 {
     (void)state;
-    enum { LABS = 60, FEW = 1 };
-    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    enum { LABS = 60, FEW = 1, SEED = 17 };
     const bool all = g_getenv("KILTER_ALL") != NULL;
-    for (uint32_t i = 0; i < (all ? LABS : FEW); i++)
-        for (uint32_t m = 0; m < MODELS; m++)
+    const uint32_t first = number_of("KILTER_FIRST", 0);
+    const uint32_t n = number_of("KILTER_LABS", all ? LABS - MIN(first, LABS) : FEW);
+    for (uint32_t i = first; i < first + n; i++)
+        for (uint32_t m = 0; m < MODELS; m++) {
+            g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + i * MODELS + m);
             check_lab(rand, MODEL[m], all ? 3 : 1);
+            if (all)
+                print_message("lab %u, %s\n", i, MODEL[m]);
+        }
 }
 
 /* No plan for all devices holds less, or with equal shares is faster, than the bounds that save trying it. */
