@@ -105,6 +105,7 @@
 #include "sim/flow/timeline.h"
 #include "sim/network/collective_run.h"
 #include "sim/options.h"
+#include "sim/tasks/piece.h"
 #include "sim/tasks/quick.h"
 #include "sim/tasks/task_file.h"
 
@@ -119,18 +120,6 @@ double sim_collective_s(const ClusterView *view, Collective kind, double bytes,
 /* The same among n devices over the given line; 0 for a local collective. */
 double sim_collective_over(LinkCost line, uint32_t n_devices, Collective kind,
                            double bytes, double max_share_from, double max_share_to);
-
-/* What a device sends another of a tensor that passes between groups. */
-typedef struct {
-    uint32_t from, to; /* devices; they differ */
-    uint32_t replica;  /* of the receiver */
-    double part;       /* of the tensor */
-} SimPiece;
-
-/* The time of pieces that are sent at once: *latency_s, and *byte_s per byte of the tensor. Pieces
- * that leave or enter a machine pass its port one after the other. */
-void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *latency_s,
-                     double *byte_s);
 
 /* The fitted time of one device type: an overhead, and the FLOPs that take the rest of the time at
  * its rate. */
