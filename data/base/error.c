@@ -24,3 +24,15 @@ bool kilter_fail(GError **error, KilterError code, const char *format, ...)
     g_set_error_literal(error, KILTER_ERROR, code, line);
     return false;
 }
+
+void kilter_prefix(GError **error, const char *format, ...)
+{
+    if (!error || !*error)
+        return;
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_autofree char *line = one_line(text);
+    g_prefix_error_literal(error, line);
+}

@@ -226,6 +226,25 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
 
 /* --- add --- */
 
+/* *like: a machine of that device type, with a link between its GPUs if there are to be several. */
+static bool find_alike(const Cluster *cluster, const char *type, bool linked,
+                       uint32_t *like, GError **error)
+{
+    bool any = false;
+    for (*like = 0; *like < cluster->n_machines; ++*like) {
+        const Machine *machine = &cluster->machine[*like];
+        if (strcmp(cluster->type[machine->type].name, type) != 0)
+            continue;
+        if (!linked || machine->gpus > 1)
+            return true;
+        any = true;
+    }
+    return kilter_fail(
+        error, KILTER_ERROR_INPUT, "cluster %s has no machine %s '%s' to add another %s",
+        cluster->name, any ? "of several GPUs of device type" : "of device type", type,
+        any ? "with its link between them" : "one like it");
+}
+
 static bool add(Cluster *cluster, const char *text, GError **error)
 {
     char *last_x = strrchr(text, 'x'), *end = NULL;
@@ -239,14 +258,8 @@ static bool add(Cluster *cluster, const char *text, GError **error)
                            "got '%s'",
                            MOST_GPUS, text);
     uint32_t like = 0;
-    while (like < cluster->n_machines &&
-           strcmp(cluster->type[cluster->machine[like].type].name, name) != 0)
-        like++;
-    if (like == cluster->n_machines)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cluster %s has no machine of device type '%s' to add another "
-                           "one like it",
-                           cluster->name, name);
+    if (!find_alike(cluster, name, gpus > 1, &like, error))
+        return false;
     if (cluster->n_machines == MOST_MACHINES)
         return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has %d machines",
                            cluster->name, MOST_MACHINES);

@@ -139,7 +139,7 @@ static bool set_key(HostSpec *spec, const char *name, const char *value, GError 
                            name);
     if (assign(spec, key, value, error))
         return true;
-    g_prefix_error(error, "%s: ", name);
+    kilter_prefix(error, "%s: ", name);
     return false;
 }
 
@@ -165,7 +165,7 @@ bool host_spec_parse(const char *text, HostSpec *spec, GError **error)
 {
     if (parse(text, spec, error))
         return true;
-    g_prefix_error(error, "'%.200s': ", text);
+    kilter_prefix(error, "'%.200s': ", text);
     return false;
 }
 

@@ -73,7 +73,7 @@ Cluster *cluster_from_spec(const char *text, GError **error)
         return NULL;
     }
     if (!network_spec_check(&spec.network, spec.hosts, error)) {
-        g_prefix_error(error, "'%.200s': ", text);
+        kilter_prefix(error, "'%.200s': ", text);
         return NULL;
     }
     return make(text, &spec);

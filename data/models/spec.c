@@ -50,7 +50,7 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
 {
     if (param->unit) {
         if (!units_parse(value, param->quantity, number, error)) {
-            g_prefix_error(error, "model '%s': %s: ", spec, param->key);
+            kilter_prefix(error, "model '%s': %s: ", spec, param->key);
             return false;
         }
     } else {
@@ -80,7 +80,7 @@ static bool set_param(const char *spec, const char *key, const char *value,
     known[n + 1] = "precision";
     known[n + 2] = params->has_attention ? "attention" : NULL;
     if (!names_find("parameter", key, known, &index, error)) {
-        g_prefix_error(error, "model '%s': ", spec);
+        kilter_prefix(error, "model '%s': ", spec);
         return false;
     }
     if (index == n)
@@ -98,7 +98,7 @@ bool model_params_parse(const char *text, const char *list, ModelParams *params,
 {
     g_autoptr(Spec) spec = spec_read_pairs(list);
     if (!spec_check_once(spec, NULL, error)) {
-        g_prefix_error(error, "model '%s': ", text);
+        kilter_prefix(error, "model '%s': ", text);
         return false;
     }
     for (uint32_t i = 0; i < spec->n; i++) {

@@ -104,7 +104,7 @@ static Graph *read_model(const Reader *r)
     g_autoptr(Graph) graph =
         model_build_from(plan->model, plan->content, 1, &canonical, r->error);
     if (!graph) {
-        g_prefix_error(r->error, "%s: model: ", r->file);
+        kilter_prefix(r->error, "%s: model: ", r->file);
         return NULL;
     }
     if (strcmp(plan->model, canonical) != 0) {

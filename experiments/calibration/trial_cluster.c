@@ -39,7 +39,7 @@ static bool make_one(void *data, uint32_t i, GError **error)
     if (!trial_is_measured(trial) && !trial->failed)
         return true;
     if (!trial_plan_make(trial, NULL, &work->plan[i], error)) {
-        g_prefix_error(error, "%s: ", trial->name);
+        kilter_prefix(error, "%s: ", trial->name);
         return false;
     }
     trial->measured_s = trial_plan_measured_s(&work->plan[i]);

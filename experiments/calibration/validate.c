@@ -146,7 +146,7 @@ static bool read_row(const Csv *csv, void *data, GError **error)
     if (good && given)
         good = read_seconds(csv, "predicted_s", &row.predicted_s, error);
     else if (good && !predict(reader->cluster, csv_text(csv, "slowdown"), &row, error)) {
-        g_prefix_error(error, "%s:%u: ", csv->file, csv->line);
+        kilter_prefix(error, "%s:%u: ", csv->file, csv->line);
         good = false;
     }
     g_array_append_val(reader->result->row, row);

@@ -23,7 +23,7 @@ static bool merge(const char *database, int n, char **part, const CommandOptions
                                "%s: expected another store than the one to merge into",
                                part[i]);
         if (!store_merge(store, part[i], &added, error)) {
-            g_prefix_error(error, "%s: ", part[i]);
+            kilter_prefix(error, "%s: ", part[i]);
             return false;
         }
         total += added;

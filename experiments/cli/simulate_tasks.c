@@ -45,7 +45,7 @@ bool command_simulate_tasks(const char *file, const CommandOptions *options,
         tasks ? sim_task_file_run(tasks, &options->planner.sim, error) : NULL;
     if (!report) {
         if (tasks)
-            g_prefix_error(error, "%s: ", file);
+            kilter_prefix(error, "%s: ", file);
         return false;
     }
     json_t *answer = report_json(file, report);

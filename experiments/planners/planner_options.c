@@ -22,12 +22,12 @@ static bool read_pins_file(const char *file, const char **kept, GError **error)
 {
     g_autofree char *text = text_read(file, error);
     if (!text) {
-        g_prefix_error(error, "option 'pins': expected a file of pins: ");
+        kilter_prefix(error, "option 'pins': expected a file of pins: ");
         return false;
     }
     if (read_pins(text, kept, error))
         return true;
-    g_prefix_error(error, "%s: ", file);
+    kilter_prefix(error, "%s: ", file);
     return false;
 }
 

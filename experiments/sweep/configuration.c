@@ -260,7 +260,7 @@ Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error)
     }
     Cluster *cluster = cluster_load(plan->cluster, error);
     if (!cluster)
-        g_prefix_error(error, "%s: key 'cluster': ", file);
+        kilter_prefix(error, "%s: key 'cluster': ", file);
     return cluster;
 }
 

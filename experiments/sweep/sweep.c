@@ -66,7 +66,7 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
         g_error_free(error);
         return;
     }
-    g_prefix_error(&error, "%s on %s with %s: ", c->model, c->cluster_name,
+    kilter_prefix(&error, "%s on %s with %s: ", c->model, c->cluster_name,
                    c->planner ? c->planner->name : "no planner");
     sweep->first = error;
 }

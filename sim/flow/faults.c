@@ -80,7 +80,7 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
                              &g_array_index(faults, SimFault, faults->len - 1), error);
         }
         if (!good) {
-            g_prefix_error(error, "option '%s': ", slow ? "slow_link" : "fail");
+            kilter_prefix(error, "option '%s': ", slow ? "slow_link" : "fail");
             return false;
         }
     }

@@ -1,26 +1,13 @@
 /* Fuzz target: any bytes as a CSV file are either refused with a message or rows of as many cells
- * as there are columns, which can be written and read again.
- *
- *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
- *     cmake --build build-fuzz --target fuzz_csv
- *
- * The same function runs over damaged files in tests/fault/test_measurement_mutations.c. */
+ * as there are columns, which can be written and read again. */
 #include <string.h>
 
 #include "data/data.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert, stays in release builds; the fuzzer reports the abort. */
-static void check(bool holds, const char *what)
-{
-    if (!holds)
-        g_error("broken: %s", what);
-}
+#include "tests/fuzz/fuzz.h"
 
 static void write_line(GString *out, char **cell, uint32_t n)
 {
-    check(g_strv_length(cell) == n, "as many cells as columns");
+    fuzz_check(g_strv_length(cell) == n, "as many cells as columns");
     for (uint32_t i = 0; i < n; i++) {
         if (i)
             g_string_append_c(out, ',');
@@ -45,19 +32,20 @@ static char *rewrite(const char *text, size_t size)
     if (csv)
         write_line(out, csv->column, csv->n_columns);
     const bool good = csv && csv_each(csv, write_row, out, &error);
-    check(good == !error, "either rows or an error");
-    check(good || (error->code == KILTER_ERROR_INPUT && *error->message), "a message");
+    fuzz_check(good == !error, "either rows or an error");
+    fuzz_check(good || (error->code == KILTER_ERROR_INPUT && *error->message),
+               "a message");
     return good ? g_strdup(out->str) : NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+bool fuzz_read(const void *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autofree char *once = rewrite(text, size);
     /* A line of one empty cell is an empty line, which is passed over. */
     if (!once || !strchr(once, ','))
-        return 0;
+        return once != NULL;
     g_autofree char *twice = rewrite(once, strlen(once));
-    check(twice && strcmp(once, twice) == 0, "written rows are read as they were");
-    return 0;
+    fuzz_check(twice && strcmp(once, twice) == 0, "written rows are read as they were");
+    return true;
 }

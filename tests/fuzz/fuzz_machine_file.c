@@ -1,22 +1,9 @@
 /* Fuzz target: any bytes as a topology file are either refused with one line, or a machine of which a
- * cluster can be made that is written and read again.
- *
- *     CC=clang cmake -B build-fuzz -DKILTER_SANITIZE=ON -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link
- *     cmake --build build-fuzz --target fuzz_machine_file
- *
- * The same function runs over damaged files in tests/fault/test_machine_file_mutations.c. */
+ * cluster can be made that is written and read again. */
 #include <string.h>
 
 #include "data/data.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert, stays in release builds; the fuzzer reports the abort. */
-static void check(bool holds, const char *what)
-{
-    if (!holds)
-        g_error("broken: %s", what);
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_cluster(const MachineFile *machine, const Sheets *sheets)
 {
@@ -27,33 +14,31 @@ static void check_cluster(const MachineFile *machine, const Sheets *sheets)
                                   .nics = 1,
                                   .nodes = 2};
     g_autoptr(Cluster) cluster = machine_file_cluster(machine, sheets, &import, &error);
-    check(cluster != NULL, "a cluster");
-    check(cluster_gpus(cluster) == 2 * machine->n_gpus, "all GPUs");
+    fuzz_check(cluster != NULL, "a cluster");
+    fuzz_check(cluster_gpus(cluster) == 2 * machine->n_gpus, "all GPUs");
     if (!(machine_file_inner(machine, sheets, import.sheet) > 0))
         return; /* links that count nothing: the file's reader says so when it is used */
     g_autofree char *text = cluster_write(cluster);
     g_autoptr(Cluster) again = cluster_parse("any.yaml", text, strlen(text), &error);
-    check(again && !error, "its file is read again");
+    fuzz_check(again && !error, "its file is read again");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+bool fuzz_read(const void *data, size_t size)
 {
     static Sheets *sheets = NULL; /* once: a fuzzer calls this a million times */
     if (!sheets)
         sheets = sheets_load(NULL);
-    check(sheets != NULL, "the bundled data sheets");
+    fuzz_check(sheets != NULL, "the bundled data sheets");
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(GError) error = NULL;
     g_autoptr(MachineFile) machine =
         machine_file_parse("any.xml", text, strlen(text), sheets, &error);
-    check(!machine == !!error, "either a machine or an error");
-    if (error) {
-        check(error->domain == KILTER_ERROR && error->code == KILTER_ERROR_INPUT,
-              "an input error");
-        check(!strpbrk(error->message, "\r\n"), "message is one line");
-        return 0;
+    fuzz_check(!machine == !!error, "either a machine or an error");
+    if (!machine) {
+        fuzz_check_refused(error, NULL);
+        return false;
     }
-    check(machine->n_gpus > 0 && machine->n_gpus <= MACHINE_MAX_GPUS, "GPUs");
+    fuzz_check(machine->n_gpus > 0 && machine->n_gpus <= MACHINE_MAX_GPUS, "GPUs");
     check_cluster(machine, sheets);
-    return 0;
+    return true;
 }

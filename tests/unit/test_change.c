@@ -80,6 +80,11 @@ static void test_add(void **state)
     assert_string_equal(cluster->type[added->type].name, "v100");
     for (uint32_t i = 0; i < 8; i++)
         assert_string_not_equal(added->name, cluster->machine[i].name);
+    /* Its machines have one GPU each, and so no link between GPUs. */
+    g_autoptr(Cluster) lone = load("hap-8");
+    g_autoptr(GError) unlinked = NULL;
+    assert_false(cluster_change(lone, CHANGE_ADD, "v100 x 8", &unlinked));
+    assert_error(unlinked, KILTER_ERROR_INPUT, "no machine of several GPUs");
     g_autoptr(Cluster) network = load("star:hosts=4,gpus=2,inner_bandwidth=1GB/s");
     g_autofree char *text = g_strdup_printf("%sx1", network->type[0].name);
     apply(network, CHANGE_ADD, text);

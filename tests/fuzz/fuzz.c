@@ -1,0 +1,188 @@
+/* Checks, files in memory, and damage that keeps structure. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "data/base/error.h"
+
+void fuzz_check(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "property broken: %s\n", what);
+    abort();
+}
+
+void fuzz_check_refused(const GError *error, const char *file)
+{
+    fuzz_check(error && error->domain == KILTER_ERROR, "a refusal says why");
+    if (error->code != KILTER_ERROR_INPUT || strpbrk(error->message, "\r\n") ||
+        !*error->message)
+        fprintf(stderr, "status %d: %s\n", error->code, error->message);
+    fuzz_check(error->code == KILTER_ERROR_INPUT, "it is an input error");
+    fuzz_check(*error->message && !strpbrk(error->message, "\r\n"),
+               "its message is a line");
+    fuzz_check(g_utf8_validate(error->message, -1, NULL), "its message is UTF-8");
+    fuzz_check(!file || strstr(error->message, file), "its message names the file");
+}
+
+char *fuzz_file_open(const void *bytes, size_t size, int *descriptor)
+{
+    *descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+    fuzz_check(*descriptor >= 0 && write(*descriptor, bytes, size) == (ssize_t)size,
+               "there is a file in memory");
+    return g_strdup_printf("/proc/self/fd/%d", *descriptor);
+}
+
+void fuzz_file_close(int descriptor)
+{
+    close(descriptor);
+}
+
+/* --- dictionaries --- */
+
+static void free_piece(gpointer piece)
+{
+    g_string_free(piece, TRUE);
+}
+
+/* The text between the first and the last quote of a line, with \xNN, \\ and \". NULL: the line is none of these. */
+static GString *piece_of(const char *line)
+{
+    const char *at = strchr(line, '"'), *end = strrchr(line, '"');
+    if (!at || at == end)
+        return NULL;
+    GString *piece = g_string_new("");
+    for (at++; at < end; at++) {
+        const bool hex = at[0] == '\\' && at[1] == 'x' && g_ascii_isxdigit(at[2]) &&
+                         g_ascii_isxdigit(at[3]);
+        if (hex)
+            g_string_append_c(piece, (char)(16 * g_ascii_xdigit_value(at[2]) +
+                                            g_ascii_xdigit_value(at[3])));
+        else
+            g_string_append_c(piece, *at == '\\' ? at[1] : *at);
+        at += hex ? 3 : *at == '\\';
+    }
+    return piece;
+}
+
+GPtrArray *fuzz_pieces(const char *file)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GPtrArray) pieces = g_ptr_array_new_with_free_func(free_piece);
+    if (!g_file_get_contents(file, &text, NULL, NULL))
+        return NULL;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        GString *piece = **line && **line != '#' ? piece_of(*line) : NULL;
+        if (piece)
+            g_ptr_array_add(pieces, piece);
+        else if (**line && **line != '#')
+            return NULL;
+    }
+    return g_steal_pointer(&pieces);
+}
+
+/* --- damage --- */
+
+static uint32_t below(GRand *rand, gsize n)
+{
+    return n > 1 ? (uint32_t)g_rand_int_range(rand, 0, (gint32)MIN(n, G_MAXINT32)) : 0;
+}
+
+/* What means something in most formats. */
+static void insert_piece(GString *text, gsize at, const GPtrArray *pieces, GRand *rand)
+{
+    static const char *const COMMON[] = {
+        "0",          "1",   "-1",         "2",  "0.5", "1e400", "1e-300",
+        "4294967296", "nan", "9999999999", "",   "[",   "]",     "{",
+        "}",          ",",   ":",          "\"", "\n",  "  ",    "\xff"};
+    if (pieces && pieces->len && below(rand, 2)) {
+        const GString *piece = pieces->pdata[below(rand, pieces->len)];
+        g_string_insert_len(text, (gssize)at, piece->str, (gssize)piece->len);
+    } else {
+        g_string_insert(text, (gssize)at, COMMON[below(rand, G_N_ELEMENTS(COMMON))]);
+    }
+}
+
+/* A token has none of these bytes. Returns its length, *at its place. */
+static gsize random_token(const GString *text, GRand *rand, gsize *at)
+{
+    static const char OUTSIDE[] = "[]{}()<>:;, \t\r\n\"'=|";
+    gsize n = 0;
+    *at = below(rand, text->len);
+    while (*at > 0 && !memchr(OUTSIDE, text->str[*at - 1], sizeof OUTSIDE))
+        --*at;
+    while (*at + n < text->len && !memchr(OUTSIDE, text->str[*at + n], sizeof OUTSIDE))
+        n++;
+    return n;
+}
+
+/* By a piece, or by another token of the text. */
+static void change_token(GString *text, const GPtrArray *pieces, GRand *rand)
+{
+    gsize at, from;
+    const gsize n = random_token(text, rand, &at), m = random_token(text, rand, &from);
+    g_autofree char *other = g_memdup2(text->str + from, m + 1);
+    g_string_erase(text, (gssize)at, (gssize)n);
+    if (below(rand, 2))
+        g_string_insert_len(text, (gssize)at, other, (gssize)m);
+    else
+        insert_piece(text, at, pieces, rand);
+}
+
+/* The line at a random place: *begin, and its length with its end. */
+static gsize random_line(const GString *text, GRand *rand, gsize *begin)
+{
+    *begin = below(rand, text->len);
+    while (*begin > 0 && text->str[*begin - 1] != '\n')
+        --*begin;
+    const char *end = memchr(text->str + *begin, '\n', text->len - *begin);
+    return end ? (gsize)(end + 1 - text->str) - *begin : text->len - *begin;
+}
+
+/* Drops a line, doubles it, or puts another in its place. */
+static void change_line(GString *text, GRand *rand)
+{
+    gsize at, from;
+    const gsize n = random_line(text, rand, &at), m = random_line(text, rand, &from);
+    g_autofree char *other = g_memdup2(text->str + from, m + 1);
+    if (below(rand, 2))
+        g_string_erase(text, (gssize)at, (gssize)n);
+    if (below(rand, 2))
+        g_string_insert_len(text, (gssize)MIN(at, text->len), other, (gssize)m);
+}
+
+static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
+{
+    enum { MOST = 40, MOST_COPIED = 200 };
+    const gsize at = below(rand, text->len + 1), most = MIN(text->len - at, MOST);
+    const gsize from = below(rand, text->len);
+    const uint32_t how = below(rand, 4);
+    if (how == 0 && at < text->len) {
+        text->str[at] = (char)below(rand, 256);
+    } else if (how == 1) {
+        insert_piece(text, at, pieces, rand);
+    } else if (how == 2 && text->len > 0) {
+        const gsize n = MIN(text->len - from, 1 + below(rand, MOST_COPIED));
+        g_autofree char *copy = g_memdup2(text->str + from, n);
+        g_string_insert_len(text, (gssize)at, copy, (gssize)n);
+    } else {
+        g_string_erase(text, (gssize)at, (gssize)below(rand, most + 1));
+    }
+}
+
+void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand)
+{
+    const uint32_t how = below(rand, 8);
+    if (how < 4)
+        change_token(text, pieces, rand);
+    else if (how < 6)
+        change_line(text, rand);
+    else
+        change_bytes(text, pieces, rand);
+}

@@ -1,0 +1,31 @@
+/* Fuzz target: JSON as cases of sufficient factor broadcasting is refused with one line, or each case has an optimum that is no
+ * worse than duplicating nothing by both prices. */
+#include <math.h>
+
+#include "experiments/planners/sfb_file.h"
+#include "tests/fuzz/fuzz.h"
+
+bool fuzz_read(const void *data, size_t size)
+{
+    enum { MOST_OPS = 200 };
+    int memory;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = fuzz_file_open(data, size, &memory);
+    g_autoptr(GPtrArray) cases = sfb_file_read(file, &error);
+    fuzz_file_close(memory);
+    fuzz_check(!cases == !!error, "either cases or an error");
+    if (!cases) {
+        fuzz_check_refused(error, file);
+        return false;
+    }
+    for (guint i = 0; i < cases->len; i++) {
+        const SfbCase *sfb = cases->pdata[i];
+        g_autofree bool *duplicated = g_new0(bool, sfb->n_ops + 1);
+        if (sfb->n_ops > MOST_OPS)
+            continue;
+        fuzz_check(sfb_case_solve(sfb, SFB_PAPER, duplicated) <= 0, "a gain, or nothing");
+        for (uint32_t k = 0; k < sfb->n_ops; k++)
+            fuzz_check(!(duplicated[k] && sfb->never[k]), "never means never");
+    }
+    return true;
+}
