@@ -59,6 +59,9 @@ typedef struct {
     /* ZeRO level: zero_ranks neighbouring replicas divide optimizer states (1), also gradients (2),
      * also parameters (3) among them, or nothing (0) */
     uint32_t zero, zero_ranks;
+    /* [group], or NULL: whether the group's states are divided, by all of its replicas, in the place
+     * of zero_ranks of them in every group */
+    const bool *divides;
     /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups
      * have shards, these divide sequences, and experts if ep is as many */
     uint32_t ep;

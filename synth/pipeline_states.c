@@ -46,14 +46,23 @@ static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint3
     return best;
 }
 
+/* The number of neighbouring replicas that divide a group's states; 1: they are not divided. */
+static uint32_t ranks_of(const Builder *b, uint32_t group)
+{
+    const SynthPipeline *p = b->pipeline;
+    if (!p->divides)
+        return MAX(p->zero_ranks, 1);
+    return p->divides[group] ? p->group[group].n_replicas : 1;
+}
+
 /* The number of replicas that divide a parameter's states; experts' states are divided among all
  * replicas that have the expert. */
 static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
 {
     const uint32_t at = pipeline_view(b, group, b->home[parameter]);
     if (!over_replicas(b, parameter))
-        return b->pipeline->zero_ranks;
-    return b->pipeline->zero_ranks == b->program->group[group].n_replicas
+        return ranks_of(b, group);
+    return ranks_of(b, group) == b->program->group[group].n_replicas
                ? group_parts(&b->program->group[at])
                : 1;
 }
@@ -75,7 +84,10 @@ static bool update_form(const Builder *b, uint32_t i, Form *form)
 void pipeline_find_states(Builder *b)
 {
     const SynthPipeline *p = b->pipeline;
-    if (p->zero == 0 || p->zero_ranks < 2)
+    bool any = false;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        any |= ranks_of(b, g) > 1;
+    if (p->zero == 0 || !any)
         return;
     b->state = g_new0(Form, graph_n_tensors(b->graph));
     b->gathered = g_new(uint32_t, b->inner->n);
@@ -83,7 +95,9 @@ void pipeline_find_states(Builder *b)
     b->direct = g_new(uint32_t, graph_n_tensors(b->graph));
     b->states = g_new(uint16_t, p->n_groups);
     for (uint32_t g = 0; g < p->n_groups; g++)
-        b->states[g] = program_add_shards(b->program, (uint16_t)g, p->zero_ranks);
+        b->states[g] = ranks_of(b, g) > 1
+                           ? program_add_shards(b->program, (uint16_t)g, ranks_of(b, g))
+                           : (uint16_t)g;
     for (uint32_t i = 0; i < b->inner->n; i++) {
         Form form;
         b->gathered[i] = NEVER;

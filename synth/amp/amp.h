@@ -54,7 +54,8 @@ typedef struct {
     uint32_t *degree;   /* increasing */
     double *size;       /* micro-batch sizes with times, increasing */
     double *time_s;     /* [type][degree][size]: forward and backward of a micro-batch */
-    double *held;       /* [degree]: parameters, gradients and optimizer states */
+    double *held;       /* [degree]: parameters, gradients and optimizer states, */
+    double *states;     /* [degree]: the last of these alone */
     double *gradient;   /* [degree]: bytes that replicas all-reduce */
     double *activation; /* [degree]: bytes kept for the backward, per sample */
     double *output;     /* [degree]: bytes sent to the next layer, per sample */

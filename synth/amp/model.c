@@ -24,6 +24,7 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
         .size = g_new0(double, n_sizes),
         .time_s = g_new0(double, n *n_types *n_sizes),
         .held = g_new0(double, n),
+        .states = g_new0(double, n),
         .gradient = g_new0(double, n),
         .activation = g_new0(double, n),
         .output = g_new0(double, n),
@@ -37,9 +38,9 @@ void synth_amp_model_free(AmpModel *model)
 {
     if (!model)
         return;
-    double *row[] = {model->size,     model->time_s,     model->held,
-                     model->gradient, model->activation, model->output,
-                     model->exchange, model->parameters};
+    double *row[] = {model->size,   model->time_s,   model->held,
+                     model->states, model->gradient, model->activation,
+                     model->output, model->exchange, model->parameters};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(model->degree);
@@ -82,6 +83,8 @@ static void read_load(Reading *r, const Instr *instr)
         return;
     const uint32_t layer = r->layer[instr->tensor];
     add_form(r->model, r->model->held, layer, instr->to, bytes);
+    if (tensor->role == ROLE_OPTIMIZER)
+        add_form(r->model, r->model->states, layer, instr->to, bytes);
     if (tensor->role != ROLE_PARAMETER)
         return;
     const double gradient = (double)tensor_bytes(

@@ -35,6 +35,7 @@ typedef struct {
     uint32_t dp, tp;
     uint32_t *samples; /* [replica]: samples of a microbatch, at least one each */
     bool recompute;
+    bool divides; /* the replicas divide the optimizer's states among them */
     double *forward_s, *backward_s; /* of a microbatch */
     double *sync_s;                 /* gradients' all-reduce and updates, */
     double start_s;                 /* before the first of them */

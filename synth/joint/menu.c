@@ -4,7 +4,7 @@
 
 #include "synth/joint/menu.h"
 
-enum { MOST_UNIONS = 64, MOST_ENTRIES = 16 };
+enum { MOST_UNIONS = 64, MOST_ENTRIES = 32 };
 
 static void clear_kind(void *data)
 {
@@ -154,6 +154,9 @@ static LinkCost line_of(const JointMenu *menu, const JointGroup *group, uint32_t
     return line;
 }
 
+/* Gradients that are all-reduced one after the other pay the latency once. Where replicas divide the
+ * states, a gradient is scattered before its update and the parameter is gathered after it: as many
+ * bytes together. */
 static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
                       const double *update)
 {
@@ -167,11 +170,13 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         const double all = bytes->whole + bytes->cut / e->tp;
         const LinkCost line = line_of(menu, group, e->tp, all);
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
-            2.0 * (e->dp - 1) / e->dp * all / line.bandwidth;
-        e->start_s = fmax(e->start_s, line.latency_s);
+            2.0 * (e->dp - 1) / e->dp * all / line.bandwidth +
+            (e->divides ? 2 * line.latency_s : 0);
+        e->start_s = e->divides ? 0 : fmax(e->start_s, line.latency_s);
     }
+    const double part = e->divides ? 1.0 / e->dp : 1;
     for (uint32_t l = 0; l < n; l++)
-        e->sync_s[l + 1] = e->sync_s[l] + layer[l] + update[l + 1] - update[l];
+        e->sync_s[l + 1] = e->sync_s[l] + layer[l] + part * (update[l + 1] - update[l]);
 }
 
 static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
@@ -182,17 +187,18 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
     for (uint32_t l = 0; l < n; l++) {
         const double all = model->activation[row + l] * samples;
         const double border = l > 0 ? model->steps->sent[l - 1] * samples : 0;
-        e->held[l + 1] = e->held[l] + model->held[row + l];
+        const double states = model->states[row + l];
+        e->held[l + 1] = e->held[l] + model->held[row + l] -
+                         (e->divides ? states - ceil(states / e->dp) : 0);
         e->kept[l + 1] = e->kept[l] + (e->recompute ? border : all);
         e->work = e->recompute ? fmax(e->work, all) : 0;
     }
 }
 
-static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp, bool recompute)
+static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
 {
     return (JointEntry){.dp = dp,
                         .tp = tp,
-                        .recompute = recompute,
                         .samples = g_new(uint32_t, dp),
                         .forward_s = g_new0(double, n_layers + 1),
                         .backward_s = g_new0(double, n_layers + 1),
@@ -201,15 +207,20 @@ static JointEntry entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp, bool re
                         .kept = g_new0(double, n_layers + 1)};
 }
 
+/* What a stage may do to need less memory; or-ed. */
+typedef enum { RECOMPUTES = 1, DIVIDES = 2, WAYS = 4 } Way;
+
 /* The times are those of the slowest replica, the memory that of the replica with the least for its
  * samples. */
 static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
                              const JointGroup *group, uint32_t tp, const uint32_t *kind,
-                             const uint32_t *samples, uint32_t dp, bool recompute,
+                             const uint32_t *samples, uint32_t dp, Way way,
                              double headroom)
 {
     const uint32_t n = p->n_layers;
-    JointEntry e = entry_new(n, dp, tp, recompute);
+    JointEntry e = entry_new(n, dp, tp);
+    e.recompute = way & RECOMPUTES;
+    e.divides = way & DIVIDES;
     uint32_t slowest = 0, most = 0;
     memcpy(e.samples, samples, dp * sizeof *samples);
     e.capacity = INFINITY;
@@ -227,7 +238,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
     const double *sum = passes_of(menu, kind[slowest], tp, samples[slowest]);
     for (uint32_t l = 0; l <= n; l++) {
         e.forward_s[l] = sum[l];
-        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] + (recompute ? sum[l] : 0);
+        e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] + (e.recompute ? sum[l] : 0);
     }
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
     fill_memory(menu, &e, most);
@@ -256,7 +267,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
     group->entry = g_new0(JointEntry, MOST_ENTRIES);
     for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
         const uint32_t tp = menu->model->degree[d];
-        bool possible = group->n_entries + 2 <= MOST_ENTRIES;
+        bool possible = group->n_entries + WAYS <= MOST_ENTRIES;
         for (uint32_t k = 0; k < p->n_kinds; k++) {
             const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
             possible &= group->use[k] == 0 ||
@@ -271,9 +282,10 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
         for (uint32_t r = 0; r < dp; r++)
             if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
                 note_least(menu, p, kind[r], tp, samples[r], batch);
-        for (uint32_t again = 0; again <= recompute; again++)
-            group->entry[group->n_entries++] =
-                fill_entry(menu, p, group, tp, kind, samples, dp, again, headroom);
+        for (Way way = 0; way < WAYS; way++)
+            if ((recompute || !(way & RECOMPUTES)) && (dp > 1 || !(way & DIVIDES)))
+                group->entry[group->n_entries++] =
+                    fill_entry(menu, p, group, tp, kind, samples, dp, way, headroom);
     }
 }
 

@@ -89,8 +89,11 @@ static Program *write_program(const Placing *p, GError **error)
     g_autofree Recompute *recompute = g_new0(Recompute, n_layers);
     g_autofree uint16_t *stage = g_new(uint16_t, graph_n_ops(graph));
     g_autofree DeviceGroup *group = g_new(DeviceGroup, n_stages);
+    g_autofree bool *divides = g_new(bool, n_stages);
+    bool any = false;
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s);
+        any |= divides[s] = e->divides;
         group[s] =
             (DeviceGroup){.n_replicas = e->dp,
                           .n_devices = e->tp,
@@ -110,7 +113,9 @@ static Program *write_program(const Placing *p, GError **error)
                                     .n_groups = n_stages,
                                     .group = group,
                                     .schedule = p->pipeline->schedule,
-                                    .recompute = recompute};
+                                    .recompute = recompute,
+                                    .zero = any,
+                                    .divides = any ? divides : NULL};
     return inner ? synth_pipeline(inner, graph, &pipeline, error) : NULL;
 }
 

@@ -373,7 +373,7 @@ static void test_plans(void **state)
 {
     (void)state;
     static const double memory[] = {64, 2.5, 1.2}, bandwidth[] = {5, 200};
-    uint32_t n = 0, unlike = 0, others = 0;
+    uint32_t n = 0, unlike = 0, divided = 0, others = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
         for (uint32_t i = 0; i < G_N_ELEMENTS(memory); i++) {
             g_autoptr(Cluster) cluster = lab(memory[i], bandwidth[(m + i) % 2]);
@@ -385,6 +385,8 @@ static void test_plans(void **state)
             n++;
             assert_true(plan->lower_bound_s > 0);
             assert_at_most(plan->lower_bound_s, plan->iteration_time_s * (1 + 1e-9));
+            for (uint32_t g = 0; g < plan->program->n_groups; g++)
+                divided += group_shards(&plan->program->group[g]) > 1;
             for (uint32_t g = 1; g < plan->program->n_groups; g++)
                 unlike += plan->program->group[g].n_devices !=
                               plan->program->group[0].n_devices ||
@@ -393,9 +395,11 @@ static void test_plans(void **state)
             check_right(plan, graph);
             others += check_bound(MODEL[m], view, plan->lower_bound_s);
         }
-    print_message("%u plans, %u stages unlike the first, %u plans above the bounds\n", n,
-                  unlike, others);
-    assert_true(n >= 8 && unlike > 0 && others > 50);
+    print_message(
+        "%u plans, %u stages unlike the first, %u whose replicas divide states, %u "
+        "plans above the bounds\n",
+        n, unlike, divided, others);
+    assert_true(n >= 8 && unlike > 0 && divided > 0 && others > 50);
 }
 
 /* What the search's pipelines take step by step is about what the fidelity says of their programs, by any schedule. */
