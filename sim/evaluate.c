@@ -205,8 +205,12 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
                              const SimOptions *options, GError **error)
 {
     const SimEvaluator *evaluator = find_evaluator(fidelity, error);
-    if (!evaluator || !sim_check_plan(plan, graph, view, error))
+    if (!evaluator || !sim_check_plan(plan, graph, view, error) ||
+        !cluster_view_check_times(view, graph, error))
         return NULL;
+    g_autoptr(ClusterView) measured =
+        graph_has_times(graph) ? cluster_view_measured(view) : NULL;
+    view = measured ? measured : view;
 
     const bool spmd = program_is_spmd(plan->program);
     if (evaluator->spmd && !spmd) {

@@ -133,6 +133,10 @@ typedef struct {
     double seconds;
     double flops, flops_sharded;
     SimFitted fitted[CLUSTER_MAX_FITTED]; /* instead of FLOPs, by Device.fitted - 1 */
+    /* Of an op with measured times (data/graph/times.h), which sim_work_s reads at the samples of a device; the FLOPs that
+     * `fitted` has then, for all that is linear in shares, are those of a line below the curve. NULL: of other work. */
+    const OpTimes *times;
+    double samples, samples_sharded;
     double inner_bytes, inner_bytes_sharded;
     uint32_t inner_messages;
 } SimWork;

@@ -229,6 +229,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DeviceKinds, device_kinds_clear)
  * cluster of one machine communicates over its inner link. */
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity);
 void cluster_view_free(ClusterView *view);
+/* A graph that has ops with measured times (graph_set_times) is planned on a view whose devices are all `fitted`, by the
+ * type: a copy, which borrows the cluster. The check comes first: KILTER_ERROR_INPUT names the op and the type of a
+ * device that it was not measured on. */
+bool cluster_view_check_times(const ClusterView *view, const Graph *graph,
+                              GError **error);
+ClusterView *cluster_view_measured(const ClusterView *view);
 /* Makes the view own its cluster. */
 void cluster_view_own(ClusterView *view, Cluster *cluster);
 

@@ -174,6 +174,23 @@ static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
     }
 }
 
+/* The gradient of each input from dy and what was kept, op.out[1]; weights are a first one. */
+static void differentiate_opaque(Backward *b, const Op *op, TensorId dy)
+{
+    const bool whole = op->kind == OP_OPAQUE_WHOLE || op->kind == OP_OPAQUE_WHOLE_WEIGHTS;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const Tensor *x = graph_tensor(b->graph, op->in[i]);
+        const bool weights = x->rank == 1;
+        const OpKind kind = weights ? whole ? OP_OPAQUE_WHOLE_DW : OP_OPAQUE_DW
+                            : whole ? OP_OPAQUE_WHOLE_DX
+                                    : OP_OPAQUE_DX;
+        g_autofree char *extents =
+            extents_text(weights ? "P=%u" : "A=%u", x->dim[x->rank - 1]);
+        g_autofree char *suffix = weights ? g_strdup("dw") : g_strdup_printf("d%u", i);
+        CHAIN(i, kind, suffix, extents, dy, op->out[1]);
+    }
+}
+
 /* The op that makes a tensor, if it has that kind; else NULL. */
 static const Op *made_by(const Graph *graph, TensorId tensor, OpKind kind)
 {
@@ -407,6 +424,15 @@ void differentiate_op(Backward *b)
         if (wants(b, 0))
             contribute(b, 0, dy);
         CHAIN(1, OP_EXPERT_BIAS_DB, "db", NULL, dy);
+        break;
+    case OP_OPAQUE:
+    case OP_OPAQUE_WEIGHTS:
+    case OP_OPAQUE_WHOLE:
+    case OP_OPAQUE_WHOLE_WEIGHTS:
+        differentiate_opaque(b, &op, dy);
+        break;
+    case OP_OPAQUE_LOSS:
+        CHAIN(0, OP_OPAQUE_LOSS_DX, "dx", NULL, dy, x[0]);
         break;
     case OP_LOG_SOFTMAX:
         CHAIN(0, OP_LOG_SOFTMAX_DX, "dx", NULL, dy, y);

@@ -24,6 +24,7 @@ struct Graph {
     GArray *op_gradients; /* OpGradient of each op */
     OpClasses *classes;
     GArray *op_class; /* OpClass * of each op */
+    GHashTable *times; /* op id -> OpTimes; NULL: no op has times */
     TensorId loss;
     Precision precision;
     Optimizer optimizer;

@@ -225,3 +225,16 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
         return wrong("expected one token more, T=S+1");
     return what;
 }
+
+bool graph_name_is_reserved(const char *name)
+{
+    static const char *const suffix[] = {".grad",  ".next",   ".m",   ".v",     ".master",
+                                         ".dx",    ".dw",     ".db",  ".dm",    ".d0",
+                                         ".d1",    ".d2",     ".d3",  ".d4",    ".dr",
+                                         ".dsink", ".update", ".row", ".column"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++)
+        if (g_str_has_suffix(name, suffix[i]))
+            return true;
+    return strstr(name, ".grad.") || strstr(name, ".grad_sum") ||
+           strstr(name, ".accumulate");
+}

@@ -12,4 +12,7 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
 /* Whether builders may use the kind: it is not a kind of the backward or of updates. */
 bool op_kind_is_forward(OpKind kind);
 
+/* Whether the backward and the updates may give a tensor or an op such a name. */
+bool graph_name_is_reserved(const char *name);
+
 #endif

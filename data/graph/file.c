@@ -3,6 +3,7 @@
 
 #include "data/graph/build.h"
 #include "data/graph/file_parts.h"
+#include "data/graph/file_times.h"
 
 #include <string.h>
 
@@ -110,6 +111,8 @@ json_t *graph_to_json(const Graph *graph)
                   "version", GRAPH_VERSION, "name", graph_name(graph), "precision",
                   precision_name(graph_precision(graph)), "optimizer",
                   optimizer_name(graph_optimizer(graph)), "nodes", nodes_json(graph));
+    if (graph_has_times(graph))
+        json_object_set_new(root, "times", graph_times_json(graph));
     if (!graph_is_timed(graph))
         return root;
     json_t *seconds = json_object();

@@ -4,6 +4,7 @@
 #include "data/graph/check.h"
 #include "data/graph/file.h"
 #include "data/graph/file_parts.h"
+#include "data/graph/file_times.h"
 
 #include <string.h>
 
@@ -32,25 +33,12 @@ static bool fail(const Reader *r, const char *key, const char *format, ...)
                        reason);
 }
 
-/* Whether a name is one that the backward and the updates may give. */
-static bool is_reserved(const char *name)
-{
-    static const char *const suffix[] = {
-        ".grad", ".next", ".m",  ".v",  ".master", ".dx",     ".dw",  ".db",
-        ".dm",   ".d0",   ".d1", ".dr", ".dsink",  ".update", ".row", ".column"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++)
-        if (g_str_has_suffix(name, suffix[i]))
-            return true;
-    return strstr(name, ".grad.") || strstr(name, ".grad_sum") ||
-           strstr(name, ".accumulate");
-}
-
 static bool check_name(const Reader *r, const char *key, const char *name)
 {
     enum { LONGEST = 200 };
     if (!name || !*name || strlen(name) > LONGEST)
         return fail(r, key, "expected a name of 1 to %d bytes", LONGEST);
-    if (is_reserved(name))
+    if (graph_name_is_reserved(name))
         return fail(r, key, "'%s' is what a gradient or an update is named like", name);
     return true;
 }
@@ -378,7 +366,7 @@ static bool read_seconds(const Reader *r)
 static bool read_head(const Reader *r, Optimizer *optimizer)
 {
     static const char *const known[] = {"format", "name",    "precision", "optimizer",
-                                        "nodes",  "seconds", NULL};
+                                        "nodes",  "seconds", "times",     NULL};
     const char *name = json_string_value(json_object_get(r->root, "precision")),
                *update = json_string_value(json_object_get(r->root, "optimizer"));
     const json_t *version =
@@ -415,6 +403,11 @@ Graph *graph_from_json(const char *file, const json_t *root, GError **error)
     graph_differentiate(graph, graph_loss(graph), optimizer);
     if (!check_graph(&r) || !read_seconds(&r))
         return NULL;
+    g_autofree char *wrong = graph_times_read(graph, json_object_get(root, "times"));
+    if (wrong) {
+        fail(&r, "times", "%s", wrong);
+        return NULL;
+    }
     graph_seal(graph);
     return g_steal_pointer(&graph);
 }

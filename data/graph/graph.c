@@ -46,6 +46,7 @@ void graph_free(Graph *graph)
     g_array_free(graph->op_gradients, TRUE);
     op_classes_free(graph->classes);
     g_array_free(graph->op_class, TRUE);
+    g_clear_pointer(&graph->times, g_hash_table_destroy);
     g_free(graph);
 }
 

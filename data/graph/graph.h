@@ -23,6 +23,7 @@
 
 #include "data/base/assert.h"
 #include "data/graph/op.h"
+#include "data/graph/times.h"
 
 typedef uint32_t TensorId;
 typedef uint32_t OpId;
@@ -185,6 +186,11 @@ void graph_differentiate(Graph *graph, TensorId loss, Optimizer optimizer);
 void graph_set_timed(Graph *graph);
 void graph_set_seconds(Graph *graph, OpId id, double seconds);
 
+/* How long an opaque op (op_kind_is_opaque) takes on devices of that type: n points of rising samples, of the whole batch.
+ * Before sealing, once for each type. */
+void graph_set_times(Graph *graph, OpId id, const char *type, uint32_t n,
+                     const TimePoint *point);
+
 void graph_seal(Graph *graph);
 
 /* --- reading --- */
@@ -212,6 +218,12 @@ bool graph_is_weight(const Graph *graph, TensorId id);
 
 Optimizer graph_optimizer(const Graph *graph);
 bool graph_is_timed(const Graph *graph);
+/* NULL: the op has no times of its own. */
+const OpTimes *graph_op_times(const Graph *graph, OpId id);
+/* Whether some op has; all opaque ones must. */
+bool graph_has_times(const Graph *graph);
+/* How many samples the whole op works on: the first dim of what it makes. */
+uint32_t graph_op_samples(const Graph *graph, OpId id);
 TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE if there is none. The seed d loss / d loss is
  * an input tensor with the constant 1. */

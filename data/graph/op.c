@@ -53,7 +53,12 @@ bool op_kind_is_elementwise(OpKind kind)
 bool op_kind_is_loss(OpKind kind)
 {
     return kind == OP_NLL_SUM || kind == OP_SMOOTH_NLL_SUM || kind == OP_CROSS_ENTROPY ||
-           kind == OP_SIGMOID_LOSS;
+           kind == OP_SIGMOID_LOSS || kind == OP_OPAQUE_LOSS;
+}
+
+bool op_kind_is_opaque(OpKind kind)
+{
+    return kind >= OP_OPAQUE && kind < OP_OPAQUE_LOSS;
 }
 
 bool op_kind_is_attention(OpKind kind)

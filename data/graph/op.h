@@ -74,7 +74,10 @@
  * on all labels evenly (Szegedy et al. 2016). `tied` is a parameter as what several ops read, so
  * that it has one consumer itself. Routing without a mask: a weight for each token and
  * expert, 0 for those not chosen; expert e gives out its C slots to the tokens that chose it, in their
- * order, and those beyond get none. */
+ * order, and those beyond get none.
+ * Opaque ops: nobody wrote down what they compute, only how long they take (graph_set_times). Each reads A, C, ...
+ * numbers of a sample, and P weights that all samples share, makes O numbers of it and keeps S for its backward; the
+ * kernels stand in for them (exec/kernels/opaque.c). Whole ones are not split among devices. */
 #define OP_TABLE(X)                                                                                                                                        \
     X(LINEAR,               contract,             "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")                          \
     X(LINEAR_DX,            contract,             "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")                                \
@@ -206,6 +209,16 @@
     X(LOG_SUM_EXP,          log_sum_exp,          "log_sum_exp",     "*,*->*",                              "-",    "2*")                                  \
     X(CROSS_ENTROPY,        cross_entropy,        "cross_entropy",   "*v,*,*->",                            "-",    "2*")                                  \
     X(CROSS_ENTROPY_DX,     cross_entropy_dx,     "cross_entropy_dx", ",*v,*,*->*v",                        "0",    "3*v")                                 \
+    X(OPAQUE,               opaque,               "opaque",          "bA,+bC?,+bD?,+bE?,+bF?->bO,bS",       "-",    "0")                                    \
+    X(OPAQUE_DX,            opaque_dx,            "opaque_dx",       "bO,bS->bA",                           "0",    "0")                                    \
+    X(OPAQUE_WEIGHTS,       opaque_weights,       "opaque_weights",  "P,bA,+bC?,+bD?,+bE?->bO,bS",          "-",    "0")                                    \
+    X(OPAQUE_DW,            opaque_dw,            "opaque_dw",       "bO,bS->P",                            "0",    "0")                                    \
+    X(OPAQUE_WHOLE,         opaque,               "opaque_whole",    "BA,+BC?,+BD?,+BE?,+BF?->BO,BS",       "-",    "0")                                    \
+    X(OPAQUE_WHOLE_DX,      opaque_dx,            "opaque_whole_dx", "BO,BS->BA",                           "0",    "0")                                    \
+    X(OPAQUE_WHOLE_WEIGHTS, opaque_weights,       "opaque_whole_weights", "P,BA,+BC?,+BD?,+BE?->BO,BS",     "-",    "0")                                    \
+    X(OPAQUE_WHOLE_DW,      opaque_dw,            "opaque_whole_dw", "BO,BS->P",                            "0",    "0")                                    \
+    X(OPAQUE_LOSS,          opaque_loss,          "opaque_loss",     "bA->",                                "-",    "0")                                    \
+    X(OPAQUE_LOSS_DX,       opaque_loss_dx,       "opaque_loss_dx",  ",bA->bA",                             "0",    "0")                                    \
     X(ADAM,                 adam,                 "adam",            "*,*,*,*->*,*,*",                      "-",    "12*")                                 \
     X(ADAM_MASTER,          adam_master,          "adam_master",     "*,*,*,*,*->*,*,*,*",                  "-",    "12*")                                 \
     X(ADAMW,                adamw,                "adamw",           "*,*,*,*->*,*,*",                      "-",    "14*")                                 \
@@ -258,6 +271,9 @@ bool op_kind_is_elementwise(OpKind kind);
 
 /* Whether its output is the differentiated scalar. */
 bool op_kind_is_loss(OpKind kind);
+
+/* Whether nobody wrote down what it computes; the loss of such ops is not one of them. */
+bool op_kind_is_opaque(OpKind kind);
 
 /* Whether it is attention's forward, of any kind. */
 bool op_kind_is_attention(OpKind kind);

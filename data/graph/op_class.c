@@ -69,6 +69,8 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *at
     }
     if (extents)
         key_add(classes, extents, strlen(extents));
+    if (op_kind_is_opaque(kind)) /* each has times of its own */
+        key_add(classes, &classes->all->len, sizeof classes->all->len);
     bool is_new;
     OpClass *class = take_class(classes, &is_new);
     if (is_new) {

@@ -8,6 +8,7 @@
 #include "data/graph/file.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
+#include "data/models/profile.h"
 
 #include <math.h>
 #include <string.h>
@@ -114,9 +115,14 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
 
 enum { MOST_BYTES = 1 << 26, DEFAULT_SEQ = 4096 };
 
-/* Reads the file's object. */
+/* May stand before the name of a file; what the file is, its content says. */
+#define PROFILE_PREFIX "profile:"
+
+/* Reads the file's object; the tables of a profile are read as the same object. */
 static json_t *load(const char *path, GError **error)
 {
+    if (profile_is_table(path))
+        return profile_from_table(path, error);
     gsize length;
     json_error_t wrong;
     g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
@@ -252,6 +258,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
     Graph *graph = NULL;
     if (root && graph_json_is_one(root))
         graph = build_graph(spec, file, root, list, canonical, error);
+    else if (root && profile_is_one(root))
+        graph = profile_model(spec, file, root, list, gpus, canonical, error);
     else if (root)
         graph = build_config(spec, file, root, list, gpus, canonical, error);
     json_decref(root);
@@ -262,6 +270,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
  * path in *name and the part after the colon in *list. The caller frees *name. */
 static const ModelEntry *split_spec(const char *spec, char **name, const char **list)
 {
+    if (g_str_has_prefix(spec, PROFILE_PREFIX))
+        spec += strlen(PROFILE_PREFIX);
     const char *colon = strchr(spec, ':');
     *name = colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
     *list = colon ? colon + 1 : "";
@@ -278,6 +288,13 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     return NULL;
 }
 
+/* Whether a file is meant that may not be there. */
+static bool is_file(const char *spec, const char *name)
+{
+    return g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
+           g_str_has_prefix(spec, PROFILE_PREFIX);
+}
+
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
 {
     return model_build_from(spec, NULL, gpus, canonical, error);
@@ -291,8 +308,7 @@ Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
     const ModelEntry *entry = split_spec(spec, &name, &list);
     if (entry)
         return build_entry(spec, entry, list, gpus, canonical, error);
-    if (content || g_file_test(name, G_FILE_TEST_EXISTS) ||
-        g_str_has_suffix(name, ".json"))
+    if (content || is_file(spec, name))
         return build_file(spec, name, list, content, gpus, canonical, error);
     fail_unknown(name, error);
     return NULL;
@@ -334,6 +350,8 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
     json_t *root = load(file, error);
     if (root && graph_json_is_one(root))
         graph_free(build_graph(spec, file, root, list, &canonical, error));
+    else if (root && profile_is_one(root))
+        canonical = profile_resolve(spec, file, root, list, gpus, error);
     else if (root)
         canonical = resolve_config(spec, file, root, list, gpus, error);
     *content = canonical ? compact(root) : NULL;
@@ -347,8 +365,7 @@ static char *resolve(const char *spec, uint32_t gpus, char **content, GError **e
     const char *list;
     const ModelEntry *entry = split_spec(spec, &name, &list);
     *content = NULL;
-    if (!entry &&
-        (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json")))
+    if (!entry && is_file(spec, name))
         return resolve_file(spec, name, list, gpus, content, error);
     if (!entry) {
         fail_unknown(name, error);
@@ -387,9 +404,9 @@ bool model_is_one(const char *spec)
         return true;
     g_autofree char *file = file_of(name);
     json_t *root = g_file_test(file, G_FILE_TEST_EXISTS) ? load(file, NULL) : NULL;
-    const bool is_one =
-        root && (json_object_get(root, "model_type") ||
-                 json_object_get(root, "architectures") || graph_json_is_one(root));
+    const bool is_one = root && (json_object_get(root, "model_type") ||
+                                 json_object_get(root, "architectures") ||
+                                 graph_json_is_one(root) || profile_is_one(root));
     json_decref(root);
     return is_one;
 }

@@ -71,7 +71,7 @@ extern const uint32_t MODEL_SMALL_TABLE_SIZE;
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;
 /* The entries of models in files, which have parameters but no builder. */
-extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES;
+extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE;
 
 /* The first function returns the defaults of an entry, the second reads "key=value,..." of a spec,
  * which messages name. */

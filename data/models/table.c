@@ -196,6 +196,12 @@ const ModelEntry MODEL_OF_IMAGES = {{"config.json", "a file of Hugging Face"},
                                     {BATCH(1), {"small", 0, 0, 1e6, true, NULL, 0}},
                                     .attention = true};
 
+const ModelEntry MODEL_OF_PROFILE = {{"profile", "measured ops"},
+                                     NULL,
+                                     NULL,
+                                     {BATCH(0), {"small", 0, 0, 1e6, true, NULL, 0}},
+                                     .gpu_experts = 0};
+
 /* --- what parameters are in small models --- */
 
 /* Different keys get different sizes where they can, so that dims that are mixed up do not fit. */

@@ -61,7 +61,8 @@ static void add_costs(const Pace *pace, json_t *object)
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
 {
     const Pace pace = pace_of(evaluation);
-    const bool timed = graph_is_timed(evaluation->graph);
+    const bool timed =
+        graph_is_timed(evaluation->graph) || graph_has_times(evaluation->graph);
     json_object_set_new(object, "samples_per_s",
                         per_second(pace.work.samples, pace.time_s));
     json_object_set_new(object, "tokens_per_s",

@@ -154,24 +154,44 @@ bool planner_check(const Planner *method, Granularity granularity,
     return check_options(method, options, error);
 }
 
+static void see_cluster(Planning *planning, const ClusterView *view)
+{
+    const uint32_t collectives = planning->options->collectives;
+    planning->cluster = view;
+    planning->narrowed = narrow(view, collectives);
+    planning->view = collectives == EXCHANGES_BOTH ? view : &planning->narrowed;
+}
+
 static Planning *planning_new(const Planner *method, const ClusterView *view,
                               const PlannerOptions *options)
 {
     Planning *planning = g_new0(Planning, 1);
     planning->planner = method;
-    planning->cluster = view;
-    planning->narrowed = narrow(view, options->collectives);
-    planning->view = options->collectives == EXCHANGES_BOTH ? view : &planning->narrowed;
     planning->own = *options;
     planning->options = &planning->own;
+    see_cluster(planning, view);
     planning->done = g_new0(PlanningDone, 1);
     planning->upper_s = INFINITY;
     return planning;
 }
 
+/* Where ops have measured times, devices are seen by their types. */
+static bool see_times(Planning *planning, GError **error)
+{
+    if (!graph_has_times(planning->graph))
+        return true;
+    if (!cluster_view_check_times(planning->cluster, planning->graph, error))
+        return false;
+    planning->measured = cluster_view_measured(planning->cluster);
+    see_cluster(planning, planning->measured);
+    return true;
+}
+
 /* What takes the graph. */
 static bool check_graph(Planning *planning, GError **error)
 {
+    if (!planner_can(planning->planner, PLANNER_CHOOSES) && !see_times(planning, error))
+        return false;
     return (planner_can(planning->planner, PLANNER_CHOOSES) ||
             cluster_check_precision(planning->cluster->cluster,
                                     graph_precision(planning->graph), error)) &&
@@ -207,6 +227,7 @@ void planning_free(Planning *planning)
     if (!planning)
         return;
     cluster_view_free(planning->done->chosen);
+    cluster_view_free(planning->measured);
     sim_report_free(planning->done->report);
     g_free(planning->done->memory_s);
     g_free(planning->done);

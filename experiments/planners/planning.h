@@ -24,7 +24,8 @@ struct Planning {
     const Planner *planner;
     char *model;                /* canonical */
     Graph *graph;               /* planners do not change it */
-    const ClusterView *cluster; /* as it is */
+    const ClusterView *cluster; /* as it is: the caller's, or */
+    ClusterView *measured;      /* where ops have measured times; NULL */
     ClusterView
         narrowed; /* where collectives that the options forbid cost more than any plan */
     const ClusterView *view; /* what planners see: one of the two */

@@ -25,8 +25,11 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
     const uint32_t n_ops = graph_n_ops(graph);
     g_autofree double *first = g_new0(double, n_ops);
     double whole = 0, speed = 0;
-    if (graph_is_timed(graph))
+    if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
+    g_autoptr(ClusterView) measured =
+        graph_has_times(graph) ? cluster_view_measured(view) : NULL;
+    view = measured ? measured : view;
     for (OpId op = 0; op < n_ops; op++)
         whole += first[op] = seconds_of(graph, view, op, &view->device[0]);
     double least = INFINITY;

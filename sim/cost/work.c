@@ -91,6 +91,33 @@ static void fit_work(const Graph *graph, const ClusterView *view, OpId id,
     }
 }
 
+/* The same of an op with measured times: of each type the line below its curve that is best where all devices have as
+ * much; on single GPUs what is not sharded takes its time exactly. A device of several GPUs gives each an even part. */
+static void time_work(const Graph *graph, const ClusterView *view, OpId id,
+                      const Rule *rule, double part, SimWork *work)
+{
+    const OpTimes *times = graph_op_times(graph, id);
+    const double samples = graph_op_samples(graph, id) * part;
+    const bool sharded = rule->loop >= 0;
+
+    *work = (SimWork){.times = times};
+    *(sharded ? &work->samples_sharded : &work->samples) = samples;
+    for (uint32_t f = 0; f < view->n_fitted; f++) {
+        const TimeCurve *curve = op_times_of(times, view->fitted[f]->name);
+        if (!curve)
+            continue; /* of a type that no device is of */
+        const TimeLine line = time_curve_line(
+            curve, samples, samples / view->n_devices / view->device[0].gpus);
+        const double flops = line.slope * samples * view->fitted[f]->rate;
+        const bool exact = !sharded && view->granularity == GRANULARITY_GPU;
+        const double above =
+            exact ? time_curve_at(curve, samples) - line.fixed - line.slope * samples : 0;
+        work->fitted[f] = (SimFitted){.overhead_s = line.fixed + above,
+                                      .flops = sharded ? 0 : flops,
+                                      .flops_sharded = sharded ? flops : 0};
+    }
+}
+
 void sim_work_op(const Graph *graph, const ClusterView *view, OpId op, const Rule *rule,
                  SimWork *work)
 {
@@ -104,6 +131,8 @@ void sim_work_part(const Graph *graph, const ClusterView *view, OpId op, const R
 
     if (graph_is_timed(graph)) {
         *work = (SimWork){.seconds = o->seconds};
+    } else if (graph_op_times(graph, op)) {
+        time_work(graph, view, op, rule, batch ? part : 1, work);
     } else {
         const double all = batch ? part : 1;
         *work = (SimWork){.flops = rule->flops_replicated * all,
@@ -133,6 +162,8 @@ void sim_work_scale(SimWork *work, const ClusterView *view, double factor)
         return;
     work->flops *= factor;
     work->flops_sharded *= factor;
+    work->samples *= factor;
+    work->samples_sharded *= factor;
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         work->fitted[f].flops *= factor;
         work->fitted[f].flops_sharded *= factor;
@@ -153,6 +184,15 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
     add_message(work, t, to);
 }
 
+static double measured_s(const SimWork *work, const Device *device, double share)
+{
+    const TimeCurve *curve = op_times_of(work->times, device->type_name);
+    g_assert(curve); /* cluster_check_times */
+    return device->stretch *
+           time_curve_at(curve,
+                         (work->samples + work->samples_sharded * share) / device->gpus);
+}
+
 double sim_work_s(const SimWork *work, const Device *device, double share)
 {
     KILTER_ASSERT(share >= 0 && device->gpus > 0);
@@ -160,8 +200,9 @@ double sim_work_s(const SimWork *work, const Device *device, double share)
     const SimFitted *own = device->fitted ? &work->fitted[device->fitted - 1] : &plain;
     const double flops = own->flops + own->flops_sharded * share;
     /* A device of rate 0 may have nothing to compute. */
-    double seconds = work->seconds + own->overhead_s * device->stretch +
-                     (flops == 0 ? 0 : flops / device->rate);
+    double seconds = work->times ? measured_s(work, device, share)
+                                 : work->seconds + own->overhead_s * device->stretch +
+                                       (flops == 0 ? 0 : flops / device->rate);
 
     if (device->gpus > 1) {
         const double g = device->gpus;

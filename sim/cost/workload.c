@@ -63,7 +63,9 @@ static double price_of(const Cluster *cluster)
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view)
 {
-    const Tensor *input = graph_tensor(graph, graph_get_op(graph, 0)->in[0]);
+    const Op *first = graph_get_op(graph, 0);
+    const bool weights = graph_tensor(graph, first->in[0])->role == ROLE_PARAMETER;
+    const Tensor *input = graph_tensor(graph, first->in[weights && first->n_in > 1]);
     const Numbers numbers = precision_numbers(graph_precision(graph));
     SimWorkload work = {.samples = input->rank > 0 ? input->dim[0] : 1};
 

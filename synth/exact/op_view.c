@@ -310,7 +310,7 @@ void op_view_describe(const Pricer *pricer, const OpView *view, GString *key)
     describe_op(key, graph, &view->forward);
     for (uint32_t k = 0; k < view->n_backward; k++)
         describe_op(key, graph, &view->backward[k]);
-    if (graph_is_timed(graph)) /* every op has its own time */
+    if (graph_is_timed(graph) || graph_op_times(graph, view->op)) /* of its own */
         g_string_append_len(key, (const char *)&view->op, sizeof view->op);
     for (uint32_t i = 0; i < view->n_in; i++) {
         const uint8_t seen[] = {

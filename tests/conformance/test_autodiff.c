@@ -66,6 +66,11 @@ static const OpKind FORWARD[] = {
     OP_UNROUTE,
     OP_EXPERT_PAIR,
     OP_EXPERT_BIAS,
+    OP_OPAQUE,
+    OP_OPAQUE_WEIGHTS,
+    OP_OPAQUE_WHOLE,
+    OP_OPAQUE_WHOLE_WEIGHTS,
+    OP_OPAQUE_LOSS,
 };
 
 static bool close_to(double a, double b)

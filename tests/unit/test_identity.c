@@ -621,6 +621,28 @@ static void test_edited_model_is_evaluated(void **state)
     }
 }
 
+/* Of a profile a time counts. */
+static void test_edited_profile_is_evaluated(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: x\ngrid:\n  model: ['profile:m.json']\n  cluster: [hap-a100-4]\n"
+                  "  planner: [dp-ev]\n");
+    for (uint32_t seconds = 1; seconds <= 2; seconds++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"format\": {\"name\": \"kilter-profile\", \"version\": 1}, \"batch\": 8, "
+            "\"ops\": [{\"op\": \"a\", \"bytes\": 64, \"parameter_bytes\": 64, "
+            "\"forward_s\": {\"a100\": %u}, \"backward_s\": {\"a100\": 1}}]}",
+            seconds);
+        sandbox_write(box, "m.json", text);
+        g_auto(Ran) first = program_run_good(box, "sweep x.yaml --db r.db");
+        assert_non_null(strstr(first.out, "0 there before, 1 evaluated"));
+        g_auto(Ran) second = program_run_good(box, "sweep x.yaml --db r.db");
+        assert_non_null(strstr(second.out, "1 there before, 0 evaluated"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_every_axis_counts),
         cmocka_unit_test(test_edited_cluster_is_evaluated),
         cmocka_unit_test(test_edited_model_is_evaluated),
+        cmocka_unit_test(test_edited_profile_is_evaluated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

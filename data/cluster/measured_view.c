@@ -1,0 +1,74 @@
+/* A cluster as planners see it whose graph has ops with measured times: every type counts its own. */
+#include "data/cluster/cluster.h"
+
+#include "data/base/error.h"
+
+#include <string.h>
+
+/* The op of a graph that has no times on a type; GRAPH_NONE: all have. */
+static OpId unmeasured(const Graph *graph, const char *type)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const OpTimes *times = graph_op_times(graph, id);
+        if (times ? !op_times_of(times, type)
+                  : op_kind_is_opaque(graph_get_op(graph, id)->kind))
+            return id;
+    }
+    return GRAPH_NONE;
+}
+
+static char *measured_types(const OpTimes *times)
+{
+    g_autoptr(GString) text = g_string_new(times ? "" : "no device type");
+    for (uint32_t i = 0; times && i < times->n; i++)
+        g_string_append_printf(text, "%s%s", i ? ", " : "", times->curve[i].type);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+bool cluster_view_check_times(const ClusterView *view, const Graph *graph, GError **error)
+{
+    uint32_t n = 0, last = UINT32_MAX;
+    if (!graph_has_times(graph))
+        return true;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const Device *device = &view->device[j];
+        if (device->type == last)
+            continue;
+        last = device->type;
+        n++;
+        const OpId id = unmeasured(graph, device->type_name);
+        if (id == GRAPH_NONE)
+            continue;
+        g_autofree char *types = measured_types(graph_op_times(graph, id));
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s: op %s has no times on device type %s of cluster %s; it "
+                           "was measured on %s",
+                           graph_name(graph), graph_get_op(graph, id)->name,
+                           device->type_name, view->cluster->name, types);
+    }
+    return view->cluster->n_types <= CLUSTER_MAX_FITTED ||
+           kilter_fail(error, KILTER_ERROR_INPUT,
+                       "%s has measured times: expected a cluster of at most %d device "
+                       "types, got %u",
+                       graph_name(graph), CLUSTER_MAX_FITTED, view->cluster->n_types);
+}
+
+ClusterView *cluster_view_measured(const ClusterView *view)
+{
+    g_assert(view->cluster->n_types <= CLUSTER_MAX_FITTED);
+    ClusterView *copy = g_memdup2(view, sizeof *view);
+    copy->owned = NULL;
+    copy->device = g_memdup2(view->device, view->n_devices * sizeof *view->device);
+    copy->n_fitted = view->cluster->n_types;
+    for (uint32_t t = 0; t < copy->n_fitted; t++)
+        copy->fitted[t] = &view->cluster->type[t];
+    for (uint32_t j = 0; j < copy->n_devices; j++) {
+        copy->device[j].name = g_strdup(view->device[j].name);
+        copy->device[j].fitted = view->device[j].type + 1;
+    }
+    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
+        copy->pieces[kind].piece =
+            g_memdup2(view->pieces[kind].piece,
+                      view->pieces[kind].n * sizeof *view->pieces[kind].piece);
+    return copy;
+}
