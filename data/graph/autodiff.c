@@ -3,9 +3,9 @@
  * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete,
  * since all of their consumers came later. Each op's contribution to an input's gradient becomes
  * that gradient if it is the first, or is added to it. Inputs that no parameter feeds get none. */
-#include "data/graph/autodiff.h"
-
 #include <string.h>
+
+#include "data/graph/autodiff.h"
 
 static Op op_of(const Backward *b)
 {
@@ -213,8 +213,7 @@ static bool normalises(const Graph *graph, const TensorId *x)
 void differentiate_op(Backward *b)
 {
     Op op = op_of(b);
-    const TensorId *x = op.in, y = op.out[0];
-    TensorId dy = gradient_of(b, y);
+    const TensorId *x = op.in, y = op.out[0], dy = gradient_of(b, y);
     const Tensor x0 = *graph_tensor(b->graph, x[0]);
     const uint32_t *d = x0.dim;
     g_autofree char *extents = NULL;
