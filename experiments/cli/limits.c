@@ -1,6 +1,7 @@
 /* Bounds on memory, output that cannot be written, and a word about commands that take long. */
 #include "experiments/cli/limits.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,8 @@ void limits_begin(void)
     atexit(flush_output);
     g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL, end_without_memory,
                       NULL);
+    /* Jansson leaves out what it has no memory for. */
+    json_set_alloc_funcs(g_malloc, g_free);
     g_thread_unref(g_thread_new("watch", watch, NULL));
 }
 
