@@ -28,7 +28,8 @@ typedef struct {
     double *ratio;
     uint64_t bucket_bytes;
     double time_s, flow_s; /* as the plan is evaluated, and by `flow` */
-    bool fits, parallel;   /* parallel: it is data parallelism */
+    SimQuickSums sums;     /* with which bounds hold for it */
+    bool fits;
     bool optimal;
 } Candidate;
 
@@ -98,14 +99,14 @@ static bool find_groups(Make *m, SimQuick *quick, GError **error)
 
 /* Evaluates a program, which is taken over. */
 static bool add_candidate(Make *m, Program *program, const double *ratio, uint64_t bucket,
-                          bool parallel, GError **error)
+                          SimQuickSums sums, GError **error)
 {
     Plan *plan = m->plan;
     const ClusterView *view = m->planning->view;
     Candidate candidate = {.program = program_copy(program),
                            .ratio = g_memdup2(ratio, view->n_devices * sizeof *ratio),
                            .bucket_bytes = bucket,
-                           .parallel = parallel};
+                           .sums = sums};
     plan->bucket_bytes = bucket;
     plan_set(plan, m->planning->graph, view, program, ratio);
     bool good = plan_complete(plan, m->planning, error);
@@ -134,7 +135,7 @@ static bool add_data_parallel(Make *m, const double *ratio, GError **error)
                            m->planning->options->bucket_bytes
                                ? m->planning->options->bucket_bytes
                                : BUCKETS[b],
-                           true, error))
+                           SIM_SUMS_FUSED, error))
             return false;
     }
     return true;
@@ -152,7 +153,11 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
              synth_tag_factors(m->space, &m->work, quick, objective, placement) == 0))
             return true;
         if (!add_candidate(m, synth_tag_program(m->space, &m->work, placement, false),
-                           ratio, m->planning->options->bucket_bytes, false, error))
+                           ratio, m->planning->options->bucket_bytes,
+                           pass == 1                            ? SIM_SUMS_FREE
+                           : m->planning->options->bucket_bytes ? SIM_SUMS_FUSED
+                                                                : SIM_SUMS_EACH,
+                           error))
             return false;
     }
     return true;
@@ -190,20 +195,48 @@ static uint16_t *find_starts(const Make *m, const TagBound *bound, uint32_t *n)
     return start;
 }
 
+static double candidate_s(const Make *m, const Candidate *c)
+{
+    return m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW ? c->flow_s
+                                                                     : c->time_s;
+}
+
 /* Bounds what is faster than all that was found. */
-static void find_bound(Make *m, TagBound *bound)
+static double find_bound(const Make *m, TagBound *bound)
 {
     double best_s = INFINITY;
     for (uint32_t i = 0; i < m->candidates->len; i++) {
         const Candidate *c = &g_array_index(m->candidates, Candidate, i);
         if (c->fits)
-            best_s =
-                fmin(best_s, m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW
-                                 ? c->flow_s
-                                 : c->time_s);
+            best_s = fmin(best_s, candidate_s(m, c));
     }
-    m->bound_s = fmin(
-        m->bound_s, tag_bound_branch(bound, best_s, m->planning->options->tag.branches));
+    return tag_bound_branch(bound, best_s, m->planning->options->tag.branches);
+}
+
+/* The bound at all ratios that were tried that holds for a candidate that strategies with gradients summed one by
+ * one do not reach. */
+static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
+                        GError **error)
+{
+    const ClusterView *view = m->planning->view;
+    const bool by_flow = m->planning->options->tag.objective == TAG_OBJECTIVE_FLOW;
+    const Candidate *before = NULL;
+    *bound_s = INFINITY;
+    for (uint32_t i = 0; i < m->candidates->len; i++) {
+        const Candidate *c = &g_array_index(m->candidates, Candidate, i);
+        if (before && ratios_same(c->ratio, before->ratio, view->n_devices))
+            continue;
+        before = c;
+        g_autoptr(SimQuick) quick =
+            sim_quick_new(m->planning->graph, view, c->ratio, m->space->n_groups,
+                          m->space->group, error);
+        if (!quick)
+            return false;
+        g_autoptr(TagBound) bound = tag_bound_new_for(
+            m->space, &m->work, quick, by_flow ? TAG_BY_FLOW : TAG_BY_STAGE, of->sums);
+        *bound_s = fmin(*bound_s, find_bound(m, bound));
+    }
+    return true;
 }
 
 /* At given ratios, by one measure after the other, each from what the one before found. */
@@ -248,7 +281,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
         last->optimal = result.optimal;
     }
     if (bound)
-        find_bound(m, bound);
+        m->bound_s = fmin(m->bound_s, find_bound(m, bound));
     return true;
 }
 
@@ -329,14 +362,18 @@ bool plan_make_in_space(const Planning *planning, const TagLimits *limits, Plan 
     plan_set(plan, planning->graph, planning->view, program_copy(best->program),
              best->ratio);
     plan->search_time_s = (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
-    /* The bound is on strategies, whose gradients are summed one by one. */
-    plan->lower_bound_s =
-        isinf(m.bound_s) || (best->parallel && best->time_s < m.bound_s) ? 0 : m.bound_s;
+    if (!isinf(m.bound_s) && best->sums != SIM_SUMS_EACH &&
+        !bound_wider(&m, best, &m.bound_s, error))
+        return false;
+    plan->lower_bound_s = isinf(m.bound_s) ? 0 : m.bound_s;
     if (plan->lower_bound_s > 0)
-        plan->bound_over =
-            g_strdup("strategies of these op groups on any of the device groups, at the "
-                     "ratios tried, whether they fit the memory or not; finer groups, "
-                     "sharding or a pipeline may be faster");
+        plan->bound_over = g_strdup_printf(
+            "strategies of these op groups on any of the device groups%s, at the ratios "
+            "tried, whether they fit the memory or not; finer groups, sharding or a "
+            "pipeline may be faster",
+            best->sums == SIM_SUMS_FREE    ? ", with sufficient factors or without"
+            : best->sums == SIM_SUMS_FUSED ? ", gradients in buckets of any size"
+                                           : ", gradients one by one");
     plan->optimal = best->optimal;
     return plan_complete(plan, planning, error);
 }

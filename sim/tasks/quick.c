@@ -196,6 +196,14 @@ void sim_quick_forget(SimQuick *q)
     take_back(q, 0);
 }
 
+void sim_quick_price_sums(SimQuick *q, SimQuickSums sums)
+{
+    q->sums = sums;
+    sim_quick_forget(q);
+    for (uint32_t g = 0; g < q->n_groups; g++)
+        g_clear_pointer(&q->sum_s[g], g_free);
+}
+
 SimQuickTimes sim_quick_times(SimQuick *q, const Program *program)
 {
     return quick_run(q, lower(q, program));

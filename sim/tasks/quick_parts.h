@@ -83,6 +83,7 @@ struct SimQuick {
     uint32_t n_order;
     double **
         part; /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
+    SimQuickSums sums;
     bool exact;
 };
 

@@ -26,22 +26,41 @@ double quick_bytes(const SimQuick *q, TensorId tensor)
     return (double)tensor_bytes(graph_tensor(q->graph, tensor));
 }
 
+static double team_sum_s(const SimQuick *q, const SimTeam *team, double bytes)
+{
+    return sim_collective_over(sim_team_line(q->view, team, COLLECTIVE_ALL_REDUCE, bytes),
+                               team->n, COLLECTIVE_ALL_REDUCE, bytes, 0, 0);
+}
+
+/* The least seconds a byte of a sum of no more than all bytes. A line's are least at its end. */
+static double least_byte_s(const SimQuick *q, const SimTeam *team)
+{
+    const CollectivePieces *pieces = &q->view->pieces[COLLECTIVE_ALL_REDUCE];
+    double all = 1;
+    for (TensorId t = 0; t < q->n_tensors; t++)
+        if (graph_tensor(q->graph, t)->role == ROLE_PARAMETER)
+            all += quick_bytes(q, t);
+    double least = team_sum_s(q, team, all) / all;
+    for (uint32_t p = 0; p < pieces->n; p++)
+        least = MIN(least,
+                    team_sum_s(q, team, pieces->piece[p].up_to) / pieces->piece[p].up_to);
+    return least;
+}
+
 double quick_sum_s(SimQuick *q, const Instr *instr)
 {
     double **of = &q->sum_s[instr->group];
+    const SimTeam *team =
+        &q->teams->team[q->teams->group[instr->group].first[AXIS_REPLICAS]];
     if (!*of) {
+        const double byte_s = q->sums == SIM_SUMS_FUSED ? least_byte_s(q, team) : 0;
         *of = g_new(double, q->n_tensors + 1);
         for (uint32_t t = 0; t < q->n_tensors; t++)
-            (*of)[t] = NAN;
+            (*of)[t] = q->sums == SIM_SUMS_EACH ? NAN : byte_s * quick_bytes(q, t);
     }
     double *s = &(*of)[instr->tensor];
-    if (isnan(*s)) {
-        const SimTeam *team =
-            &q->teams->team[q->teams->group[instr->group].first[AXIS_REPLICAS]];
-        const double bytes = quick_bytes(q, instr->tensor);
-        *s = sim_collective_over(sim_team_line(q->view, team, instr->collective, bytes),
-                                 team->n, instr->collective, bytes, 0, 0);
-    }
+    if (isnan(*s))
+        *s = team_sum_s(q, team, quick_bytes(q, instr->tensor));
     return *s;
 }
 
@@ -128,8 +147,8 @@ double sim_quick_served_s(SimQuick *q, uint32_t group, TensorId tensor)
 {
     KILTER_ASSERT(group < q->n_groups && tensor < q->n_tensors);
     const uint32_t n = q->parts->layout.group[group].n_replicas;
-    double least = n > 1 ? INFINITY : 0;
-    for (uint32_t r = 0; n > 1 && r < n; r++) {
+    double least = n > 1 && q->sums != SIM_SUMS_FREE ? INFINITY : 0;
+    for (uint32_t r = 0; least > 0 && r < n; r++) {
         const Instr instr = {.kind = INSTR_COLLECTIVE,
                              .group = (uint16_t)group,
                              .server = (uint16_t)(r + 1),

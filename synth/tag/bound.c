@@ -56,13 +56,22 @@ double tag_weights_find(TagBound *b, const uint16_t *action, uint32_t rounds)
     return bound;
 }
 
-TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                        TagObjective objective)
+TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                            TagObjective objective, SimQuickSums sums)
 {
-    TagBound *b = tag_rows_new(space, work, quick, objective);
+    sim_quick_price_sums(quick, sums);
+    TagBound *b = tag_rows_new(space, work, quick, objective,
+                               objective == TAG_BY_STAGE && sums == SIM_SUMS_EACH);
+    sim_quick_price_sums(quick, SIM_SUMS_EACH);
     tag_rows_serial(b);
     tag_weights_find(b, NULL, ROUNDS);
     return b;
+}
+
+TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                        TagObjective objective)
+{
+    return tag_bound_new_for(space, work, quick, objective, SIM_SUMS_EACH);
 }
 
 uint32_t tag_bound_seen(const TagBound *b, const uint16_t **strategy)

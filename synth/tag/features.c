@@ -142,7 +142,7 @@ NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quic
     c->space = space;
     c->work = work;
     c->quick = quick;
-    c->rows = tag_rows_new(space, work, quick, objective);
+    c->rows = tag_rows_new(space, work, quick, objective, false);
     c->dp_s = dp_s;
     c->time_s = g_new0(double, work->n_groups + 1);
     c->parameters = g_new0(double, work->n_groups + 1);

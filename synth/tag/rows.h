@@ -10,6 +10,14 @@ enum {
     MOST_PAIRS = 128 /* with more actions transfers between groups are left out */
 };
 
+/* What an op does under an action. */
+typedef struct {
+    uint16_t group; /* device group */
+    double
+        mean_s; /* computation; the mean of the replicas, or the least of devices that do all of it */
+    double sum_s; /* all-reduces of gradients that it makes */
+} TagPart;
+
 struct TagBound {
     const TagSpace *space;
     const TagWork *work;
@@ -17,10 +25,10 @@ struct TagBound {
     TagTree *tree;
     uint32_t n_devices; /* rows of devices come first, then rows of paths */
     uint32_t n_rows, n_paths;
-    double *load;    /* [(op group * n_actions + action) * n_rows + row] */
-    double *mean;    /* [op * n_actions + action] */
-    uint16_t *place; /* [op * n_actions + action]: device group */
-    double *least;   /* [op]: least of all actions */
+    double *load;  /* [(op group * n_actions + action) * n_rows + row] */
+    bool in_turn;  /* collectives stand in place of computation (`stage`) */
+    TagPart *part; /* [op * n_actions + action] */
+    double *least; /* [op]: on a path, of the actions */
     double *slow,
         /* [op group * n_actions + action]: seconds of ops on their slowest devices; of
          * all-reduces */
@@ -36,10 +44,28 @@ struct TagBound {
     uint32_t *switched;
 };
 
+static inline double *tag_rows_load(const TagBound *b, uint32_t group, uint32_t action)
+{
+    return &b->load[((size_t)group * b->space->n_actions + action) * b->n_rows];
+}
+
+static inline TagPart *tag_rows_part(const TagBound *b, OpId op, uint32_t action)
+{
+    return &b->part[(size_t)op * b->space->n_actions + action];
+}
+
+/* Seconds of an op on a path. Of several outputs the path may take one that is not summed. */
+static inline double tag_rows_on_path(const TagBound *b, OpId op, uint32_t action)
+{
+    const TagPart *part = tag_rows_part(b, op, action);
+    return part->mean_s +
+           (graph_get_op(b->work->graph, op)->n_out == 1 ? part->sum_s : 0);
+}
+
 /* Everything but the weights; the rows are the devices, and the longest paths under least times and
  * under data parallelism. */
 TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                       TagObjective objective);
+                       TagObjective objective, bool in_turn);
 
 /* Makes a row, of average weight, of the longest path of a strategy. */
 void tag_rows_add_path(TagBound *bound, const uint16_t *action);

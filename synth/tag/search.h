@@ -25,8 +25,9 @@
  *
  * A row is a device, on which op group i under action s computes and takes part in all-reduces for
  * load(i, s, r) seconds (for `flow` these are two rows), or a path through the graph: the mean
- * times of its ops, and the transfers between consecutive ops on different device groups, if their
- * op groups are equal or neighbours in a spanning tree. Therefore the minimal strategy is found
+ * times of its ops, what devices do between two of them because they work in order (for `stage`
+ * this includes all-reduces, synth/tag/paths.c), and the transfers between consecutive ops on
+ * different device groups, if their op groups are equal or neighbours in a spanning tree. Therefore the minimal strategy is found
  * exactly, by dynamic programming over that tree (synth/tag/tree.h). The mean time of an op is over
  * its replicas, weighted by their shares of the batch: a sample may pass slow devices in one group
  * and fast devices in the next, and the slowest sample takes at least the average. For work that
@@ -119,6 +120,13 @@ TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *qu
                         TagObjective objective);
 void tag_bound_free(TagBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
+
+/* What the bound is on: strategies that sum each gradient on its own (SIM_SUMS_EACH); strategies
+ * that fuse gradients in buckets of any kind, too, where paths include no all-reduces between ops
+ * (SIM_SUMS_FUSED); strategies with sufficient factors as well, which need no sums (SIM_SUMS_FREE).
+ * The prices of `quick` are reset afterwards. */
+TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                            TagObjective objective, SimQuickSums sums);
 
 /* The same by branch and bound on op groups' actions, with weights of their own in each branch: a
  * bound on all strategies that are faster than best_s, and best_s if there is none. branches: the

@@ -1,6 +1,7 @@
 /* TAG's searches on random small cases: branch and bound finds what trying all finds, `best` is close to the
  * optimum and no worse than the tree search, and no strategy is faster than the bound. */
 #include "synth/synth.h"
+#include "synth/tag/rows.h"
 #include "tests/test.h"
 
 typedef struct {
@@ -119,6 +120,18 @@ static Case case_of(Graph *graph, Cluster *cluster)
     return c;
 }
 
+/* Some of the actions, data parallelism first. */
+static void keep_actions(TagSpace *space, GRand *rand, uint32_t n_actions)
+{
+    for (uint32_t s = 1; s < space->n_actions; s++) {
+        const uint32_t other = draw(rand, 1, space->n_actions - 1);
+        const TagAction kept = space->action[s];
+        space->action[s] = space->action[other];
+        space->action[other] = kept;
+    }
+    space->n_actions = MIN(space->n_actions, n_actions);
+}
+
 /* Ops in groups at random, and some of the actions, data parallelism first. */
 static Case case_new(GRand *rand, uint32_t n_groups, uint32_t n_machines,
                      uint32_t n_actions)
@@ -126,13 +139,7 @@ static Case case_new(GRand *rand, uint32_t n_groups, uint32_t n_machines,
     Graph *graph = random_graph(rand, draw(rand, 2, 4));
     Case c = case_of(
         graph, random_cluster_of(rand, n_machines, draw(rand, 0, 1) ? 16384 : 1 << 20));
-    for (uint32_t s = 1; s < c.space->n_actions; s++) {
-        const uint32_t other = draw(rand, 1, c.space->n_actions - 1);
-        const TagAction kept = c.space->action[s];
-        c.space->action[s] = c.space->action[other];
-        c.space->action[other] = kept;
-    }
-    c.space->n_actions = MIN(c.space->n_actions, n_actions);
+    keep_actions(c.space, rand, n_actions);
     for (OpId id = 0; id < graph_n_ops(c.graph); id++)
         c.group[id] = (uint16_t)(id < n_groups ? id : draw(rand, 0, n_groups - 1));
     c.work.n_groups = n_groups;
@@ -260,6 +267,76 @@ static double longest_of_slowest(const Case *c, const uint16_t *action)
     return longest;
 }
 
+static Case case_of_model(const char *model, bool uneven, GRand *rand)
+{
+    g_autoptr(GError) error = NULL;
+    Graph *graph = model_build(model, 1, NULL, &error);
+    assert_no_error(error);
+    Cluster *cluster = cluster_load("tag-testbed", &error);
+    assert_no_error(error);
+    Case c = case_of(graph, cluster);
+    g_autofree double *ratio = g_new(double, c.view->n_devices);
+    double sum = 0;
+    for (uint32_t j = 0; j < c.view->n_devices; j++)
+        sum += ratio[j] = uneven ? 1 + j % 3 : 1;
+    for (uint32_t j = 0; j < c.view->n_devices; j++)
+        ratio[j] /= sum;
+    sim_quick_free(c.quick);
+    c.quick =
+        sim_quick_new(c.graph, c.view, ratio, c.space->n_groups, c.space->group, &error);
+    assert_no_error(error);
+    keep_actions(c.space, rand, 30);
+    c.work.n_groups = 12;
+    for (OpId id = 0; id < graph_n_ops(c.graph); id++)
+        c.group[id] = (uint16_t)(draw(rand, 0, 9) ? graph_get_op(c.graph, id)->layer % 12
+                                                  : draw(rand, 0, 11));
+    return c;
+}
+
+/* No row is above the time of a strategy, whatever the weights; nor are those of what sums gradients more cheaply. */
+static void check_rows(const Case *c, GRand *rand, uint32_t n)
+{
+    g_autoptr(TagEvaluator) evaluator =
+        tag_evaluator_new(c->space, &c->work, c->quick, TAG_BY_FLOW);
+    for (uint32_t k = 0; k < 4; k++) {
+        const TagObjective objective = k % 2 ? TAG_BY_FLOW : TAG_BY_STAGE;
+        g_autoptr(TagBound) bound =
+            tag_bound_new_for(c->space, &c->work, c->quick, objective,
+                              k < 2 ? SIM_SUMS_EACH : SIM_SUMS_FUSED);
+        g_autofree double *row = g_new(double, bound->n_rows);
+        g_autofree uint16_t *action = g_new0(uint16_t, c->work.n_groups);
+        for (uint32_t t = 0; t < n; t++) {
+            /* A few actions, so that neighbours share devices. */
+            const uint16_t few[] = {(uint16_t)draw(rand, 0, c->space->n_actions - 1),
+                                    (uint16_t)draw(rand, 0, c->space->n_actions - 1)};
+            for (uint32_t i = 0; i < c->work.n_groups; i++)
+                action[i] = few[draw(rand, 0, 1)];
+            const SimQuickTimes times = tag_times(evaluator, action);
+            const double time_s = objective == TAG_BY_FLOW ? times.flow_s : times.stage_s;
+            tag_rows_of(bound, action, row);
+            for (uint32_t r = 0; r < bound->n_rows; r++)
+                assert_at_most(row[r], time_s * (1 + 1e-9));
+        }
+    }
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"tag-inceptionv3:global_batch=96",
+                                         "tag-bert-small:global_batch=96",
+                                         "vgg19:image=32,global_batch=96,classes=10"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(23);
+    for (uint32_t k = 0; k < 60; k++) {
+        g_auto(Case) c = case_new(rand, draw(rand, 2, 8), draw(rand, 2, 3), 21);
+        check_rows(&c, rand, 20);
+    }
+    for (uint32_t k = 0; k < 2 * G_N_ELEMENTS(models); k++) {
+        g_auto(Case) c = case_of_model(models[k / 2], k % 2, rand);
+        check_rows(&c, rand, 10);
+    }
+}
+
 /* Layers on a slow and a fast device, and on that and another slow one: each sample passes one slow
  * device, while the slowest replicas of both layers are slow. Means over the replicas bound the
  * time, longest times do not. */
@@ -337,9 +414,8 @@ static void test_best(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_subsets_that_differ),
+        cmocka_unit_test(test_exact), cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_rows),  cmocka_unit_test(test_subsets_that_differ),
         cmocka_unit_test(test_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
