@@ -5,6 +5,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/path.h"
 #include "data/base/units.h"
 
 /* A member of any option type. */
@@ -121,8 +122,11 @@ static bool read_member(const Option *option, const char *text, void *member,
     case OPTION_TIME:
         return read_quantity(text, QUANTITY_TIME, member, error);
     case OPTION_TEXT:
-    case OPTION_DATA:
-        return read_text(option, text, member, error);
+    case OPTION_DATA: {
+        g_autofree char *bundled =
+            *text && !g_file_test(text, G_FILE_TEST_EXISTS) ? path_find(text) : NULL;
+        return read_text(option, bundled ? bundled : text, member, error);
+    }
     }
     g_assert_not_reached();
 }

@@ -71,6 +71,7 @@ static const char *const OTHERS[] = {
     "hidup-8x8",
     "amp-homogeneous",
     "amp-het-model",
+    "published-amp-het-model",
     "tag-testbed",
     "tag-sfb",
     "tag-2v100",
