@@ -9,6 +9,7 @@
 #include "experiments/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
+#include "tests/support/uneven_lab.h"
 
 /* --- random menus --- */
 
@@ -300,34 +301,6 @@ static const char *const MODEL[] = {
     "vgg19:width=8,fc=64,global_batch=16",
 };
 
-/* Two kinds of machines of 4 and 2 GPUs, the second one slower and with less memory. */
-static Cluster *lab(double memory_mib, double bandwidth_mb)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *text = g_strdup_printf(
-        "name: lab\ndevice_types:\n"
-        "  - {name: fast, rate: 20 GFLOP/s, memory: %.3f MiB, source: test}\n"
-        "  - {name: slow, rate: 6 GFLOP/s, memory: %.3f MiB, source: test}\n"
-        "machines:\n"
-        "  - {name: f, type: fast, gpus: 4, inner: {latency: 2 us, bandwidth: 2 GB/s}, "
-        "source: test}\n"
-        "  - {name: s, type: slow, gpus: 2, count: 2, inner: {latency: 2 us, bandwidth: "
-        "1 "
-        "GB/s}, source: test}\n"
-        "collectives:\n"
-        "  all_reduce: {latency: 20 us, bandwidth: %.3f MB/s}\n"
-        "  all_gather: {latency: 20 us, bandwidth: %.3f MB/s}\n"
-        "  grouped_all_gather: {latency: 20 us, bandwidth: %.3f MB/s}\n"
-        "  reduce_scatter: {latency: 20 us, bandwidth: %.3f MB/s}\n"
-        "  grouped_reduce_scatter: {latency: 20 us, bandwidth: %.3f MB/s}\n"
-        "  all_to_all: {latency: 20 us, bandwidth: %.3f MB/s}\n  source: test\n",
-        memory_mib, memory_mib / 2, bandwidth_mb, bandwidth_mb, bandwidth_mb,
-        bandwidth_mb, bandwidth_mb, bandwidth_mb);
-    Cluster *cluster = cluster_parse("lab", text, strlen(text), &error);
-    assert_no_error(error);
-    return cluster;
-}
-
 static void check_right(const Plan *plan, const Graph *graph)
 {
     g_autoptr(GError) error = NULL;
@@ -376,7 +349,7 @@ static void test_plans(void **state)
     uint32_t n = 0, unlike = 0, divided = 0, others = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
         for (uint32_t i = 0; i < G_N_ELEMENTS(memory); i++) {
-            g_autoptr(Cluster) cluster = lab(memory[i], bandwidth[(m + i) % 2]);
+            g_autoptr(Cluster) cluster = uneven_lab(memory[i], bandwidth[(m + i) % 2]);
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph = NULL;
             g_autoptr(Plan) plan = plan_by("joint", 1, MODEL[m], view, &graph);
@@ -410,7 +383,7 @@ static void test_walk(void **state)
     uint32_t n = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++)
         for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++) {
-            g_autoptr(Cluster) cluster = lab(1024, 20);
+            g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
             g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
             g_autoptr(Graph) graph =
                 model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);

@@ -1,0 +1,90 @@
+/* The bounds of the joint search below 100,000 random pipelines on a cluster of two kinds of
+ * machines. */
+#include <math.h>
+#include <string.h>
+
+#include "synth/synth.h"
+#include "tests/support/uneven_lab.h"
+
+/* A pipeline drawn from the problem: groups as long as there are units, cuts and entries at random; NULL stages where none
+ * fits the memory. */
+static JointPipeline random_pipeline(GRand *rand, const JointProblem *p)
+{
+    g_autofree uint32_t *left = g_memdup2(p->units, p->n_kinds * sizeof *left);
+    const uint32_t most = (uint32_t)g_rand_int_range(rand, 1, 7);
+    JointPipeline made = {.stage = g_new0(JointStage, most),
+                          .schedule = (SynthSchedule)g_rand_int_range(rand, 0, 3)};
+    uint32_t from = 0;
+    for (uint32_t tries = 0; tries < 20 && made.n_stages < most && from < p->n_layers;
+         tries++) {
+        const uint32_t g = (uint32_t)g_rand_int_range(rand, 0, (gint32)p->n_groups);
+        bool enough = p->group[g].n_entries > 0;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            enough &= p->group[g].use[k] <= left[k];
+        if (!enough)
+            continue;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            left[k] -= p->group[g].use[k];
+        made.stage[made.n_stages++] = (JointStage){
+            from, g, (uint32_t)g_rand_int_range(rand, 0, (gint32)p->group[g].n_entries)};
+        from += (uint32_t)g_rand_int_range(rand, 1, (gint32)(p->n_layers - from) + 1);
+    }
+    if (made.n_stages == 0 || !synth_joint_fits(p, &made))
+        g_clear_pointer(&made.stage, g_free);
+    return made;
+}
+
+/* Of random pipelines of every number of microbatches and schedule none is below the bounds; the
+ * walk is what the fidelity says (test_walk). */
+static void test_bounds(void **state)
+{
+    (void)state;
+    static const char *const model[] = {
+        "gpt2:layers=6,hidden=512,heads=8,ffn=2048,seq=256,vocab=4096,global_batch=32",
+        "llama:layers=6,hidden=512,heads=8,kv_heads=4,ffn=1024,seq=256,vocab=4096,"
+        "global_batch=32",
+        "bert-moe:layers=4,hidden=256,heads=4,ffn=1024,vocab=4096,seq=128,global_batch="
+        "32",
+    };
+    enum { PIPELINES = 100000, PROBLEMS = 18 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(4242);
+    uint32_t walked = 0;
+    double nearest = INFINITY;
+    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
+        for (uint32_t micro = 1; micro <= 32; micro *= 2) {
+            g_autoptr(Cluster) cluster = uneven_lab(2000, micro < 4 ? 2000 : 200);
+            g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+            g_autoptr(Graph) graph =
+                model_build(model[m], cluster_gpus(cluster), NULL, NULL);
+            g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, NULL);
+            g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
+            assert_non_null(p);
+            g_auto(JointResult) relaxed = {0};
+            const JointOptions how = {.n_best = 1, .upper_s = INFINITY, .relaxed = true};
+            synth_joint_solve(p, &how, &relaxed);
+            assert_true(relaxed.exact && relaxed.best->len == 1);
+            const double bound_s = g_array_index(relaxed.best, JointPipeline, 0).cost_s;
+            assert_at_most(synth_joint_density_s(p), bound_s * (1 + 1e-9));
+            assert_at_most(sim_compute_bound_s(graph, view), bound_s * (1 + 1e-9));
+            for (uint32_t i = 0; i < PIPELINES / PROBLEMS; i++) {
+                JointPipeline made = random_pipeline(rand, p);
+                if (!made.stage)
+                    continue;
+                const double walk_s = synth_joint_walk_s(menu, p, &made);
+                assert_at_most(bound_s, walk_s * (1 + 1e-9));
+                nearest = fmin(nearest, walk_s / bound_s);
+                walked++;
+                synth_joint_pipeline_clear(&made);
+            }
+        }
+    print_message("%u pipelines, the nearest at %.3f of its bound\n", walked, nearest);
+    assert_true(walked > PIPELINES / 2 && nearest < 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
