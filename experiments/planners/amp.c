@@ -9,7 +9,9 @@
 
 /* Keys of the strategy that they can be asked for. */
 static const char *const ASKED[] = {
-    "pp", "dp", "tp", "micro_batch", "schedule", "recompute", "virtual_stages", NULL};
+    "pp",        "dp",   "tp",         "micro_batch",       "schedule",
+    "recompute", "zero", "zero_ranks", "sequence_parallel", "virtual_stages",
+    NULL};
 
 typedef struct {
     const Planning *planning;
@@ -32,6 +34,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .chunks =
                             asked->virtual_stages ? asked->virtual_stages : amp->chunks,
                         .recompute = asked->recompute,
+                        .any_memory = asked->zero > 0,
                         .seed = options->seed,
                         .draws = amp->rank,
                         .pp = asked->pp,
@@ -89,6 +92,10 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.schedule = t->search.schedule;
     strategy.virtual_stages = s->chunks;
     strategy.recompute = t->search.recompute;
+    strategy.zero = t->planning->options->strategy.zero;
+    strategy.zero_ranks = t->planning->options->strategy.zero_ranks;
+    if (s->tmp > 1)
+        strategy.sequence_parallel = t->planning->options->strategy.sequence_parallel;
     strategy.cuts = list_of(s->first + 1, s->pp * s->chunks - 1);
     for (uint32_t i = 0; i < s->pp * of_stage; i++) {
         in_order &= s->device[i] == i;
@@ -103,12 +110,25 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     return strategy;
 }
 
+/* The candidate's program: by its strategy where that asks for more than the search chooses. */
+static Program *program_of(const Trials *t, const AmpCandidate *candidate,
+                           const Strategy *strategy, GError **error)
+{
+    const Graph *graph = t->planning->graph;
+    const ClusterView *view = t->planning->view;
+    if (strategy->zero == 0 && !strategy->sequence_parallel)
+        return synth_amp_program(graph, view, &t->search, &candidate->strategy, error);
+    g_auto(StrategyLayout) layout = {0};
+    return strategy_lay_out(strategy, graph, view->n_devices, &layout, error)
+               ? synth_strategy_program(graph, view, &layout, error)
+               : NULL;
+}
+
 /* Simulates a candidate; it is the best one if it fits and is faster, or if it is the first. */
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
-    g_autoptr(Program) program = synth_amp_program(
-        t->planning->graph, t->planning->view, &t->search, &candidate->strategy, error);
     const Strategy strategy = strategy_of(t, &candidate->strategy);
+    g_autoptr(Program) program = program_of(t, candidate, &strategy, error);
     if (!program || !put_program(t, program, &strategy, error))
         return false;
     const bool better =

@@ -54,6 +54,44 @@ static bool make_best(Rebalance *r, GError **error)
     return true;
 }
 
+/* Shares as the strategy says them; NULL: all have the same. */
+static const char *shares_text(const double *ratio, uint32_t n)
+{
+    g_autoptr(GString) text = g_string_new("");
+    bool even = true;
+    for (uint32_t i = 0; i < n; i++) {
+        even &= ratio[i] == ratio[0];
+        g_string_append_printf(text, "%s%.17g", i ? " " : "", ratio[i]);
+    }
+    return even ? NULL : g_intern_string(text->str);
+}
+
+/* Replicas that divide states, gradients or parameters: the program of planner manual for one stage of single devices. */
+static bool make_divided(const Planning *planning, const double *ratio, Plan *plan,
+                         GError **error)
+{
+    const ClusterView *view = planning->view;
+    Strategy strategy = planning->options->strategy;
+    g_auto(StrategyLayout) layout = {0};
+    if (view->granularity != GRANULARITY_GPU)
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "%s with option 'zero': expected --granularity gpu",
+                           planning->planner->name);
+    const gint64 start = g_get_monotonic_time();
+    strategy.dp = view->n_devices;
+    strategy.shares = shares_text(ratio, view->n_devices);
+    if (!strategy_lay_out(&strategy, planning->graph, view->n_devices, &layout, error))
+        return false;
+    Program *program = synth_strategy_program(planning->graph, view, &layout, error);
+    if (!program)
+        return false;
+    g_autofree double *shares = synth_strategy_ratios(&layout);
+    plan_set(plan, planning->graph, view, program, shares);
+    plan->strategy = strategy;
+    plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return true;
+}
+
 /* `own`: the strategy's ratios, which the options may replace; taken over. */
 static bool make(const Planning *planning, Baseline baseline, double *own, Plan *plan,
                  GError **error)
@@ -69,6 +107,8 @@ static bool make(const Planning *planning, Baseline baseline, double *own, Plan 
         g_free(ratio);
         ratio = ratios_pinned(planning->view, choice);
     }
+    if (planning->options->strategy.zero > 0)
+        return make_divided(planning, ratio, plan, error);
     SynthResult result;
     if (!synth_baseline(planning->graph, planning->view, ratio, baseline, &result, error))
         return false;

@@ -8,7 +8,9 @@
 /* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
 #define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES | PLANNER_TRIED)
 /* Stages and replicas of single GPUs. */
-#define PIPELINES (PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS)
+#define PIPELINES (PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO)
+/* One program, data parallel. */
+#define REPLICAS (SPMD | PLANNER_ZERO)
 
 static const Planner planner[] = {
     {"hap", "best program and ratios by alternating search and linear program",
@@ -16,9 +18,9 @@ static const Planner planner[] = {
      SPMD | PLANNER_PINS | PLANNER_SEGMENTS | PLANNER_BALANCES | PLANNER_SEARCHES |
          PLANNER_BOUNDS,
      plan_make_hap},
-    {"dp-ev", "data parallelism, equal shares a GPU", "HAP Sec. 7.1", SPMD | PLANNER_EVEN,
-     plan_make_dp_even},
-    {"dp-cp", "data parallelism, shares proportional to speed", "HAP Sec. 7.1", SPMD,
+    {"dp-ev", "data parallelism, equal shares a GPU", "HAP Sec. 7.1",
+     REPLICAS | PLANNER_EVEN, plan_make_dp_even},
+    {"dp-cp", "data parallelism, shares proportional to speed", "HAP Sec. 7.1", REPLICAS,
      plan_make_dp_proportional},
     {"deepspeed", "ZeRO data parallelism and expert parallelism, equal shares a GPU",
      "HAP Sec. 7.1; ZeRO (SC'20)", SPMD | PLANNER_EVEN, plan_make_deepspeed},
@@ -42,9 +44,9 @@ static const Planner planner[] = {
      "expert parallelism for the expert layers, data parallelism for the others",
      "FastMoE (2021); HiDup Sec. 6.1", SPMD | PLANNER_EVEN, plan_make_fastmoe},
     {"ddp", "data parallelism, gradients in buckets of 25 MiB, as in PyTorch",
-     "HiDup Sec. 6.1", SPMD | PLANNER_EVEN, plan_make_ddp},
+     "HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_ddp},
     {"horovod", "data parallelism, gradients fused up to 64 MiB",
-     "Horovod (2018); HiDup Sec. 6.1", SPMD | PLANNER_EVEN, plan_make_horovod},
+     "Horovod (2018); HiDup Sec. 6.1", REPLICAS | PLANNER_EVEN, plan_make_horovod},
     {"hidup", "best program for two microbatches that take turns, equal shares a GPU",
      "HiDup (SoCC'22), Sec. 3-4", SPMD | PLANNER_EVEN | PLANNER_TURNS, plan_make_hidup},
     {"tag",
@@ -52,9 +54,9 @@ static const Planner planner[] = {
      "TAG (TPDS 2023), Sec. 4",
      PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES | PLANNER_TREES, plan_make_tag},
     {"dp-nccl", "data parallelism, equal shares a GPU, gradients one by one",
-     "TAG (TPDS 2023), Sec. 5.2", SPMD | PLANNER_EVEN, plan_make_dp_even},
+     "TAG (TPDS 2023), Sec. 5.2", REPLICAS | PLANNER_EVEN, plan_make_dp_even},
     {"dp-nccl-p", "data parallelism, shares proportional to speed, gradients one by one",
-     "TAG Sec. 5.2", SPMD, plan_make_dp_proportional},
+     "TAG Sec. 5.2", REPLICAS, plan_make_dp_proportional},
     {"dp-nccl-sfb", "data parallelism with sufficient factors broadcast where that pays",
      "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, plan_make_dp_factors},
     {"flexflow",

@@ -44,6 +44,7 @@ typedef enum {
     PLANNER_CHOOSES = 1u << 14, /* chooses machines, and what a device is */
     PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares a GPU */
     PLANNER_FIRST = 1u << 16,   /* quick, and seldom beaten: tried before the others, */
+    PLANNER_ZERO = 1u << 18,    /* its replicas can divide what they all hold (zero) */
     PLANNER_LAST = 1u << 17,    /* or, a long search that seldom wins, after them */
 } PlannerAbility;
 

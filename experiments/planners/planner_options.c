@@ -136,10 +136,14 @@ static bool any_set(const OptionTable *table, const void *own)
     return false;
 }
 
+/* Keys of the strategy that need no stages. */
+static const char *const OF_NO_PIPELINE[] = {"microbatches", "recompute", "zero",
+                                             "zero_ranks", NULL};
+
 bool planner_options_of_pipelines(const PlannerOptions *options)
 {
     return planner_options_of_amp(options) ||
-           planner_options_strategy_beside(options, planner_techniques) != NULL;
+           planner_options_strategy_beside(options, OF_NO_PIPELINE) != NULL;
 }
 
 bool planner_options_of_amp(const PlannerOptions *options)
@@ -178,8 +182,9 @@ char *planner_options_help(void)
     options_help(&special_table, text);
     g_string_append(
         text, "\n\nOf the strategy (--strategy FILE has the same keys); all planners "
-              "take microbatches and recompute,\nmanual takes all, the planners of "
-              "pipelines the degrees, micro_batch and schedule:");
+              "take microbatches and recompute,\ndata parallel ones zero, manual takes "
+              "all, the planners of pipelines the degrees, micro_batch, schedule,\nzero "
+              "and sequence_parallel:");
     options_help(&strategy_table, text);
     g_string_append(text, "\n\nOf the planners of pipelines that search:");
     options_help(&amp_table, text);

@@ -40,6 +40,10 @@ static bool check_abilities(const Planner *method, const PlannerOptions *options
          "whose search alone can be told what to believe"},
         {planner_options_of_pipelines(options), PLANNER_STRATEGY,
          "pp, dp, tmp, mbs, schedule, ...", "since the others have no pipelines"},
+        {options->strategy.zero > 0 || options->strategy.zero_ranks > 0, PLANNER_ZERO,
+         "zero, zero_ranks",
+         "since the others have no replicas that hold the same, or divide it where that "
+         "is faster"},
         {options->search == SEARCH_BEST || options->search == SEARCH_MCTS, PLANNER_TREES,
          "search", "since the others have one search"},
         {planner_options_of_op_groups(options), PLANNER_PLACES,
@@ -88,11 +92,21 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
          "neither, since op groups on subsets of the devices run the batch once, and "
          "keep "
          "what they make"},
+        {planner_can(method, PLANNER_GROUPS) &&
+             !(method->ability & (PLANNER_GPUS | PLANNER_PLACES | PLANNER_CHOOSES)) &&
+             is_technique,
+         "microbatches, recompute",
+         "neither, since layers on single devices run the batch once, and keep what they "
+         "make"},
         {takes_turns(method, options) && is_technique, "microbatches, recompute",
          "duplex=off, since two microbatches that take turns have a schedule of their "
          "own"},
         {options->certify > 0 && is_technique, "certify",
          "neither microbatches nor recompute, which the bound does not know"},
+        {options->strategy.zero > 0 &&
+             (options->certify > 0 || takes_turns(method, options) ||
+              options->ratios == RATIOS_BEST),
+         "zero", "neither certify, duplex=on nor ratios=best, which know no replicas"},
         {options->certify > 0 && takes_turns(method, options), "certify",
          "duplex=off, since the bound is on programs of one microbatch"},
         {!planner_can(method, PLANNER_RATIOS) &&

@@ -15,7 +15,7 @@
 bool plan_is_trained(const Planning *planning)
 {
     const Strategy *strategy = &planning->options->strategy;
-    return !planner_can(planning->planner, PLANNER_GROUPS) &&
+    return !planner_can(planning->planner, PLANNER_GROUPS) && strategy->zero == 0 &&
            (strategy->microbatches > 1 || strategy->recompute);
 }
 

@@ -131,6 +131,8 @@ typedef struct {
     uint32_t chunks;
     /* what programs compute again, as in a strategy; counted as the cost of all layers or of
      * none */
+    bool
+        any_memory; /* the program will divide states, which the search does not count: all strategies fit */
     const char *recompute;
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */

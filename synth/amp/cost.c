@@ -20,7 +20,7 @@ static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
     const AmpModel *model = c->model;
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
     rows->capacity[stage] = INFINITY;
-    for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
+    for (uint32_t i = 0; !c->options->any_memory && i < c->s->dp * c->s->tmp; i++)
         rows->capacity[stage] =
             fmin(rows->capacity[stage], c->cluster->memory[amp_group_at(c, stage, 0)[i]]);
     for (uint32_t l = 0; l < model->n_layers; l++)
