@@ -33,6 +33,7 @@
 #include "data/cluster/change.h"
 #include "data/cluster/cluster.h"
 #include "data/cluster/machine_file.h"
+#include "data/cluster/runtime.h"
 #include "data/cluster/sheet.h"
 #include "data/cluster/topology.h"
 #include "data/cluster/tuning.h"

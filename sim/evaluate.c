@@ -79,6 +79,8 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
         timeline->memory ? NULL
                          : sim_buffers(sim->plan->program, sim->graph,
                                        sim->parts->layout.instances, sim->plan->segment);
+    if (buffers)
+        sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
@@ -96,8 +98,8 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
 
 static void report_spmd_memory(const SimCase *sim, SimReport *report)
 {
-    g_autoptr(SimMemory) memory =
-        sim_memory(sim->plan->program, sim->graph, sim->linear, sim->plan->segment);
+    g_autoptr(SimMemory) memory = sim_memory_with(
+        sim->plan->program, sim->graph, sim->linear, sim->plan->segment, sim->runtime);
 
     SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     for (uint32_t j = 0; j < report->n_devices; j++) {
@@ -124,6 +126,9 @@ static void report_memory(const SimCase *sim, SimReport *report)
     else
         report_group_memory(sim, report);
     for (uint32_t j = 0; j < report->n_devices; j++) {
+        report->memory_bytes[j] += (uint64_t)ceil(
+            sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
+                              (double)report->memory_bytes[j]));
         const double over =
             (double)report->memory_bytes[j] - (double)sim->view->device[j].memory_bytes;
         if (over > worst) {
@@ -146,6 +151,7 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
     SimReport *report = g_new0(SimReport, 1);
 
     report->fidelity = fidelity;
+    report->runtime = sim->options->runtime;
     report->n_devices = n;
     report->n_stages = n_stages;
     report->busy_s = g_new0(double, n);
@@ -227,7 +233,11 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
         spmd ? sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes)
              : NULL;
     g_autofree double *share = spmd ? sim_plan_shares(plan, linear) : NULL;
-    const SimCase sim = {plan, graph, view, parts, linear, share, options};
+    g_autoptr(Runtime) runtime =
+        *options->runtime ? runtime_load(options->runtime, error) : NULL;
+    if (*options->runtime && !runtime)
+        return NULL;
+    const SimCase sim = {plan, graph, view, parts, linear, share, options, runtime};
     g_autoptr(SimReport) report = new_report(&sim, evaluator->fidelity.name);
 
     if (!evaluator->run(&sim, report, error))

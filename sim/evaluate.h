@@ -13,6 +13,7 @@ typedef struct {
     const SimLinear *linear; /* set for an SPMD program, else NULL */
     const double *share; /* [split * n_devices + device]: shares of its rounded splits */
     const SimOptions *options;
+    const Runtime *runtime; /* NULL: nothing is held beside the plan */
 } SimCase;
 
 typedef struct {
@@ -48,5 +49,10 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
                          uint32_t *term);
 double sim_linear_comp_s(const SimLinear *linear, const ClusterView *view,
                          const double *share, uint32_t stage, uint32_t device);
+
+/* sim_memory with what a runtime holds beside the plan, but sim_runtime_bytes. */
+SimMemory *sim_memory_with(const Program *program, const Graph *graph,
+                           const SimLinear *linear, const uint16_t *segment,
+                           const Runtime *runtime);
 
 #endif

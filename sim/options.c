@@ -38,6 +38,14 @@ static bool read_algorithms(const char *text, const char **kept, GError **error)
     return true;
 }
 
+/* Checks the name. */
+static bool read_runtime(const char *text, const char **kept, GError **error)
+{
+    g_autoptr(Runtime) runtime = *text ? runtime_load(text, error) : NULL;
+    *kept = g_intern_string(text);
+    return !*text || runtime;
+}
+
 static const Option row[] = {
 #define X(...) OPTION_ROW(SimOptions, __VA_ARGS__)
     SIM_OPTION_TABLE(X)

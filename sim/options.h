@@ -22,6 +22,8 @@
       "of collectives, as KIND:NAME+..., before the cluster's tuning table")            \
     X(CHOICE, host, "host", "ahead",                                                    \
       "ahead|waits: whether a host launches on while what it receives is on its way")   \
+    X(PARSED(read_runtime), runtime, "runtime", "",                                     \
+      "what a framework holds in memory beside the plan: a file's name in data/runtimes") \
     X(NUMBER(0, 10), jitter, "jitter", "0",                                             \
       "standard deviation of an op's time, relative to it")                             \
     X(CHOICE, distribution, "distribution", "lognormal",                                \

@@ -90,7 +90,10 @@
  *     elementwise op (its operands are all *) with one output, on the first input that
  *     dies there and has its shape, form and kind (held or divided, see SimMemory).
  *
- * Padding and buckets take no memory.
+ * Padding and buckets take no memory. What a framework holds beside that (data/cluster/runtime.h) is added with the
+ * option runtime=NAME: gradients lie there all the time, and there are copies of those that replicas exchange, of the
+ * logits from the loss to its backward, and layers gathered ahead; then the allocator's reserve, the context, the workspace
+ * and communicators. Searches do without; the plan that they find is checked with it.
  *
  * In the `flow` fidelity a buffer is alive from the start of the instruction that makes it until
  * all instructions that use it have ended, whenever the streams run them. An instruction that takes
@@ -325,6 +328,7 @@ typedef struct {
     uint32_t worst_device;  /* the device with the largest peak - capacity */
     uint64_t missing_bytes; /* the bytes by which it does not fit; 0 when feasible */
     char *worst_instr;      /* text of the instruction at its peak */
+    const char *runtime;    /* the option; "": none */
     SimTimeline *timeline;  /* NULL: the fidelity has none */
 } SimReport;
 
@@ -358,9 +362,10 @@ typedef struct {
 } SimMemoryRow;
 
 /* One SimMemoryRow per device type, in the order in which the types first occur; free with
- * g_array_unref. memory_bytes: [device], as in a report. Errors as sim_evaluate. */
+ * g_array_unref. memory_bytes: [device], as in a report. runtime: a name, or "" for none. Errors as sim_evaluate. */
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const uint64_t *memory_bytes, GError **error);
+                         const char *runtime, const uint64_t *memory_bytes,
+                         GError **error);
 
 /* The workload of an iteration. Divided by the time it gives samples/s and tokens/s. MFU is
  * model_flops / (time_s * peak), HFU is run_flops / (time_s * peak) (Korthikanti et al. 2022, Sec.

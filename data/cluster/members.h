@@ -105,10 +105,10 @@ typedef struct {
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                            1, max)
 
-/* "parent.name". Caller frees. */
+/* "parent.name"; the name alone at the top, where the parent is "". Caller frees. */
 static inline char *yaml_key(const char *parent, const char *name)
 {
-    return g_strconcat(parent, ".", name, NULL);
+    return *parent ? g_strconcat(parent, ".", name, NULL) : g_strdup(name);
 }
 
 /* Reads the number of one row, of the section `parent`; where there is no text the value stays as it is. */

@@ -16,21 +16,26 @@ bool cmd_memory(int argc, char **argv, GError **error)
         .arguments = "MODEL CLUSTER | PLAN.json",
         .min_arguments = 1,
         .max_arguments = 2,
-        .summary = "Says what the memory of the fullest GPU of each type holds at its "
-                   "peak, of a plan "
-                   "that is made\nas by kilter plan, or read.\n\n"
-                   "  weights      parameters as they lie between iterations\n"
-                   "  gradients    of parameters\n"
-                   "  optimizer    its states, with float32 copies of parameters\n"
-                   "  activations  what the forward makes and keeps for the backward\n"
-                   "  buffers      gradients of activations, gathered parameters and the "
-                   "like, in "
-                   "flight\n"
-                   "  runtime      what the cluster's file says that driver and "
-                   "libraries take\n\n"
-                   "Nothing is offloaded to the host: that is not modelled. Exit status "
-                   "3 if the plan "
-                   "does not fit.",
+        .summary =
+            "Says what the memory of the fullest GPU of each type holds at its "
+            "peak, of a plan "
+            "that is made\nas by kilter plan, or read.\n\n"
+            "  weights      parameters as they lie between iterations\n"
+            "  gradients    of parameters\n"
+            "  optimizer    its states, with float32 copies of parameters\n"
+            "  activations  what the forward makes and keeps for the backward\n"
+            "  buffers      gradients of activations, gathered parameters and the "
+            "like, in "
+            "flight\n"
+            "  runtime      what the cluster's file says that driver and "
+            "libraries take\n\n"
+            "With --set runtime=NAME (a file of data/runtimes, as pytorch-ddp) what "
+            "that framework holds beside the\nplan counts, too: gradients between "
+            "iterations, copies of gradients and logits as buffers, the rest as "
+            "runtime.\n\n"
+            "Nothing is offloaded to the host: that is not modelled. Exit status "
+            "3 if the plan "
+            "does not fit.",
         .example =
             "kilter memory gpt2:batch=8 hap-a100-4 --planner dp-ev --set recompute=full",
         .entries = entries,

@@ -158,9 +158,9 @@ json_t *plan_words_experts_json(const Evaluation *evaluation)
 
 json_t *plan_words_memory_json(const Evaluation *evaluation)
 {
-    g_autoptr(GArray) rows =
-        sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
-                         evaluation->report->memory_bytes, NULL);
+    g_autoptr(GArray) rows = sim_memory_table(
+        evaluation->plan, evaluation->graph, evaluation->view,
+        evaluation->report->runtime, evaluation->report->memory_bytes, NULL);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && k < rows->len; k++) {
         const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);

@@ -25,6 +25,7 @@ static const char TEXT[] =
     "[*costs:    {cost:-30}  [=-26:[{?of}{of}|all alike]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
     "[{?coverage.inside}  intervals: of {coverage.inside} trials like those fitted {coverage.in_50} in 50 % and {coverage.in_90} in 90 %; "
     "{coverage.outside} outside of what was fitted; {coverage.missed_flagged} of {coverage.missed} beyond their 90 % are of these\n]"
+    "[*baselines:  {baseline:-18}  MAPE {mape:6%}  Spearman {spearman:6.3f}  regret {regret:6%}\n]"
     "  memory of the runtime {runtime_bytes:bytes}\n"
     "[*reasons:    {trials:4} not expressed: {reason}\n]"
     "[*trials:[{!strategy}{?predicted_s}"
@@ -119,6 +120,19 @@ static json_t *coverage_json(const Coverage *c)
                      "missed", (int)c->missed, "missed_flagged", (int)c->missed_flagged);
 }
 
+/* Of a set that was fitted. */
+static json_t *baselines_json(const Score *score)
+{
+    json_t *list = json_array();
+    for (Baseline b = 0; b < BASELINES && score->baseline[b].n > 0; b++) {
+        json_t *object = agreement_json(&score->baseline[b]);
+        json_object_set_new(object, "baseline", json_string(baseline_name(b)));
+        json_object_set_new(object, "regret", json_number(score->baseline_regret[b]));
+        json_array_append_new(list, object);
+    }
+    return list;
+}
+
 static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
 {
     json_t *trials = json_array();
@@ -130,7 +144,7 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
     const MemoryVerdict *v = &score->verdict;
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:{s:i, s:i, s:i, s:i}, "
-        "s:f, s:i, s:o, s:o, s:o, s:i, s:o}",
+        "s:f, s:i, s:o, s:o, s:o, s:i, s:o, s:o}",
         "data_set", set->name, "description", set->description, "test_split",
         trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
         agreement_json(&score->calibration), "held_out", agreement_json(&score->held_out),
@@ -140,7 +154,8 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         "false_alarms", (int)v->false_alarms, "runtime_bytes", score->runtime_bytes,
         "not_expressed", (int)count_unable(set, score), "costs",
         costs_json(&score->costs), "trials", trials, "reasons", reasons_json(set, score),
-        "fitted", (int)score->n_fitted, "coverage", coverage_json(&score->coverage));
+        "fitted", (int)score->n_fitted, "coverage", coverage_json(&score->coverage),
+        "baselines", baselines_json(score));
 }
 
 static bool score_one(TrialSet *set, const ScorecardRun *run,

@@ -23,6 +23,7 @@ void score_clear(Score *score)
     g_clear_pointer(&score->predicted_s, g_free);
     g_clear_pointer(&score->detail, g_free);
     g_clear_pointer(&score->point, g_free);
+    g_clear_pointer(&score->base, g_free);
     g_clear_pointer(&score->fitted, fitted_free);
     for (uint32_t i = 0; i < score->n; i++)
         g_free(score->reason[i]);
@@ -79,6 +80,7 @@ static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
         return false;
     }
     trial->measured_s = trial_plan_measured_s(plan);
+    making->score->base[i] = baseline_point(plan);
     return true;
 }
 
@@ -207,20 +209,21 @@ static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
     return true;
 }
 
-/* Mean regret over the contests of measured test trials. */
-static void judge_contests(const TrialSet *set, const GArray *index, Score *score)
+/* Mean regret of the times over the contests of measured test trials; *contests: how many there are. */
+static double judge_contests(const TrialSet *set, const GArray *index,
+                             const double *time_s, uint32_t *contests)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     double sum = 0, regret;
     for (uint32_t k = 0; k < index->len; k++) {
         const char *contest = trial_at(set, index_at(index, k))->contest;
         if (!g_hash_table_add(seen, (gpointer)contest) ||
-            !contest_regret(set, index, k, score->predicted_s, &regret))
+            !contest_regret(set, index, k, time_s, &regret))
             continue;
         sum += regret;
-        score->contests++;
+        ++*contests;
     }
-    score->regret = score->contests ? sum / score->contests : NAN;
+    return *contests ? sum / *contests : NAN;
 }
 
 static void judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict)
@@ -259,6 +262,41 @@ static void append_pair(GArray *predicted, double p, GArray *measured, double m)
     g_array_append_val(measured, m);
 }
 
+/* Baselines fitted to the trials that costs were fitted to, on the trials of the test. */
+static void judge_baselines(const TrialSet *set, const GArray *index, Score *score)
+{
+    g_autoptr(GArray) point = g_array_new(false, false, sizeof(BaselinePoint)),
+                      measured = g_array_new(false, false, sizeof(double));
+    for (uint32_t i = 0; i < set->trial->len; i++) {
+        const Trial *trial = trial_at(set, i);
+        if (trial->split != SPLIT_FIT || !isfinite(score->predicted_s[i]) ||
+            !isfinite(trial->measured_s))
+            continue;
+        g_array_append_val(point, score->base[i]);
+        g_array_append_val(measured, trial->measured_s);
+    }
+    if (score->n_fitted == 0 || point->len == 0)
+        return;
+    g_auto(BaselineFit) fit = {0};
+    baseline_fit((BaselinePoint *)(void *)point->data, (double *)(void *)measured->data,
+                 point->len, &fit);
+    for (Baseline b = 0; b < BASELINES; b++) {
+        g_autofree double *time_s = g_new(double, set->trial->len + 1);
+        g_autoptr(GArray) p = g_array_new(false, false, sizeof(double)),
+                          m = g_array_new(false, false, sizeof(double));
+        uint32_t contests = 0;
+        for (uint32_t i = 0; i < set->trial->len; i++)
+            time_s[i] =
+                score->base[i].kind ? baseline_predict(&fit, b, &score->base[i]) : NAN;
+        for (uint32_t k = 0; k < index->len; k++)
+            append_pair(p, time_s[index_at(index, k)], m,
+                        trial_at(set, index_at(index, k))->measured_s);
+        score->baseline[b] = statistics_agreement((double *)(void *)p->data,
+                                                  (double *)(void *)m->data, p->len);
+        score->baseline_regret[b] = judge_contests(set, index, time_s, &contests);
+    }
+}
+
 static void judge(const TrialSet *set, const GArray *index, Score *score)
 {
     g_autoptr(GArray) time = g_array_new(false, false, sizeof(double)),
@@ -282,7 +320,8 @@ static void judge(const TrialSet *set, const GArray *index, Score *score)
         statistics_agreement((double *)time->data, (double *)time_m->data, time->len);
     score->memory =
         statistics_agreement((double *)peak->data, (double *)peak_m->data, peak->len);
-    judge_contests(set, index, score);
+    score->regret = judge_contests(set, index, score->predicted_s, &score->contests);
+    judge_baselines(set, index, score);
 }
 
 /* Predicts the trials of `index` with the score's costs and judges them. */
@@ -315,6 +354,7 @@ static void score_start(const TrialSet *set, Score *score)
                      .predicted_s = g_new(double, n + 1),
                      .detail = g_new0(TrialDetail, n + 1),
                      .point = g_new0(FittedPoint, n + 1),
+                     .base = g_new0(BaselinePoint, n + 1),
                      .reason = g_new0(char *, n + 1),
                      .calibration = statistics_agreement(NULL, NULL, 0),
                      .held_out = statistics_agreement(NULL, NULL, 0)};

@@ -13,6 +13,7 @@
 #define KILTER_EXPERIMENTS_SCORECARD_SCORECARD_H
 
 #include "experiments/calibration/trial_fit.h"
+#include "experiments/scorecard/baseline.h"
 #include "experiments/scorecard/trials.h"
 
 /* Whether trials fit their devices' memory, predicted and in fact. */
@@ -41,7 +42,10 @@ typedef struct {
     Agreement held_out;    /* the same by fits without their group */
     Agreement test;        /* of the development trials, or the sealed ones */
     double regret; /* mean over the test's contests of at least two trials; NAN: none */
-    uint32_t contests;     /* such ones */
+    uint32_t contests;             /* such ones */
+    Agreement baseline[BASELINES]; /* of the test's times; n = 0: nothing was fitted */
+    double baseline_regret[BASELINES];
+    BaselinePoint *base;   /* [trial] */
     Fitted *fitted;        /* NULL: nothing was fitted */
     FittedPoint *point;    /* [trial], where the time is not NAN */
     Coverage coverage;     /* of the test trials */

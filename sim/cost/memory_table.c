@@ -16,6 +16,8 @@ const char *sim_memory_category(SimMemoryCategory category)
 
 static SimMemoryCategory category_of(const Graph *graph, const SimBuffer *buffer)
 {
+    if (buffer->beside)
+        return SIM_MEMORY_BUFFERS;
     const Tensor *tensor = graph_tensor(graph, buffer->tensor);
     const Role of =
         tensor->of == GRAPH_NONE ? ROLES : graph_tensor(graph, tensor->of)->role;
@@ -58,7 +60,12 @@ static void fill_row(const SimCase *sim, const SimBuffers *buffers, SimMemoryRow
 
     sim_buffers_peak(sim, buffers, row->device, &row->instr);
     add_buffers(sim, buffers, row);
-    row->bytes[SIM_MEMORY_RUNTIME] = device->runtime_bytes;
+    double bytes = 0;
+    for (uint32_t c = 0; c < SIM_MEMORY_RUNTIME; c++)
+        bytes += (double)row->bytes[c];
+    row->bytes[SIM_MEMORY_RUNTIME] =
+        device->runtime_bytes +
+        (uint64_t)ceil(sim_runtime_bytes(sim->runtime, sim->plan, device, bytes));
     row->capacity_bytes = device->memory_bytes + device->runtime_bytes;
     for (uint32_t c = 0; c < SIM_MEMORY_CATEGORIES; c++)
         row->total_bytes += row->bytes[c];
@@ -87,16 +94,22 @@ static GArray *find_rows(const ClusterView *view, const uint64_t *memory_bytes)
 }
 
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const uint64_t *memory_bytes, GError **error)
+                         const char *runtime, const uint64_t *memory_bytes,
+                         GError **error)
 {
+    g_autoptr(Runtime) held = *runtime ? runtime_load(runtime, error) : NULL;
+    if (*runtime && !held)
+        return NULL;
     if (!sim_check_plan(plan, graph, view, error))
         return NULL;
     g_autoptr(SimParts) parts = sim_parts_new(plan, graph, error);
     if (!parts)
         return NULL;
-    const SimCase sim = {.plan = plan, .graph = graph, .view = view, .parts = parts};
+    const SimCase sim = {
+        .plan = plan, .graph = graph, .view = view, .parts = parts, .runtime = held};
     g_autoptr(SimBuffers) buffers =
         sim_buffers(plan->program, graph, parts->layout.instances, plan->segment);
+    sim_buffers_add_runtime(buffers, held, plan->program, graph);
     GArray *rows = find_rows(view, memory_bytes);
     for (uint32_t k = 0; k < rows->len; k++)
         fill_row(&sim, buffers, &g_array_index(rows, SimMemoryRow, k));

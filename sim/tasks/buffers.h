@@ -13,6 +13,7 @@ typedef struct {
     bool stays;   /* the next iteration starts from it: alive to the end */
     /* it exists before its first value and after the last: alive all the time */
     bool stands;
+    bool beside; /* the runtime holds it beside the plan */
     bool held; /* every GPU of a machine has all of it */
     uint16_t group;
     TensorId tensor; /* the tensor whose part in `form` has as many elements */
@@ -37,6 +38,16 @@ uint32_t sim_buffer_last(const Program *program, const SimBuffer *buffer);
 
 SimBuffers *sim_buffers(const Program *program, const Graph *graph,
                         const Instances *instances, const uint16_t *segment);
+/* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
+ * parameters gathered ahead. NULL: nothing. */
+void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,
+                             const Program *program, const Graph *graph);
+
+/* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the runtime counts
+ * instead of context, workspace and communicators. */
+double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,
+                         double peak_bytes);
+
 void sim_buffers_free(SimBuffers *buffers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimBuffers, sim_buffers_free)
 

@@ -117,7 +117,7 @@ static uint64_t fullest(const char *model, const char *set, SimMemoryCategory ca
     g_autoptr(Plan) plan = plan_under("manual", model, set, &graph, view);
     g_autoptr(Graph) owned = graph;
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, "", plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0).bytes[category];
 }

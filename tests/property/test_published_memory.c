@@ -26,7 +26,7 @@ static SimMemoryRow memory_of(const char *planner, const char *model,
     g_autoptr(Graph) owned = graph;
     assert_no_error(error);
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, plan->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, "", plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0);
 }

@@ -366,6 +366,38 @@ static void test_traces(void **state)
     }
 }
 
+/* Times that follow from FLOPs, from FLOPs and bubble, and from all seven terms are met by the baseline that knows so. */
+static void test_baselines(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    static const double weight[BASELINE_TERMS] = {-30, 0.9, 1.2, -0.1, 0.05, 0.1, -0.2};
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    BaselinePoint point[N];
+    double time_s[BASELINES][N];
+    for (uint32_t i = 0; i < N; i++) {
+        point[i] =
+            (BaselinePoint){.kind = g_intern_string(i % 2 ? "a" : "b"), .term = {1}};
+        for (uint32_t j = 1; j < BASELINE_TERMS; j++)
+            point[i].term[j] = g_rand_double_range(random, 0, 3);
+        point[i].term[1] += 30;
+        const double rate = i % 2 ? 29 : 31; /* of the kind */
+        time_s[BASELINE_MFU][i] = exp(point[i].term[1] - rate);
+        time_s[BASELINE_BUBBLE][i] = exp(point[i].term[1] + point[i].term[2] - rate);
+        time_s[BASELINE_RIDGE][i] = 0;
+        for (uint32_t j = 0; j < BASELINE_TERMS; j++)
+            time_s[BASELINE_RIDGE][i] += weight[j] * point[i].term[j];
+        time_s[BASELINE_RIDGE][i] = exp(time_s[BASELINE_RIDGE][i]);
+    }
+    for (Baseline b = 0; b < BASELINES; b++) {
+        g_auto(BaselineFit) fit = {0};
+        baseline_fit(point, time_s[b], N / 2, &fit);
+        for (uint32_t i = N / 2; i < N; i++)
+            assert_close(baseline_predict(&fit, b, &point[i]), time_s[b][i],
+                         b == BASELINE_RIDGE ? 0.05 : 1e-9);
+    }
+}
+
 /* Today's models: nine rows of ten are strategies of `manual`, those of frameworks that overlap by `flow`. */
 static void test_modern(void **state)
 {
@@ -391,10 +423,11 @@ static void test_modern(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recovers), cmocka_unit_test(test_record),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_planners),
-        cmocka_unit_test(test_sealed),   cmocka_unit_test(test_traces),
-        cmocka_unit_test(test_common),   cmocka_unit_test(test_modern),
+        cmocka_unit_test(test_recovers),  cmocka_unit_test(test_record),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_sealed),    cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_common),    cmocka_unit_test(test_modern),
+        cmocka_unit_test(test_baselines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

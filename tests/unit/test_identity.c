@@ -407,6 +407,7 @@ static const struct {
     {"jitter", "0.1", "hap"},
     {"distribution", "gamma", "hap"},
     {"straggler", "any*2", "hap"},
+    {"runtime", "pytorch-ddp", "hap"},
     {"slow_link", "a>b*2@1s", "hap"},
     {"fail", "fast-0@1s", "hap"},
     {"restart", "1s", "hap"},

@@ -1,0 +1,97 @@
+/* Reading what frameworks hold beside a plan. */
+#include "data/cluster/runtime.h"
+
+#include <string.h>
+
+#include "data/base/error.h"
+#include "data/base/names.h"
+#include "data/base/path.h"
+#include "data/cluster/members.h"
+
+enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
+
+/* clang-format off */
+#define RUNTIME_MEMBERS(X)                                                                                      \
+    X(RuntimeText, Runtime, gradients, gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                          \
+    X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)        \
+    X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)            \
+    X(RuntimeText, Runtime, prefetch, prefetch, COUNT, false, ALONE, BYTES, 0, MOST_LAYERS, 0)                  \
+    X(RuntimeText, Runtime, context, context_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)                  \
+    X(RuntimeText, Runtime, workspace, workspace_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)              \
+    X(RuntimeText, Runtime, communicator, communicator_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)        \
+    X(RuntimeText, Runtime, reserve, reserve, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)
+/* clang-format on */
+
+typedef struct {
+    char *name, *description, *source;
+    RUNTIME_MEMBERS(MEMBER_TEXT)
+} RuntimeText;
+
+static const Member MEMBERS[] = {RUNTIME_MEMBERS(MEMBER_ROW)};
+
+static const cyaml_schema_field_t FIELDS[] = {
+    TEXT("name", RuntimeText, name, NAME_MAX_BYTES),
+    TEXT("description", RuntimeText, description, SOURCE_MAX),
+    TEXT("source", RuntimeText, source, SOURCE_MAX),
+    RUNTIME_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t SCHEMA = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, RuntimeText, FIELDS)};
+
+static const char FOLDER[] = "runtimes";
+
+char **runtime_names(void)
+{
+    return path_list(FOLDER, ".yaml");
+}
+
+void runtime_free(Runtime *runtime)
+{
+    if (!runtime)
+        return;
+    g_free(runtime->name);
+    g_free(runtime->description);
+    g_free(runtime->source);
+    g_free(runtime);
+}
+
+/* Closes the file. */
+static Runtime *take(Yaml *file, GError **error)
+{
+    g_autoptr(Yaml) yaml = file;
+    if (!yaml)
+        return NULL;
+    const RuntimeText *text = yaml_data(yaml);
+    g_autoptr(Runtime) runtime = g_new0(Runtime, 1);
+    runtime->name = g_strdup(text->name);
+    runtime->description = g_strdup(text->description);
+    runtime->source = g_strdup(text->source);
+    return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error)
+               ? g_steal_pointer(&runtime)
+               : NULL;
+}
+
+Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error)
+{
+    return take(yaml_parse(file, text, length, &SCHEMA, error), error);
+}
+
+Runtime *runtime_load(const char *name, GError **error)
+{
+    static const char ALLOCATED[] = "/allocated";
+    const bool part = g_str_has_suffix(name, ALLOCATED);
+    g_autofree char *own = g_strndup(name, strlen(name) - (part ? strlen(ALLOCATED) : 0));
+    g_auto(GStrv) known = runtime_names();
+    uint32_t index;
+    if (!names_find("runtime", own, (const char *const *)known, &index, error))
+        return NULL;
+    g_autofree char *relative = g_strdup_printf("%s/%s.yaml", FOLDER, known[index]);
+    g_autofree char *file = path_find(relative);
+    Runtime *runtime = take(yaml_read(file, &SCHEMA, error), error);
+    if (part && runtime) {
+        runtime->context_bytes = runtime->workspace_bytes = 0;
+        runtime->communicator_bytes = 0;
+        runtime->reserve = 0;
+    }
+    return runtime;
+}

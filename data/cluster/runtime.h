@@ -1,0 +1,40 @@
+/* The runtime: what a framework holds in a device's memory beside the plan. A file of its own, data/runtimes/NAME.yaml:
+ *
+ *     name: pytorch-ddp
+ *     description: PyTorch, DistributedDataParallel
+ *     gradients: "1"           # optional: they lie there between iterations, too, as if zeroed in place
+ *     bucket_copies: "1"       # optional: of each gradient that replicas exchange, all the time
+ *     loss_copies: "2"         # optional: of the logits in float32, from the loss to its backward
+ *     prefetch: "1"            # optional: further layers whose gathered parameters lie there, where parameters are divided
+ *     context: 450 MiB         # optional: of driver and libraries
+ *     workspace: 8 MiB         # optional: of matrix products
+ *     communicator: 200 MiB    # optional: of each kind of group (tensor, pipeline, data parallel) that a device is in
+ *     reserve: 1.05            # optional: what the allocator has over what is allocated
+ *     source: where these are from */
+#ifndef KILTER_DATA_CLUSTER_RUNTIME_H
+#define KILTER_DATA_CLUSTER_RUNTIME_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    char *name, *description, *source;
+    uint32_t gradients, bucket_copies, loss_copies, prefetch;
+    uint64_t context_bytes, workspace_bytes, communicator_bytes;
+    double reserve; /* up to 1: none */
+} Runtime;
+
+/* The one of that name. "NAME/allocated": of that what the framework's allocator has given out, which is what
+ * torch.cuda.max_memory_allocated counts: no context, workspace, communicators and reserve. KILTER_ERROR_INPUT lists
+ * the names, or names file, line and key. */
+Runtime *runtime_load(const char *name, GError **error);
+/* The same from text; messages call it `file`. */
+Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error);
+void runtime_free(Runtime *runtime);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Runtime, runtime_free)
+
+/* Their names, sorted; free with g_strfreev. */
+char **runtime_names(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* What a framework holds in memory beside the plan (data/cluster/runtime.h). */
+#include <math.h>
+
+#include "sim/tasks/buffers.h"
+
+typedef struct {
+    const Runtime *runtime;
+    const Program *program;
+    const Graph *graph;
+    GArray *buffers; /* SimBuffer */
+    GArray *uses;    /* uint32_t */
+} Adding;
+
+static SimBuffer *at(const Adding *a, uint32_t b)
+{
+    return &g_array_index(a->buffers, SimBuffer, b);
+}
+
+/* Whether the buffer holds a parameter's gradient when that is updated. */
+static bool is_final_gradient(const Adding *a, const SimBuffer *buffer)
+{
+    const Tensor *tensor = graph_tensor(a->graph, buffer->tensor);
+    if (tensor->role != ROLE_GRADIENT || !sim_is_held(a->graph, tensor) || buffer->n == 0)
+        return false;
+    const uint32_t last = g_array_index(a->uses, uint32_t, buffer->first + buffer->n - 1);
+    const Instr *instr = &a->program->instr[last];
+    return instr->kind == INSTR_COMPUTE &&
+           graph_get_op(a->graph, instr->op)->pass == PASS_UPDATE;
+}
+
+/* Adds copies of a buffer that lie there all the time. */
+static void add_standing(Adding *a, SimBuffer like, uint32_t copies)
+{
+    like.element_bytes *= copies;
+    like.beside = like.stands = true;
+    like.at_rest = like.stays = false;
+    like.first = like.n = 0;
+    if (copies > 0)
+        g_array_append_val(a->buffers, like);
+}
+
+static void keep_gradients(Adding *a, uint32_t n)
+{
+    for (uint32_t b = 0; b < n; b++) {
+        if (!is_final_gradient(a, at(a, b)))
+            continue;
+        if (a->runtime->gradients)
+            at(a, b)->stands = true;
+        if (!form_is_gather(at(a, b)->form)) /* it was exchanged whole, in place */
+            add_standing(a, *at(a, b), a->runtime->bucket_copies);
+    }
+}
+
+/* --- parameters gathered ahead --- */
+
+/* Of each group the layer whose gathered parameters are the largest lies there as often again. */
+static void gather_ahead(Adding *a, uint32_t n)
+{
+    const uint32_t groups = MAX(a->program->n_groups, 1),
+                   layers = graph_n_layers(a->graph);
+    g_autofree uint32_t *layer = graph_tensor_layers(a->graph);
+    g_autofree double *bytes = g_new0(double, (size_t)groups *layers);
+    g_autofree bool *seen = g_new0(bool, (size_t)groups *graph_n_tensors(a->graph));
+    g_autofree bool *first = g_new0(bool, n + 1);
+
+    for (uint32_t b = 0; b < n; b++) {
+        const SimBuffer *buffer = at(a, b);
+        const size_t cell =
+            (size_t)buffer->group * graph_n_tensors(a->graph) + buffer->tensor;
+        if (graph_tensor(a->graph, buffer->tensor)->role != ROLE_PARAMETER ||
+            buffer->at_rest || seen[cell])
+            continue;
+        seen[cell] = first[b] = true;
+        bytes[(size_t)buffer->group * layers + layer[buffer->tensor]] +=
+            sim_buffer_whole_bytes(a->graph, buffer);
+    }
+    for (uint32_t g = 0; g < groups; g++) {
+        const double *of = bytes + (size_t)g * layers;
+        uint32_t most = 0;
+        for (uint32_t l = 1; l < layers; l++)
+            most = of[l] > of[most] ? l : most;
+        for (uint32_t b = 0; b < n; b++)
+            if (first[b] && at(a, b)->group == g && layer[at(a, b)->tensor] == most)
+                add_standing(a, *at(a, b), a->runtime->prefetch);
+    }
+}
+
+/* --- the loss --- */
+
+/* Whether the op reads logits, as its first input. */
+static bool reads_logits(OpKind kind)
+{
+    return kind == OP_LOG_SOFTMAX || kind == OP_SUM_EXP;
+}
+
+/* The last instruction on the same microbatch whose op differentiates one that reads the logits. */
+static uint32_t end_of_loss(const Adding *a, uint32_t i, TensorId logits)
+{
+    const Instr *from = &a->program->instr[i];
+    for (uint32_t k = a->program->n; k-- > i + 1;) {
+        const Instr *instr = &a->program->instr[k];
+        if (instr->kind != INSTR_COMPUTE || instr->group != from->group ||
+            instr->microbatch != from->microbatch)
+            continue;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        if (op->pass != PASS_BACKWARD || op->of == GRAPH_NONE)
+            continue;
+        const Op *forward = graph_get_op(a->graph, op->of);
+        for (uint32_t in = 0; in < forward->n_in; in++)
+            if (forward->in[in] == logits)
+                return k;
+    }
+    return i;
+}
+
+static void copy_logits(Adding *a)
+{
+    enum { F32_BYTES = 4 };
+    for (uint32_t i = 0; i < a->program->n; i++) {
+        const Instr *instr = &a->program->instr[i];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        if (op->pass != PASS_FORWARD || !reads_logits(op->kind))
+            continue;
+        const uint32_t use[2] = {i, end_of_loss(a, i, op->in[0])};
+        const SimBuffer copies = {.birth = i,
+                                  .busy_until = use[1],
+                                  .beside = true,
+                                  .group = instr->group,
+                                  .tensor = op->in[0],
+                                  .form = instr->form[0],
+                                  .element_bytes = F32_BYTES * a->runtime->loss_copies,
+                                  .first = a->uses->len,
+                                  .n = G_N_ELEMENTS(use)};
+        g_array_append_val(a->buffers, copies);
+        g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
+    }
+}
+
+void sim_buffers_add_runtime(SimBuffers *buffers, const Runtime *runtime,
+                             const Program *program, const Graph *graph)
+{
+    if (!runtime)
+        return;
+    uint32_t n_uses = 0;
+    for (uint32_t b = 0; b < buffers->n; b++)
+        n_uses = MAX(n_uses, buffers->buffer[b].first + buffers->buffer[b].n);
+    Adding a = {.runtime = runtime,
+                .program = program,
+                .graph = graph,
+                .buffers = g_array_new(false, false, sizeof(SimBuffer)),
+                .uses = g_array_new(false, false, sizeof(uint32_t))};
+    g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
+    g_array_append_vals(a.uses, buffers->use, n_uses);
+    keep_gradients(&a, buffers->n);
+    if (runtime->prefetch > 0)
+        gather_ahead(&a, buffers->n);
+    if (runtime->loss_copies > 0)
+        copy_logits(&a);
+    g_free(buffers->buffer);
+    g_free(buffers->use);
+    buffers->n = a.buffers->len;
+    buffers->buffer = (SimBuffer *)(void *)g_array_free(a.buffers, false);
+    buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
+}
+
+/* Kinds of groups that a device communicates in. */
+static uint32_t communicators(const Plan *plan)
+{
+    const Strategy *s = &plan->strategy;
+    const uint32_t shared = MAX(s->pp, 1) * MAX(s->tp, 1) * MAX(s->cp, 1);
+    return plan->n_devices <= 1 ? 0
+                                : MAX(1, (uint32_t)(s->pp > 1) + (s->tp > 1) +
+                                             (s->cp > 1) + (plan->n_devices > shared));
+}
+
+double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,
+                         double peak_bytes)
+{
+    if (!runtime)
+        return 0;
+    const double fixed =
+        device->runtime_bytes > 0
+            ? 0
+            : (double)runtime->context_bytes + (double)runtime->workspace_bytes +
+                  communicators(plan) * (double)runtime->communicator_bytes;
+    return fixed + fmax(runtime->reserve - 1, 0) * peak_bytes;
+}

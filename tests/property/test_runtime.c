@@ -1,0 +1,152 @@
+/* What runtimes hold beside a plan, against bytes that are known: parameters are counted by the model, logits by
+ * their extents. */
+#include <string.h>
+
+#include "experiments/planners/planner.h"
+#include "tests/test.h"
+
+static const char MODEL[] = "bert-base:layers=2,batch=32,seq=128,vocab=16384";
+/* Of 32 samples a GPU. They are so many that the peak is at the loss. */
+static const double LOGITS = 32.0 * 128 * 16384 * 4;
+
+typedef struct {
+    SimMemoryRow row;
+    double parameters; /* bytes, in float32 */
+    uint64_t reported; /* of the row's device */
+} Memory;
+
+/* A plan in the runtime of that name; `zero`: what `manual` divides among replicas. */
+static Memory memory_in(const char *planner, const char *zero, const char *runtime)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hidup-1x4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    PlannerOptions options;
+    planner_options_init(&options);
+    planner_options_set(&options, "runtime", runtime, &error);
+    assert_no_error(error);
+    planner_options_set(&options, "zero", zero, &error);
+    assert_no_error(error);
+    Graph *graph = NULL;
+    g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), MODEL, "hidup-1x4",
+                                        view, &options, &graph, &error);
+    g_autoptr(Graph) owned = graph;
+    assert_no_error(error);
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(plan, graph, view, "stage", &options.sim, &error);
+    assert_no_error(error);
+    g_autoptr(GArray) rows =
+        sim_memory_table(plan, graph, view, runtime, report->memory_bytes, &error);
+    assert_no_error(error);
+    Memory memory = {.row = g_array_index(rows, SimMemoryRow, 0)};
+    memory.reported = report->memory_bytes[memory.row.device];
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
+            memory.parameters += (double)tensor_bytes(graph_tensor(graph, t));
+    return memory;
+}
+
+/* Replicas of all parameters: without a runtime gradients are not there at the loss, with DDP there are two of each,
+ * and copies of the logits. */
+static void test_data_parallel(void **state)
+{
+    (void)state;
+    const Memory none = memory_in("ddp", "0", ""),
+                 ddp = memory_in("ddp", "0", "pytorch-ddp/allocated"),
+                 horovod = memory_in("horovod", "0", "horovod/allocated");
+    g_autoptr(Runtime) runtime = runtime_load("pytorch-ddp", NULL);
+    const double copies = runtime->loss_copies;
+    assert_true(none.row.bytes[SIM_MEMORY_GRADIENTS] == 0);
+    assert_true((double)ddp.row.bytes[SIM_MEMORY_GRADIENTS] == ddp.parameters);
+    assert_true((double)(ddp.row.total_bytes - none.row.total_bytes) ==
+                2 * ddp.parameters + copies * LOGITS);
+    assert_true((double)(horovod.row.total_bytes - none.row.total_bytes) ==
+                ddp.parameters + copies * LOGITS);
+}
+
+/* Context, workspace, communicators and the reserve come on top, unless only what is allocated is asked for. */
+static void test_device(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Runtime) runtime = runtime_load("pytorch-ddp", &error);
+    assert_no_error(error);
+    const Memory all = memory_in("ddp", "0", "pytorch-ddp"),
+                 part = memory_in("ddp", "0", "pytorch-ddp/allocated");
+    const double fixed = (double)(runtime->context_bytes + runtime->workspace_bytes +
+                                  runtime->communicator_bytes);
+    assert_true(part.row.bytes[SIM_MEMORY_RUNTIME] == 0);
+    assert_close((double)all.row.total_bytes,
+                 runtime->reserve * (double)part.row.total_bytes + fixed, 1e-6);
+    assert_close((double)all.reported, (double)all.row.total_bytes, 1e-6);
+    assert_close((double)part.reported, (double)part.row.total_bytes, 1e-6);
+}
+
+/* Parameters that are divided: while one layer computes the largest other one lies there, too. */
+static void test_prefetch(void **state)
+{
+    (void)state;
+    const Memory none = memory_in("manual", "3", ""),
+                 fsdp = memory_in("manual", "3", "fsdp/allocated");
+    assert_true(fsdp.row.total_bytes > none.row.total_bytes);
+    assert_true((double)(fsdp.row.total_bytes - none.row.total_bytes) <=
+                none.parameters + LOGITS);
+}
+
+/* All that are bundled are read; damaged ones are refused in one line, or read. */
+static void test_files(void **state)
+{
+    (void)state;
+    g_auto(GStrv) name = runtime_names();
+    assert_true(g_strv_length(name) >= 7);
+    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    for (uint32_t i = 0; name[i]; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Runtime) runtime = runtime_load(name[i], &error);
+        assert_no_error(error);
+        assert_string_equal(runtime->name, name[i]);
+        assert_true(*runtime->source && *runtime->description);
+    }
+    static const char good[] = "name: a\ndescription: b\nsource: c\ngradients: \"1\"\n"
+                               "context: 1 GiB\nreserve: 1.05\nprefetch: \"2\"\n";
+    for (uint32_t round = 0; round < 2000; round++) {
+        g_autofree char *text = g_strdup(good);
+        for (int32_t k = g_rand_int_range(random, 1, 4); k > 0; k--)
+            text[g_rand_int_range(random, 0, sizeof good - 1)] =
+                (char)g_rand_int_range(random, 1, 127);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Runtime) runtime = runtime_parse("damaged", text, strlen(text), &error);
+        assert_true((runtime == NULL) == (error != NULL));
+        assert_true(!error || !strchr(error->message, '\n'));
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"name: a\ndescription: b\nsource: c\nreserve: 0.5\n", "damaged:4: reserve"},
+        {"name: a\ndescription: b\nsource: c\ngradients: \"2\"\n",
+         "damaged:4: gradients"},
+        {"name: a\ndescription: b\nsource: c\ncontext: 1e30 GiB\n", "damaged:4: context"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(runtime_parse("damaged", bad[i][0], strlen(bad[i][0]), &error));
+        assert_error(error, KILTER_ERROR_INPUT, bad[i][1]);
+    }
+    g_autoptr(GError) error = NULL;
+    assert_null(runtime_load("pytorch-dpp", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "did you mean 'pytorch-ddp'?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_data_parallel), cmocka_unit_test(test_device),
+        cmocka_unit_test(test_prefetch),      cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
