@@ -1,10 +1,8 @@
 /* Configurations: identity and evaluation. */
 #include "experiments/sweep/configuration.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "experiments/planners/complete.h"
 
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error)
 {
@@ -241,97 +239,4 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     if (!done)
         evaluation_clear(evaluation);
     return done;
-}
-
-char *evaluation_plan_text(const Evaluation *evaluation)
-{
-    Plan *plan = evaluation->plan;
-    if (!plan->cluster_text)
-        plan->cluster_text = cluster_json_text(evaluation->view->cluster);
-    return plan_write(plan, evaluation->graph);
-}
-
-Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error)
-{
-    if (plan->cluster_text) {
-        g_autofree char *where = g_strdup_printf("%s: cluster_content", file);
-        return cluster_parse(where, plan->cluster_text, strlen(plan->cluster_text),
-                             error);
-    }
-    Cluster *cluster = cluster_load(plan->cluster, error);
-    if (!cluster)
-        kilter_prefix(error, "%s: key 'cluster': ", file);
-    return cluster;
-}
-
-Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error)
-{
-    g_autoptr(Graph) built = NULL;
-    g_autoptr(Plan) plan = plan_read(file, &built, error);
-    if (!plan)
-        return NULL;
-    *cluster = evaluation_cluster(plan, file, error);
-    if (!*cluster)
-        return NULL;
-    *graph = g_steal_pointer(&built);
-    return g_steal_pointer(&plan);
-}
-
-/* Whether the plan takes on this cluster what it took on the one that it was made for, so that what
- * was proved there holds. */
-static bool costs_what_it_did(const Evaluation *evaluation)
-{
-    static const double rounding = 1e-9;
-    const Plan *plan = evaluation->plan;
-    if (!(plan->lower_bound_s > 0) && !plan->optimal && !(plan->fractional_time_s > 0))
-        return true;
-    const bool same = strcmp(evaluation->report->fidelity, plan_fidelity(plan)) == 0;
-    g_autoptr(SimReport) again =
-        same ? NULL
-             : sim_evaluate(plan, evaluation->graph, evaluation->view,
-                            plan_fidelity(plan), NULL);
-    const SimReport *report = same ? evaluation->report : again;
-    return report && fabs(report->iteration_time_s - plan->iteration_time_s) <=
-                         rounding * plan->iteration_time_s;
-}
-
-bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
-                        const char *fidelity, const SimOptions *options,
-                        Evaluation *evaluation, GError **error)
-{
-    *evaluation = (Evaluation){
-        .graph = graph, .plan = plan, .view = cluster_view(cluster, plan->granularity)};
-    if (evaluation->view->n_devices != plan->n_devices)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the plan is for %u devices, cluster %s has %u at this granularity",
-                    plan->n_devices, plan->cluster, evaluation->view->n_devices);
-    else
-        evaluation->report = sim_evaluate_with(
-            plan, graph, evaluation->view, fidelity_of(fidelity, plan), options, error);
-    if (!evaluation->report)
-        evaluation_clear(evaluation);
-    else if (!costs_what_it_did(evaluation))
-        plan_drop_proofs(evaluation->plan);
-    return evaluation->report != NULL;
-}
-
-void evaluation_clear(Evaluation *evaluation)
-{
-    g_clear_pointer(&evaluation->report, sim_report_free);
-    g_clear_pointer(&evaluation->plan, plan_free);
-    g_clear_pointer(&evaluation->view, cluster_view_free);
-    g_clear_pointer(&evaluation->cluster, cluster_free);
-    g_clear_pointer(&evaluation->graph, graph_free);
-}
-
-char *evaluation_misfit(const Evaluation *evaluation)
-{
-    const SimReport *report = evaluation->report;
-    const Device *device = &evaluation->view->device[report->worst_device];
-    g_autofree char *missing =
-        units_format((double)report->missing_bytes, QUANTITY_BYTES);
-    return g_strdup_printf("device %s (%s) misses %" G_GUINT64_FORMAT " bytes (%s) at %s",
-                           device->name, device->type_name, report->missing_bytes,
-                           missing,
-                           report->worst_instr ? report->worst_instr : "its peak");
 }

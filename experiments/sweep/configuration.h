@@ -6,6 +6,7 @@
 #define KILTER_EXPERIMENTS_SWEEP_CONFIGURATION_H
 
 #include "experiments/planners/planner.h"
+#include "experiments/sweep/evaluation.h"
 #include "experiments/sweep/subject.h"
 #include "sim/sim.h"
 
@@ -85,38 +86,10 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error);
 /* Sets all options of a spec. */
 bool options_assign(PlannerOptions *options, const Spec *spec, GError **error);
 
-/* A configuration that was planned and simulated. */
-typedef struct {
-    Graph *graph;
-    ClusterView
-        *view; /* of the machines that were given, or of those that the planner chose */
-    Cluster *cluster; /* owned; NULL: the view is of a cluster of the caller's */
-    Plan *plan;
-    SimReport *report;
-    /* the plan is the best of those that a search found, not read or a fixed strategy's */
-    bool searched;
-} Evaluation;
-
 /* Plans and simulates. A plan that does not fit is no error: see report->feasible.
  * KILTER_ERROR_INFEASIBLE when the planner found that none of its plans fits. Safe to call from
  * several threads of a configuration of a subject. */
 bool configuration_evaluate(const Configuration *configuration, Evaluation *evaluation,
                             GError **error);
-/* The text of the plan's file, with its cluster. Caller frees. */
-char *evaluation_plan_text(const Evaluation *evaluation);
-/* The cluster that a plan carries, or, if it only has the name, the one of that name; messages call
- * the plan `file`. */
-Cluster *evaluation_cluster(const Plan *plan, const char *file, GError **error);
-/* Reads a plan's file, its graph and its cluster. NULL, and nothing to free, on failure. */
-Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError **error);
-/* Simulates a plan that exists. Takes plan and graph over, also on failure; the cluster stays the caller's. */
-bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
-                        const char *fidelity, const SimOptions *options,
-                        Evaluation *evaluation, GError **error);
-void evaluation_clear(Evaluation *evaluation);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
-
-/* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
-char *evaluation_misfit(const Evaluation *evaluation);
 
 #endif
