@@ -115,9 +115,11 @@ static double add_limits(const SimLinear *linear, const SimMemory *memory,
     return constant;
 }
 
-double balance_bound(const SimLinear *linear, const SimMemory *memory,
-                     const ClusterView *view, uint32_t n_segments,
-                     const BalancePrices *prices)
+/* The bound in seconds that these prices prove. The prices of a stage or term are scaled to the sum
+ * that they must have; negative prices count as 0. */
+static double balance_bound(const SimLinear *linear, const SimMemory *memory,
+                            const ClusterView *view, uint32_t n_segments,
+                            const BalancePrices *prices)
 {
     g_assert(n_segments > 0);
     uint32_t n = view->n_devices;

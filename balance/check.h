@@ -32,12 +32,6 @@ typedef struct {
     double *memory; /* [point * n_devices + device], seconds per byte */
 } BalancePrices;
 
-/* The bound in seconds that these prices prove. The prices of a stage or term are scaled to the sum
- * that they must have; negative prices count as 0. */
-double balance_bound(const SimLinear *linear, const SimMemory *memory,
-                     const ClusterView *view, uint32_t n_segments,
-                     const BalancePrices *prices);
-
 /* Ratios [segment * n_devices + device], and the prices that are to prove them. */
 typedef struct {
     uint32_t n_segments;

@@ -21,11 +21,6 @@ const char *fitted_range_key(FittedRange range)
     return KEY[range];
 }
 
-const char *fitted_range_text(FittedRange range)
-{
-    return TEXT[range];
-}
-
 void fitted_free(Fitted *fitted)
 {
     if (!fitted)

@@ -24,7 +24,6 @@ typedef enum {
 } FittedRange;
 
 const char *fitted_range_key(FittedRange range);
-const char *fitted_range_text(FittedRange range);
 
 /* The error of a trial's prediction by a fit without the trial's group. */
 typedef struct {

@@ -61,7 +61,8 @@ static const struct {
 #undef SIZE
 };
 
-NetworkKind network_kind_find(const char *name)
+/* The builder of that name; NETWORK_LINKS if there is none. */
+static NetworkKind network_kind_find(const char *name)
 {
     uint32_t kind = 0;
     while (kind < NETWORK_LINKS && strcmp(name, KIND_NAME[kind]) != 0)

@@ -31,9 +31,6 @@ bool random_spec_is(const char *text);
 /* The random cluster of "random:seed=N", a function of N. KILTER_ERROR_INPUT. */
 Cluster *cluster_random(const char *name, GError **error);
 
-/* The builder of that name; NETWORK_LINKS if there is none. */
-NetworkKind network_kind_find(const char *name);
-
 /* Whether the builder's numbers suit n_machines. */
 bool network_spec_check(const NetworkSpec *spec, uint32_t n_machines, GError **error);
 

@@ -63,7 +63,8 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
     return g_steal_pointer(&profile);
 }
 
-bool layer_profile_is_gpu(const char *gpu, const char *type)
+/* Whether a profile's gpu names the cluster's device type `type`. */
+static bool layer_profile_is_gpu(const char *gpu, const char *type)
 {
     const size_t n = strcspn(gpu, " ");
     return n == strlen(type) && g_ascii_strncasecmp(gpu, type, n) == 0;

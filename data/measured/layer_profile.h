@@ -38,9 +38,6 @@ LayerProfile *layer_profile_read(const char *file, GError **error);
 void layer_profile_free(LayerProfile *profile);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LayerProfile, layer_profile_free)
 
-/* Whether a profile's gpu names the cluster's device type `type`. */
-bool layer_profile_is_gpu(const char *gpu, const char *type);
-
 /* The times of one (gpu type, model, tmp, mbs) in order, without aux rows; empty if there are none.
  * Pointers into the profile; free with g_ptr_array_unref. */
 GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,

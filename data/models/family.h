@@ -9,8 +9,6 @@ typedef struct {
     uint32_t vocab, hidden, ffn, layers, heads, kv_heads, positions;
 } Defaults;
 
-/* Reads the sizes that all families have. ffn 0: four times the width. */
-bool family_read_sizes(Config *c, const Defaults *d, Architecture *a);
 /* Reads the number of elements of a head that turn. */
 void family_read_rotary(Config *c, const char *keys, double otherwise, Architecture *a);
 void family_read_activation(Config *c, const char *keys, const char *otherwise,

@@ -11,7 +11,8 @@ static const char KV_HEADS[] = "num_key_value_heads|num_kv_heads|n_head_kv";
 static const char FFN[] = "intermediate_size|n_inner|ffn_dim|d_ff|ffn_hidden_size";
 static const char POSITIONS[] = "max_position_embeddings|n_positions|n_ctx|seq_length";
 
-bool family_read_sizes(Config *c, const Defaults *d, Architecture *a)
+/* Reads the sizes that all families have. ffn 0: four times the width. */
+static bool family_read_sizes(Config *c, const Defaults *d, Architecture *a)
 {
     const uint32_t layers = config_size(c, LAYERS, 1, d->layers);
     if (layers > CONFIG_MOST_LAYERS)

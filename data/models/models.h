@@ -143,11 +143,6 @@ typedef struct {
 
 /* x [batch, seq, hidden] in and out. */
 TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
-/* `dropout` applies to the probabilities. */
-TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout);
-/* `dropout` applies after the activation. */
-TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
-                                  double dropout);
 /* x + dropout(y) */
 TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
                               TensorId y);

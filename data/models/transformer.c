@@ -38,7 +38,8 @@ static TensorId residual(const TransformerLayer *layer, const char *part,
     return transformer_norm(layer, norm, transformer_residual(layer, part, x, y));
 }
 
-TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout)
+/* `dropout` applies to the probabilities. */
+static TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double dropout)
 {
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
@@ -66,7 +67,8 @@ TensorId transformer_attention(const TransformerLayer *layer, TensorId x, double
     return graph_op(graph, OP_OUT_PROJ, out, (OpAttr){0}, 3, (TensorId[]){y, w, b}, NULL);
 }
 
-TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
+/* `dropout` applies after the activation. */
+static TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
                                   double dropout)
 {
     g_autofree char *up = named(layer, "ffn.up");

@@ -27,7 +27,7 @@ const ExportTarget *export_target(uint32_t index)
     return &target_row[index];
 }
 
-void export_file_clear(ExportFile *file)
+static void export_file_clear(ExportFile *file)
 {
     g_free(file->text);
 }

@@ -28,7 +28,6 @@ typedef struct {
     const char *suffix;
     char *text;
 } ExportFile;
-void export_file_clear(ExportFile *file);
 
 /* The files (ExportFile), the first one with suffix "". `base`: the name of the first file, by
  * which files refer to one another. Free with g_array_unref. KILTER_ERROR_INPUT lists the targets

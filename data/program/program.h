@@ -126,8 +126,6 @@ static inline uint32_t group_parts(const DeviceGroup *group)
 {
     return group->n_replicas / group_shards(group);
 }
-/* Whether both groups have the same devices in the same places. */
-bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b);
 
 typedef struct {
     uint32_t n;

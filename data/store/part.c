@@ -27,11 +27,6 @@ void store_part_unref(StorePart *part)
         g_atomic_rc_box_release_full(part, clear);
 }
 
-const char *store_part_text(const StorePart *part)
-{
-    return part->text;
-}
-
 char *store_question_hash(const StoreQuestion *question)
 {
     g_autofree char *text = g_strdup_printf(

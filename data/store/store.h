@@ -25,7 +25,6 @@ StorePart *store_part_new(const char *json); /* JSON with sorted keys */
 StorePart *store_part_ref(StorePart *part);
 void store_part_unref(StorePart *part);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(StorePart, store_part_unref)
-const char *store_part_text(const StorePart *part);
 
 /* Everything on which an answer depends; its maker drops its references with
  * store_question_clear. */

@@ -286,7 +286,7 @@ static void fit_all(Sorted *s, uint32_t *most, FitPieces *fits)
         fits[p - 1] = best_pieces(s, costs, p);
 }
 
-double fit_pieces_at(const FitPieces *pieces, const double *a, double size)
+static double fit_pieces_at(const FitPieces *pieces, const double *a, double size)
 {
     uint32_t p = 0;
     while (p + 1 < pieces->n && size > pieces->piece[p].up_to)

@@ -42,6 +42,5 @@ typedef struct {
 /* The data, k = 2, in pieces by size[i]: breakpoints that minimise the sum of relative errors, as
  * many as pay off under 5-fold cross-validation (the fewest within one standard error of the best). */
 FitPieces fit_pieces(const FitData *data, const double *size);
-double fit_pieces_at(const FitPieces *pieces, const double *a, double size);
 
 #endif

@@ -34,8 +34,10 @@ static uint32_t width_of(const Graph *graph)
     return first->rank > 0 ? first->dim[first->rank - 1] : 0;
 }
 
-FittedPoint prediction_point(const Plan *plan, const char *planner, const char *fidelity,
-                             const Graph *graph, const ClusterView *view)
+/* Where the plan lies among trials. Strings are interned or borrowed. */
+static FittedPoint prediction_point(const Plan *plan, const char *planner,
+                                    const char *fidelity, const Graph *graph,
+                                    const ClusterView *view)
 {
     const SimWorkload work = sim_workload(plan, graph, view);
     const uint32_t tp = MAX(plan->strategy.tp, 1), pp = MAX(plan->strategy.pp, 1);

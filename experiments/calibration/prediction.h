@@ -7,10 +7,6 @@
 #include "data/data.h"
 #include "experiments/calibration/trial_plan.h"
 
-/* Where the plan lies among trials. Strings are interned or borrowed. */
-FittedPoint prediction_point(const Plan *plan, const char *planner, const char *fidelity,
-                             const Graph *graph, const ClusterView *view);
-
 FittedPoint prediction_point_of_trial(const TrialPlan *plan);
 
 /* What trials say of predictions like theirs: n plans of measured trials, and their times as fits without

@@ -19,7 +19,7 @@ bool exec_is_rank(void)
            g_getenv("PMI_RANK");
 }
 
-bool exec_is_first_rank(void)
+static bool exec_is_first_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(names); i++)

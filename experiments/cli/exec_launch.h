@@ -6,7 +6,6 @@
 
 /* Whether mpirun (or a process manager that speaks PMI) started this process. */
 bool exec_is_rank(void);
-bool exec_is_first_rank(void);
 
 /* Runs `kilter arguments...` on n_ranks ranks of this machine, more than it has cores if need be,
  * and waits. What the ranks write to stdout goes to ours. KILTER_ERROR_FAILED (or the ranks' own

@@ -43,7 +43,8 @@ void trials_free(TrialSet *set)
     g_free(set);
 }
 
-void trials_count_unable(TrialSet *set, const char *reason)
+/* A trial that cannot be expressed is counted by its reason. */
+static void trials_count_unable(TrialSet *set, const char *reason)
 {
     const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(set->unable, reason));
     g_hash_table_insert(set->unable, g_strdup(reason), GUINT_TO_POINTER(n + 1));

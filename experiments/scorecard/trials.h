@@ -55,7 +55,4 @@ TrialSet *trials_new(const char *name);
 void trials_free(TrialSet *set);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TrialSet, trials_free)
 
-/* A trial that cannot be expressed is counted by its reason. */
-void trials_count_unable(TrialSet *set, const char *reason);
-
 #endif

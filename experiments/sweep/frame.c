@@ -35,7 +35,8 @@ static bool has_column(const Frame *frame, const char *name, uint32_t *index)
     return false;
 }
 
-bool frame_find(const Frame *frame, const char *name, uint32_t *index, GError **error)
+/* The place of a column, or false with KILTER_ERROR_INPUT that lists the columns. */
+static bool frame_find(const Frame *frame, const char *name, uint32_t *index, GError **error)
 {
     if (has_column(frame, name, index))
         return true;

@@ -16,8 +16,6 @@ Frame *frame_read(Store *store, const char *experiment, GError **error);
 void frame_free(Frame *frame);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
 
-/* Its place, or false with KILTER_ERROR_INPUT that lists the columns. */
-bool frame_find(const Frame *frame, const char *column, uint32_t *index, GError **error);
 /* The text at a place, or NULL. */
 const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
 

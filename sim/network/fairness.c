@@ -91,7 +91,7 @@ void share_release(SimShare *share, SimFlowId id)
 
 /* --- coming and going --- */
 
-void share_seed(SimShare *share, uint32_t link)
+static void share_seed(SimShare *share, uint32_t link)
 {
     KILTER_ASSERT(link < share->n_links);
     if (share->link[link].seeded)

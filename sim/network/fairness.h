@@ -195,6 +195,4 @@ void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s)
 /* Sets the rate from now on of a flow that is alone. */
 void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s);
 
-void share_seed(SimShare *share, uint32_t link);
-
 #endif

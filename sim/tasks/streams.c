@@ -47,7 +47,9 @@ static Place *place_all(const SimStreams *s)
     return place;
 }
 
-uint32_t sim_streams_count(const SimOptions *options)
+/* The number of streams of a device: one for computation, and the communication streams that the
+ * options ask for. */
+static uint32_t sim_streams_count(const SimOptions *options)
 {
     return 1 + options->streams;
 }

@@ -36,8 +36,4 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options);
 void sim_streams_free(SimStreams *streams);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimStreams, sim_streams_free)
 
-/* The number of streams of a device: one for computation, and the communication streams that the
- * options ask for. */
-uint32_t sim_streams_count(const SimOptions *options);
-
 #endif

@@ -95,7 +95,7 @@ static void color_alone(Coloring *c)
     color_by(c, key);
 }
 
-uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis)
+static uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis)
 {
     return axis == AXIS_REPLICAS ? group_parts(group)
            : axis == AXIS_SHARDS ? group_shards(group)

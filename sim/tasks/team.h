@@ -40,9 +40,7 @@ typedef struct {
     uint32_t *team_of; /* [replica]: its team over the positions */
 } SimGroupTeams;
 
-/* The number of devices in a set over an axis, and the place (replica * n_devices + position) of
- * the k-th device of a set. */
-uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis);
+/* The place (replica * n_devices + position) of the k-th device of a set over an axis. */
 uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k);
 
 typedef struct {

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
+/* Adds a backward op's rule. */
+static void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
 {
     KILTER_ASSERT(reads->n_in <= OP_MAX_IN && reads->n_out <= OP_MAX_OUT);
     for (uint32_t i = 0; i < reads->n_in; i++) {
@@ -17,7 +18,8 @@ void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
         choice->made[reads->makes[o]] = rule->form[reads->n_in + o];
 }
 
-Choice choice_of_forward(const OpView *view, const Rule *rule)
+/* The forward's own reads of activations are left out. */
+static Choice choice_of_forward(const OpView *view, const Rule *rule)
 {
     Choice choice = {0};
     for (uint32_t i = 0; i < view->forward.n_in; i++)

@@ -156,13 +156,9 @@ typedef struct {
     Form made[OP_MAX_IN];    /* forms of contributions, by forward input */
 } Choice;
 
-/* The forward's own reads of activations are left out. */
-Choice choice_of_forward(const OpView *view, const Rule *rule);
 /* All rules of a half. */
 Choice choice_of(const OpView *view, uint8_t forward_rule,
                  const uint8_t backward_rule[MAX_BACKWARD]);
-/* Adds a backward op's rule. */
-void choice_add(Choice *choice, const OpReads *reads, const Rule *rule);
 
 /* The charge for the activations that the backward reads and for which the op pays. */
 double choices_saved_memory(const Choices *choices, const Needs *needs,

@@ -16,7 +16,9 @@ static const double SAFE = 1 - 1e-9;
 /* --- weights --- */
 
 /* Multiplicative weights: rows with more work weigh more. The best weights are kept. */
-double tag_weights_find(TagBound *b, const uint16_t *action, uint32_t rounds)
+/* Improves the weights for the strategies with these actions; the tree keeps their costs. Returns
+ * the bound. */
+static double tag_weights_find(TagBound *b, const uint16_t *action, uint32_t rounds)
 {
     g_autofree double *row = g_new0(double, b->n_rows);
     g_autofree double *best = g_new0(double, b->n_rows);

@@ -86,8 +86,4 @@ double tag_rows_decided(TagBound *bound, const uint16_t *action);
  * the all-reduces. */
 void tag_rows_serial(TagBound *bound);
 
-/* Improves the weights for the strategies with these actions; the tree keeps their costs. Returns
- * the bound. */
-double tag_weights_find(TagBound *bound, const uint16_t *action, uint32_t rounds);
-
 #endif

@@ -3,17 +3,6 @@
 
 #include <string.h>
 
-static const char *const OPTION_NAME[TAG_OPTIONS] = {
-#define X(id, name) [TAG_##id] = name,
-    TAG_OPTION_TABLE(X)
-#undef X
-};
-
-const char *tag_option_name(TagOption option)
-{
-    return OPTION_NAME[option];
-}
-
 /* Whether two devices are in one set. */
 static bool together(const ClusterView *view, uint32_t i, uint32_t j, bool merged)
 {

@@ -26,21 +26,7 @@
 
 enum { TAG_MOST_SETS = 8 };
 
-#define TAG_OPTION_TABLE(X)   \
-    X(AR, "AR")               \
-    X(PS, "PS")               \
-    X(DUPLICATE, "duplicate") \
-    X(MP, "MP")               \
-    X(ONE, "one")
-
-typedef enum {
-#define X(id, name) TAG_##id,
-    TAG_OPTION_TABLE(X)
-#undef X
-        TAG_OPTIONS
-} TagOption;
-
-const char *tag_option_name(TagOption option);
+typedef enum { TAG_AR, TAG_PS, TAG_DUPLICATE, TAG_MP, TAG_ONE, TAG_OPTIONS } TagOption;
 
 typedef struct {
     uint16_t subset; /* bit s: device set s is in it; for ONE: the device */
