@@ -190,9 +190,12 @@ static void see(Instances *instances, uint32_t n_groups, uint32_t group, TensorI
     KILTER_ASSERT(n_groups > 0);
     if (group >= n_groups || tensor >= instances->n_tensors)
         return;
-    if (!noted(instances, group, tensor, form_outer(form)))
+    const uint32_t outer = form_outer(form);
+    uint32_t *first = noted(instances, group, tensor, outer);
+    if (!first) {
         add_row(instances, group, tensor);
-    uint32_t *first = noted(instances, group, tensor, form_outer(form));
+        first = noted(instances, group, tensor, outer);
+    }
     if (*first != GRAPH_NONE)
         return;
     *first = instances->n_places;
