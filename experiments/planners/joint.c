@@ -15,7 +15,8 @@ enum {
     MOST_TRIALS = 12, /* and more until one fits */
     EACH = 40,        /* pipelines of each number of microbatches */
     BEAM = 4,
-    LABELS = 3000000, /* of a search */
+    LABELS = 3000000,      /* of a search, */
+    LABELS_LARGE = 100000, /* and of one for a bound on thousands of GPUs */
 };
 
 /* A pipeline and the problem that it is of. */
@@ -67,13 +68,24 @@ static void find(Joint *j, uint32_t number, const JointPipeline *pipeline)
     }
 }
 
+/* Whether a search for several labels a state takes long: thousands of GPUs. */
+static bool is_large(const JointProblem *p)
+{
+    static const double large = 3e6;
+    double extensions = (double)p->n_layers * p->n_groups;
+    for (uint32_t k = 0; k < p->n_kinds; k++)
+        extensions *= p->units[k] + 1;
+    return extensions > large;
+}
+
 /* The best pipelines of a problem; with one label a state first, so that there is something to beat. */
 static void search(Joint *j, uint32_t number, SynthSchedule schedule, uint32_t beam)
 {
+    const bool last = beam > 1 || is_large(j->problems->pdata[number]);
     g_auto(JointResult) result = {0};
     const JointProblem *problem = j->problems->pdata[number];
     const JointOptions options = {.schedule = schedule,
-                                  .n_best = beam > 1 ? EACH : 1,
+                                  .n_best = last ? EACH : 1,
                                   .beam = beam,
                                   .upper_s = j->upper_s,
                                   .most_labels = LABELS,
@@ -108,7 +120,9 @@ static void search_all(Joint *j, double headroom)
     for (uint32_t beam = 1; beam <= BEAM; beam += BEAM - 1)
         for (uint32_t i = 0; i < j->problems->len; i++)
             for (SynthSchedule s = SCHEDULE_GPIPE; s <= SCHEDULE_INTERLEAVED; s++)
-                search(j, i, s, beam);
+                if (!is_large(j->problems->pdata[i]) ||
+                    (beam == 1 && s != SCHEDULE_GPIPE))
+                    search(j, i, s, beam);
     g_array_sort(j->found, by_walk);
 }
 
@@ -188,7 +202,8 @@ static void bound(Joint *j)
         g_auto(JointResult) result = {0};
         const JointOptions options = {.n_best = 1,
                                       .upper_s = fmin(bound_s, plan->iteration_time_s),
-                                      .most_labels = LABELS,
+                                      .most_labels =
+                                          is_large(problem) ? LABELS_LARGE : LABELS,
                                       .relaxed = true,
                                       .deadline_us = j->planning->deadline_us};
         synth_joint_solve(problem, &options, &result);
