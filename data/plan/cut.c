@@ -60,6 +60,9 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
                     uint32_t group, uint32_t segment, TensorId tensor, Form form,
                     GArray *splits)
 {
+    const bool has_parts = batch && form_is_gather(batch->form[tensor]);
+    if (!has_parts && form_outer(form) == 0 && !form_is_gather(form))
+        return; /* whole on every device, as most are */
     const PlanCut cut =
         plan_cut(plan->program, graph, batch, group, segment, tensor, form);
     if (cut.has_parts)
