@@ -9,8 +9,8 @@ static gint compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names of the view's device types, sorted, "+" between them. Interned. */
-static const char *types_of(const ClusterView *view)
+/* Sorted, with "+" between them. */
+const char *prediction_types(const ClusterView *view)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (uint32_t j = 0; j < view->n_devices; j++) {
@@ -44,7 +44,7 @@ static FittedPoint prediction_point(const Plan *plan, const char *planner,
     return (FittedPoint){
         .fidelity = fidelity,
         .planner = planner,
-        .types = types_of(view),
+        .types = prediction_types(view),
         .at = {[FITTED_TP] = tp,
                [FITTED_PP] = pp,
                [FITTED_SHARED] = tp * pp,
@@ -117,4 +117,48 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
         interval_json(fitted, point.types, 0.9, report->iteration_time_s));
     json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
     json_object_set_new(object, "outside", list);
+}
+
+/* --- which one is faster --- */
+
+static bool is_same_fit(const Fitted *a, const Fitted *b)
+{
+    bool same = a->n_errors == b->n_errors;
+    for (uint32_t i = 0; same && i < a->n_errors; i++)
+        same = a->error[i].error == b->error[i].error &&
+               strcmp(a->error[i].types, b->error[i].types) == 0;
+    return same;
+}
+
+/* Errors of the types, or of all where they are fewer than `enough`; returns how many there are. */
+static uint32_t errors_of(const Fitted *fitted, const char *types, uint32_t enough,
+                          double *error)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < fitted->n_errors; i++)
+        if (strcmp(fitted->error[i].types, types) == 0)
+            error[n++] = fitted->error[i].error;
+    if (n < enough)
+        for (n = 0; n < fitted->n_errors; n++)
+            error[n] = fitted->error[n].error;
+    return n;
+}
+
+bool prediction_faster(const Fitted *a, const Fitted *b, const char *types, double a_s,
+                       double b_s, double *probability)
+{
+    enum { LEAST = 10, ENOUGH = 19 };
+    if (!a || !b || !is_same_fit(a, b))
+        return false;
+    g_autofree double *error = g_new(double, a->n_errors + 1);
+    const uint32_t n = errors_of(a, types, ENOUGH, error);
+    const double lead = log(b_s / a_s);
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++) {
+            const double margin = lead + error[j] - error[i];
+            sum += i == j ? 0 : margin > 0 ? 1 : margin == 0 ? 0.5 : 0;
+        }
+    *probability = n < LEAST ? NAN : sum / ((double)n * (n - 1));
+    return n >= LEAST;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experiments/calibration/prediction.h"
 #include "experiments/cli/plan_stages.h"
 #include "experiments/cli/plan_words.h"
 
@@ -85,6 +86,7 @@ static const struct {
     {"granularity", "granularity", WORDS},
     {"microbatches", "microbatches", COUNT},
     {"iteration_time_s", "iteration", SECONDS},
+    {"faster_than_first", "P(faster than first)", NUMBER},
     {"computation_s", "  computation", SECONDS},
     {"exposed_communication_s", "  communication", SECONDS},
     {"idle_s", "  idle", SECONDS},
@@ -234,15 +236,33 @@ static void print_all(const json_t *plans, const json_t *differs)
     puts(json_array_size(differs) ? "" : "nothing but the cost");
 }
 
+/* The probability that the plan is faster than the first one, both on the same fitted cluster. */
+static json_t *faster_json(const Evaluation *evaluation, const Evaluation *first)
+{
+    const Evaluation *pair[] = {evaluation, first};
+    double time_s[2], p;
+    for (uint32_t i = 0; i < 2; i++)
+        time_s[i] = pair[i]->report->iteration_time_s;
+    return evaluation != first && prediction_faster(evaluation->view->cluster->fitted,
+                                                    first->view->cluster->fitted,
+                                                    prediction_types(first->view),
+                                                    time_s[0], time_s[1], &p)
+               ? json_real(p)
+               : json_null();
+}
+
+/* *evaluation gets the plan's, which the caller clears. */
 static bool add_plan(json_t *plans, char *file, const char *fidelity,
-                     const CommandOptions *options, GError **error)
+                     const CommandOptions *options, const Evaluation *first,
+                     Evaluation *evaluation, GError **error)
 {
     const CommandPlanning how = {0};
     char *argument[] = {NULL, file, NULL};
-    g_auto(Evaluation) evaluation = {0};
-    if (!command_evaluate(&how, 2, argument, fidelity, options, &evaluation, error))
+    if (!command_evaluate(&how, 2, argument, fidelity, options, evaluation, error))
         return false;
-    json_array_append_new(plans, plan_json(file, &evaluation));
+    json_t *plan = plan_json(file, evaluation);
+    json_object_set_new(plan, "faster_than_first", faster_json(evaluation, first));
+    json_array_append_new(plans, plan);
     return true;
 }
 
@@ -261,7 +281,10 @@ bool cmd_compare(int argc, char **argv, GError **error)
         .max_arguments = MOST_PLANS,
         .summary =
             "Puts plans side by side: what they are, where an average GPU's time goes, "
-            "their stages, what differs,\nand what the fastest one gains on the slowest.",
+            "their stages, what differs,\nand what the fastest one gains on the slowest. "
+            "On a cluster of kilter fit: how probable it is "
+            "that each is\nfaster than the first one, by errors of trials that were left "
+            "out.",
         .example =
             "kilter plan vgg19 hap-8 -q -o a.json\n  kilter plan vgg19 hap-8 --planner "
             "dp-ev -q -o b.json\n  kilter compare a.json b.json",
@@ -271,8 +294,12 @@ bool cmd_compare(int argc, char **argv, GError **error)
         return false;
     json_t *plans = json_array();
     bool good = true;
+    Evaluation all[MOST_PLANS + 1] = {0};
     for (int i = 1; good && i < argc; i++)
-        good = add_plan(plans, argv[i], fidelity ? fidelity : "stage", &options, error);
+        good = add_plan(plans, argv[i], fidelity ? fidelity : "stage", &options, &all[0],
+                        &all[i - 1], error);
+    for (int i = 0; i < MOST_PLANS; i++)
+        evaluation_clear(&all[i]);
     if (good) {
         json_t *differs = differences(plans);
         g_autofree char *words = verdict(plans);

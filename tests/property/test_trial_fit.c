@@ -1,5 +1,8 @@
 /* kilter fit: trials of made costs on a cluster of two device types give these costs back; tables of
  * trials, their errors, and damaged ones. */
+#include <math.h>
+
+#include "experiments/calibration/prediction.h"
 #include "experiments/calibration/trial_cluster.h"
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"
@@ -230,12 +233,51 @@ static void test_mutants(void **state)
     g_rand_free(rand);
 }
 
+/* About normal, of deviation 1. */
+static double draw_normal(GRand *random)
+{
+    double sum = -6;
+    for (uint32_t i = 0; i < 12; i++)
+        sum += g_rand_double(random);
+    return sum;
+}
+
+/* Which of two plans is faster, where errors are normal and so are their differences: the probability is Phi's. */
+static void test_faster(void **state)
+{
+    (void)state;
+    enum { ERRORS = 300 };
+    static const double deviation = 0.1;
+    static const double lead[] = {0.0, 0.05, 0.1, 0.3};
+    char types[] = "t4", others[] = "a100";
+    g_autoptr(GRand) random = g_rand_new_with_seed(5);
+    FittedError error[ERRORS], other[ERRORS];
+    Fitted fitted = {.n_errors = ERRORS, .error = error},
+           few = {.n_errors = 9, .error = error},
+           unlike = {.n_errors = ERRORS, .error = other};
+    double p, back;
+    for (uint32_t i = 0; i < ERRORS; i++) {
+        error[i] = (FittedError){types, deviation * draw_normal(random)};
+        other[i] = (FittedError){others, error[i].error};
+    }
+    for (uint32_t k = 0; k < G_N_ELEMENTS(lead); k++) {
+        const double phi = 0.5 * erfc(-lead[k] / (2 * deviation));
+        assert_true(prediction_faster(&fitted, &fitted, "t4", 1, exp(lead[k]), &p));
+        assert_true(prediction_faster(&fitted, &fitted, "t4", exp(lead[k]), 1, &back));
+        assert_close(p, phi, 0.03);
+        assert_close(p + back, 1, 1e-9);
+    }
+    assert_false(prediction_faster(&few, &few, "t4", 1, 2, &p)); /* ten are needed */
+    assert_false(prediction_faster(&fitted, &unlike, "t4", 1, 2, &p));
+    assert_false(prediction_faster(NULL, &fitted, "t4", 1, 2, &p));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recovers),    cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_suggestions), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_mutants),     cmocka_unit_test(test_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
