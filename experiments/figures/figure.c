@@ -6,6 +6,8 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "experiments/figures/stamp.h"
+
 /* Scripts without a query are parts of others, or draw something else than the store. */
 char **figure_list(void)
 {
@@ -182,16 +184,21 @@ static bool draw_as(const char *name, const char *scratch, const char *terminal,
     return good;
 }
 
+/* `stamp`: NULL for a picture of other things than stored results. */
 static bool keep(const char *name, const char *suffix, const Picture *picture,
-                 const char *folder, GError **error)
+                 const Stamp *stamp, const char *folder, GError **error)
 {
     g_autofree char *output = g_strdup_printf("%s/%s.%s", folder, name, suffix);
-    return output_write(output, picture->bytes, (gssize)picture->length, error);
+    gsize length = picture->length;
+    g_autofree char *stamped =
+        stamp ? stamp_picture(stamp, picture->bytes, &length) : NULL;
+    return output_write(output, stamped ? stamped : picture->bytes, (gssize)length,
+                        error);
 }
 
 /* Draws in the scratch folder; only what is drawn makes the folder and the files in it. */
-static bool draw_in(const char *name, const char *text, const char *scratch,
-                    const char *folder, GError **error)
+static bool draw_in(const char *name, const char *text, const Stamp *stamp,
+                    const char *scratch, const char *folder, GError **error)
 {
     Picture png = {0}, svg = {0};
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
@@ -201,27 +208,67 @@ static bool draw_in(const char *name, const char *text, const char *scratch,
     if (good && g_mkdir_with_parents(folder, 0777) != 0)
         good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
                            folder, g_strerror(errno));
-    good = good && keep(name, "png", &png, folder, error) &&
-           keep(name, "svg", &svg, folder, error);
+    good = good && keep(name, "png", &png, stamp, folder, error) &&
+           keep(name, "svg", &svg, stamp, folder, error);
     g_free(png.bytes);
     g_free(svg.bytes);
     g_unlink(data);
     return good;
 }
 
-bool figure_draw_text(const char *name, const char *text, const char *folder,
-                      GError **error)
+static bool draw_stamped(const char *name, const char *text, const Stamp *stamp,
+                         const char *folder, GError **error)
 {
     g_autofree char *scratch = g_dir_make_tmp("kilter-XXXXXX", error);
     if (!scratch)
         return false;
-    const bool good = draw_in(name, text, scratch, folder, error);
+    const bool good = draw_in(name, text, stamp, scratch, folder, error);
     g_rmdir(scratch);
     return good;
 }
 
+bool figure_draw_text(const char *name, const char *text, const char *folder,
+                      GError **error)
+{
+    return draw_stamped(name, text, NULL, folder, error);
+}
+
+/* --- where it is from --- */
+
+static void add_hash(uint32_t n_columns, char **value, char **column, void *checksum)
+{
+    (void)n_columns, (void)column;
+    g_checksum_update(checksum, (const guchar *)value[0], -1);
+}
+
+static void add_word(uint32_t n_columns, char **value, char **column, void *text)
+{
+    (void)n_columns, (void)column;
+    g_string_append_printf(text, "%s%s", ((GString *)text)->len ? " " : "", value[0]);
+}
+
+/* Of the answers that queries see now. */
+static bool stamp_of(const char *name, Store *store, Stamp *stamp, GError **error)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autoptr(GString) commits = g_string_new("");
+    if (!store_query(store, "SELECT hash FROM result ORDER BY hash", add_hash, sum,
+                     error) ||
+        !store_query(store,
+                     "SELECT DISTINCT revision FROM run WHERE id IN (SELECT run FROM "
+                     "result) AND revision <> '' ORDER BY revision",
+                     add_word, commits, error))
+        return false;
+    *stamp = (Stamp){.command = g_strdup_printf("kilter reproduce %s", name),
+                     .commit = g_strdup(commits->str),
+                     .configuration = g_strdup(g_checksum_get_string(sum))};
+    return true;
+}
+
 bool figure_draw(const char *name, Store *store, const char *folder, GError **error)
 {
+    g_auto(Stamp) stamp = {0};
     g_autofree char *text = query_data(name, store, error);
-    return text && figure_draw_text(name, text, folder, error);
+    return text && stamp_of(name, store, &stamp, error) &&
+           draw_stamped(name, text, &stamp, folder, error);
 }

@@ -16,7 +16,8 @@ char **figure_list(void);
 char *figure_query(const char *name, const char *suffix, GError **error);
 
 /* Draws `name` from the store into folder/NAME.png and folder/NAME.svg, which appear whole or not
- * at all. KILTER_ERROR_INPUT on an unknown figure or a folder that cannot be written,
+ * at all. Both say inside which command, commit and configurations they are from
+ * (experiments/figures/stamp.h). KILTER_ERROR_INPUT on an unknown figure or a folder that cannot be written,
  * KILTER_ERROR_FAILED if the store holds nothing to draw or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const char *folder, GError **error);
 /* The same from the text of the data file. */

@@ -120,6 +120,56 @@ static void assert_starts(const Sandbox *box, const char *name, const char *star
         TEST_FAIL_AT(__FILE__, __LINE__, "%s does not start with '%s'", name, start);
 }
 
+/* The text of a PNG's tEXt chunk, or NULL; every chunk up to the last one has to be whole. */
+static char *png_text(const char *bytes, gsize length, const char *keyword)
+{
+    char *found = NULL;
+    gsize at = 8;
+    while (at + 12 <= length) {
+        guint32 size, crc = 0xffffffff, stated;
+        memcpy(&size, bytes + at, 4);
+        size = GUINT32_FROM_BE(size);
+        assert_true(at + 12 + size <= length);
+        for (gsize i = at + 4; i < at + 8 + size;
+             i++) { /* its CRC, four bits at a time */
+            static const guint32 table[] = {
+                0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+            crc ^= (guint8)bytes[i];
+            crc = crc >> 4 ^ table[crc & 15];
+            crc = crc >> 4 ^ table[crc & 15];
+        }
+        memcpy(&stated, bytes + at + 8 + size, 4);
+        assert_int_equal(GUINT32_FROM_BE(stated), ~crc);
+        if (memcmp(bytes + at + 4, "tEXt", 4) == 0 &&
+            strcmp(bytes + at + 8, keyword) == 0)
+            found =
+                g_strndup(bytes + at + 9 + strlen(keyword), size - strlen(keyword) - 1);
+        at += 12 + size;
+    }
+    assert_int_equal(at, length);
+    return found;
+}
+
+/* Pictures say inside which command and configurations they are from. */
+static void assert_stamped(const Sandbox *box, const char *svg)
+{
+    g_autofree char *path = g_build_filename(box->folder, "pictures/hap-fig13.png", NULL);
+    g_autofree char *png = NULL;
+    gsize length;
+    assert_true(g_file_get_contents(path, &png, &length, NULL));
+    g_autofree char *command = png_text(png, length, "Command");
+    g_autofree char *commit = png_text(png, length, "Commit");
+    g_autofree char *configuration = png_text(png, length, "Configuration");
+    assert_string_equal(command, "kilter reproduce hap-fig13");
+    assert_non_null(commit);
+    assert_int_equal(strlen(configuration), 64);
+    assert_non_null(strstr(svg, "<metadata>"));
+    assert_non_null(strstr(svg, "command=\"kilter reproduce hap-fig13\""));
+    assert_non_null(strstr(svg, configuration));
+}
+
 /* A figure is drawn from whatever results there are, again and again the same. */
 static void test_figure(void **state)
 {
@@ -144,6 +194,7 @@ static void test_figure(void **state)
     assert_non_null(strstr(svg, ">OOM<"));
     assert_non_null(strstr(svg, "DeepSpeed"));
     assert_null(strstr(svg, "TAG"));
+    assert_stamped(box, svg);
     g_auto(Ran) second = program_run_good(box, "figure hap-fig13 --db r.db -o pictures");
     g_autofree char *again = sandbox_read(box, "pictures/hap-fig13.svg");
     assert_string_equal(svg, again);
