@@ -28,7 +28,7 @@ after(list, i) = (entry = "", sum [k = 1:words(list)] \
 width = 0.84 / slots
 place(group, slot) = group + (slot - (slots - 1) / 2.0) * width
 
-set multiplot title ARG4 font "DejaVu Sans,17" offset 0, 0.3
+set multiplot title ARG4 font "DejaVu Sans,17" offset 0, -0.3
 set style fill solid 1.0 border rgb "#222222"
 set boxwidth width * 0.94
 
@@ -53,7 +53,7 @@ set xtics scale 0
 set ytics nomirror
 set xlabel (ARGC > 4 ? ARG5 : "GPUs") offset 0, 0.4
 set ylabel (ARGC > 5 ? ARG6 : "iteration time (s)")
-set lmargin 9; set rmargin 2; set tmargin 2; set bmargin 3
+set lmargin 11; set rmargin 2; set tmargin 2; set bmargin 3
 
 columns = panels > 1 ? 2 : 1
 rows = ceil(panels / real(columns))

@@ -5,7 +5,7 @@ set datafile separator tab
 set datafile commentschars "#"
 
 # OOM: out of memory. The colours of HAP and DP-EV are those of the other figures; all differ in grey too.
-colours = "#a6500f #14375e #9cc7e6 #ffffff"
+colours = "#a6500f #14375e #9cc7e6 #e3e3e3"
 names = ""; bars = 0; seats = 0; titles = ""
 stats ARG1 using (bars = $1 + 1 > bars ? $1 + 1 : bars, seats = $3 + 1 > seats ? $3 + 1 : seats, 0) nooutput
 array name[seats]
@@ -28,6 +28,7 @@ do for [i = 1:bars] { set xtics add (title[i] i - 1) scale 0 }
 set ytics nomirror
 set ylabel "throughput relative to the best"
 set key outside bottom center horizontal reverse Left samplen 2.5 width 2
+set bmargin 5.5
 set tmargin 4
 do for [i = 1:bars] { if (misfit[i] eq "oom") { set label i "DP-EV OOM" at i - 1, 0.03 center front font "DejaVu Sans,11" textcolor rgb "#ffffff" } }
 plot for [k = 1:seats] ARG1 using ($3 == k - 1 ? $1 : NaN):(($5 + $6) / 2):($1 - 0.275):($1 + 0.275):5:6 \
