@@ -401,10 +401,13 @@ static TensorId loss_of(const Layer *l, TensorId x, TensorId table)
                                         (uint32_t[]){l->sizes->batch, l->sizes->seq});
     if (a->embedding_size != a->hidden)
         x = linear(l, "project_out", x, a->embedding_size, false);
-    if (a->tied)
-        x = graph_op(l->graph, OP_LINEAR, "head", (OpAttr){0}, 2, (TensorId[]){x, table},
-                     NULL);
-    else
+    if (a->tied) {
+        TensorId operand[] = {x, table, 0};
+        if (a->head_bias)
+            operand[2] = graph_parameter(l->graph, "head.bias", 1, &a->vocab);
+        x = graph_op(l->graph, OP_LINEAR, "head", (OpAttr){0}, a->head_bias ? 3 : 2,
+                     operand, NULL);
+    } else
         x = model_linear(l->graph, "head", x, a->vocab, a->head_bias);
     return model_sharded_loss(l->graph, x, labels);
 }

@@ -27,7 +27,7 @@ static void read_mistral(Config *c, Architecture *a)
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     const bool given = json_object_get(c->root, "sliding_window") != NULL;
-    family_set_windows(c, config_size(c, "sliding_window", 1, given ? 0 : WINDOW), 0, 0,
+    family_set_windows(c, config_size(c, "sliding_window", 0, given ? 0 : WINDOW), 0, 0,
                        a);
 }
 
@@ -36,7 +36,7 @@ static void read_mixtral(Config *c, Architecture *a)
     static const Defaults d = {32000, 4096, 14336, 32, 32, 8, 131072};
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
-    family_set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
+    family_set_windows(c, config_size(c, "sliding_window", 0, 0), 0, 0, a);
     a->experts = config_size(c, "num_local_experts", 1, 8);
     a->top = config_size(c, "num_experts_per_tok", 1, 2);
     a->expert_ffn = a->ffn;
@@ -48,7 +48,7 @@ static void read_mixtral(Config *c, Architecture *a)
 static void read_qwen_window(Config *c, Architecture *a)
 {
     enum { WINDOW = 4096, FIRST = 28 };
-    const uint32_t window = config_size(c, "sliding_window", 1, WINDOW),
+    const uint32_t window = config_size(c, "sliding_window", 0, WINDOW),
                    first = config_size(c, "max_window_layers", 0, FIRST);
     for (uint32_t i = first; config_flag(c, "use_sliding_window", false) && i < a->layers;
          i++)
@@ -104,7 +104,7 @@ static void read_phi3(Config *c, Architecture *a)
     if (!family_read_llama_like(c, &d, "silu", false, a))
         return;
     family_read_rotary(c, "partial_rotary_factor", 1, a);
-    family_set_windows(c, config_size(c, "sliding_window", 1, 0), 0, 0, a);
+    family_set_windows(c, config_size(c, "sliding_window", 0, 0), 0, 0, a);
     a->dropout = config_number(c, "resid_pdrop", 0.99, 0);
     a->embedding_dropout = config_number(c, "embd_pdrop", 0.99, 0);
 }
@@ -130,7 +130,7 @@ static void read_gemma3(Config *c, Architecture *a)
     family_set_attention_bias(c, false, a);
     const uint32_t period =
         config_size(c, "sliding_window_pattern|_sliding_window_pattern", 1, PERIOD);
-    family_set_windows(c, config_size(c, "sliding_window", 1, WINDOW), period, period - 1,
+    family_set_windows(c, config_size(c, "sliding_window", 0, WINDOW), period, period - 1,
                        a);
 }
 
@@ -324,7 +324,7 @@ static void read_gpt_oss(Config *c, Architecture *a)
     a->expert_ffn = a->ffn;
     a->normalised = a->router_bias = a->expert_bias = true;
     memset(a->sparse, true, a->layers * sizeof *a->sparse);
-    family_set_windows(c, config_size(c, "sliding_window", 1, WINDOW), PERIOD, PERIOD - 1,
+    family_set_windows(c, config_size(c, "sliding_window", 0, WINDOW), PERIOD, PERIOD - 1,
                        a);
 }
 

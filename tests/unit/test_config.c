@@ -26,6 +26,16 @@ static void test_published_counts(void **state)
         uint64_t parameters;
         const char *json;
     } known[] = {
+        /* 4 H^2 + 4 H + 2 H I + I + H + 2 H, V H + V and 2 H: a tied head keeps its bias */
+        {4 * 32 * 32 + 4 * 32 + 2 * 32 * 100 + 100 + 3 * 32 + 97 * 32 + 97 + 2 * 32,
+         "{'model_type':'phi','hidden_size':32,'num_attention_heads':4,"
+         "'num_hidden_layers':1,'intermediate_size':100,'vocab_size':97,"
+         "'tie_word_embeddings':true}"},
+        /* 4 H^2 + 3 H I + 2 H, 2 V H and H; no window */
+        {4 * 32 * 32 + 3 * 32 * 100 + 2 * 32 + 2 * 97 * 32 + 32,
+         "{'model_type':'mistral','hidden_size':32,'num_attention_heads':4,"
+         "'num_key_value_heads':4,'num_hidden_layers':1,'intermediate_size':100,"
+         "'vocab_size':97,'sliding_window':0}"},
         {124439808, "{'model_type':'gpt2'}"},
         {108891648, "{'model_type':'bert'}"}, /* without its pooler, 590,592 */
         {86567656, "{'model_type':'vit','num_labels':1000}"},
