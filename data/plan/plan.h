@@ -110,6 +110,9 @@ typedef struct {
     /* proof that nothing in the planner's space fits, or NULL; not in the file */
     char *misfit;
     double search_time_s, balance_time_s;
+    /* of TAG's space: strategies that the last search evaluated, or iterations of a tree search, and
+     * how many of them until one was faster than data parallelism (0: none was); not in the file */
+    uint32_t tries, tries_to_beat_dp;
     double certificate_time_s; /* wall clock of the bound and its proof */
     uint32_t stages;
 } Plan;

@@ -271,6 +271,8 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .deadline_us = m->planning->deadline_us};
         g_auto(TagResult) result = {0};
         synth_tag_search(m->space, &m->work, quick, &search, start, n_starts, &result);
+        m->plan->tries = result.iterations > 0 ? result.iterations : result.evaluations;
+        m->plan->tries_to_beat_dp = result.to_beat_dp;
         if (search.method == TAG_BEST)
             memcpy(&start[(size_t)n_starts++ * m->work.n_groups], result.action,
                    m->work.n_groups * sizeof *start);

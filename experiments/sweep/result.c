@@ -1,6 +1,6 @@
 /* The identity of a question, and the row of its answer. */
-#include "experiments/calibration/prediction.h"
 #include "experiments/sweep/result.h"
+#include "experiments/calibration/prediction.h"
 
 #include <math.h>
 #include <string.h>
@@ -213,6 +213,12 @@ static json_t *report_json(const Evaluation *evaluation)
         json_pack("{s:o, s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
                   parameters_json(evaluation), "gates", gates_json(evaluation),
                   "placement", placement_json(evaluation));
+    if (evaluation->plan->tries > 0)
+        json_object_set_new(detail, "search",
+                            json_pack("{s:I, s:I}", "tries",
+                                      (json_int_t)evaluation->plan->tries,
+                                      "tries_to_beat_dp",
+                                      (json_int_t)evaluation->plan->tries_to_beat_dp));
     if (!report->feasible) {
         json_object_set_new(detail, "missing_bytes",
                             json_integer((json_int_t)report->missing_bytes));
