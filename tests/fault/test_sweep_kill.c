@@ -80,7 +80,7 @@ static void test_kill_and_resume(void **state)
     uint32_t killed = 0, partial = 0;
     /* A sweep that was done before its kill does not count: the machine may be faster now than it
      * was then. */
-    for (int i = 0; killed < KILLS && i < 5 * KILLS; i++) {
+    for (int i = 0; (killed < KILLS || partial == 0) && i < 5 * KILLS; i++) {
         g_autofree char *database = g_strdup_printf("killed-%d.db", i);
         g_autofree char *line =
             g_strdup_printf("sweep kill.yaml --db %s -j 2 -q", database);
@@ -96,7 +96,7 @@ static void test_kill_and_resume(void **state)
             ask(box, database, "SELECT count(DISTINCT run) FROM result");
         partial += strcmp(runs, "2|\n") == 0;
     }
-    assert_int_equal(killed, KILLS);
+    assert_true(killed >= KILLS);
     /* Some kills left rows behind, which the second run kept. */
     assert_true(partial > 0);
 }
