@@ -343,6 +343,7 @@ void differentiate_op(Backward *b)
                                graph_tensor(b->graph, x[1])->dim[4]);
         CHAIN(0, OP_GROUP_CONV2D_DX, "dx", extents, dy, x[1]);
         CHAIN(1, OP_GROUP_CONV2D_DW, "dw", extents, dy, x[0]);
+        CHAIN(2, OP_GROUP_CHANNEL_SUM, "db", NULL, dy);
         break;
     case OP_SIGMOID_LOSS:
         CHAIN(0, OP_SIGMOID_LOSS_DX, "dx", NULL, dy, x[0], x[1]);

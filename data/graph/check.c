@@ -11,6 +11,7 @@ bool op_kind_is_forward(OpKind kind)
     static const OpKind others[] = {
         OP_BIAS_GRAD,      OP_SUM_ROWS,      OP_QKV_DB,
         OP_CHANNEL_SUM,    OP_DROP_TOKEN,    OP_SUM_TOKEN,
+        OP_GROUP_CHANNEL_SUM,
         OP_PAD_TOKEN,      OP_Q_PROJ_DB,     OP_KV_PROJ_DB,
         OP_JOIN_KEYS_DR,   OP_CONCAT_PART,   OP_LINEAR_PAIR_DB,
         OP_EXPERT_BIAS_DB, OP_BATCH_NORM_DM, OP_ADAM,

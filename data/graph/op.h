@@ -193,9 +193,10 @@
     X(CONCAT_PART,          concat_part,          "concat_part",     "nC*->nA*",                            "0",    "0")                                    \
     X(SPLIT_CHANNELS,       copy,                 "split_channels",  "nc*->ncD*",                           "0",    "0")                                    \
     X(MERGE_CHANNELS,       copy,                 "merge_channels",  "ncD*->nc*",                           "0",    "0")                                    \
-    X(GROUP_CONV2D,         conv2d,               "group_conv2d",    "ngcHW,gocRS->ngoPQ",                  "0|1",  "2ngcoRSPQ")                            \
+    X(GROUP_CONV2D,         conv2d,               "group_conv2d",    "ngcHW,gocRS,+go?->ngoPQ",             "0|1",  "2ngcoRSPQ + 1ngoPQ")                   \
     X(GROUP_CONV2D_DX,      conv2d_dx,            "group_conv2d_dx", "ngoPQ,gocRS->ngcHW",                  "0|1",  "2ngcoRSPQ")                            \
     X(GROUP_CONV2D_DW,      conv2d_dw,            "group_conv2d_dw", "ngoPQ,ngcHW->gocRS",                  "0|1",  "2ngcoRSPQ")                            \
+    X(GROUP_CHANNEL_SUM,    contract,             "group_channel_sum", "ngoPQ->go",                          "0",    "1ngoPQ")                             \
     X(SIGMOID_LOSS,         sigmoid_loss,         "sigmoid_loss",    "*,*->",                               "-",    "6*")                                   \
     X(SIGMOID_LOSS_DX,      sigmoid_loss_dx,      "sigmoid_loss_dx", ",*,*->*",                             "0",    "6*")                                   \
     X(SMOOTH_NLL_SUM,       smooth_nll_sum,       "smooth_nll_sum",  "*v,*->",                              "0",    "2*v")                                  \

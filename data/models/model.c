@@ -8,6 +8,7 @@
 #include "data/graph/file.h"
 #include "data/models/config.h"
 #include "data/models/models.h"
+#include "data/models/onnx_model.h"
 #include "data/models/profile.h"
 
 #include <math.h>
@@ -50,30 +51,12 @@ static void fail_unknown(const char *name, GError **error)
         g_assert_not_reached(); /* reached only for unknown names */
 }
 
-/* Numbers of elements stay far below 2^64: 2^53 elements are more than any machine holds. */
-static bool sizes_fit(const char *spec, const Graph *graph, GError **error)
-{
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
-        double elements = 1;
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            elements *= tensor->dim[d];
-        if (elements > 0x1p53)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "model '%s': %s would have %.3g elements, expected at most "
-                "2^53",
-                spec, tensor->name, elements);
-    }
-    return true;
-}
-
 /* Appends backward and updates to a forward graph, and takes ownership of it. NULL if it is too
  * large. */
 static Graph *finish(const char *spec, Graph *graph, TensorId loss,
                      const ModelParams *params, const ModelEntry *entry, GError **error)
 {
-    if (!sizes_fit(spec, graph, error)) {
+    if (!model_sizes_fit(spec, graph, error)) {
         graph_free(graph);
         return NULL;
     }
@@ -125,6 +108,8 @@ static json_t *load(const char *path, GError **error)
         return profile_from_table(path, error);
     gsize length;
     json_error_t wrong;
+    if (onnx_is(path))
+        return onnx_load(path, error);
     g_autofree char *text = file_read(path, MOST_BYTES, &length, error);
     if (!text)
         return NULL;
@@ -260,6 +245,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
         graph = build_graph(spec, file, root, list, canonical, error);
     else if (root && profile_is_one(root))
         graph = profile_model(spec, file, root, list, gpus, canonical, error);
+    else if (root && onnx_json_is_one(root))
+        graph = onnx_graph(spec, file, root, list, gpus, canonical, error);
     else if (root)
         graph = build_config(spec, file, root, list, gpus, canonical, error);
     json_decref(root);
@@ -292,7 +279,7 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
 static bool is_file(const char *spec, const char *name)
 {
     return g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
-           g_str_has_prefix(spec, PROFILE_PREFIX);
+           onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX);
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
@@ -352,7 +339,11 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
         graph_free(build_graph(spec, file, root, list, &canonical, error));
     else if (root && profile_is_one(root))
         canonical = profile_resolve(spec, file, root, list, gpus, error);
-    else if (root)
+    else if (root && onnx_json_is_one(root)) {
+        Graph *graph =
+            onnx_graph(spec, file, root, list, MAX(gpus, 1), &canonical, error);
+        g_clear_pointer(&graph, graph_free);
+    } else if (root)
         canonical = resolve_config(spec, file, root, list, gpus, error);
     *content = canonical ? compact(root) : NULL;
     json_decref(root);
@@ -404,9 +395,10 @@ bool model_is_one(const char *spec)
         return true;
     g_autofree char *file = file_of(name);
     json_t *root = g_file_test(file, G_FILE_TEST_EXISTS) ? load(file, NULL) : NULL;
-    const bool is_one = root && (json_object_get(root, "model_type") ||
-                                 json_object_get(root, "architectures") ||
-                                 graph_json_is_one(root) || profile_is_one(root));
+    const bool is_one =
+        root &&
+        (json_object_get(root, "model_type") || json_object_get(root, "architectures") ||
+         graph_json_is_one(root) || profile_is_one(root) || onnx_json_is_one(root));
     json_decref(root);
     return is_one;
 }
@@ -436,6 +428,21 @@ char *model_write(const char *spec, uint32_t gpus, GError **error)
     char *dump = json_dumps(root, JSON_INDENT(1));
     char *text = g_strconcat(dump, "\n", NULL);
     free(dump);
+    json_decref(root);
+    return text;
+}
+
+char *model_file_facts(const char *spec, GError **error)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    if (split_spec(spec, &name, &list) || !onnx_is(name))
+        return NULL;
+    g_autofree char *file = file_of(name);
+    json_t *root = load(file, error),
+           *facts = root ? onnx_file_facts(spec, file, root, list, error) : NULL;
+    char *text = facts ? compact(facts) : NULL;
+    json_decref(facts);
     json_decref(root);
     return text;
 }

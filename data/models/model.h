@@ -1,6 +1,6 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
  * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging
- * Face, a folder that has one, or a graph (data/graph/file.h).
+ * Face, a folder that has one, a graph (data/graph/file.h), or ONNX (data/models/onnx.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
  * `global_batch` is given; `experts` is 2 x gpus unless given. `precision`: see Precision. */
@@ -51,6 +51,12 @@ bool model_content(const char *spec, char **content, GError **error);
  * The batch stays a multiple of `n_microbatches`. Caller frees. */
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    GRand *random);
+
+/* What an ONNX file says of itself, and how its nodes are taken, as the text of a JSON object: nodes, ops (by type), opset,
+ * ir_version, inputs, outputs, float_parameters, external_tensors, value_infos; `fused` (chains that become one op, by
+ * kind), `approximated` and `unmapped` (op type -> nodes), `refused` (why no graph can be built; null). NULL
+ * without an error: the spec names no ONNX file. Caller frees. */
+char *model_file_facts(const char *spec, GError **error);
 
 /* The graph of a spec as the text of a graph file (data/graph/file.h). The caller frees it. */
 char *model_write(const char *spec, uint32_t gpus, GError **error);

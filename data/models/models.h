@@ -71,7 +71,8 @@ extern const uint32_t MODEL_SMALL_TABLE_SIZE;
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;
 /* The entries of models in files, which have parameters but no builder. */
-extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE;
+extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE,
+    MODEL_OF_ONNX;
 
 /* The first function returns the defaults of an entry, the second reads "key=value,..." of a spec,
  * which messages name. */
@@ -182,6 +183,9 @@ TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, bool scale
 TensorId model_features(Graph *graph, TensorId x);
 /* The sum over the classes of the cross entropies of sigmoids, each with a label of its own. */
 TensorId model_sigmoid_loss(Graph *graph, TensorId logits);
+
+/* Numbers of elements stay far from where 64 bits end: 2^53 elements are more than any machine has. */
+bool model_sizes_fit(const char *spec, const Graph *graph, GError **error);
 
 /* An op with one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);

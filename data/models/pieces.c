@@ -1,6 +1,8 @@
 /* Pieces shared by builders. */
 #include "data/models/models.h"
 
+#include "data/base/error.h"
+
 #include <string.h>
 
 double model_param(const ModelParams *params, const char *key)
@@ -75,4 +77,21 @@ TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden
     g_autofree char *merged = g_strdup_printf("n=%u", edge * edge);
     x = graph_op(graph, OP_MERGE, "patch.flatten", (OpAttr){0}, 1, &x, merged);
     return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
+}
+
+bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
+{
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        double elements = 1;
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            elements *= tensor->dim[d];
+        if (elements > 0x1p53)
+            return kilter_fail(
+                error, KILTER_ERROR_INPUT,
+                "model '%s': %s would have %.3g elements, expected at most "
+                "2^53",
+                spec, tensor->name, elements);
+    }
+    return true;
 }

@@ -244,3 +244,12 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
 };
 
 const uint32_t MODEL_SMALL_TABLE_SIZE = G_N_ELEMENTS(MODEL_SMALL_TABLE);
+
+/* batch 0 and seq 0: as the file has them. */
+const ModelEntry MODEL_OF_ONNX = {{"onnx", "a file of ONNX"},
+                                  NULL,
+                                  NULL,
+                                  {{"batch", 0, 0, 1e9, true, NULL, 0},
+                                   {"global_batch", 0, 0, 1e9, true, NULL, 0},
+                                   {"seq", 0, 0, 1e6, true, NULL, 0}},
+                                  .attention = true};

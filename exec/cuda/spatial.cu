@@ -100,7 +100,7 @@ template <typename T> static void conv2d(const CudaCall *call)
     const T *bias = in<T>(call, 2);
     each(
         call->queue, exec_shard_elements(&call->out[0]),
-        BODY(uint64_t i) { y[i] += bias[i / places % n.outputs]; });
+        BODY(uint64_t i) { y[i] += bias[i / places % (n.groups * n.outputs)]; });
 }
 CUDA_KERNEL(cuda_conv2d, conv2d)
 

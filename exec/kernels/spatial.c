@@ -92,15 +92,15 @@ static void conv(const OpAttr *attr, const ExecTensor *x, const ExecTensor *w,
                             (n * outputs + o) * y_plane, visit);
 }
 
-/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none; in groups x[n,g,c,H,W], w[g,o,c,R,S]. */
+/* In: x[n,c,H,W], w[o,c,R,S], bias[o] or none; in groups x[n,g,c,H,W], w[g,o,c,R,S], bias[g,o] or none. */
 void kernel_conv2d(const KernelCall *call)
 {
     const ExecTensor *y = &call->out[0];
     if (call->op->n_in > 2) {
-        const uint64_t plane = (uint64_t)y->dim[2] * y->dim[3];
-        const uint64_t n = exec_tensor_elements(y);
+        const uint64_t plane = plane_of(y).size, n = exec_tensor_elements(y),
+                       channels = exec_tensor_elements(&call->in[2]);
         for (uint64_t i = 0; i < n; i++)
-            y->data[i] = call->in[2].data[i / plane % y->dim[1]];
+            y->data[i] = call->in[2].data[i / plane % channels];
     }
     conv(&call->op->attr, &call->in[0], &call->in[1], y, visit_y);
 }

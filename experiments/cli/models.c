@@ -10,27 +10,57 @@ static const char LIST_TEXT[] =
 
 static const char TEXT[] =
     "{name}: {parameters} parameters ({active_parameters} of them work on a token), "
-    "{layers} layers, {ops} ops, {forward_flops_per_token} FLOPs forward for each of "
+    "{layers} layers, [{graph_ops}|{ops}] ops, {forward_flops_per_token} FLOPs forward "
+    "for each of "
     "{tokens} tokens\n{model}\n";
+
+static const char ONNX_TEXT[] =
+    "{name}: ONNX with opset {opset}, {nodes} nodes:[*ops: {value} {key}]\n"
+    "inputs[*inputs: {.}], outputs[*outputs: {.}], {float_parameters} parameters in "
+    "the file\n"
+    "fused: {fused.layer_norm} norms, {fused.activation} activations, {fused.attention} "
+    "attentions\n"
+    "[{?approximated}another op stands for[*approximated: {value} {key}]\n]"
+    "[{?unmapped}no op stands for[*unmapped: {value} {key}]\n]"
+    "[{?refused}it cannot be planned: {refused}\n]";
+
+static json_t *graph_json(const Graph *graph, const char *canonical)
+{
+    const GraphFacts facts = graph_facts(graph);
+    const double tokens = (double)MAX(1, facts.tokens);
+    return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name",
+                     graph_name(graph), "model", canonical, "parameters",
+                     (json_int_t)facts.parameters, "active_parameters",
+                     (json_int_t)facts.active_parameters, "layers", (int)facts.layers,
+                     "ops", (int)graph_n_ops(graph), "forward_flops_per_token",
+                     facts.forward_flops / tokens, "tokens", (json_int_t)facts.tokens);
+}
 
 /* One model, built in or of a file, for one GPU unless its spec says otherwise. */
 static bool show_model(const char *spec, const CommandOptions *options, GError **error)
 {
     g_autofree char *canonical = NULL;
-    g_autoptr(Graph) graph = model_build(spec, 1, &canonical, error);
-    if (!graph)
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *text = model_file_facts(spec, &failure);
+    json_t *file = text ? json_loads(text, 0, NULL) : NULL;
+    const bool refused = file && !json_is_null(json_object_get(file, "refused"));
+    g_autoptr(Graph) graph =
+        failure || refused ? NULL : model_build(spec, 1, &canonical, &failure);
+    if (failure) {
+        json_decref(file);
+        g_propagate_error(error, g_steal_pointer(&failure));
         return false;
-    const GraphFacts facts = graph_facts(graph);
-    const double tokens = (double)MAX(1, facts.tokens);
-    command_report(options,
-                   json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:I}", "name",
-                             graph_name(graph), "model", canonical, "parameters",
-                             (json_int_t)facts.parameters, "active_parameters",
-                             (json_int_t)facts.active_parameters, "layers",
-                             (int)facts.layers, "ops", (int)graph_n_ops(graph),
-                             "forward_flops_per_token", facts.forward_flops / tokens,
-                             "tokens", (json_int_t)facts.tokens),
-                   TEXT, NULL);
+    }
+    json_t *json =
+        graph ? graph_json(graph, canonical) : json_pack("{s:s}", "name", spec);
+    const bool onnx = file != NULL;
+    if (graph && onnx) /* `ops` are those of the file */
+        json_object_set(json, "graph_ops", json_object_get(json, "ops"));
+    if (onnx)
+        json_object_update_new(json, file);
+    g_autofree char *template =
+        g_strconcat(graph ? TEXT : "", onnx ? ONNX_TEXT : "", NULL);
+    command_report(options, json, template, NULL);
     return true;
 }
 
@@ -53,11 +83,15 @@ bool cmd_models(int argc, char **argv, GError **error)
         .arguments = "[MODEL]",
         .max_arguments = 1,
         .summary =
-            "Says what a model is, which may be a config.json of Hugging Face, or a "
-            "folder "
-            "with one:\nparameters, those that work on one token, layers, ops of the "
-            "training graph, FLOPs, and\nthe spec with every key: seq=, batch=, "
-            "attention=fused|materialized, ... behind a colon.\n\n"
+            "Says what a model is, which may be a config.json of Hugging Face or a "
+            "folder with one,\na file of ONNX, or a graph: parameters, those that work "
+            "on "
+            "one token, layers, ops of the\ntraining graph, FLOPs, and the spec with "
+            "every "
+            "key: seq=, batch=, attention=fused|materialized, ...\nbehind a colon. Of "
+            "ONNX "
+            "also the file's nodes, which of them became one op, and those for which\n"
+            "another op or none stands.\n\n"
             "Without a model lists the built-in models: parameters and ops of the "
             "training graph at the "
             "defaults on 8 GPUs\n(1 Mi = 2^20), and the keys that MODEL:key=value,... "

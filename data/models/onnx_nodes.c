@@ -1,0 +1,382 @@
+/* ONNX nodes as ops, or as views of what they are given. */
+#include "data/models/onnx_build.h"
+
+#include <string.h>
+
+/* --- sums --- */
+
+/* Values that all samples share get the samples in the place where the other has them. */
+static void align(View *shared, const View *other)
+{
+    uint8_t batch = 0;
+    if (!view_is_shared(shared) || view_is_shared(other))
+        return;
+    while (!shared->atom[batch].batch)
+        batch++;
+    if (shared->rank + 1 == other->rank) {
+        for (uint32_t d = shared->rank++; d > 0; d--)
+            shared->dim[d] = shared->dim[d - 1];
+        shared->dim[0].n = 0;
+    }
+    if (shared->rank > 0 && shared->dim[0].n == 0)
+        shared->dim[0] = (ViewDim){.n = 1, .atom = {batch}};
+}
+
+static bool same_sizes(const View *x, const View *y)
+{
+    bool same = x->rank == y->rank;
+    for (uint32_t d = 0; same && d < x->rank; d++)
+        same = view_size(x, d) == view_size(y, d);
+    return same;
+}
+
+static bool add_values(Builder *b, uint32_t out, View *x, View *y)
+{
+    builder_drop_scale(b, x);
+    builder_drop_scale(b, y);
+    TensorId in[2] = {builder_base(b, x), builder_base(b, y)};
+    align(x, y);
+    align(y, x);
+    if (b->failed)
+        return false;
+    if (!same_sizes(x, y))
+        return builder_refuse(b, "its inputs differ in size");
+    if (!view_same(x, y)) {
+        in[0] = builder_settle(b, x, false);
+        in[1] = builder_settle(b, y, false);
+    }
+    const TensorId sum = builder_op(b, OP_ADD, (OpAttr){0}, 2, in, NULL);
+    builder_put(b, out, x, sum);
+    return !b->failed;
+}
+
+/* The bias of a product, or a row for each sample. */
+static bool add_constant(Builder *b, uint32_t out, uint32_t value, uint32_t constant)
+{
+    View *x = builder_view(b, value);
+    const OnnxValue *w = onnx_value(b->model, constant);
+    if (!x)
+        return false;
+    Product *product = builder_product(b, x);
+    if (!w->known || w->rank > x->rank || x->rank == 0)
+        return builder_refuse(b, "it adds a constant of more dims than the value has");
+    if (product && product->bias == ONNX_NONE && product->function == ONNX_SCALED &&
+        product->out == GRAPH_NONE && onnx_value(b->model, value)->uses == 1 &&
+        onnx_elements(w) == product->n && view_size(x, x->rank - 1) == product->n) {
+        product->bias = constant;
+        b->view[out] = *x;
+        return true;
+    }
+    builder_drop_scale(b, x);
+    const TensorId base = builder_settle(b, x, false);
+    if (base == GRAPH_NONE)
+        return false;
+    const Tensor t = *graph_tensor(b->graph, base);
+    uint64_t row = 1;
+    for (uint32_t d = 1; d < t.rank; d++)
+        row *= t.dim[d];
+    if (row != onnx_elements(w) || t.rank < 2)
+        return builder_refuse(b, "it adds a constant that is neither a bias nor a row");
+    const TensorId in[] = {base, builder_weight(b, constant, t.rank - 1, t.dim + 1)};
+    builder_put(b, out, x, builder_op(b, OP_ADD_ROWS, (OpAttr){0}, 2, in, NULL));
+    return !b->failed;
+}
+
+static bool add(Builder *b, const OnnxNode *node)
+{
+    const uint32_t out = onnx_out(b->model, node, 0);
+    uint32_t sum = onnx_in(b->model, node, 0);
+    if (node->n_in == 1)
+        return builder_begin(b, node, out) != NULL;
+    for (uint32_t i = 1; i < node->n_in; i++) {
+        const uint32_t next = onnx_in(b->model, node, i);
+        if (sum == ONNX_NONE || next == ONNX_NONE)
+            return builder_refuse(b, "an input is missing");
+        const bool first = onnx_value(b->model, sum)->constant && i == 1,
+                   second = onnx_value(b->model, next)->constant;
+        if (first || second) {
+            if (!add_constant(b, out, first ? next : sum, first ? sum : next))
+                return false;
+        } else {
+            View *x = builder_view(b, sum), *y = builder_view(b, next);
+            if (!x || !y)
+                return false;
+            View left = *x, right = *y;
+            if (!add_values(b, out, &left, &right))
+                return false;
+        }
+        sum = out;
+    }
+    return true;
+}
+
+/* A gate and what it multiplies, two products of one tensor. */
+static bool multiply(Builder *b, const OnnxNode *node)
+{
+    const View *x = builder_view(b, onnx_in(b->model, node, 0)),
+               *y = x ? builder_view(b, onnx_in(b->model, node, 1)) : NULL;
+    if (!y)
+        return false;
+    const Product *gate = builder_product(b, x), *other = builder_product(b, y);
+    if (gate && gate->function == ONNX_SCALED) {
+        const Product *swap = gate;
+        gate = other;
+        other = swap;
+    }
+    if (!gate || !other || gate->function == ONNX_SCALED ||
+        other->function != ONNX_SCALED || gate->out != GRAPH_NONE ||
+        other->out != GRAPH_NONE || !view_same(x, y))
+        return builder_refuse(b, "a product of values that is no gate");
+    const Product *inner = &g_array_index(b->product, Product, gate->inner);
+    if (inner->x != other->x || inner->n != other->n || inner->out != GRAPH_NONE ||
+        (inner->bias == ONNX_NONE) != (other->bias == ONNX_NONE))
+        return builder_refuse(b, "a product of values that is no gate");
+    const Tensor t = *graph_tensor(b->graph, other->x);
+    const uint32_t dim[] = {2, other->n, t.dim[t.rank - 1]};
+    const bool bias = other->bias != ONNX_NONE, gelu = gate->function == ONNX_GELU;
+    TensorId in[3] = {other->x, builder_weight(b, inner->weight, 3, dim), GRAPH_NONE};
+    if (bias)
+        in[2] = builder_weight(b, inner->bias, 2, dim);
+    const TensorId pair =
+        builder_op(b, OP_LINEAR_PAIR, (OpAttr){0}, bias ? 3 : 2, in, NULL);
+    builder_put(b, onnx_out(b->model, node, 0), y,
+                builder_op(b, gelu ? OP_GEGLU : OP_SWIGLU, (OpAttr){0}, 1, &pair, NULL));
+    return !b->failed;
+}
+
+/* --- products --- */
+
+/* How many dims at the end of the base the last dim of a view of attention's output is, heads and their elements; 1 for
+ * other tensors. */
+static uint32_t heads_at_end(const Builder *b, const View *view)
+{
+    const OpId made = view->product == VIEW_NO_PRODUCT
+                          ? graph_tensor(b->graph, view->base)->producer
+                          : GRAPH_NONE;
+    const OpKind kind =
+        made == GRAPH_NONE ? OP_KINDS : graph_get_op(b->graph, made)->kind;
+    const uint32_t n = kind == OP_ATTENTION                                         ? 2
+                       : kind == OP_FUSED_ATTENTION || kind == OP_GROUPED_ATTENTION ? 3
+                                                                                    : 1;
+    return n > 1 && view_ends_like_base(view, n) ? n : 1;
+}
+
+/* x [.., k] times a matrix of k and n: pending. */
+static bool product(Builder *b, uint32_t out, uint32_t in, uint32_t weight, uint32_t bias,
+                    bool transposed)
+{
+    View *x = builder_view(b, in);
+    const OnnxValue *w = onnx_value(b->model, weight);
+    if (!x)
+        return false;
+    if (!w->known || w->rank != 2 || x->rank == 0)
+        return builder_refuse(b, "expected a matrix of weights");
+    const uint64_t n = w->dim[transposed ? 0 : 1], k = w->dim[transposed ? 1 : 0];
+    builder_drop_scale(b, x);
+    const uint32_t shared = heads_at_end(b, x);
+    const TensorId base = shared > 1 ? x->base : builder_settle(b, x, true);
+    if (base == GRAPH_NONE)
+        return false;
+    if (view_size(x, x->rank - 1) != k || n == 0)
+        return builder_refuse(
+            b, "%" G_GUINT64_FORMAT " columns times %" G_GUINT64_FORMAT " rows",
+            view_size(x, x->rank - 1), k);
+    const Product made = {.kind = shared == 1   ? OP_LINEAR
+                                  : shared == 2 ? OP_OUT_PROJ
+                                                : OP_GROUPED_OUT,
+                          .x = base,
+                          .weight = weight,
+                          .bias = bias,
+                          .n = (uint32_t)n,
+                          .inner = VIEW_NO_PRODUCT,
+                          .out = GRAPH_NONE};
+    View view = *x;
+    view.base = GRAPH_NONE;
+    view.product = builder_add_product(b, &made);
+    view.base_rank = x->base_rank - shared + 1;
+    while (view.n_atoms > 0 && view.atom[view.n_atoms - 1].dim >= view.base_rank - 1)
+        view.n_atoms--;
+    view.dim[view.rank - 1].n = 0;
+    if (n > 1) {
+        const uint8_t atom = (uint8_t)view.n_atoms++;
+        view.atom[atom] = (Atom){.size = n, .dim = (uint8_t)(view.base_rank - 1)};
+        view.dim[view.rank - 1] = (ViewDim){.n = 1, .atom = {atom}};
+    }
+    b->view[out] = view;
+    return true;
+}
+
+static bool is_constant(const Builder *b, uint32_t value)
+{
+    return value != ONNX_NONE && onnx_value(b->model, value)->constant;
+}
+
+static bool matmul(Builder *b, const OnnxNode *node)
+{
+    const uint32_t w = onnx_in(b->model, node, 1);
+    if (!is_constant(b, w))
+        return builder_refuse(b, "a product of two values that is no attention");
+    return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w,
+                   ONNX_NONE, false);
+}
+
+static bool gemm(Builder *b, const OnnxNode *node)
+{
+    const uint32_t w = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
+    const bool transposed = onnx_int(node, "transB", 0);
+    if (!is_constant(b, w) || (bias != ONNX_NONE && !is_constant(b, bias)) ||
+        onnx_int(node, "transA", 0))
+        return builder_refuse(b, "expected a matrix of weights on the right");
+    const OnnxValue *v = bias == ONNX_NONE ? NULL : onnx_value(b->model, bias);
+    if (v && (!v->known || !onnx_value(b->model, w)->known ||
+              onnx_elements(v) != onnx_value(b->model, w)->dim[transposed ? 0 : 1]))
+        return builder_refuse(b, "expected a bias for each column");
+    return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w, bias,
+                   transposed);
+}
+
+/* --- chains --- */
+
+static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
+{
+    const bool layer = group->kind == ONNX_LAYER_NORM && group->in[2] != ONNX_NONE;
+    View *x = builder_view(b, group->in[0]);
+    if (!x)
+        return false;
+    if (group->in[1] == ONNX_NONE || x->rank == 0)
+        return builder_refuse(b, "a norm without weights");
+    builder_drop_scale(b, x);
+    const TensorId base = builder_settle(b, x, true);
+    if (base == GRAPH_NONE)
+        return false;
+    const Tensor t = *graph_tensor(b->graph, base);
+    const uint32_t h = t.dim[t.rank - 1];
+    if (onnx_elements(onnx_value(b->model, group->in[1])) != h)
+        return builder_refuse(b, "a norm of more than the last dim");
+    TensorId in[3] = {base, builder_weight(b, group->in[1], 1, &h), GRAPH_NONE};
+    if (layer)
+        in[2] = builder_weight(b, group->in[2], 1, &h);
+    builder_put(b, onnx_out(b->model, node, 0), x,
+                builder_op(b, layer ? OP_LAYER_NORM : OP_RMS_NORM, (OpAttr){0},
+                           layer ? 3 : 2, in, NULL));
+    if (b->taken && group->kind == ONNX_LAYER_NORM && !layer)
+        builder_count(b->taken->approximated, "LayerNormalization without bias");
+    if (b->taken)
+        b->taken->layer_norms += group->nodes > 0;
+    return !b->failed;
+}
+
+/* LayerNormalization as one node. */
+static bool norm_node(Builder *b, const OnnxNode *node)
+{
+    const uint32_t x = onnx_in(b->model, node, 0), w = onnx_in(b->model, node, 1),
+                   bias = onnx_in(b->model, node, 2);
+    const OnnxGroup group = {
+        .kind = onnx_op_is(node, "LayerNormalization") ? ONNX_LAYER_NORM : ONNX_RMS_NORM,
+        .in = {x, w, onnx_op_is(node, "LayerNormalization") ? bias : ONNX_NONE}};
+    const OnnxValue *v = x == ONNX_NONE ? NULL : onnx_value(b->model, x);
+    if (!v || !v->known || v->rank == 0 || !is_constant(b, w) ||
+        onnx_axis(onnx_int(node, "axis", -1), v->rank) != v->rank - 1)
+        return builder_refuse(b, "a norm of more than the last dim");
+    return norm(b, node, &group);
+}
+
+static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
+{
+    const uint32_t out = onnx_out(b->model, node, 0);
+    View *x = builder_view(b, group->in[0]);
+    if (!x)
+        return false;
+    if (group->function == ONNX_SCALED) {
+        b->view[out] = *x;
+        b->view[out].scale *= group->scale;
+        return true;
+    }
+    builder_drop_scale(b, x);
+    if (b->taken && group->function == ONNX_OTHER)
+        builder_count(b->taken->approximated, node->op);
+    if (b->taken)
+        b->taken->activations += group->nodes > 1 && group->function != ONNX_OTHER;
+    const bool gate = group->function == ONNX_GELU || group->function == ONNX_SILU;
+    const Product *inner = builder_product(b, x);
+    if (gate && inner && inner->function == ONNX_SCALED && inner->out == GRAPH_NONE) {
+        const Product made = {.kind = inner->kind,
+                              .x = inner->x,
+                              .n = inner->n,
+                              .weight = ONNX_NONE,
+                              .bias = ONNX_NONE,
+                              .function = group->function,
+                              .inner = x->product,
+                              .out = GRAPH_NONE};
+        View view = *x;
+        view.product = builder_add_product(b, &made);
+        b->view[out] = view;
+        return true;
+    }
+    View view = *x;
+    for (uint32_t a = 0; a < view.n_atoms; a++)
+        if (view.atom[a].fixed && builder_settle(b, &view, true) == GRAPH_NONE)
+            return false;
+    const TensorId base = builder_base(b, &view);
+    const OpKind kind = group->function == ONNX_RELU   ? OP_RELU
+                        : group->function == ONNX_GELU ? OP_GELU
+                                                       : OP_SILU;
+    builder_put(b, out, &view, builder_op(b, kind, (OpAttr){0}, 1, &base, NULL));
+    return !b->failed;
+}
+
+bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group)
+{
+    return group->kind == ONNX_ATTENTION  ? builder_attention(b, node, group)
+           : group->kind == ONNX_FUNCTION ? function(b, node, group)
+                                          : norm(b, node, group);
+}
+
+static const struct {
+    const char *op;
+    bool (*build)(Builder *b, const OnnxNode *node);
+} BUILDERS[] = {
+    {"Add", add},
+    {"AveragePool", builder_pool},
+    {"BatchNormalization", builder_batch_norm},
+    {"Concat", builder_concat},
+    {"Conv", builder_conv},
+    {"Expand", builder_reshape}, /* of what is as large already */
+    {"Flatten", builder_reshape},
+    {"Gather", builder_gather},
+    {"Gemm", gemm},
+    {"GlobalAveragePool", builder_mean},
+    {"GlobalMaxPool", builder_pool},
+    {"LayerNormalization", norm_node},
+    {"MatMul", matmul},
+    {"MaxPool", builder_pool},
+    {"Mul", multiply},
+    {"ReduceMean", builder_mean},
+    {"Reshape", builder_reshape},
+    {"SimplifiedLayerNormalization", norm_node},
+    {"Slice", builder_slice},
+    {"Split", builder_split},
+    {"Squeeze", builder_reshape},
+    {"Sum", add},
+    {"Transpose", builder_transpose},
+    {"Unsqueeze", builder_reshape},
+};
+
+static int by_op(const void *op, const void *builder)
+{
+    return strcmp(op, *(const char *const *)builder);
+}
+
+bool builder_knows(const char *op)
+{
+    return bsearch(op, BUILDERS, G_N_ELEMENTS(BUILDERS), sizeof BUILDERS[0], by_op);
+}
+
+bool builder_node(Builder *b, const OnnxNode *node)
+{
+    const typeof(BUILDERS[0]) *builder =
+        bsearch(node->op, BUILDERS, G_N_ELEMENTS(BUILDERS), sizeof BUILDERS[0], by_op);
+    if (!builder)
+        return builder_refuse(b, "none of the op table does the same");
+    return builder->build(b, node);
+}
