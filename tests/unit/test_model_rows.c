@@ -27,6 +27,7 @@ const uint32_t MODEL_TABLE_SIZE = G_N_ELEMENTS(MODEL_TABLE);
 const ModelEntry MODEL_OF_TEXT = {.param = {OF_EVERY_MODEL}};
 const ModelEntry MODEL_OF_IMAGES = {.param = {OF_EVERY_MODEL}};
 const ModelEntry MODEL_OF_PROFILE = {.param = {OF_EVERY_MODEL}};
+const ModelEntry MODEL_OF_ONNX = {.param = {OF_EVERY_MODEL}};
 
 static void test_a_row_without_a_check(void **state)
 {
