@@ -1,5 +1,6 @@
 /* The timeline as Chrome trace JSON: complete events ("X") in microseconds, with one process per
- * device and one thread per stream; a collective appears on every device. Categories: forward,
+ * device and one thread per stream; a collective appears on every device. Arrows (flow events "s" and "f", in pairs of one
+ * id) lead from what made an operand to what reads it in another stream, and from the sender of a transfer to its receiver. Categories: forward,
  * backward, update, communication, `inside` for communication among a machine's GPUs, and `launch`
  * for the work of a device's host, in a thread of its own after the streams. */
 #include <jansson.h>
@@ -58,18 +59,36 @@ static const char *category_of(const SimSpan *span, const Program *program,
                                         : "inside";
 }
 
+/* What an event's `args` say of its instruction: its number, text and group, what it does, and bytes of the whole tensor that it
+ * moves or makes. */
+static json_t *args_of(const Instr *instr, uint32_t index, const Graph *graph,
+                       const char *detail)
+{
+    const bool compute = instr->kind == INSTR_COMPUTE;
+    const TensorId tensor =
+        compute ? graph_get_op(graph, instr->op)->out[0] : instr->tensor;
+    const char *what = compute ? op_kind_name(graph_get_op(graph, instr->op)->kind)
+                       : instr->kind == INSTR_COLLECTIVE
+                           ? collective_name(instr->collective)
+                       : instr->kind == INSTR_TRANSFER ? "transfer"
+                                                       : "load";
+    return json_pack("{s:s, s:i, s:s, s:i, s:I}", "instruction", detail, "index",
+                     (int)index, "op", what, "group", (int)instr->group, "bytes",
+                     (json_int_t)tensor_bytes(graph_tensor(graph, tensor)));
+}
+
 static void add_span(GString *text, const SimTimeline *timeline, uint32_t span,
                      uint32_t device, const char *category, const char *name,
-                     const char *detail)
+                     json_t *args)
 {
     KILTER_ASSERT(span < timeline->n_spans && device < timeline->n_devices);
     const SimSpan *s = &timeline->span[span];
 
-    add(text, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:s, s:i}}", "name", name,
-                        "cat", category, "ph", "X", "pid", (int)device, "tid",
-                        (int)(s->launch ? timeline->n_streams : s->stream), "ts",
-                        1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args",
-                        "instruction", detail, "index", (int)s->instr));
+    add(text,
+        json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
+                  category, "ph", "X", "pid", (int)device, "tid",
+                  (int)(s->launch ? timeline->n_streams : s->stream), "ts",
+                  1e6 * s->start_s, "dur", 1e6 * (s->end_s - s->start_s), "args", args));
 }
 
 /* Adds counter events: the bytes in memory from each step on. */
@@ -87,6 +106,142 @@ static void add_memory(GString *text, const SimTimeline *timeline, uint32_t devi
                             "pid", (int)device, "ts", 1e6 * step->time_s, "args", "bytes",
                             step->bytes));
     }
+}
+
+/* --- arrows --- */
+
+typedef struct {
+    GString *text;
+    const SimTimeline *timeline;
+    uint32_t *device; /* [lane]: its first device */
+    GHashTable
+        *maker; /* tensor, group and microbatch on a lane -> span + 1 that made it last */
+    int id;
+} Arrows;
+
+typedef struct {
+    uint64_t value, lane;
+} ArrowKey;
+
+static guint hash_key(gconstpointer key)
+{
+    const ArrowKey *k = key;
+    const uint64_t mixed = (k->value ^ k->lane << 7) * UINT64_C(0x9e3779b97f4a7c15);
+    return (guint)(mixed >> 32);
+}
+
+static gboolean equal_keys(gconstpointer a, gconstpointer b)
+{
+    const ArrowKey *x = a, *y = b;
+    return x->value == y->value && x->lane == y->lane;
+}
+
+/* From the middle of one span to the middle of another, or of the same one on another device. */
+static void add_arrow(Arrows *arrows, const SimSpan *from, uint32_t from_device,
+                      const SimSpan *to, uint32_t to_device)
+{
+    const SimSpan *end[] = {from, to};
+    const uint32_t device[] = {from_device, to_device};
+    const int id = ++arrows->id;
+    for (int i = 0; i < 2; i++) {
+        json_t *event = json_pack(
+            "{s:s, s:s, s:s, s:i, s:i, s:i, s:f}", "name", "operand", "cat", "flow", "ph",
+            i ? "f" : "s", "id", id, "pid", (int)device[i], "tid", (int)end[i]->stream,
+            "ts", 1e6 * (end[i]->start_s + 0.5 * (end[i]->end_s - end[i]->start_s)));
+        if (i)
+            json_object_set_new(event, "bp", json_string("e"));
+        add(arrows->text, event);
+    }
+}
+
+static ArrowKey key_of(TensorId tensor, uint16_t group, uint16_t microbatch,
+                       uint32_t lane)
+{
+    return (ArrowKey){(uint64_t)tensor << 32 | (uint32_t)group << 16 | microbatch, lane};
+}
+
+static void note_maker(Arrows *arrows, ArrowKey key, uint32_t span)
+{
+    ArrowKey *own = g_memdup2(&key, sizeof key);
+    g_hash_table_replace(arrows->maker, own, GUINT_TO_POINTER(span + 1));
+}
+
+/* Arrows to a span's reads on all devices of a lane, and what it makes there. */
+static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane, const Instr *instr,
+                       const Graph *graph)
+{
+    const SimSpan *s = &arrows->timeline->span[span];
+    Operand use[OP_MAX_IN], make[OP_MAX_OUT];
+    const uint32_t n_uses = instr_uses(instr, graph, use),
+                   n_makes = instr_makes(instr, graph, make);
+    for (uint32_t i = 0; i < n_uses; i++) {
+        const ArrowKey key = key_of(use[i].tensor, instr->group, instr->microbatch, lane);
+        const uint32_t made = GPOINTER_TO_UINT(g_hash_table_lookup(arrows->maker, &key));
+        const SimSpan *from = made ? &arrows->timeline->span[made - 1] : NULL;
+        if (!from || from->stream == s->stream || from->start_s == from->end_s ||
+            from->end_s > s->start_s)
+            continue;
+        for (uint32_t j = 0; j < arrows->timeline->n_devices; j++)
+            if (arrows->timeline->lane[j] == lane)
+                add_arrow(arrows, from, j, s, j);
+    }
+    const bool transfer = instr->kind == INSTR_TRANSFER;
+    for (uint32_t i = 0; i < n_makes; i++)
+        note_maker(arrows,
+                   key_of(make[i].tensor, transfer ? instr->to_group : instr->group,
+                          instr->microbatch, lane),
+                   span);
+    if (instr->across)
+        note_maker(arrows, key_of(instr->tensor, instr->group, instr->microbatch, lane),
+                   span);
+}
+
+/* The first device of a group that has one of the span's lanes; n_devices if none has. */
+static uint32_t device_in(const SimTimeline *timeline, const SimSpan *span,
+                          const DeviceGroup *group)
+{
+    uint32_t n;
+    const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+        for (uint32_t k = 0; k < n; k++)
+            if (timeline->lane[group->device[i]] == lane[k])
+                return group->device[i];
+    return timeline->n_devices;
+}
+
+/* Of a transfer, from a device that sends to one that receives. */
+static void add_message(Arrows *arrows, const Program *program, uint32_t span)
+{
+    const SimSpan *s = &arrows->timeline->span[span];
+    const Instr *instr = &program->instr[s->instr];
+    if (MAX(instr->group, instr->to_group) >= program->n_groups)
+        return;
+    const uint32_t from = device_in(arrows->timeline, s, &program->group[instr->group]),
+                   to = device_in(arrows->timeline, s, &program->group[instr->to_group]);
+    if (from != to && MAX(from, to) < arrows->timeline->n_devices)
+        add_arrow(arrows, s, from, s, to);
+}
+
+static void add_arrows(GString *text, const SimTimeline *timeline, const Program *program,
+                       const Graph *graph)
+{
+    Arrows arrows = {
+        .text = text,
+        .timeline = timeline,
+        .maker = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL),
+    };
+    for (uint32_t i = 0; i < timeline->n_spans; i++) {
+        const SimSpan *span = &timeline->span[i];
+        if (span->launch || span->start_s == span->end_s)
+            continue;
+        uint32_t n;
+        const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+        for (uint32_t k = 0; k < n; k++)
+            visit_lane(&arrows, i, lane[k], &program->instr[span->instr], graph);
+        if (program->instr[span->instr].kind == INSTR_TRANSFER)
+            add_message(&arrows, program, i);
+    }
+    g_hash_table_unref(arrows.maker);
 }
 
 char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
@@ -111,9 +266,11 @@ char *sim_timeline_trace(const SimTimeline *timeline, const Program *program,
             on[lane[k]] = true;
         for (uint32_t j = 0; j < timeline->n_devices; j++)
             if (on[timeline->lane[j]])
-                add_span(text, timeline, i, j, category_of(span, program, graph), name,
-                         detail);
+                add_span(
+                    text, timeline, i, j, category_of(span, program, graph), name,
+                    args_of(&program->instr[span->instr], span->instr, graph, detail));
     }
+    add_arrows(text, timeline, program, graph);
     g_string_append(text, "\n]}\n");
     return g_string_free(text, false);
 }

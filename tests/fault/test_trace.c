@@ -44,6 +44,70 @@ static void test_trace(void **state)
     json_decref(trace);
 }
 
+/* Whether some complete event of that device and stream covers the time. */
+static bool is_inside(const json_t *events, int device, int stream, double us)
+{
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0 ||
+            (int)number(event, "pid") != device || (int)number(event, "tid") != stream)
+            continue;
+        if (number(event, "ts") <= us && us <= number(event, "ts") + number(event, "dur"))
+            return true;
+    }
+    return false;
+}
+
+/* Flow events come in pairs of one id, from an event to a later one, or along a transfer to another device; all complete
+ * events say what they do, of which group and how many bytes. Returns how many pairs there are. */
+static uint32_t check_arrows(Sandbox *box)
+{
+    g_autofree char *text = sandbox_read(box, "t.json");
+    json_t *trace = json_of(text);
+    const json_t *events = json_object_get(trace, "traceEvents"), *start = NULL;
+    uint32_t n = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const char *phase = json_string_value(json_object_get(event, "ph"));
+        const json_t *args = json_object_get(event, "args");
+        if (strcmp(phase, "X") == 0) {
+            assert_true(json_is_string(json_object_get(args, "op")));
+            assert_true(json_is_integer(json_object_get(args, "group")));
+            assert_true(json_integer_value(json_object_get(args, "bytes")) > 0);
+        }
+        if (strcmp(phase, "s") != 0 && strcmp(phase, "f") != 0)
+            continue;
+        assert_true(is_inside(events, (int)number(event, "pid"),
+                              (int)number(event, "tid"), number(event, "ts")));
+        assert_int_equal(strcmp(phase, "s") == 0, start == NULL);
+        if (start) {
+            assert_int_equal(number(start, "id"), number(event, "id"));
+            assert_at_most(number(start, "ts"), number(event, "ts"));
+            assert_true(number(start, "pid") != number(event, "pid") ||
+                        number(start, "tid") != number(event, "tid"));
+            assert_string_equal(json_string_value(json_object_get(event, "bp")), "e");
+        } else
+            assert_int_equal(number(event, "id"), ++n);
+        start = start ? NULL : event;
+    }
+    assert_null(start);
+    json_decref(trace);
+    return n;
+}
+
+/* Gradients lead to their all-reduce and on to the update; activations from stage to stage. */
+static void test_arrows(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) ran = program_run_good(box, SIMULATE "--json --trace t.json");
+    assert_true(check_arrows(box) >= 4 * 3); /* layers on devices */
+    g_auto(Ran) stages = program_run_good(
+        box, "simulate vit:layers=4,global_batch=8 hap-8 --planner manual --set pp=2 "
+             "--set dp=4 --set micro_batch=1 -f flow --trace t.json");
+    assert_true(check_arrows(box) >= 2);
+}
+
 /* The path's spans follow one another without a gap from 0 to the end; links are there. */
 static void test_explanation(void **state)
 {
@@ -145,9 +209,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trace),    cmocka_unit_test(test_explanation),
-        cmocka_unit_test(test_samples),  cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_arrows),      cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_explanation), cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_timeline),    cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
