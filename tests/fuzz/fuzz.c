@@ -168,7 +168,8 @@ static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
     } else if (how == 1) {
         insert_piece(text, at, pieces, rand);
     } else if (how == 2 && text->len > 0) {
-        const gsize n = MIN(text->len - from, 1 + below(rand, MOST_COPIED));
+        const gsize wanted = 1 + below(rand, MOST_COPIED),
+                    n = MIN(text->len - from, wanted);
         g_autofree char *copy = g_memdup2(text->str + from, n);
         g_string_insert_len(text, (gssize)at, copy, (gssize)n);
     } else {
