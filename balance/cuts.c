@@ -247,6 +247,7 @@ static uint32_t add_limits(Master *m)
 /* Spreads the prices of the cuts over the rows that they sum. */
 static void read_prices(const Master *m, double *price)
 {
+    KILTER_ASSERT(m->n_bundles > 0);
     const BalanceRows *rows = m->rows;
     for (guint r = 0; r < rows->row->len; r++)
         price[r] = 0;

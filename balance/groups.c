@@ -8,6 +8,7 @@
 static uint32_t number_parts(uint32_t n, const uint32_t *part, uint32_t n_parts,
                              uint16_t *group)
 {
+    KILTER_ASSERT(n_parts > 0);
     g_autofree uint32_t *number = g_new0(uint32_t, n_parts + 1);
     uint32_t n_groups = 0;
     for (uint32_t i = 0; i < n; i++) {

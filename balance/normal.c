@@ -127,6 +127,7 @@ static void fixed_step(const Interior *ip, uint32_t p, double mu, double second)
 
 void normal_add_ratio_step(const Interior *ip, uint32_t p, double *e)
 {
+    KILTER_ASSERT(p < ip->n_all);
     uint32_t n = ip->n, top = p < ip->n_pieces ? ip->top[p] : n;
     size_t at = (size_t)p * n;
     double mean = 0, others = 0;

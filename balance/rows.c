@@ -69,6 +69,7 @@ static void add_to_column(BalanceRows *rows, uint32_t column, double value)
 
 static void add_entry(BalanceRows *rows, uint32_t segment, uint32_t class, double value)
 {
+    KILTER_ASSERT(class < rows->n_classes);
     add_to_column(rows, segment * rows->n_classes + class, value);
 }
 

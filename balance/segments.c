@@ -106,6 +106,7 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_parts, uint16_t *segm
 
 static uint32_t root_of(uint32_t *above, uint32_t i)
 {
+    KILTER_ASSERT(above[i] <= i);
     while (above[i] != i)
         i = above[i] = above[above[i]];
     return i;

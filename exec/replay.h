@@ -2,7 +2,7 @@
  *
  *     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, &error);
  *     exec_replay_load(replay, seed, &error);      the LOAD instructions: inputs, states at rest
- *     exec_replay_run(replay, &error);             the others, once an iteration
+ *     exec_replay_run(replay, &error);             the others, once per iteration
  *
  * A dimension in form Gather is cut by the plan's split, or, where the plan has none, by its ratios
  * rounded to the dimension's units. An op of another segment than one of its inputs gets that input

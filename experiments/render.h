@@ -15,7 +15,7 @@
  *     [=WIDTH:TEXT]       the text in so many columns; - aligns left
  *     [*KEY:ROW]          the row for each element of a list; [*KEY/SEPARATOR:ROW] with a text between, [*KEY<N:ROW] for the first N
  *     [*KEY:A&B&C]        elements whose B and C are equal make one row A B; {alike} is their number
- *     [*KEY:...]          of an object a row for each member, with {key} and {value}
+ *     [*KEY:...]          of an object: one row for each member, with {key} and {value}
  *     \C                  the character C
  *
  * KEY is a path such as a.b or names.0. In a row its members come before those around it; "." is the element, ".a" a

@@ -108,6 +108,7 @@ bool baseline_rule_columns(const Graph *graph, OpId id, OpId loss, uint32_t ways
 
 static bool has_sequence(const Graph *graph, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(graph));
     return graph_tensor(graph, tensor)->rank >= 3 &&
            form_can_hold(graph, tensor, SEQUENCE);
 }
@@ -240,6 +241,7 @@ bool baseline_assign_backward(const Graph *graph, OpId id, Assignment *a)
 /* Whether op `id` contributes partial sums to the gradient of its input `i`. */
 static bool contributes_sums(const Graph *graph, OpId id, uint32_t i, const Assignment *a)
 {
+    KILTER_ASSERT(i < graph_get_op(graph, id)->n_in);
     const TensorId contribution = graph_contribution(graph, id, i);
     const OpId producer = contribution == GRAPH_NONE
                               ? GRAPH_NONE

@@ -96,6 +96,7 @@ Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units)
 
 Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
 {
+    KILTER_ASSERT(op < graph_n_ops(pricer->graph));
     SimWork work = {0};
     sim_work_op(pricer->graph, pricer->view, op, rule, &work);
     return price_work(pricer, &work, rule->loop >= 0 ? rule->units : 0);

@@ -18,6 +18,7 @@ static bool rule_over(const Graph *graph, OpId op, int l, Rule *rule)
 
 static bool drives(const OpSpace *space, uint32_t operand, int l)
 {
+    KILTER_ASSERT(operand < OP_MAX_OPERANDS && l < (int)space->n_loops);
     for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
         if (space->dim_loop[operand][d] == l)
             return true;
@@ -28,6 +29,7 @@ static bool drives(const OpSpace *space, uint32_t operand, int l)
  * loop `l`. */
 static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
 {
+    KILTER_ASSERT(except <= op->n_in);
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
         n += i != except && !(space->added >> i & 1u) && drives(space, i, l);

@@ -90,6 +90,7 @@ static ConversionKey describe_conversions(const Pricer *pricer, TensorId id)
 
 static const Conversions *conversions_of(const Pricer *pricer, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(pricer->graph));
     if (pricer->conversions[tensor])
         return pricer->conversions[tensor];
     const ConversionKey key = describe_conversions(pricer, tensor);

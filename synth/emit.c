@@ -26,6 +26,7 @@ static void append_conversion(Collective kind, TensorId tensor, Form from, Form 
 
 static void reach(Emitter *e, TensorId tensor, FormSet wanted)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(e->graph));
     Step step = {0};
     if (!price_reach(e->pricer, tensor, &e->held[tensor], wanted, &step,
                      append_conversion, e) &&

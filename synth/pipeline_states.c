@@ -25,6 +25,7 @@ bool pipeline_divides(const Builder *b, TensorId parameter)
  * replicas. */
 static bool over_replicas(const Builder *b, TensorId parameter)
 {
+    KILTER_ASSERT(parameter < graph_n_tensors(b->graph));
     return b->made && form_is_gather(b->made[parameter]);
 }
 
@@ -169,6 +170,7 @@ static void bring(Builder *b, uint32_t group, bool back, TensorId tensor,
 
 void pipeline_load(Builder *b, uint32_t i)
 {
+    KILTER_ASSERT(b->inner->instr[i].kind == INSTR_LOAD);
     Instr instr = b->inner->instr[i];
     const Tensor *tensor = graph_tensor(b->graph, instr.tensor);
     const bool state = tensor->role == ROLE_OPTIMIZER;
@@ -186,6 +188,7 @@ void pipeline_load(Builder *b, uint32_t i)
 /* Whether instruction `i` loads a parameter that has to be gathered before it is used. */
 static bool is_gathered(const Builder *b, uint32_t i)
 {
+    KILTER_ASSERT(i < b->inner->n);
     const Instr *instr = &b->inner->instr[i];
     return b->pipeline->zero == 3 && instr->kind == INSTR_LOAD &&
            graph_tensor(b->graph, instr->tensor)->role == ROLE_PARAMETER &&
@@ -194,6 +197,7 @@ static bool is_gathered(const Builder *b, uint32_t i)
 
 static void gather(Builder *b, uint32_t load)
 {
+    KILTER_ASSERT(load < b->inner->n);
     const Instr *instr = &b->inner->instr[load];
     const uint32_t group = group_at(b, load);
     if (b->gathered[load] == b->pass)

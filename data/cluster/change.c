@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
 
@@ -14,6 +15,7 @@ static const char *const NAMES[CHANGES] = {"add", "only", "without", "scale"};
 
 const char *change_name(ChangeKind kind)
 {
+    KILTER_ASSERT(kind < CHANGES);
     return NAMES[kind];
 }
 
@@ -42,6 +44,7 @@ static void scale_network(Cluster *cluster, double bandwidth, double latency)
 
 static void scale_rate(DeviceType *type, double factor)
 {
+    KILTER_ASSERT(factor > 0);
     type->rate *= factor;
     for (Numbers n = 0; n < NUMBERS; n++)
         type->rates[n] *= factor;
@@ -51,6 +54,7 @@ static void scale_rate(DeviceType *type, double factor)
 
 static void scale_bandwidth(DeviceType *type, double factor)
 {
+    KILTER_ASSERT(factor > 0);
     for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
         type->op[kind].bandwidth *= factor;
 }
@@ -151,6 +155,8 @@ static void drop_links(Cluster *cluster, const char *machine)
 
 static void drop_machine(Cluster *cluster, Machine *machine)
 {
+    KILTER_ASSERT(machine >= cluster->machine &&
+                  machine < cluster->machine + cluster->n_machines);
     if (cluster->network && cluster->network->kind == NETWORK_LINKS)
         drop_links(cluster, machine->name);
     g_free(machine->name);

@@ -1,6 +1,7 @@
 /* Clusters, and views: their devices at a granularity. */
 #include "data/cluster/cluster.h"
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/tuning.h"
@@ -270,6 +271,21 @@ double cluster_view_launch_s(const ClusterView *view, const Device *device, OpKi
     return cost ? cost->launch_s : device->launch_s;
 }
 
+/* The invariant of a view: its devices have every GPU of the cluster, machine by machine. */
+static void walk_devices(const ClusterView *view)
+{
+    uint64_t gpus = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        g_assert(view->device[j].machine < view->cluster->n_machines);
+        g_assert(j == 0 || view->device[j].machine >= view->device[j - 1].machine);
+        g_assert(view->device[j].fitted <= view->n_fitted);
+        gpus += view->device[j].gpus;
+    }
+    for (uint32_t m = 0; m < view->cluster->n_machines; m++)
+        gpus -= view->cluster->machine[m].gpus;
+    g_assert(gpus == 0);
+}
+
 ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
 {
     ClusterView *view = g_new0(ClusterView, 1);
@@ -279,6 +295,7 @@ ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
     view_devices(view);
     view_links(view);
     view_pieces(view);
+    KILTER_WALK(walk_devices(view));
     return view;
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/units.h"
 #include "data/cluster/cluster_yaml.h"
 #include "data/cluster/network_spec.h"
@@ -77,6 +78,7 @@ static bool alike(const Machine *a, const Machine *b)
 /* The number of equal machines from `first` on that are called NAME-0, NAME-1, ...; at least 1. */
 static uint32_t run_of(const Cluster *cluster, uint32_t first)
 {
+    KILTER_ASSERT(first < cluster->n_machines);
     const Machine *machine = &cluster->machine[first];
     const size_t length = numbered(machine, 0);
     uint32_t n = 1;
@@ -89,6 +91,7 @@ static uint32_t run_of(const Cluster *cluster, uint32_t first)
 
 static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32_t n)
 {
+    KILTER_ASSERT(n > 0);
     g_autofree char *name =
         n > 1 ? g_strndup(machine->name, numbered(machine, 0)) : g_strdup(machine->name);
     json_t *object = json_pack("{s:s}", "name", name);
@@ -119,6 +122,7 @@ static json_t *machines_json(const Cluster *cluster)
 
 static json_t *collective_json(const Cluster *cluster, Collective kind)
 {
+    KILTER_ASSERT(kind < (Collective)COLLECTIVES_PRICED);
     const CollectivePieces *pieces = &cluster->pieces[kind];
     json_t *object = json_object();
     set_link(object, &cluster->collective[kind]);

@@ -1,5 +1,6 @@
 /* Intervals of predictions. */
 #include "data/cluster/fitted.h"
+#include "data/base/assert.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static int compare(const void *a, const void *b)
  * ceil((n + 1) coverage)-th. */
 static bool quantile(double *size, uint32_t n, double coverage, double *factor)
 {
+    KILTER_ASSERT(coverage >= 0 && coverage <= 1);
     const double rank = ceil((n + 1) * coverage);
     if (rank > n)
         return false;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/derive.h"
 
@@ -55,6 +56,7 @@ void machine_file_warn(MachineFile *machine, const char *format, ...)
 static const DeviceSheet *gpu_sheet(const MachineFile *machine, const Sheets *sheets,
                                     uint32_t i)
 {
+    KILTER_ASSERT(i < machine->n_gpus);
     return machine->product ? sheets_find_product(sheets, machine->product)
                             : sheets_find_pci(sheets, machine->gpu[i].pci);
 }

@@ -1,9 +1,9 @@
-/* Topology files of NCCL and RCCL, by expat: elements one after the other, no DTD and no
- * entities. */
+/* Topology files of NCCL and RCCL, by expat: one element after the other, no DTD and entities. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/machine_file.h"
 
@@ -327,6 +327,7 @@ static void drop_mere_pci(Reader *reader)
 
 static void join(MachineFile *machine, uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(a < machine->n_gpus && b < machine->n_gpus);
     const uint32_t from = machine->gpu[a].group, to = machine->gpu[b].group;
     for (uint32_t i = 0; i < machine->n_gpus; i++)
         if (machine->gpu[i].group == from)

@@ -4,6 +4,7 @@
  * proportion to the slowest port. */
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
 #include "data/base/path.h"
@@ -131,12 +132,14 @@ static void add_collectives(GString *text, const Cluster *like, double scale)
 
 static uint32_t draw_count(GRand *rand, const Ranges *r, uint32_t k)
 {
+    KILTER_ASSERT(k < RANGES && r->low[k] <= r->high[k]);
     return (uint32_t)g_rand_int_range(rand, (gint32)r->low[k], (gint32)r->high[k] + 1);
 }
 
 /* A random bandwidth in whole megabytes a second, so that its text is short. */
 static double draw_bandwidth(GRand *rand, const Ranges *r, uint32_t k)
 {
+    KILTER_ASSERT(k < RANGES && r->low[k] <= r->high[k]);
     return (double)(uint64_t)(g_rand_double_range(rand, r->low[k], r->high[k]) / 1e6) *
            1e6;
 }

@@ -1,4 +1,5 @@
 /* Reading the device types of cluster files. */
+#include "data/base/assert.h"
 #include "data/cluster/cluster_reader.h"
 
 /* Reads numbers by format, below `name`. */
@@ -44,6 +45,7 @@ static bool read_ops(const ClusterReader *reader, const char *type_key,
 
 static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
 {
+    KILTER_ASSERT(i < reader->cluster->n_types);
     const TypeText *text = &reader->text->type[i];
     DeviceType *type = &reader->cluster->type[i];
     g_autofree char *key = g_strdup_printf("device_types[%u]", i);

@@ -4,6 +4,7 @@
  * distance to it, kept for the next route there. */
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/cluster/topology.h"
 
 #define NONE UINT32_MAX
@@ -125,6 +126,7 @@ static uint32_t hash(uint32_t from, uint32_t to, uint32_t node)
 static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t node,
                      uint32_t from, uint32_t to)
 {
+    KILTER_ASSERT(distance[node] > 0 && distance[node] != FAR);
     const Topology *topology = routes->topology;
     const uint32_t first = topology->first_link[node],
                    last = topology->first_link[node + 1];
@@ -147,10 +149,23 @@ static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t no
     }
 }
 
+/* The invariant of a route: its links lead from one device to the other without a gap. */
+static void walk_route(const Topology *topology, uint32_t from, uint32_t to,
+                       const uint32_t *link, uint32_t n)
+{
+    uint32_t node = topology->device[from];
+    for (uint32_t i = 0; i < n; i++) {
+        g_assert(link[i] < topology->n_links && topology->link[link[i]].from == node);
+        node = topology->link[link[i]].to;
+    }
+    g_assert(node == topology->device[to]);
+}
+
 uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
                      uint32_t link[ROUTE_MAX_LINKS])
 {
     const Topology *topology = routes->topology;
+    KILTER_ASSERT(from < topology->n_devices && to < topology->n_devices);
     uint32_t a = topology->device[from], b = topology->device[to];
     uint32_t down[ROUTE_MAX_LINKS], n = 0, n_down = 0;
 
@@ -172,5 +187,6 @@ uint32_t routes_find(Routes *routes, uint32_t from, uint32_t to,
     }
     while (n_down > 0)
         link[n++] = down[--n_down];
+    KILTER_WALK(walk_route(topology, from, to, link, n));
     return n;
 }

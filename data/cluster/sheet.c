@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 static const char *const FORMAT_NAME[] = {
@@ -157,6 +158,7 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
 /* While latency decides, trees and halving take ceil(log2 n) rounds up and as many down. */
 LinkCost link_sheet_line(const LinkSheet *link, double links, uint32_t n)
 {
+    KILTER_ASSERT(links >= 0 && n > 0);
     const double rounds = 2 * ceil(log2(MAX(n, 2)));
     return (LinkCost){link->base_s + rounds * link->hop_s,
                       links * link->bandwidth * link->share};

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/path.h"
 #include "data/cluster/op_cost_yaml.h"
@@ -339,6 +340,7 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
 static void set_share(DeviceSheet *device, SheetFormat format, double share,
                       const char *source)
 {
+    KILTER_ASSERT(format < SHEET_FORMATS && share >= 0 && share <= 1);
     device->share[format] = share;
     g_free(device->share_source[format]);
     device->share_source[format] = g_strdup(source);

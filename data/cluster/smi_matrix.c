@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/machine_file.h"
 
@@ -144,6 +145,7 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
 /* The code of a pair, from either of its rows. */
 static const char *code_at(const Matrix *matrix, uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(a < matrix->n && b < matrix->n);
     const char *code = matrix->code[(size_t)a * matrix->n + b];
     return *code ? code : matrix->code[(size_t)b * matrix->n + a];
 }
@@ -158,6 +160,7 @@ static int by_text(const void *a, const void *b, void *data)
  * caller frees it. */
 static char *count_pairs(const Matrix *matrix, uint32_t first, uint32_t last)
 {
+    KILTER_ASSERT(last <= matrix->n);
     g_autoptr(GTree) counts = g_tree_new_full(by_text, NULL, g_free, NULL);
     for (uint32_t a = 0; a < matrix->n_gpus; a++)
         for (uint32_t b = MAX(first, a + 1); b < last; b++) {

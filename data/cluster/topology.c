@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/topology_build.h"
@@ -19,6 +20,7 @@ static LinkCost ring_link(LinkCost fit, uint32_t n, double bandwidth)
 /* The name of a machine's GPU; a single GPU has the machine's name. */
 static char *gpu_name(const Machine *machine, uint32_t gpu)
 {
+    KILTER_ASSERT(gpu < machine->gpus);
     return machine->gpus == 1 ? g_strdup(machine->name)
                               : g_strdup_printf("%s:%u", machine->name, gpu);
 }
@@ -38,6 +40,7 @@ static bool has_own_links(const NetworkSpec *spec, const Machine *machine)
  * Returns their number. */
 static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
 {
+    KILTER_ASSERT(index < build->view->cluster->n_machines);
     const Machine *machine = &build->view->cluster->machine[index];
     const bool own = build->spec && build->spec->kind == NETWORK_LINKS &&
                      machine->gpus > 1 && has_own_links(build->spec, machine);
@@ -254,6 +257,7 @@ static void walk(Topology *topology)
     for (uint32_t i = 0; i <= n; i++)
         if (device_at[i] != UINT32_MAX)
             topology->order[device_at[i]] = position++;
+    g_assert(position == topology->n_devices);
 }
 
 static void take(Topology *topology, Build *build)
@@ -263,6 +267,17 @@ static void take(Topology *topology, Build *build)
     topology->node = (TopologyNode *)(void *)g_array_free(build->node, FALSE);
     topology->link = (TopologyLink *)(void *)g_array_free(build->link, FALSE);
     g_free(build->port);
+}
+
+/* The invariant: links come in pairs of opposite directions between nodes that there are. */
+static void walk_links(const Topology *topology)
+{
+    g_assert(topology->n_links % 2 == 0);
+    for (uint32_t l = 0; l < topology->n_links; l++) {
+        const TopologyLink *link = &topology->link[l], *back = &topology->link[l ^ 1];
+        g_assert(link->from < topology->n_nodes && link->to < topology->n_nodes);
+        g_assert(link->from == back->to && link->bandwidth == back->bandwidth);
+    }
 }
 
 Topology *topology_of_view(const ClusterView *view, GError **error)
@@ -287,6 +302,7 @@ Topology *topology_of_view(const ClusterView *view, GError **error)
     index_links(topology);
     if (!check_routes(topology, error))
         return NULL;
+    KILTER_WALK(walk_links(topology));
     walk(topology);
     topology->tuning = tuning_of_cluster(view->cluster, error);
     if (!topology->tuning)

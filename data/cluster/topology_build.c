@@ -1,6 +1,7 @@
 /* Helpers that put devices and links into a topology. */
 #include "data/cluster/topology_build.h"
 
+#include "data/base/assert.h"
 #include "data/cluster/network_spec.h"
 
 uint32_t build_node(Build *build, char *name, NodeKind kind)
@@ -12,6 +13,7 @@ uint32_t build_node(Build *build, char *name, NodeKind kind)
 
 void build_cable(Build *build, uint32_t a, uint32_t b, LinkCost cost, bool inner)
 {
+    KILTER_ASSERT(a < build->node->len && b < build->node->len && a != b);
     TopologyLink there = {a, b, cost.bandwidth, cost.latency_s, inner};
     TopologyLink back = {b, a, cost.bandwidth, cost.latency_s, inner};
     g_array_append_val(build->link, there);
@@ -20,6 +22,7 @@ void build_cable(Build *build, uint32_t a, uint32_t b, LinkCost cost, bool inner
 
 static uint32_t ceil_div(uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(b > 0);
     return a / b + (a % b != 0);
 }
 
@@ -47,6 +50,7 @@ static void build_star(Build *build, double width)
 /* Adds leaves with `leaf` ports each; returns the first. */
 static uint32_t build_leaves(Build *build, uint32_t n, const char *name)
 {
+    KILTER_ASSERT((uint64_t)n * build->spec->leaf >= build->view->cluster->n_machines);
     const uint32_t first = add_switches(build, n, name);
     for (uint32_t i = 0; i < build->view->cluster->n_machines; i++)
         build_cable(build, build->port[i], first + i / build->spec->leaf,

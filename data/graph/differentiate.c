@@ -1,4 +1,5 @@
 /* Differentiating a graph: the gradients that parameters need, then the updates. */
+#include "data/base/assert.h"
 #include "data/graph/autodiff.h"
 
 #include <string.h>
@@ -48,6 +49,8 @@ Optimizer optimizer_from_name(const char *name)
  * values. */
 static void append_update(Graph *graph, TensorId p, Optimizer optimizer)
 {
+    KILTER_ASSERT(optimizer < OPTIMIZERS &&
+                  graph_tensor(graph, p)->role == ROLE_PARAMETER);
     const Tensor parameter = *graph_tensor(graph, p);
     const bool half = parameter.dtype == DTYPE_F16;
     const Update *by = &UPDATE[optimizer];

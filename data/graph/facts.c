@@ -1,9 +1,11 @@
 /* Computes the facts of a graph from its ops and tensors. */
 #include "data/graph/facts.h"
+#include "data/base/assert.h"
 
 /* The number of parameters of experts that a token, which goes to `top` experts, does not use. */
 static uint64_t idle_parameters(const Graph *graph, const Op *op, uint32_t top)
 {
+    KILTER_ASSERT(top > 0);
     uint64_t idle = 0;
     for (uint32_t i = 0; i < op->n_in; i++) {
         const Tensor *tensor = graph_tensor(graph, op->in[i]);

@@ -1,6 +1,7 @@
 /* Building and reading a graph. */
 #include "data/graph/graph.h"
 
+#include "data/base/assert.h"
 #include "data/graph/build.h"
 
 #include <string.h>
@@ -71,6 +72,7 @@ static bool is_of_loss(OpKind kind)
 /* The dtype of an op's output: a gradient has the dtype of its tensor, except for parameters. */
 static DType output_dtype(const Graph *graph, const OpSpec *spec, uint32_t output)
 {
+    KILTER_ASSERT(output < OP_MAX_OUT);
     const TensorId of = spec->out_of[output];
     const bool statistic = spec->kind == OP_FUSED_ATTENTION && output == 1;
     if (of == GRAPH_NONE)
@@ -109,12 +111,14 @@ TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype
 TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
                      const uint32_t *dim)
 {
+    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     return graph_add_tensor(graph, name, ROLE_INPUT, dtype, rank, dim, GRAPH_NONE);
 }
 
 TensorId graph_parameter(Graph *graph, const char *name, uint32_t rank,
                          const uint32_t *dim)
 {
+    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     return graph_add_tensor(graph, name, ROLE_PARAMETER,
                             precision_compute(graph->precision), rank, dim, GRAPH_NONE);
 }
@@ -187,6 +191,7 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
 TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint32_t n_in,
                   const TensorId *in, const char *extents)
 {
+    KILTER_ASSERT(n_in <= OP_MAX_IN);
     OpSpec spec = {.kind = kind,
                    .name = name,
                    .attr = attr,
@@ -324,6 +329,7 @@ uint64_t graph_parameter_count(const Graph *graph)
 
 uint64_t tensor_elements(const Tensor *tensor)
 {
+    KILTER_ASSERT(tensor->rank <= TENSOR_MAX_RANK);
     uint64_t elements = 1;
     for (uint32_t d = 0; d < tensor->rank; d++)
         elements *= tensor->dim[d];
@@ -379,6 +385,7 @@ double graph_op_flops(const Graph *graph, OpId id)
 
 double graph_op_flops_over(const Graph *graph, OpId id, uint32_t loop)
 {
+    KILTER_ASSERT(loop < graph_op_class(graph, id)->space.n_loops);
     const OpClass *class = graph_op_class(graph, id);
     return space_flops(class->kind, &class->space, (int)loop);
 }

@@ -1,9 +1,11 @@
 /* The layer of the model to which each tensor belongs. */
+#include "data/base/assert.h"
 #include "data/graph/graph.h"
 
 /* Outputs of an op belong to its layer. */
 static void note_made(const Op *op, uint32_t *layer)
 {
+    KILTER_ASSERT(op->n_out <= OP_MAX_OUT);
     for (uint32_t i = 0; i < op->n_out; i++)
         layer[op->out[i]] = op->layer;
 }
@@ -11,6 +13,7 @@ static void note_made(const Op *op, uint32_t *layer)
 /* A tensor that no op makes belongs to the first layer that reads it. */
 static void note_read(const Graph *graph, const Op *op, uint32_t *layer)
 {
+    KILTER_ASSERT(op->n_in <= OP_MAX_IN);
     for (uint32_t i = 0; i < op->n_in; i++)
         if (graph_tensor(graph, op->in[i])->producer == GRAPH_NONE &&
             layer[op->in[i]] == GRAPH_NONE)

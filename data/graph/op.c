@@ -1,5 +1,6 @@
 /* Reading the op table. */
 #include "data/graph/op.h"
+#include "data/base/assert.h"
 
 #include <string.h>
 
@@ -44,6 +45,7 @@ bool op_kind_is_view(OpKind kind)
 
 bool op_kind_is_elementwise(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     const char *c = op_kind_signature(kind);
     while (*c == '*') /* an operand and its terminator */
         c += c[1] == '-' ? 3 : c[1] == ',' ? 2 : 1;
@@ -69,6 +71,7 @@ bool op_kind_is_attention(OpKind kind)
 
 bool op_kind_divides_queries(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return kind == OP_GROUPED_ATTENTION || kind == OP_GROUPED_ATTENTION_DX ||
            kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX ||
            kind == OP_ATTENTION_SINK_DW;
@@ -76,6 +79,7 @@ bool op_kind_divides_queries(OpKind kind)
 
 bool op_kind_skips_masked(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     return kind == OP_FUSED_ATTENTION || kind == OP_FUSED_ATTENTION_DX;
 }
 
@@ -89,6 +93,7 @@ uint32_t op_experts_of_token(OpKind kind, const OpAttr *attr)
 
 uint32_t op_kind_index(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     switch (kind) {
     case OP_EMBEDDING:
         return 0;
@@ -109,6 +114,7 @@ uint32_t op_kind_index(OpKind kind)
 
 uint32_t op_kind_looked_up(OpKind kind)
 {
+    KILTER_ASSERT(kind < OP_KINDS);
     switch (kind) {
     case OP_NLL_SUM:
     case OP_LABEL_LOGIT:

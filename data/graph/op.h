@@ -63,7 +63,7 @@
  *
  * Attention of several queries to one key (GQA, Ainslie et al. 2023): h heads of keys and values, g
  * queries to each, D elements of a key, V of a value; keys and values lie in one vector of E = D + V.
- * `fused` keeps one number a query, the logarithm of its sum of exponentials, and computes the
+ * `fused` keeps one number per query, the logarithm of its sum of exponentials, and computes the
  * probabilities anew in the backward (Dao et al. 2022); hg are sinks, logits without a value.
  * key_norm and rotary change the first or some of the elements and pass on the others; join_keys puts
  * R elements that all heads share between the keys' and the values' (MLA, DeepSeek-AI 2024).

@@ -1,6 +1,7 @@
 /* Forms as text, and the rules of an op in a graph. */
 #include "data/graph/rule.h"
 
+#include "data/base/assert.h"
 #include "data/graph/build.h"
 
 #include <stdio.h>
@@ -51,6 +52,7 @@ uint32_t op_rules(const Graph *graph, OpId id, Rule rule[OP_MAX_RULES])
         return space_rules(class->kind, class->n_in, class->n_out, &class->space, 2,
                            rule);
     memcpy(rule, class->rule, class->n_rules * sizeof *rule);
+    KILTER_ASSERT(class->n_rules <= OP_MAX_RULES);
     return class->n_rules;
 }
 

@@ -1,4 +1,5 @@
 /* Sealing: finds the dims that must be cut alike, and their number of pieces. */
+#include "data/base/assert.h"
 #include "data/graph/build.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ static void cut_op(Graph *graph, OpId id)
 {
     const Op *op = graph_get_op(graph, id);
     const OpClass *plain = graph_op_class(graph, id);
+    KILTER_ASSERT(plain->space.n_loops <= OP_MAX_LOOPS && !graph->sealed);
     uint32_t units[OP_MAX_LOOPS];
     for (uint32_t l = 0; l < plain->space.n_loops; l++)
         units[l] = 1;
@@ -40,6 +42,16 @@ static void cut_op(Graph *graph, OpId id)
     }
     g_array_index(graph->op_class, const OpClass *, id) =
         op_classes_cut(graph->classes, plain, units);
+}
+
+/* The invariant of a sealed graph: every dim can be cut into its units. */
+static void walk_units(const Graph *graph)
+{
+    for (TensorId t = 0; t < graph->tensors->len; t++) {
+        const Tensor *tensor = graph_tensor(graph, t);
+        for (uint32_t d = 0; d < tensor->rank; d++)
+            g_assert(tensor->units[d] > 0 && tensor->dim[d] % tensor->units[d] == 0);
+    }
 }
 
 /* Dims driven by one shardable loop of some op form a class; all of its members are cut into
@@ -87,5 +99,6 @@ void graph_seal(Graph *graph)
         }
     for (OpId id = 0; id < graph->ops->len; id++)
         cut_op(graph, id);
+    KILTER_WALK(walk_units(graph));
     graph->sealed = true;
 }

@@ -1,5 +1,6 @@
 /* Binding a signature to shapes, and FLOPs of an iteration space. */
 #include "data/graph/space.h"
+#include "data/base/assert.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -149,6 +150,7 @@ uint32_t space_bind(OpKind kind, uint32_t n_in, const Shape *in, const char *ext
 
 double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space)
 {
+    KILTER_ASSERT(space->n_loops <= OP_MAX_LOOPS);
     double queries = 0, keys = 0;
     if (!op_kind_skips_masked(kind) || !attr->causal)
         return 1;
@@ -164,6 +166,7 @@ double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space)
 
 double space_flops(OpKind kind, const OpSpace *space, int loop)
 {
+    KILTER_ASSERT(loop < (int)space->n_loops);
     const bool left_out = strchr(op_kind_signature(kind), '?') && !space->added;
     double total = 0;
     for (const char *text = op_kind_flops(kind); *text;) {

@@ -1,4 +1,5 @@
 /* Rules from an iteration space. */
+#include "data/base/assert.h"
 #include "data/graph/op_class.h"
 
 /* The dim of `operand` that loop `l` drives, or -1. */
@@ -14,6 +15,7 @@ static int driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
 static void rule_shard(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *space,
                        uint32_t l, double flops, Rule *rule)
 {
+    KILTER_ASSERT(l < space->n_loops && n_in + n_out <= OP_MAX_OPERANDS);
     *rule = (Rule){.loop = (int8_t)l, .units = space->loop[l].units};
     rule->flops_sharded = space_flops(kind, space, (int)l);
     rule->flops_replicated = flops - rule->flops_sharded;
@@ -34,6 +36,7 @@ static void rule_shard(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace
 static void rule_linear(uint32_t n_in, uint32_t n_out, const OpSpace *space,
                         uint8_t group, double flops, Rule *rule)
 {
+    KILTER_ASSERT(group != 0 && n_in + n_out <= OP_MAX_OPERANDS);
     *rule = (Rule){.loop = -1, .flops_replicated = flops};
     uint32_t reduced = group | space->added;
     for (uint32_t operand = 0; operand < n_in + n_out; operand++)
@@ -52,6 +55,7 @@ uint32_t space_rules(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace *
     for (uint32_t l = 0; l < space->n_loops; l++)
         if (space->loop[l].shardable && space->loop[l].units >= least_units)
             rule_shard(kind, n_in, n_out, space, l, flops, &rule[n++]);
+    KILTER_ASSERT(n > 0 && n <= OP_MAX_RULES);
     return n;
 }
 

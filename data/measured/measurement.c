@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
 #include "data/base/text.h"
@@ -174,6 +175,7 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
 /* The reason why the first skipped table was skipped. */
 static const char *first_reason(const GArray *tables, uint32_t from)
 {
+    KILTER_ASSERT(from <= tables->len);
     for (uint32_t i = from; i < tables->len; i++)
         if (g_array_index(tables, MeasuredTable, i).reason)
             return g_array_index(tables, MeasuredTable, i).reason;

@@ -1,6 +1,7 @@
 /* Builds the graph of a transformer from its facts: data/models/architecture.h. */
 #include "data/models/architecture.h"
 
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -56,6 +57,7 @@ static char *named(const Layer *l, const char *part)
 static TensorId parameter(const Layer *l, const char *part, uint32_t rank,
                           const uint32_t *dim)
 {
+    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     g_autofree char *name = named(l, part);
     return graph_parameter(l->graph, name, rank, dim);
 }
@@ -63,6 +65,7 @@ static TensorId parameter(const Layer *l, const char *part, uint32_t rank,
 static TensorId op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
                    uint32_t n_in, const TensorId *in, const char *extents)
 {
+    KILTER_ASSERT(n_in <= OP_MAX_IN);
     g_autofree char *name = named(l, part);
     return graph_op(l->graph, kind, name, attr, n_in, in, extents);
 }
@@ -75,12 +78,14 @@ static TensorId unary(const Layer *l, OpKind kind, const char *part, TensorId x)
 static TensorId linear(const Layer *l, const char *part, TensorId x, uint32_t n,
                        bool bias)
 {
+    KILTER_ASSERT(n > 0);
     g_autofree char *name = named(l, part);
     return model_linear(l->graph, name, x, n, bias);
 }
 
 static TensorId dropout(const Layer *l, const char *part, TensorId x, double rate)
 {
+    KILTER_ASSERT(rate >= 0 && rate < 1);
     g_autofree char *name = named(l, part);
     return model_dropout(l->graph, name, x, rate);
 }
@@ -109,6 +114,7 @@ static TensorId norm(const Layer *l, const char *part, TensorId x)
 static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
                         uint32_t rank, const uint32_t *out, bool bias)
 {
+    KILTER_ASSERT(rank < TENSOR_MAX_RANK);
     const Tensor in = *graph_tensor(l->graph, x);
     uint32_t dim[TENSOR_MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)

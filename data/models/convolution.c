@@ -1,5 +1,6 @@
 /* Pieces of convolutional models: convolutions and pooling with the padding of PyTorch or
  * TensorFlow, batch norm. */
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 /* How windows lie on an edge: the number of outputs, and the padding before the image. */
@@ -49,6 +50,7 @@ TensorId model_conv(Graph *graph, const char *name, TensorId x, const ModelConv 
 TensorId model_pool(Graph *graph, OpKind kind, const char *name, TensorId x,
                     uint32_t window, uint32_t stride, ModelPadding padding)
 {
+    KILTER_ASSERT(stride > 0);
     const Tensor in = *graph_tensor(graph, x);
     const Windows p = windows_of(padding, in.dim[2], window, stride),
                   q = windows_of(padding, in.dim[3], window, stride);

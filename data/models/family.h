@@ -13,8 +13,8 @@ typedef struct {
 void family_read_rotary(Config *c, const char *keys, double otherwise, Architecture *a);
 void family_read_activation(Config *c, const char *keys, const char *otherwise,
                             Architecture *a);
-/* The last `full` layers of each `period` see all keys, the others `window` keys; layer_types
- * overrides this if given. */
+/* Layer `full` of each `period` layers sees all keys, the others the last `window` keys; period 0:
+ * all layers have the window. layer_types overrides this if given. */
 void family_set_windows(Config *c, uint32_t window, uint32_t period, uint32_t full,
                         Architecture *a);
 /* Reads a llama-like family: pre-norm with RMS norms, a gated feed-forward network, rotary

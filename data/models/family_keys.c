@@ -1,4 +1,5 @@
 /* Keys common to several families of models. */
+#include "data/base/assert.h"
 #include "data/models/family.h"
 
 #include <string.h>
@@ -65,6 +66,7 @@ void family_read_activation(Config *c, const char *keys, const char *otherwise,
 void family_set_windows(Config *c, uint32_t window, uint32_t period, uint32_t full,
                         Architecture *a)
 {
+    KILTER_ASSERT(period == 0 || full < period);
     const json_t *types = config_value(c, "layer_types");
     if (types && (!json_is_array(types) || json_array_size(types) != a->layers)) {
         config_wrong(c, "layer_types", "expected an array of %u", a->layers);

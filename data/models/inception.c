@@ -1,6 +1,7 @@
 /* InceptionV3 (Szegedy et al. 2016) without its auxiliary head: in torchvision's version, with
  * batch norm after each convolution, and in TAG's (INFOCOM'22, Table 3), which is TF-Slim's without
  * its argument scope: no batch norm, biases, and a sigmoid for each class. */
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ static TensorId conv(const Block *b, const char *part, TensorId x, uint32_t chan
                      uint32_t rows, uint32_t columns, uint32_t stride,
                      ModelPadding padding)
 {
+    KILTER_ASSERT(channels > 0 && rows > 0 && columns > 0);
     g_autofree char *name = g_strdup_printf("%s.%s", b->name, part);
     g_autofree char *norm = g_strdup_printf("%s.norm", name);
     g_autofree char *relu = g_strdup_printf("%s.relu", name);

@@ -1,4 +1,5 @@
 /* Pieces shared by builders. */
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 #include "data/base/error.h"
@@ -25,6 +26,7 @@ TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x)
 
 TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate)
 {
+    KILTER_ASSERT(rate >= 0 && rate < 1);
     if (rate == 0)
         return x;
     OpAttr attr = {.rate = rate, .seed = graph_n_ops(graph)};
@@ -33,6 +35,7 @@ TensorId model_dropout(Graph *graph, const char *name, TensorId x, double rate)
 
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias)
 {
+    KILTER_ASSERT(n > 0);
     const Tensor in = *graph_tensor(graph, x);
     g_autofree char *weight_name = g_strdup_printf("%s.weight", name);
     g_autofree char *bias_name = g_strdup_printf("%s.bias", name);
@@ -66,6 +69,7 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels)
 /* Patches are a convolution whose windows do not overlap. */
 TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden)
 {
+    KILTER_ASSERT(patch > 0);
     const Tensor image = *graph_tensor(graph, x);
     const uint32_t edge = image.dim[2] / patch;
     TensorId w = graph_parameter(graph, "patch.weight", 4,

@@ -2,6 +2,7 @@
  * 3x3 convolution), with batch norm after each convolution; and TAG's ResNet-101 (INFOCOM'22, Table
  * 3), TF-Slim's second version (He et al. 2016) without its argument scope: convolutions have
  * biases, and the only batch norms, without a scale, are at the beginning of units. */
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 enum { STAGES = 4, EXPANSION = 4 };
@@ -37,6 +38,7 @@ static TensorId convolve(const Unit *u, const char *part, TensorId x, uint32_t c
 
 static TensorId bottleneck(const Unit *u, TensorId x, uint32_t width, uint32_t stride)
 {
+    KILTER_ASSERT(width > 0 && stride > 0);
     g_autofree char *before = g_strdup_printf("%s.before", u->name);
     g_autofree char *before_relu = g_strdup_printf("%s.before.relu", u->name);
     g_autofree char *skip = g_strdup_printf("%s.skip", u->name);

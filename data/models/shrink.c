@@ -1,4 +1,5 @@
 /* Small models of the same structure: a spec's sizes, each by its row of MODEL_SMALL_TABLE. */
+#include "data/base/assert.h"
 #include "data/models/models.h"
 
 #include <string.h>
@@ -46,6 +47,7 @@ static uint64_t vary(GRand *random, uint64_t size)
 /* The size that a row says, varied if `random` is not NULL. */
 static uint64_t size_of(const ModelSmall *row, uint32_t n_devices, GRand *random)
 {
+    KILTER_ASSERT(n_devices > 0);
     const uint64_t size = row->base + (uint64_t)row->step * n_devices;
     return MAX(2, vary(random, MIN(size, row->cap)));
 }

@@ -1,6 +1,7 @@
 /* Splits of a plan: the dims that are cut, their ratios, and their rounding. */
 #include "data/plan/cut.h"
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static void add_cut(const Plan *plan, const Graph *graph, const BatchForms *batc
                     uint32_t group, uint32_t segment, TensorId tensor, Form form,
                     GArray *splits)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(graph));
     const bool has_parts = batch && form_is_gather(batch->form[tensor]);
     if (!has_parts && form_outer(form) == 0 && !form_is_gather(form))
         return; /* whole on every device, as most are */
@@ -140,6 +142,17 @@ static void normalise(double *value, uint32_t n)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
 }
 
+/* The invariant of shares: none is negative, and they sum to 1. */
+static void walk_shares(const double *share, uint32_t n)
+{
+    double total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        g_assert(share[i] >= 0 && share[i] <= 1 + 1e-9);
+        total += share[i];
+    }
+    g_assert(total > 1 - 1e-9 && total < 1 + 1e-9);
+}
+
 double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Split *split,
                           double *replica)
 {
@@ -162,7 +175,9 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
             normalise(&share[(size_t)r * n], n);
         else
             memcpy(&share[(size_t)r * n], share, n * sizeof *share);
+        KILTER_WALK(walk_shares(&share[(size_t)r * n], n));
     }
+    KILTER_WALK(walk_shares(replica, group->n_replicas));
     return share;
 }
 
@@ -170,6 +185,7 @@ double *plan_group_shares(const Plan *plan, const DeviceGroup *group, const Spli
 static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
                                 const double *replica)
 {
+    KILTER_ASSERT(group->n_replicas % group_shards(group) == 0);
     const uint32_t n_shards = group_shards(group), n_parts = group_parts(group);
     uint32_t *units = g_new(uint32_t, group->n_replicas);
     g_autofree uint32_t *of_part = g_new(uint32_t, n_parts);
@@ -194,6 +210,7 @@ static uint32_t *round_replicas(const DeviceGroup *group, const Split *split,
 static void round_nested(const DeviceGroup *group, const Split *split,
                          const double *ratio)
 {
+    KILTER_ASSERT(split->kind == SPLIT_NESTED && split->units > 0);
     const uint32_t n = group->n_devices, n_shards = group_shards(group);
     g_autofree double *even = g_new(double, n_shards);
     g_autofree uint32_t *of_position = g_new(uint32_t, n);
@@ -210,6 +227,7 @@ static void round_nested(const DeviceGroup *group, const Split *split,
 
 static void round_split(const Plan *plan, const DeviceGroup *group, Split *split)
 {
+    KILTER_ASSERT(split->units > 0);
     const uint32_t n = group->n_devices, n_replicas = group->n_replicas;
     g_autofree double *replica = g_new(double, n_replicas);
     g_autofree double *ratio = plan_group_shares(plan, group, split, replica);

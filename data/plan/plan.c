@@ -1,5 +1,6 @@
 /* Plans, and the segments whose ratios cut their tensors. */
 #include "data/plan/plan.h"
+#include "data/base/assert.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
 
 static size_t instance_of(TensorId tensor, Form form)
 {
+    KILTER_ASSERT(form_inside(form) < FORM_MAX);
     return (size_t)tensor * FORM_MAX + form_inside(form);
 }
 

@@ -1,4 +1,5 @@
 /* Rounding ratios to whole units. */
+#include "data/base/assert.h"
 #include "data/plan/plan.h"
 
 #include <math.h>
@@ -11,6 +12,17 @@ static double growth(double exact, uint32_t count, int step)
 {
     KILTER_ASSERT(step == 1 || step == -1);
     return fabs((double)count + step - exact) - fabs((double)count - exact);
+}
+
+/* The invariant of a rounding: no unit is lost or made. */
+static void walk_counts(const uint32_t *count, uint32_t n_devices, uint32_t units)
+{
+    uint64_t total = 0;
+    for (uint32_t j = 0; j < n_devices; j++) {
+        g_assert(count[j] <= units);
+        total += count[j];
+    }
+    g_assert(total == units);
 }
 
 void split_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32_t *count)
@@ -34,4 +46,5 @@ void split_round(const double *ratio, uint32_t n_devices, uint32_t units, uint32
                 missing -= step;
             }
     }
+    KILTER_WALK(walk_counts(count, n_devices, units));
 }

@@ -1,6 +1,7 @@
 /* The form of each tensor when the batch is cut, and numbers for the instances of a program. */
 #include "data/program/batch.h"
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 #include <string.h>
@@ -29,6 +30,7 @@ static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
 /* Finds the rule under which an op runs; false if there is none. */
 static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule *found)
 {
+    KILTER_ASSERT(batch->units > 0);
     const Op *op = graph_get_op(graph, id);
     Rule rule[OP_MAX_RULES];
     const Form *form = batch->form;
@@ -56,6 +58,7 @@ static bool takes_sum(const Op *op, const Rule *rule, const Form *form)
 
 static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **error)
 {
+    KILTER_ASSERT(id < graph_n_ops(graph));
     const Op *op = graph_get_op(graph, id);
     Rule rule;
     if (!find_rule(graph, id, batch, &rule))
@@ -166,6 +169,7 @@ void batch_forms_free(BatchForms *batch)
 static uint32_t *noted(const Instances *instances, uint32_t group, TensorId tensor,
                        uint32_t outer)
 {
+    KILTER_ASSERT(tensor < instances->n_tensors && outer < FORM_OUTERS);
     const size_t at = (size_t)group * instances->n_tensors + tensor;
     if (outer == 0)
         return &instances->first[at];
@@ -177,6 +181,7 @@ static uint32_t *noted(const Instances *instances, uint32_t group, TensorId tens
 
 static void add_row(Instances *instances, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(instances->row[(size_t)group * instances->n_tensors + tensor] == 0);
     const uint32_t none = GRAPH_NONE;
     for (uint32_t i = 0; i < FORM_OUTERS; i++)
         g_array_append_val(instances->outer, none);
@@ -318,6 +323,7 @@ uint32_t instances_makes(const Instances *instances, const Graph *graph,
 
 uint32_t instances_made(const Instances *instances, const Instr *instr)
 {
+    KILTER_ASSERT(instances->n_microbatches > 0);
     return instr->kind == INSTR_LOAD && instances_has_parts(instances, instr->tensor)
                ? instances->n_microbatches
                : 1;

@@ -2,6 +2,7 @@
  * values lay. */
 #include "data/program/check.h"
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 static bool check_ran(const Check *check)
@@ -45,6 +46,7 @@ static bool check_loss(const Check *check)
  * lies. */
 static bool check_updated(const Check *check, uint32_t group, TensorId old)
 {
+    KILTER_ASSERT(group < check->n_groups && old < graph_n_tensors(check->graph));
     const size_t at = (size_t)group * graph_n_tensors(check->graph) + old;
     const TensorId next = graph_updated(check->graph, old);
     if (next == GRAPH_NONE || (check->n_groups > 1 && !check->loaded[at]))

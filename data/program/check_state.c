@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 const Instr *check_current(const Check *check)
@@ -84,6 +85,7 @@ bool check_axes(const Check *check, uint32_t group, TensorId id, Form form)
 /* Whether the tensor is a sum over the batch that the group adds up. */
 bool check_is_sum(const Check *check, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(check->graph));
     return check->batch && check->batch->form[tensor] == FORM_REDUCE;
 }
 
@@ -154,6 +156,7 @@ bool check_group(const Check *check, uint16_t group)
 /* So many microbatches more have come to a sum, which is there when all have. */
 void check_add_to(Check *check, uint32_t group, TensorId tensor, Form form, uint32_t n)
 {
+    KILTER_ASSERT(n > 0 && n <= check->program->n_microbatches);
     const size_t where = check_place(check, group, tensor, form);
     uint32_t *added = &check->added[where * FORM_MAX + form_inside(form)];
     *added += n;

@@ -1,4 +1,5 @@
 /* A program as a picture: Graphviz. */
+#include "data/base/assert.h"
 #include "data/program/program.h"
 
 /* With more instructions a node stands for one pass of a layer. */
@@ -74,6 +75,7 @@ static char *instance_key(uint32_t group, const Operand *operand)
 
 static void add_edges(Dot *dot, const Instr *instr, uint32_t node)
 {
+    KILTER_ASSERT(node > 0);
     Operand use[OP_MAX_IN];
     const uint32_t n = instr_uses(instr, dot->graph, use);
     for (uint32_t i = 0; i < n; i++) {
@@ -90,6 +92,7 @@ static void add_edges(Dot *dot, const Instr *instr, uint32_t node)
 
 static void take_made(Dot *dot, const Instr *instr, uint32_t node)
 {
+    KILTER_ASSERT(node > 0);
     Operand make[OP_MAX_OUT];
     const uint32_t n = instr_makes(instr, dot->graph, make);
     const uint32_t group = instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;

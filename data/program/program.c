@@ -1,6 +1,7 @@
 /* Programs: building, text and operands of instructions. */
 #include "data/program/program.h"
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ void program_free(Program *program)
 uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,
                            const uint32_t *device)
 {
-    g_assert(program->n_groups < UINT16_MAX);
+    g_assert(program->n_groups < UINT16_MAX && n_replicas > 0 && n_devices > 0);
     program->group = g_renew(DeviceGroup, program->group, program->n_groups + 1);
     program->group[program->n_groups] = (DeviceGroup){
         n_replicas, n_devices,
@@ -119,6 +120,7 @@ bool program_is_spmd(const Program *program)
 
 bool program_check_devices(const Program *program, uint32_t n_devices, GError **error)
 {
+    KILTER_ASSERT(n_devices > 0);
     for (uint32_t g = 0; g < program->n_groups; g++) {
         const DeviceGroup *group = &program->group[g];
         for (size_t i = 0; i < (size_t)group->n_replicas * group->n_devices; i++)
@@ -159,6 +161,7 @@ void program_compute(Program *program, OpId op, const Form *form, uint32_t n_ope
 void program_collective(Program *program, Collective kind, TensorId tensor, Form from,
                         Form to)
 {
+    KILTER_ASSERT(kind < COLLECTIVES && from < FORM_MAX && to < FORM_MAX);
     program_append(program, (Instr){.kind = INSTR_COLLECTIVE,
                                     .stream = kind < (Collective)COLLECTIVES_PRICED,
                                     .collective = kind,
@@ -283,6 +286,7 @@ FormAxis instr_axis(const Instr *instr)
 
 Form form_on(FormAxis axis, Form form)
 {
+    KILTER_ASSERT(axis <= AXIS_REPLICAS);
     return axis == AXIS_REPLICAS ? form_replicas(form)
            : axis == AXIS_SHARDS ? form_shards(form)
                                  : form_inside(form);

@@ -1,6 +1,7 @@
 /* A strategy laid out over a graph's layers and a cluster's devices. */
 #include <string.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/strategy/strategy.h"
 
@@ -21,6 +22,7 @@ static uint32_t *numbers_of(const char *text, uint32_t *n)
 /* Checks that the divisors of states and experts divide the number of replicas. */
 static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **error)
 {
+    KILTER_ASSERT(l->zero_ranks > 0 && l->cp > 0);
     if (l->dp * l->cp % l->zero_ranks != 0 ||
         (l->zero && l->zero_ranks > 1 && l->zero_ranks % l->cp != 0))
         return kilter_fail(error, KILTER_ERROR_INPUT,
@@ -103,6 +105,7 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
 static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l,
                          GError **error)
 {
+    KILTER_ASSERT(l->n_stages > 0);
     uint32_t n;
     g_autofree uint32_t *count = numbers_of(s->layers, &n);
     uint64_t sum = 0;
@@ -159,6 +162,7 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
 static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                        GError **error)
 {
+    KILTER_ASSERT((uint64_t)l->pp * l->dp * l->cp * l->tp <= n_devices);
     const uint32_t of_stage = l->dp * l->cp * l->tp;
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, n_devices);
@@ -189,6 +193,7 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
 
 static bool take_shares(const Strategy *s, StrategyLayout *l, GError **error)
 {
+    KILTER_ASSERT(l->dp > 0);
     g_auto(GStrv) item = g_strsplit(s->shares, " ", -1);
     double sum = 0;
     if (g_strv_length(item) != l->dp)
@@ -252,6 +257,7 @@ static bool set_range(const char *item, const Graph *graph, Recompute *mode,
 bool strategy_layer_modes(const Strategy *s, const Graph *graph, uint32_t n_stages,
                           const uint32_t *first, Recompute **modes, GError **error)
 {
+    KILTER_ASSERT(n_stages > 0);
     const uint32_t n_layers = graph_n_layers(graph), ends = n_layers > 2;
     g_auto(GStrv) item = g_strsplit(s->recompute ? s->recompute : "none", " ", -1);
     const uint32_t n = g_strv_length(item);
@@ -296,17 +302,40 @@ static bool find_sequence(const Strategy *s, const Graph *graph, StrategyLayout 
     return true;
 }
 
+/* The invariants of a layout: every stage has layers, every device one place, and the replicas'
+ * shares make up the batch. */
+static void walk_layout(const StrategyLayout *l, uint32_t n_layers, uint32_t n_devices)
+{
+    g_autofree bool *seen = g_new0(bool, n_devices);
+    const uint32_t n = l->pp * l->dp * l->cp * l->tp;
+    double share = 0;
+    g_assert(l->first[0] == 0 && l->first[l->n_stages] == n_layers);
+    for (uint32_t p = 0; p < l->n_stages; p++)
+        g_assert(l->first[p] <= l->first[p + 1]);
+    g_assert(n <= n_devices);
+    for (uint32_t i = 0; i < n; i++) {
+        g_assert(l->device[i] < n_devices && !seen[l->device[i]]);
+        seen[l->device[i]] = true;
+    }
+    for (uint32_t r = 0; r < l->dp; r++)
+        share += l->share[r];
+    g_assert(share > 1 - 1e-9 && share < 1 + 1e-9);
+}
+
 bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error)
 {
     *layout = (StrategyLayout){0};
-    return find_degrees(s, n_devices, layout, error) &&
-           find_microbatches(s, graph, layout, error) &&
-           find_layers(s, graph, layout, error) &&
-           find_devices(s, n_devices, layout, error) &&
-           strategy_layer_modes(s, graph, layout->n_stages, layout->first,
-                                &layout->recompute, error) &&
-           find_sequence(s, graph, layout, error);
+    if (!find_degrees(s, n_devices, layout, error) ||
+        !find_microbatches(s, graph, layout, error) ||
+        !find_layers(s, graph, layout, error) ||
+        !find_devices(s, n_devices, layout, error) ||
+        !strategy_layer_modes(s, graph, layout->n_stages, layout->first,
+                              &layout->recompute, error) ||
+        !find_sequence(s, graph, layout, error))
+        return false;
+    KILTER_WALK(walk_layout(layout, graph_n_layers(graph), n_devices));
+    return true;
 }
 
 void strategy_layout_clear(StrategyLayout *layout)

@@ -5,6 +5,7 @@
 #include "data/trace/trace.h"
 
 #ifdef KILTER_PROTOBUF_C
+#include "data/base/assert.h"
 #include "data/trace/chakra.pb-c.h"
 
 static void put(GByteArray *to, const ProtobufCMessage *message)
@@ -84,6 +85,7 @@ static void put_attributes(Writer *writer, const TraceNode *node)
 static void put_node(GByteArray *to, const Trace *trace, const TraceNode *node,
                      double *owed)
 {
+    KILTER_ASSERT(node->first_dep + node->n_deps <= trace->dep->len);
     Writer writer = {.message = CHAKRA__NODE__INIT};
     g_autofree uint64_t *deps = g_new(uint64_t, node->n_deps + 1);
     const double due = node->duration_s + *owed;

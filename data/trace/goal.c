@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "data/base/assert.h"
 #include "data/base/error.h"
 
 /* Adds the line of a node; false if it is a collective. Everything runs on one cpu of the rank, as
  * dependencies between cpus lose their time. */
 static bool add_node(GString *text, const TraceNode *node, uint32_t label)
 {
+    KILTER_ASSERT(label > 0);
     switch (node->kind) {
     case TRACE_SEND:
         g_string_append_printf(text, "l%u: send %" PRIu64 "b to %u tag %u\n", label,

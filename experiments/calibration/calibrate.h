@@ -45,7 +45,7 @@ typedef struct {
 } Calibration;
 
 typedef struct {
-    /* fitted costs are put in a copy of it; NULL: a machine of one device a rank */
+    /* fitted costs are put in a copy of it; NULL: one machine per rank, with one device each */
     Cluster *base;
     uint32_t ranks; /* without base: machines; 0: the most that were measured together */
     const char *name;      /* of the cluster */

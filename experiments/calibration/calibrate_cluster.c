@@ -111,7 +111,7 @@ static const char *only_device(const Work *work, GError **error)
     return device;
 }
 
-/* A machine of one device a rank. */
+/* Machines of one device each, one per rank. */
 bool calibrate_make_cluster(Work *work, GError **error)
 {
     const char *device = only_device(work, error);

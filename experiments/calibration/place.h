@@ -24,7 +24,7 @@ typedef struct {
 const char *place_name(Place place);
 
 /* For each measurement. Of several numbers of ranks of a kind the one that is most like the cluster's is taken:
- * one rank a machine, then all GPUs, then the nearest number of machines; inside of machines the largest. Caller
+ * one rank per machine, then all GPUs, then the nearest number of machines; inside of machines the largest. Caller
  * frees. */
 Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                             const Sheets *sheets);

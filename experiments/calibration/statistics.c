@@ -6,7 +6,7 @@
 #include <gsl/gsl_statistics.h>
 #include <math.h>
 
-/* Ranks of the values, equal ones sharing the mean of theirs. Caller frees. */
+/* Ranks of the values, equal ones sharing the mean of their ranks. Caller frees. */
 static double *ranks_of(const double *value, uint32_t n)
 {
     g_autofree size_t *order = g_new(size_t, n);

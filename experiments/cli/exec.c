@@ -180,7 +180,7 @@ static bool measure_as_rank(ExecRank rank, void *data, GError **error)
     return measure(work->own, backend, work->options, error);
 }
 
-/* All GPUs of a node in one process; under mpirun a process a node. */
+/* All GPUs of a node in one process; under mpirun one process per node. */
 static bool measure_on_gpus(ExecRank rank, void *data, GError **error)
 {
     const Work *work = data;
@@ -351,7 +351,8 @@ bool cmd_exec(int argc, char **argv, GError **error)
             "machine's "
             "CPUs; it starts the\nranks itself, or is started by mpirun -n RANKS. With "
             "cuda "
-            "on GPUs, all of a node's in one process;\nmpirun starts a process a node.",
+            "on GPUs, all of a node's in one process;\nmpirun starts one process per "
+            "node.",
         .example = "kilter exec plan.json --shrink --repeats 20\n  kilter exec "
                    "bert-base:layers=2,batch=1,vocab=512 hap-8 --planner dp-ev --check",
         .entries = entries,

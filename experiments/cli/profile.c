@@ -116,7 +116,7 @@ static bool write_file(const Own *own, const GArray *list, const ExecLimits *lim
     return true;
 }
 
-/* float32; with cuda a GPU a process. */
+/* float32; with cuda one GPU per process. */
 static ExecBackend *backend_new(const Own *own, ExecRank rank, GError **error)
 {
     const ExecCudaWorld world = {.ranks = EXEC_CUDA_GPUS,

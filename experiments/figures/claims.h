@@ -1,6 +1,6 @@
 /* Claims: what a paper says of a figure, beside what our results say.
  *
- * data/paper/PAPER.csv holds the paper's side, one claim a line: figure, claim, text, value,
+ * data/paper/PAPER.csv holds the paper's side, one claim per line: figure, claim, text, value,
  * tolerance, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql computes
  * ours: columns claim, ours, note, reason. A claim holds if |ours - value| <= tolerance. */
 #ifndef KILTER_EXPERIMENTS_FIGURES_CLAIMS_H

@@ -2,8 +2,8 @@
  * that fit the memory.
  *
  * Branch and bound on boxes of ratios. Equal devices have equal ratios (for a fixed program t is
- * convex in B and symmetric in them, so averaging never hurts): a box is an interval a kind of
- * device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
+ * convex in B and symmetric in them, so averaging never hurts): a box has one interval per kind
+ * of device. synth_bound() bounds every program at every ratio in a box; the smallest bound over boxes
  * that cover everything is the certificate. The box with the smallest bound is halved along the
  * kind whose shares vary most, until the gap to the plan is small enough.
  *

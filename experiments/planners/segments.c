@@ -1,4 +1,4 @@
-/* The option `segments`: from its text to a segment an op. */
+/* The option `segments`: from its text to the segment of every op. */
 #include "experiments/planners/segments.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The option `segments` of hap: which ops may have ratios of their own (private to experiments).
  *
  *     none           all ops have the same ratios
- *     layers         a segment a layer of the model, with its backward and updates
- *     ops            a segment an op: as many as the program allows
+ *     layers         one segment per layer of the model, with its backward and updates
+ *     ops            one segment per op: as many as the program allows
  *     metis:K        K segments of equal FLOPs with few bytes between them
  *     OP=NUMBER;...  by the names of forward ops (* any text), or a file of such lines; ops that are not named are in 0 */
 #ifndef KILTER_EXPERIMENTS_PLANNERS_SEGMENTS_H

@@ -29,6 +29,7 @@ typedef struct {
 
 static Trace *trace_of(const Maker *maker, uint32_t rank)
 {
+    KILTER_ASSERT(rank < maker->traces->len);
     return maker->traces->pdata[rank];
 }
 

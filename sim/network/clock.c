@@ -32,6 +32,7 @@ double clock_left(const SimShare *share, SimFlowId id, double now_s)
 
 static void put_end(SimShare *share, uint32_t item, double end_s)
 {
+    KILTER_ASSERT(item < share->n_links + share->flow_capacity && !isnan(end_s));
     const KeyedItem end = {end_s, item};
     if (share->end_place[item] != UINT32_MAX)
         keyed_heap_change(&share->ends, share->end_place, end);
@@ -80,6 +81,7 @@ void clock_add(SimShare *share, SimFlowId id, uint32_t link, double left, double
 
 void clock_remove(SimShare *share, SimFlowId id)
 {
+    KILTER_ASSERT(id < share->flow_capacity);
     const uint32_t link = share->flow[id].bottleneck;
     if (link == ALONE) {
         take_end(share, share->n_links + id);
@@ -121,6 +123,7 @@ void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s)
 
 void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s)
 {
+    KILTER_ASSERT(id < share->flow_capacity && rate >= 0);
     Sharer *f = &share->flow[id];
     f->tag = clock_left(share, id, now_s);
     f->since_s = now_s;
@@ -132,6 +135,7 @@ void clock_set_alone(SimShare *share, SimFlowId id, double rate, double now_s)
 
 double share_take_back(SimShare *share, SimFlowId id, double now_s)
 {
+    KILTER_ASSERT(id < share->flow_capacity && share->flow[id].active);
     /* A difference of clock readings may be off by a rounding. */
     const double left = fmin(clock_left(share, id, now_s), share->rest[id].bytes);
     clock_remove(share, id);

@@ -114,6 +114,7 @@ static void unbind(SimShare *share, SimFlowId id, double left)
 /* Another flow joins a link whose only flow was alone. */
 static void end_alone(SimShare *share, SimFlowId id, double now_s)
 {
+    KILTER_ASSERT(share->flow[id].bottleneck == ALONE);
     const double left = clock_left(share, id, now_s);
     const Sharer *f = &share->flow[id];
     clock_remove(share, id);
@@ -132,6 +133,7 @@ static bool is_alone(const SimShare *share, const Sharer *f)
 
 void share_add(SimShare *share, SimFlowId id, double now_s)
 {
+    KILTER_ASSERT(id < share->flow_capacity && !share->flow[id].active);
     Sharer *f = &share->flow[id];
     const bool alone = is_alone(share, f);
     for (uint32_t k = 0; k < f->n_uses; k++) {
@@ -205,6 +207,7 @@ void share_set_bandwidth(SimShare *share, uint32_t link, double bandwidth)
 
 double share_rate(const SimShare *share, SimFlowId flow)
 {
+    KILTER_ASSERT(flow < share->flow_capacity);
     const Sharer *f = &share->flow[flow];
     if (f->bottleneck < share->n_links)
         return share->clock[f->bottleneck].speed;

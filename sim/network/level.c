@@ -127,6 +127,7 @@ static bool let_wait(SimShare *share)
 
 static void load_changes(SimShare *share, uint32_t link, double by)
 {
+    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     l->load += by;
     if (!l->waiting && (l->n_bound > 0 || (by > 0 && is_overfull(share, link))))
@@ -279,6 +280,7 @@ static void settle_all(SimShare *share, double now_s)
 
 static void solve_alone(SimShare *share, SimFlowId id, double now_s)
 {
+    KILTER_ASSERT(id < share->flow_capacity);
     const Sharer *f = &share->flow[id];
     double rate = INFINITY;
     for (uint32_t k = 0; k < f->n_uses; k++)

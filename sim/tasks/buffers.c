@@ -34,6 +34,7 @@ typedef struct {
 
 static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(l->graph));
     return (size_t)group * graph_n_tensors(l->graph) + tensor;
 }
 

@@ -26,6 +26,7 @@ typedef struct {
 /* Lets a span wait for task `id`, if that ends later than its present cause. */
 static void wait_for(const Clocks *c, uint32_t id, SimSpan *span)
 {
+    KILTER_ASSERT(id == SIM_NO_TASK || id < c->tasks->n_tasks);
     if (id == SIM_NO_TASK)
         return;
     const SimSpan *other = &c->timeline->span[id];

@@ -48,6 +48,7 @@ static double *sums(const AmpAssignment *p, const double *row)
 static double between(const Cuts *c, const double *sum, uint32_t stage, uint32_t a,
                       uint32_t b)
 {
+    KILTER_ASSERT(a <= b && b <= c->problem->n_layers && stage < c->problem->n_stages);
     if (!sum)
         return 0;
     sum += (size_t)stage * (c->problem->n_layers + 1);
@@ -56,6 +57,7 @@ static double between(const Cuts *c, const double *sum, uint32_t stage, uint32_t
 
 static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
 {
+    KILTER_ASSERT(a < b && b <= c->problem->n_layers);
     return between(c, c->time.sum, stage, a, b) < c->time.bound &&
            between(c, c->sync.sum, stage, a, b) < c->sync.bound &&
            (!c->memory ||
@@ -66,6 +68,7 @@ static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
  * 0. */
 static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
 {
+    KILTER_ASSERT(stage > 0 && a > 0 && a <= c->problem->n_layers);
     return c->problem->transfer[(size_t)(stage - 1) * c->problem->n_layers + a - 1];
 }
 
@@ -83,6 +86,7 @@ static double entry(const Cuts *c, uint32_t stage, uint32_t a)
 /* Adds one stage, by a sliding window of cuts with growing entries. */
 static void add_stage(Cuts *c, uint32_t stage)
 {
+    KILTER_ASSERT(stage < c->problem->n_stages);
     const uint32_t n = c->problem->n_layers;
     const size_t row = (size_t)stage * (n + 1);
     uint32_t head = 0, tail = 0;

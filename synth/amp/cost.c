@@ -7,6 +7,7 @@
  * with chunks the average over the group's stages. */
 static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
 {
+    KILTER_ASSERT(p < c->s->pp);
     const uint32_t pp = c->s->pp, chunks = c->s->chunks;
     if (c->options->schedule == SCHEDULE_GPIPE)
         return c->gas;

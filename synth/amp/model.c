@@ -97,6 +97,7 @@ static void read_load(Reading *r, const Instr *instr)
 /* Bytes that each of n devices with equal shares sends per byte of the tensor. */
 static double sent(Collective kind, uint32_t n)
 {
+    KILTER_ASSERT(kind < (Collective)COLLECTIVES_PRICED && n > 0);
     const double others = (double)(n - 1) / n;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:

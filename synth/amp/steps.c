@@ -28,6 +28,7 @@ typedef struct {
 
 static uint32_t *maker_of(const Reading *r, TensorId tensor, Form form)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(r->graph) && form < FORM_MAX);
     return &r->maker[(size_t)tensor * FORM_MAX + form];
 }
 

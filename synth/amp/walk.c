@@ -36,6 +36,8 @@ static void join(AmpDelay *all, const AmpDelay *then)
 
 static void join_layers(Walk *w, uint32_t stage, uint32_t r)
 {
+    KILTER_ASSERT(w->first[stage] <= w->first[stage + 1] &&
+                  w->first[stage + 1] <= w->n_layers);
     const uint32_t group = stage % w->n_groups, at = stage * w->rows->dp + r;
     const uint32_t begin = w->first[stage], end = w->first[stage + 1];
     w->forward[at] = w->backward[at] = amp_delay_none();
@@ -51,6 +53,7 @@ static void join_layers(Walk *w, uint32_t stage, uint32_t r)
 
 static void launch(const Walk *w, uint32_t group, uint32_t r)
 {
+    KILTER_ASSERT(group < w->n_groups);
     const uint32_t at = group * w->rows->dp + r;
     w->clocks[at].s[CLOCK_HOST] += w->rows->launch_s[at];
 }
@@ -99,6 +102,7 @@ static void send_on(Walk *w, SynthStep step, uint32_t r)
  * wait for one another. */
 static void last_backward(Walk *w, uint32_t stage)
 {
+    KILTER_ASSERT(w->first[stage] <= w->first[stage + 1]);
     const AmpRows *rows = w->rows;
     const uint32_t group = stage % w->n_groups, dp = rows->dp;
     AmpClocks *clocks = &w->clocks[group * dp];
@@ -188,6 +192,7 @@ typedef struct {
 
 static Sync sync_of(const Walk *w, uint32_t group)
 {
+    KILTER_ASSERT(group < w->n_groups);
     Sync sync = {0};
     for (uint32_t stage = group; stage < w->rows->problem.n_stages; stage += w->n_groups)
         for (uint32_t l = w->first[stage]; l < w->first[stage + 1]; l++) {

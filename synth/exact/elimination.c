@@ -134,6 +134,7 @@ static void eliminate_dy(Elimination *e)
  * matter. */
 static uint32_t n_choices(const Choices *c, uint32_t i, const Ask *ask, uint32_t f)
 {
+    KILTER_ASSERT(i < TRANSITION_IN);
     return c->survives[i] && ask->after[f][0] != ask->after[f][1] ? 2 : 1;
 }
 

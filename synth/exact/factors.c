@@ -15,6 +15,7 @@ static void add_step(const Pricer *pricer, Times *sum, const Step *step)
 
 static Ask price_ask(const Elimination *e, uint32_t i, Form reads, FormSet saved)
 {
+    KILTER_ASSERT(i < TRANSITION_IN && reads < FORM_MAX);
     const Choices *c = e->c;
     Ask ask = {0};
     for (uint32_t f = 0; f < c->in[i].n_forms && f < FORM_MAX; f++) {
@@ -86,6 +87,7 @@ static Times price_one_dy(const Elimination *e, const FormSet *wanted, uint32_t 
 static void keep_times(const Elimination *e, double *to, size_t n, size_t at,
                        const Times *times)
 {
+    KILTER_ASSERT(at < n);
     for (uint32_t h = 0; h < e->c->pricer->n_classes; h++)
         to[h * n + at] = times->s[h];
 }

@@ -62,6 +62,7 @@ static bool replaces(const Pricer *pricer, double tolerance, Label *a, const Lab
 
 void label_table_trim(LabelTable *table, uint32_t n)
 {
+    KILTER_ASSERT(n <= table->labels->len);
     GArray *kept = g_array_sized_new(FALSE, FALSE, sizeof(Label), n);
     g_array_append_vals(kept, table->labels->data, n);
     g_array_unref(table->labels);

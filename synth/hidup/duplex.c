@@ -30,6 +30,7 @@ typedef struct {
 static bool nowhere_slower(uint32_t n_classes, const DuplexChoice *a,
                            const DuplexChoice *b)
 {
+    KILTER_ASSERT(n_classes > 0);
     bool all = a->joins == b->joins;
     for (uint32_t m = 0; m < 2; m++)
         all &= a->gather_s[m] <= b->gather_s[m] && a->sync_s[m] <= b->sync_s[m];

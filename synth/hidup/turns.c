@@ -117,6 +117,7 @@ static bool is_communication(const Instr *instr)
 /* Whether the instruction, which is not on the batch, is communication that opens a stage. */
 static bool opens(const Turns *t, uint32_t i)
 {
+    KILTER_ASSERT(i < t->program->n);
     const Instr *instr = &t->program->instr[i];
     return !t->parts[i] && !t->last[i] && is_communication(instr) &&
            graph_tensor(t->graph, instr->tensor)->rank > 1;
@@ -189,6 +190,7 @@ static void append_stage(const Turns *t, Program *to, const uint32_t *first,
 /* The stage before which an instruction that runs once has to run; n_stages: after all stages. */
 static uint32_t place_of(const Turns *t, uint32_t i)
 {
+    KILTER_ASSERT(i < t->program->n);
     if (t->last[i])
         return t->n_stages;
     if (t->needed[i] != NEVER)

@@ -79,7 +79,7 @@ typedef struct {
 typedef struct {
     uint32_t n_stages;
     JointStage *stage;
-    /* 1f1b; interleaved, of one stage a group: twice as many microbatches in flight, so that stages wait less for
+    /* 1f1b; interleaved, with one stage per group: twice as many microbatches in flight, so that stages wait less for
      * transfers; or gpipe, with all of them */
     SynthSchedule schedule;
     double cost_s; /* E */

@@ -142,6 +142,7 @@ static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32
 static LinkCost line_of(const JointMenu *menu, const JointGroup *group, uint32_t tp,
                         double bytes)
 {
+    KILTER_ASSERT(tp > 0 && bytes >= 0);
     const ClusterView *view = menu->view;
     uint32_t k = 0;
     while (group->use[k] == 0)
@@ -293,6 +294,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
 
 static uint32_t machines_of(const JointKind *kind, uint32_t units)
 {
+    KILTER_ASSERT(kind->unit > 0 && kind->gpus > 0);
     return (units * kind->unit + kind->gpus - 1) / kind->gpus;
 }
 

@@ -20,11 +20,13 @@ typedef struct {
 
 static const JointGroup *group_of(const Placing *p, uint32_t stage)
 {
+    KILTER_ASSERT(stage < p->pipeline->n_stages);
     return &p->problem->group[p->pipeline->stage[stage].group];
 }
 
 static const JointEntry *entry_of(const Placing *p, uint32_t stage)
 {
+    KILTER_ASSERT(stage < p->pipeline->n_stages);
     return &group_of(p, stage)->entry[p->pipeline->stage[stage].entry];
 }
 
@@ -76,6 +78,7 @@ static void fill_ratios(const Placing *p, JointProgram *made)
 /* The layer after the last one of stage s. */
 static uint32_t last_layer(const Placing *p, uint32_t s)
 {
+    KILTER_ASSERT(s < p->pipeline->n_stages);
     return s + 1 < p->pipeline->n_stages ? p->pipeline->stage[s + 1].first
                                          : p->problem->n_layers;
 }

@@ -36,6 +36,7 @@ typedef struct {
 
 static double span(const double *sum, uint32_t i, uint32_t j)
 {
+    KILTER_ASSERT(i <= j && sum[i] <= sum[j]);
     return sum[j] - sum[i];
 }
 
@@ -88,6 +89,7 @@ static Label prepend(const JointProblem *p, const Label *l, const JointStage *st
                      uint32_t j, uint32_t flying, bool relaxed)
 {
     const uint32_t group = stage->group, entry = stage->entry, i = stage->first;
+    KILTER_ASSERT(i < j && j <= p->n_layers);
     const JointGroup *g = &p->group[group];
     const JointEntry *e = &g->entry[entry];
     const double f = span(e->forward_s, i, j), b = span(e->backward_s, i, j);

@@ -232,6 +232,7 @@ HEAP_DEFINE(open, const Search, uint32_t, 2, sooner, heap_unplaced)
 
 static void push(Search *s, uint32_t node)
 {
+    KILTER_ASSERT(node < s->nodes->len);
     g_array_append_val(s->queue, node);
     uint32_t *heap = (uint32_t *)(void *)s->queue->data;
     open_rise(s, heap, s->queue->len - 1, node);

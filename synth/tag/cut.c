@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "data/data.h"
+
 #define NO_ARC UINT32_MAX
 
 enum { SOURCE, SINK };
@@ -53,11 +55,13 @@ void cut_free(Cut *cut)
 
 static Arc *arc_at(const Cut *cut, uint32_t i)
 {
+    KILTER_ASSERT(i < cut->arc->len);
     return &g_array_index(cut->arc, Arc, i);
 }
 
 static void add_half(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
 {
+    KILTER_ASSERT(capacity >= 0 && from < cut->n_nodes && to < cut->n_nodes);
     const Arc arc = {to, cut->first[from], capacity};
     cut->first[from] = cut->arc->len;
     g_array_append_val(cut->arc, arc);

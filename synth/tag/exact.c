@@ -28,6 +28,7 @@ static bool is_hopeless(const TagState *t, double bound)
 /* Searches below a partial strategy. False if evaluations or time ran out. */
 static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t depth)
 {
+    KILTER_ASSERT(depth <= t->n);
     if (depth == t->n) {
         if (tag_state_is_over(t))
             return false;

@@ -170,6 +170,7 @@ static double start_s(const ListState *s, uint32_t group, uint32_t device)
 
 static void put(ListState *s, uint32_t group, uint32_t device, double start)
 {
+    KILTER_ASSERT(s->device[group] == NOTHING);
     s->device[group] = device;
     s->end_s[group] =
         start + s->list->forward_s[(size_t)group * s->list->n_devices + device];

@@ -31,6 +31,7 @@ static Vertex *at(const Tree *tree, uint32_t i)
 /* Gives undecided groups the action of the first group. */
 static void complete(const TagState *t, uint16_t *action, uint32_t depth)
 {
+    KILTER_ASSERT(depth <= t->n);
     for (uint32_t i = MAX(depth, 1); i < t->n; i++)
         action[t->by_cost[i]] = action[t->by_cost[0]];
 }

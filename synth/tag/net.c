@@ -169,6 +169,7 @@ static TapeValue run(Walk *p, const NetView *v)
 
 static void softmax(const double *score, uint32_t n, double *out)
 {
+    KILTER_ASSERT(n > 0);
     double most = -INFINITY, sum = 0;
     for (uint32_t i = 0; i < n; i++)
         most = fmax(most, score[i]);

@@ -35,6 +35,7 @@ static uint16_t group_of(Builder *b, OpId op)
 
 static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
 {
+    KILTER_ASSERT(tensor < graph_n_tensors(b->graph));
     return &b->held[(size_t)group * graph_n_tensors(b->graph) + tensor];
 }
 

@@ -133,6 +133,7 @@ uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b)
 static double least_of(const TagTree *tree, uint32_t i, uint32_t above, uint32_t first,
                        uint32_t end, uint16_t *choice)
 {
+    KILTER_ASSERT(first < end);
     const double *cost = &tree->cost[(size_t)i * tree->n_actions];
     const double *pair =
         tree->pair && tree->parent[i] != GRAPH_NONE

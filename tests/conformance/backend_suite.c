@@ -1,3 +1,4 @@
+/* What every backend must do: exchanges, ops and whole plans, compared with the interpreter. */
 #include "tests/conformance/backend_suite.h"
 
 #include "tests/conformance/sample.h"

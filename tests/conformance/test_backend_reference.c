@@ -1,3 +1,4 @@
+/* The reference backend against the suite for backends, on 1 to 5 ranks. */
 #include "tests/conformance/backend_suite.h"
 #include "tests/test.h"
 

@@ -1,3 +1,4 @@
+/* Brute force: walks all assignments of a graph and keeps the fastest. */
 #include "tests/support/brute_force.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Brute force: the cheapest conversions, and what an op adds to a program forward and backward. */
 #include "tests/support/brute_force.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Brute force with pruning: of the programs that reach a state, only the fastest is kept. */
 #include "tests/support/brute_force.h"
 
 #include <math.h>

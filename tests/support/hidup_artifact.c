@@ -1,3 +1,4 @@
+/* Reads and prices the graphs and strategies of HiDup's published searcher. */
 #include "tests/support/hidup_artifact.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Random small training graphs. */
 #include "tests/support/random_graph.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Random clusters with random costs, and random plans on them. */
 #include "tests/support/random_plan.h"
 
 #include <math.h>

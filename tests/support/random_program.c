@@ -1,3 +1,4 @@
+/* Random valid programs, built by walking a graph and keeping the forms each tensor has. */
 #include "tests/support/random_program.h"
 
 typedef struct {
