@@ -143,7 +143,7 @@ static double predict(const CalibrationFit *fit, const double *a, uint32_t k,
     return sum;
 }
 
-/* Fits what `fit` names, if anything was measured of it. */
+/* Fits the op or collective that `fit` names, if there are measurements of it. */
 static void add_fit(Work *work, CalibrationFit fit)
 {
     Rows rows = rows_of(work, &fit);
@@ -180,7 +180,8 @@ static Agreement agreement_of_all(const Work *work)
                                 predicted->len);
 }
 
-/* Ops by device type in the cluster's order and by kind, then collectives between machines. */
+/* Fits ops, by device type in the cluster's order and by kind, then collectives between
+ * machines. */
 static void fit_all(Work *work)
 {
     for (uint32_t t = 0; t < work->cluster->n_types; t++)
@@ -204,7 +205,7 @@ static void fit_all(Work *work)
                                  .collective = COLLECTIVES});
 }
 
-/* A cluster that nothing was fitted to is no calibration. */
+/* Fails if no cost of the cluster was fitted. */
 static bool check_used(const Work *work, GError **error)
 {
     const char *reason = NULL;

@@ -8,7 +8,7 @@ enum { KEPT_DIGITS = 6 };
 
 static const double FASTEST = 1e18; /* data/cluster/read.c: LARGEST */
 
-/* The digits of a fitted number that files keep, so that they can be read. */
+/* Rounds a fitted number to the few digits that are written to files. */
 static double rounded(double value)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
@@ -17,7 +17,7 @@ static double rounded(double value)
     return g_ascii_strtod(text, NULL);
 }
 
-/* Units a second, of seconds a unit. */
+/* Units per second, from seconds per unit. */
 static double per_second(double seconds)
 {
     return seconds > 1 / FASTEST ? rounded(1 / seconds) : INFINITY;
@@ -73,7 +73,7 @@ static DeviceType *find_type(Cluster *cluster, const char *name)
     return NULL;
 }
 
-/* FLOP/s over all ops that were measured: what planners call the device's speed. */
+/* FLOP/s over all measured ops, which planners take as the device's speed. */
 static double mean_rate(const Work *work, const char *device)
 {
     double flops = 0, seconds = 0;

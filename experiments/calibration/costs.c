@@ -74,7 +74,7 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
 
 /* --- application --- */
 
-/* Elements of an output that a processor makes at a time. */
+/* The elements of an output that one processor computes at a time. */
 enum { TILE = 128 * 128 };
 
 static Cost rate_cost(Numbers numbers)
@@ -103,7 +103,7 @@ static Cost memory_cost(OpKind kind)
     }
 }
 
-/* No op has more operands' bytes: costs hold for all sizes. */
+/* More bytes than the operands of any op have, so that costs hold for all sizes. */
 static const double LARGEST = 1e15;
 
 static double start_bandwidth(const TypeStart *start, Cost cost)

@@ -45,10 +45,10 @@ typedef struct {
 } CostInfo;
 
 const CostInfo *cost_info(Cost cost);
-/* Whether it belongs to a network, not to a device type. */
+/* Whether the cost belongs to a network rather than to a device type. */
 bool cost_is_of_network(Cost cost);
 
-/* Where the ops of a device type start that a cluster's file says nothing of. */
+/* The costs that a device type's ops start from if the cluster's file gives none. */
 typedef struct {
     double bandwidth, attention, loss; /* of memory, bytes/s */
     double overhead_s, launch_s;

@@ -28,7 +28,7 @@ void fit_robust(const FitData *data, double *x);
 void fit_bootstrap(const FitData *data, uint32_t rounds, uint64_t seed, double *low,
                    double *high);
 
-/* A line a x[0] + b x[1] a piece. */
+/* One line a x[0] + b x[1] per piece. */
 typedef struct {
     double up_to; /* largest size of the piece; infinite for the last one */
     double x[2];

@@ -1,4 +1,4 @@
-/* Costs by device type and network, with what those of all types and networks have in common
+/* Fitted costs: one part per device type or network, and one that all of them have in common
  * (experiments/calibration/trial_fit.h). */
 #ifndef KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
 #define KILTER_EXPERIMENTS_CALIBRATION_FITTED_COSTS_H
@@ -20,7 +20,7 @@ typedef struct {
 
 /* The trial's costs [trial_slots]: common + own of each slot. */
 void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
-/* The one of that cost and key; NULL: none. */
+/* The entry of this cost and key; NULL if there is none. */
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
 
 /* The costs of the trials' types and networks, and what these have in common. The caller frees `cost`. */

@@ -1,4 +1,4 @@
-/* The places in a cluster that measurements of a kind are fitted for. */
+/* The places in a cluster that measurements are fitted for. */
 #include "experiments/calibration/place.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static const Measurement *row(const Work *work, uint32_t i)
     return &g_array_index(work->measurements, Measurement, i);
 }
 
-/* The cluster's type of that name, or whose data sheet has that product name; UINT32_MAX: none. */
+/* The cluster's device type that has this name, or whose data sheet has this product name;
+ * UINT32_MAX if there is none. */
 static uint32_t type_of(const Work *work, const char *device)
 {
     const DeviceSheet *sheet = sheets_find_product(work->sheets, device);
@@ -99,7 +100,7 @@ static double distance(const Work *work, uint32_t i)
     return placing->a_host == 1 ? 0 : placing->a_host == work->most_gpus ? all / 2 : all;
 }
 
-/* Rows that are fitted together if their ranks are the same. */
+/* Whether two rows are fitted together, provided that their ranks are the same. */
 static bool same_fit(const Work *work, uint32_t i, uint32_t j)
 {
     const Placing *a = &work->placing[i], *b = &work->placing[j];

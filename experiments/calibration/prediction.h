@@ -9,8 +9,8 @@
 
 FittedPoint prediction_point_of_trial(const TrialPlan *plan);
 
-/* What trials say of predictions like theirs: n plans of measured trials, and their times as fits without
- * their groups have them. Free with fitted_free. */
+/* The record of past predictions: n plans of measured trials, and the times predicted for each by a
+ * fit that left its group out. Free with fitted_free. */
 Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint32_t n);
 
 /* Adds interval_50_s and interval_90_s ([low, high], or null where there are too few trials), out_of_domain and

@@ -39,7 +39,7 @@ void trial_clear(Trial *trial);
 /* The trial with other options, not measured. */
 Trial trial_copy(const Trial *trial, const char *options);
 
-/* Whether its time is known, or a throughput that says it. */
+/* Whether its time was measured, or a throughput from which the time follows. */
 bool trial_is_measured(const Trial *trial);
 
 /* Takes the cluster; costs start by data sheets (type_start). False if it is NULL. */
@@ -47,7 +47,7 @@ bool trial_set_cluster(Trial *trial, Cluster *cluster, const Sheets *sheets);
 
 /* Slots of costs: [type * COSTS + cost]. */
 uint32_t trial_slots(const Trial *trial);
-/* What fitted costs are called by: the device type's name, or the cluster's for those of the
+/* The key of a slot's fitted cost: the name of the device type, or of the cluster for costs of the
  * network. Borrowed. */
 const char *trial_slot_key(const Trial *trial, uint32_t slot);
 

@@ -1,4 +1,4 @@
-/* The cluster that trials were run on, with the costs that they tell. */
+/* The cluster that trials were run on, with its costs fitted to them. */
 #include "experiments/calibration/trial_cluster.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -145,7 +145,7 @@ static Cluster *copy_of(const Cluster *cluster, GError **error)
     return cluster_parse(cluster->name, text, strlen(text), error);
 }
 
-/* A trial on all of the cluster, whose costs are the cluster's. */
+/* A trial on the whole cluster, with the cluster's costs. */
 static Trial whole(const TrialCluster *fitted)
 {
     return (Trial){.cluster = fitted->from, .start = fitted->start};

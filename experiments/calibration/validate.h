@@ -21,7 +21,8 @@ typedef struct {
     uint32_t unmeasured; /* instructions outside of what the cluster was calibrated on */
 } ValidationRow;
 
-/* Of one group: the plan that is predicted fastest, how much slower it is than the fastest. */
+/* The ranking of one group: which plan is predicted to be the fastest, and how much slower it is
+ * than the truly fastest. */
 typedef struct {
     const char *name; /* borrowed from a row */
     uint32_t n;

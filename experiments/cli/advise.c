@@ -51,7 +51,7 @@ static char *seconds(double value)
     return units_format(value, QUANTITY_TIME);
 }
 
-/* What more GPUs buy over fewer, in percent of the throughput. */
+/* Says what more GPUs gain over fewer, in percent of the throughput. */
 static void say_gain(GString *text, const Row *more, const Row *fewer)
 {
     const double faster = 100 * (fewer->iteration_s / more->iteration_s - 1);

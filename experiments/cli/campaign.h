@@ -5,7 +5,7 @@
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
 
-/* As the command line has them; NULL: the default. */
+/* The options as the command line gives them; NULL: the default. */
 typedef struct {
     char *days; /* NULL: no campaign */
     char *mtbf, *weibull, *failures, *checkpoint, *save, *write, *restart, *repair,

@@ -185,7 +185,7 @@ static double time_at(const json_t *plans, size_t i)
         json_object_get(json_array_get(plans, i), "iteration_time_s"));
 }
 
-/* What the fastest one gains on the slowest, and where. Caller frees. */
+/* Says how much faster the fastest plan is than the slowest, and where it gains. Caller frees. */
 static char *verdict(const json_t *plans)
 {
     static const char *const part[] = {"computation_s", "exposed_communication_s",

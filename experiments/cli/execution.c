@@ -65,7 +65,8 @@ bool command_execution_write(const CommandExecution *to, const Evaluation *evalu
 
 /* --- running --- */
 
-/* What comes before the rank and after it: "run." and ".et" of run.3.et; false if there is no rank. */
+/* Splits a file's name into the parts before and after the rank: "run." and ".et" of run.3.et;
+ * false if it has no rank. */
 static bool split_name(const char *file, char **before, char **after)
 {
     const char *end = g_strrstr(file, ".et");

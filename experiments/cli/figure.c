@@ -30,7 +30,7 @@ static bool draw_timeline(const Own *own, GError **error)
     return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
 }
 
-/* The plan of a file, simulated by `flow`. */
+/* Draws the plan in a file, simulated by `flow`. */
 static bool draw_plan(const char *file, const Own *own, const CommandOptions *options,
                       GError **error)
 {

@@ -15,7 +15,7 @@ char *plan_stages_runs(const uint32_t *number, uint32_t n)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-/* What is known of a group. */
+/* The properties of a group that are printed. */
 typedef struct {
     uint32_t first, last; /* layers */
     uint32_t n_layers, n_again;

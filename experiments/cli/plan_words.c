@@ -1,4 +1,4 @@
-/* What commands say of a plan beside its times, as JSON. */
+/* What commands say about a plan besides its times, as JSON. */
 #include "experiments/cli/plan_words.h"
 
 #include <math.h>
@@ -37,8 +37,8 @@ static json_t *positive_or_null(double value)
     return value > 0 && isfinite(value) ? json_number(value) : json_null();
 }
 
-/* What a million tokens cost, samples where the model has no tokens; null where no price, or no power, is
- * known. */
+/* Adds the costs of a million tokens, or samples if the model has no tokens; null where no price,
+ * or no power, is known. */
 static void add_costs(const Pace *pace, json_t *object)
 {
     const SimWorkload *work = &pace->work;

@@ -1,5 +1,5 @@
-/* What commands say of a plan beside its times, as JSON, and how that reads: throughput, the strategy, memory by
- * category. */
+/* What commands say about a plan besides its times, as JSON and as text: throughput, the strategy,
+ * memory by category. */
 #ifndef KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
 #define KILTER_EXPERIMENTS_CLI_PLAN_WORDS_H
 

@@ -12,7 +12,7 @@ typedef struct {
     double rate, bandwidth; /* FLOP/s, bytes/s of its operands */
 } KernelRate;
 
-/* Of each kind that was measured; free with g_array_unref. */
+/* The rates of each kind of kernel that was measured; free with g_array_unref. */
 GArray *profile_kernel_rates(const GArray *measurements);
 
 /* How the report reads, which has these members too. */

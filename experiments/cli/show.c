@@ -27,7 +27,8 @@ static json_t *find(const char *hash, const char *database, GError **error)
     return NULL;
 }
 
-/* What both commands begin with: the stored row of the hash that they are given; `what` has name, summary and example. */
+/* Both commands begin with this: it reads the stored row with the given hash. `what` has name,
+ * summary and example. */
 static json_t *open_row(const CommandSyntax *what, int argc, char **argv,
                         CommandOptions *options, GError **error)
 {

@@ -47,7 +47,8 @@ static bool count_of(const char *text, guint64 most, uint32_t *count)
     return good;
 }
 
-/* Of `--shard I/N`, or, without it, of the Slurm array that this is a task of. */
+/* Finds the shard in `--shard I/N` or, without it, in the environment of the Slurm array whose task
+ * this is. */
 static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
 {
     const char *task = g_getenv("SLURM_ARRAY_TASK_ID");

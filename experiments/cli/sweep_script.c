@@ -10,7 +10,7 @@ static char *program(void)
     return g_shell_quote(self ? self : "kilter");
 }
 
-/* What both scripts begin with. */
+/* Adds the lines that both scripts begin with. */
 static void add_head(GString *text, const SweepScript *s, const char *how)
 {
     g_autofree char *kilter = program();

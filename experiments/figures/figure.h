@@ -20,7 +20,7 @@ char *figure_query(const char *name, const char *suffix, GError **error);
  * (experiments/figures/stamp.h). KILTER_ERROR_INPUT on an unknown figure or a folder that cannot be written,
  * KILTER_ERROR_FAILED if the store holds nothing to draw or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const char *folder, GError **error);
-/* The same from the text of the data file. */
+/* Draws the figure from the text of its data file. */
 bool figure_draw_text(const char *name, const char *text, const char *folder,
                       GError **error);
 

@@ -16,7 +16,8 @@ typedef struct {
 
 enum { READ_BACKWARD = 1, READ_BEYOND = 2 };
 
-/* By tensor: whether a backward op reads it, and a forward op of another layer does. Caller frees. */
+/* For each tensor: whether a backward op reads it, and whether a forward op of another layer does.
+ * Caller frees. */
 static uint8_t *readers(const Graph *graph)
 {
     uint8_t *read = g_new0(uint8_t, graph_n_tensors(graph));

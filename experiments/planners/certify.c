@@ -135,7 +135,8 @@ static bool is_narrow(const Certifier *c, const CertifierBox *box, double part)
 static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
 {
     static const double narrow = 0.06; /* a smaller box has hardly a better bound */
-    /* What a narrow box leaves open is a matter of labels, not of ratios: it gets more of them. */
+    /* In a narrow box the gap is due to the limit on labels, not to ratios, so it gets more
+     * labels. */
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || planning_is_late(c->planning))
         return true;

@@ -128,14 +128,14 @@ bool plan_is_better(const Plan *a, const Plan *b)
     return a->iteration_time_s < b->iteration_time_s;
 }
 
-bool plan_double(Plan *plan, const Planning *planning, GError **error)
+bool plan_duplex(Plan *plan, const Planning *planning, GError **error)
 {
-    Program *doubled = synth_duplex(plan->program, planning->graph, error);
-    if (!doubled)
+    Program *duplex = synth_duplex(plan->program, planning->graph, error);
+    if (!duplex)
         return false;
     drop_splits(plan);
     program_free(plan->program);
-    plan->program = doubled;
+    plan->program = duplex;
     return true;
 }
 

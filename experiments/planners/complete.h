@@ -15,7 +15,7 @@ void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
 
 /* Cuts the batch of the plan's program in two microbatches that take turns. KILTER_ERROR_INPUT if
  * it cannot be cut. */
-bool plan_double(Plan *plan, const Planning *planning, GError **error);
+bool plan_duplex(Plan *plan, const Planning *planning, GError **error);
 
 /* Rounds the ratios, unless the plan has splits, and evaluates on the planning's view: splits, time, memory, feasibility,
  * stages. */

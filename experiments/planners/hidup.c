@@ -1,4 +1,4 @@
-/* The planner hidup: HiDup's search, its program doubled into two microbatches that take turns.
+/* The planner hidup: HiDup's search, its program made duplex: two microbatches that take turns.
  *
  * HiDup knows equal devices alone. With the option ratios=best search and linear program alternate
  * as hap's do (HAP Sec. 3.1), the linear program with the turns' overlap, from ratios by speed and
@@ -34,7 +34,7 @@ static bool make_at(const Make *m, double memory_s, GError **error)
     plan_set(m->plan, planning->graph, planning->view, result.program, m->ratio);
     m->plan->search_time_s += result.search_s;
     m->plan->optimal = result.optimal;
-    return (options->duplex == DUPLEX_OFF || plan_double(m->plan, planning, error)) &&
+    return (options->duplex == DUPLEX_OFF || plan_duplex(m->plan, planning, error)) &&
            plan_complete(m->plan, planning, error) &&
            (!m->balanced || plan_balance(m->plan, planning, error));
 }

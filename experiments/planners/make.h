@@ -67,8 +67,8 @@ bool plan_certify(Plan *plan, const Planning *planning, GError **error);
  * is proved. */
 bool plan_bound(Plan *plan, const Planning *planning, GError **error);
 
-/* Of a plan that does not fit: sets plan->misfit if no program and ratios fit, and that can be
- * proved. */
+/* For a plan that does not fit: sets plan->misfit if it can be proved that no program and ratios
+ * fit. */
 bool plan_disprove(Plan *plan, const Planning *planning, GError **error);
 
 #endif

@@ -17,7 +17,7 @@
 /* A question to a planner, opened once: the graph is built, the options are checked. */
 typedef struct Planning Planning; /* experiments/planners/planning.h */
 
-/* What a planner can do. Nobody else knows planners by name. */
+/* What a planner can do. Other code asks for abilities, never for a planner's name. */
 typedef enum {
     PLANNER_PINS = 1u << 0,     /* keeps the forms that pins ask for */
     PLANNER_SEGMENTS = 1u << 1, /* gives segments ratios of their own */
@@ -42,7 +42,7 @@ typedef enum {
     PLANNER_TREES = 1u << 13, /* takes search=best, mcts or exact */
     PLANNER_TRIED = 1u << 11, /* one that `advise` tries: needs nothing but its options */
     PLANNER_CHOOSES = 1u << 14, /* chooses machines, and what a device is */
-    PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares a GPU */
+    PLANNER_EVEN = 1u << 15,    /* its own ratios are equal shares per GPU */
     PLANNER_FIRST = 1u << 16,   /* quick, and seldom beaten: tried before the others, */
     PLANNER_ZERO = 1u << 18,    /* its replicas can divide what they all hold (zero) */
     PLANNER_LAST = 1u << 17,    /* or, a long search that seldom wins, after them */
@@ -68,7 +68,8 @@ static inline bool planner_can(const Planner *planner, uint32_t ability)
     return (planner->ability & ability) == ability;
 }
 
-/* Those that can: "planner hap", "one of the planners amp, megatron". Caller frees. */
+/* The planners with an ability, as text: "planner hap", "one of the planners amp, megatron". Caller
+ * frees. */
 char *planners_that(uint32_t ability);
 const Planner *planner_find(const char *name,
                             GError **error); /* KILTER_ERROR_INPUT lists the known ones */
@@ -83,8 +84,8 @@ Planning *planning_open(const Planner *planner, const char *model,
 Planning *planning_open_on(const Planner *planner, const char *model, Graph *graph,
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error);
-/* What of it can be said without a graph: whether the planner works at this granularity, and can do what the options ask
- * for. */
+/* The checks that need no graph: whether the planner works at this granularity, and can do what the
+ * options ask for. */
 bool planner_check(const Planner *planner, Granularity granularity,
                    const PlannerOptions *options, GError **error);
 void planning_free(Planning *planning);

@@ -201,7 +201,7 @@ static bool see_times(Planning *planning, GError **error)
     return true;
 }
 
-/* What takes the graph. */
+/* The checks that need the graph. */
 static bool check_graph(Planning *planning, GError **error)
 {
     if (!planner_can(planning->planner, PLANNER_CHOOSES) && !see_times(planning, error))
@@ -281,18 +281,18 @@ Graph *planning_take_graph(Planning *planning)
 
 /* --- planning --- */
 
-/* Whether the planner's program is doubled when it is made. */
-static bool is_doubled(const Planning *planning)
+/* Whether the planner's program becomes a duplex program when it is made. */
+static bool is_duplex(const Planning *planning)
 {
     return takes_turns(planning->planner, planning->options) &&
            !planner_can(planning->planner, PLANNER_TURNS);
 }
 
 /* Ratios that were the best ones for one microbatch are found again for two. */
-static bool double_and_balance(const Planning *planning, Plan *plan, GError **error)
+static bool duplex_and_balance(const Planning *planning, Plan *plan, GError **error)
 {
     plan->optimal = false;
-    return plan_double(plan, planning, error) && (!planning_wants_best_ratios(planning) ||
+    return plan_duplex(plan, planning, error) && (!planning_wants_best_ratios(planning) ||
                                                   (plan_complete(plan, planning, error) &&
                                                    plan_balance(plan, planning, error)));
 }
@@ -303,7 +303,7 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
 {
     const gint64 start = g_get_monotonic_time();
     if (planning->options->certify == 0 &&
-        (!planner_can(planning->planner, PLANNER_BOUNDS) || is_doubled(planning) ||
+        (!planner_can(planning->planner, PLANNER_BOUNDS) || is_duplex(planning) ||
          planning->options->strategy.microbatches > 1))
         return true;
     const bool done = planning->options->certify > 0 ? plan_certify(plan, planning, error)
@@ -315,17 +315,17 @@ static bool bound(const Planning *planning, Plan *plan, GError **error)
 static bool make_plan(const Planning *planning, Plan *plan, GError **error)
 {
     const Planner *method = planning->planner;
-    const bool doubled = is_doubled(planning), trained = plan_is_trained(planning);
+    const bool duplex = is_duplex(planning), trained = plan_is_trained(planning);
     if (planner_can(method, PLANNER_CHOOSES))
         return method->make(planning, plan, error);
     if (!(trained ? plan_make_trained(planning, plan, error)
                   : method->make(planning, plan, error)) ||
-        (doubled && !double_and_balance(planning, plan, error)) ||
+        (duplex && !duplex_and_balance(planning, plan, error)) ||
         !plan_finish(plan, planning, error) || !bound(planning, plan, error))
         return false;
     const bool may_fit = plan->feasible || !planner_can(method, PLANNER_SEARCHES) ||
                          planning_is_lost(planning, plan->iteration_time_s);
-    return may_fit || doubled || trained || plan_disprove(plan, planning, error);
+    return may_fit || duplex || trained || plan_disprove(plan, planning, error);
 }
 
 /* A plan of nothing yet: what it is of. */

@@ -40,7 +40,7 @@ typedef struct {
     double elapsed_s;
 } Portfolio;
 
-/* What to do beside the defaults. */
+/* Choices that differ from the defaults. */
 typedef struct {
     bool prune; /* leave out what a bound says is not faster than the best plan so far */
     bool all;   /* leave out no try: say what each planner takes */

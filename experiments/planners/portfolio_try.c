@@ -30,7 +30,7 @@ typedef struct {
     GMutex lock;
 } Tasks;
 
-/* What is not in the choice's hands. */
+/* Frees what the choice did not take over. */
 static void task_clear(Task *task)
 {
     g_clear_pointer(&task->report, sim_report_free);
@@ -126,7 +126,7 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
 
 /* --- one try --- */
 
-/* What is left of the budget, at most the limit; 0: any time. */
+/* Seconds left of the budget, at most the limit; 0: no limit. */
 static double time_left(const PortfolioRun *run)
 {
     static const double least_s = 1e-3; /* the budget is spent: what is there at once */

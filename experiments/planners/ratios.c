@@ -53,7 +53,7 @@ double *ratios_pinned(const ClusterView *view, uint32_t choice)
                                            : NULL;
 }
 
-/* What sums of shares in another order differ by. */
+/* Sums of the same shares in another order differ by less. */
 static const double SAME = 1e-9;
 
 bool ratios_same(const double *a, const double *b, uint32_t n)

@@ -4,7 +4,7 @@
 
 #include "sim/sim.h"
 
-/* By number of GPUs, by a GPU's memory, and by speed. Caller frees. */
+/* Ratios by the devices' numbers of GPUs, by the memory of a GPU, and by speed. Caller frees. */
 double *ratios_even(const ClusterView *view);
 double *ratios_by_memory(const ClusterView *view);
 double *ratios_proportional(const ClusterView *view);

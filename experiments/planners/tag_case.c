@@ -1,4 +1,4 @@
-/* What searches and lists in TAG's space begin with. */
+/* The setup that searches and lists in TAG's space share. */
 #include "experiments/planners/tag_case.h"
 
 bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,

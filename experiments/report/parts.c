@@ -1,4 +1,4 @@
-/* What a store holds, experiment by experiment. */
+/* The contents of a store, experiment by experiment. */
 #include "experiments/report/parts.h"
 
 #include <math.h>
@@ -131,7 +131,7 @@ const char *report_verdict(const Claim *claim)
     return isnan(claim->ours) ? "no results" : claim->holds ? "holds" : "does not hold";
 }
 
-/* Those of a paper together, sweeps last. */
+/* Orders experiments so that those of a paper are together, and sweeps come last. */
 static int by_paper(gconstpointer a, gconstpointer b)
 {
     const ReportPart *x = *(ReportPart *const *)a, *y = *(ReportPart *const *)b;

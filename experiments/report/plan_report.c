@@ -91,7 +91,7 @@ static void add_svg_text(GString *page, double x, double y, const char *text)
     g_string_append(page, "</text>\n");
 }
 
-/* What is drawn last in a row, to join what follows. */
+/* The span that was drawn last in a row, which the next one may join. */
 typedef struct {
     double from, to;
     Kind kind;

@@ -1,4 +1,4 @@
-/* Reports: what a store holds, or a plan, as a page to read and to send to others.
+/* Reports: the contents of a store, or a plan, as a page to read and to send to others.
  *
  *     papers   the claims of all experiments that a paper makes any about, with verdict, place and cause; each figure, and
  *              below it the rows that it is drawn of

@@ -1,4 +1,4 @@
-/* What a store holds, as a page: papers' claims and figures, and sweeps. */
+/* The contents of a store as a page: papers' claims and figures, and sweeps. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -196,7 +196,7 @@ static bool plan_with(Planning *planning, const Configuration *c, Evaluation *ev
     return true;
 }
 
-/* With what the check has opened, or with a planning of its own. */
+/* Plans with the planning that the check has opened, or with a new one. */
 static bool make_plan(const Configuration *c, Evaluation *evaluation, SimReport **planned,
                       GError **error)
 {

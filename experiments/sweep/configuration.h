@@ -42,7 +42,7 @@ typedef struct {
     char *hash; /* hex; NULL before */
 } Configuration;
 
-/* What is asked for; all of it is borrowed. */
+/* The question: everything that the result depends on. All of it is borrowed. */
 typedef struct {
     const char *model, *cluster_name;
     const Cluster *cluster;

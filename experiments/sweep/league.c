@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What an experiment's configuration came to. */
+/* The outcome of one configuration of an experiment. */
 typedef struct {
     bool known;
     double time_s, planning_s; /* INFINITY: no plan */

@@ -197,7 +197,7 @@ static json_t *text_json(const char *text)
     return text ? json_loads(text, JSON_DECODE_ANY, NULL) : json_null();
 }
 
-/* What differs between the row and the answer of today. */
+/* The differences between the stored row and the result of evaluating it again. */
 static json_t *compare_all(const json_t *row, const StoreResult *r)
 {
     json_t *list = json_array();

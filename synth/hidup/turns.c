@@ -208,7 +208,7 @@ static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
             append(t, to, i, PROGRAM_WHOLE);
 }
 
-static Program *double_program(const Turns *t)
+static Program *duplex_program(const Turns *t)
 {
     Program *to = program_new();
     to->n_microbatches = 2;
@@ -270,5 +270,5 @@ Program *synth_duplex(const Program *program, const Graph *graph, GError **error
                .stage = numbers + 2 * (size_t)n};
     find_order(&t);
     find_stages(&t);
-    return double_program(&t);
+    return duplex_program(&t);
 }

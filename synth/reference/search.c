@@ -29,12 +29,12 @@ typedef struct {
     ReferenceTheory *theory;
     ReferencePruning pruning;
     uint32_t n_words;
-    GArray *nodes;       /* Node */
-    GArray *sets;        /* uint64_t [node * n_words] */
-    GArray *queue;       /* S: uint32_t, a binary heap by score */
-    GHashTable *buckets; /* computed -> GArray of nodes */
-    uint32_t best;       /* Q*: the node before its last triple */
-    const Fused *last;   /* the last triple of Q* */
+    GArray *nodes;           /* Node */
+    GArray *sets;            /* uint64_t [node * n_words] */
+    GArray *queue;           /* S: uint32_t, a binary heap by score */
+    GHashTable *by_computed; /* computed -> GArray of nodes */
+    uint32_t best;           /* Q*: the node before its last triple */
+    const Fused *last;       /* the last triple of Q* */
     double best_s;
     uint64_t expansions;
 } Search;
@@ -254,18 +254,18 @@ static uint32_t pop(Search *s)
  * can include one another, since the tokens of ops not yet computed are properties too. */
 static bool keep(Search *s, const Node *node, const uint64_t *set)
 {
-    GArray *bucket = g_hash_table_lookup(s->buckets, &node->computed);
-    for (uint32_t i = 0; bucket && i < bucket->len; i++) {
-        uint32_t other = g_array_index(bucket, uint32_t, i);
+    GArray *alike = g_hash_table_lookup(s->by_computed, &node->computed);
+    for (uint32_t i = 0; alike && i < alike->len; i++) {
+        uint32_t other = g_array_index(alike, uint32_t, i);
         if (not_dearer(s, node_at(s, other), node) && includes(s, set_of(s, other), set))
             return false;
     }
-    for (uint32_t i = bucket ? bucket->len : 0; i-- > 0;) {
-        uint32_t other = g_array_index(bucket, uint32_t, i);
+    for (uint32_t i = alike ? alike->len : 0; i-- > 0;) {
+        uint32_t other = g_array_index(alike, uint32_t, i);
         if (not_dearer(s, node, node_at(s, other)) &&
             includes(s, set, set_of(s, other))) {
             node_at(s, other)->worse = true;
-            g_array_remove_index_fast(bucket, i);
+            g_array_remove_index_fast(alike, i);
         }
     }
     return true;
@@ -277,13 +277,13 @@ static void add(Search *s, const Node *node, const uint64_t *set)
     uint32_t index = s->nodes->len;
     g_array_append_vals(s->nodes, node, 1);
     g_array_append_vals(s->sets, set, s->n_words);
-    GArray *bucket = g_hash_table_lookup(s->buckets, &node->computed);
-    if (!bucket) {
-        bucket = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-        g_hash_table_insert(s->buckets, g_memdup2(&node->computed, sizeof node->computed),
-                            bucket);
+    GArray *alike = g_hash_table_lookup(s->by_computed, &node->computed);
+    if (!alike) {
+        alike = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        g_hash_table_insert(s->by_computed,
+                            g_memdup2(&node->computed, sizeof node->computed), alike);
     }
-    g_array_append_val(bucket, index);
+    g_array_append_val(alike, index);
     push(s, index);
 }
 
@@ -373,7 +373,7 @@ static bool search(Search *s, SynthResult *result, GError **error)
         return false;
     s->n_words = (reference_properties(s->theory) + 63) / 64;
     walk(s);
-    result->states = g_hash_table_size(s->buckets);
+    result->states = g_hash_table_size(s->by_computed);
     result->labels = s->nodes->len;
     result->expansions = s->expansions;
     if (!s->last)
@@ -397,14 +397,14 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
                 .nodes = g_array_new(FALSE, FALSE, sizeof(Node)),
                 .sets = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
                 .queue = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
-                .buckets = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                                 (GDestroyNotify)g_array_unref),
+                .by_computed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                                     (GDestroyNotify)g_array_unref),
                 .best_s = INFINITY};
     bool done = search(&s, result, error);
     if (done)
         result->time_s = synth_time(&pricer, result->program, ratio, 0);
     reference_theory_free(s.theory);
-    g_hash_table_destroy(s.buckets);
+    g_hash_table_destroy(s.by_computed);
     g_array_unref(s.queue);
     g_array_unref(s.sets);
     g_array_unref(s.nodes);

@@ -109,7 +109,7 @@ static void test_tight(void **state)
     }
 }
 
-/* Llama-3.1-8B on 2 x 4 and 8 GPUs of 80 GiB, 2 sequences a GPU: some layers, not all. */
+/* Llama-3.1-8B on 2 x 4 and 8 GPUs of 80 GiB, 2 sequences per GPU: some layers, not all. */
 static void test_llama(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  * ranks, and the cases that have nothing to do. */
 #include "tests/support/collective_case.h"
 
-/* --- times that follow by hand: w = 1.25 GB/s, 5 us a link --- */
+/* --- times that follow by hand: w = 1.25 GB/s, 5 us per link --- */
 
 typedef struct {
     const char *cluster;

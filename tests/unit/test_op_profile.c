@@ -105,7 +105,7 @@ static void test_what_is_built(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Graph) graph = build(NET, "", &error);
     assert_no_error(error);
-    assert_int_equal(graph_batch(graph), 8); /* 4 a GPU */
+    assert_int_equal(graph_batch(graph), 8); /* 4 per GPU */
     assert_int_equal(named(graph, "input")->dim[1], 3);
     assert_int_equal(named(graph, "a")->dim[1], 2);
     assert_int_equal(named(graph, "a.1")->dim[1], 4);

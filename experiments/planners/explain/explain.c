@@ -131,7 +131,7 @@ static void add_number(json_t *object, const char *key, double value)
         object, key, json_real(json_number_value(json_object_get(object, key)) + value));
 }
 
-/* Of the tensor: all of it, or a microbatch's part. */
+/* Bytes of the collective's tensor: all of it, or one microbatch's part. */
 static double collective_bytes(const Explain *e, const Instr *instr)
 {
     const double bytes = (double)tensor_bytes(graph_tensor(e->graph, instr->tensor));
@@ -249,7 +249,7 @@ static json_t *describe_layers(Explain *e)
 
 /* --- all of it --- */
 
-/* Of each instruction the longest of its spans. Caller frees. */
+/* For each instruction, the longest of its spans. Caller frees. */
 static double *span_seconds(const Program *program, const SimTimeline *timeline)
 {
     double *seconds = g_new0(double, program->n);

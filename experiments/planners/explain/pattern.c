@@ -115,7 +115,7 @@ char *pattern_name(const PatternForms *forms, OpId id, uint32_t weight)
 
 /* --- the forms of a program's tensors --- */
 
-/* Of states that replicas divide, how they do that. */
+/* For states that the replicas divide, the form in which they do; else the form in a replica. */
 static Form plain_form(Form form)
 {
     return form_is_gather(form_shards(form)) ? form_shards(form) : form_inside(form);

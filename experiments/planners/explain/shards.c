@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What of the model is cut in some way. */
+/* The part of the model that is cut in one way. */
 typedef struct {
     const Plan *plan;
     const Graph *graph;

@@ -25,7 +25,7 @@ json_t *explain_entry(json_t *list, const char *key, const char *value)
     return entry;
 }
 
-/* What stage `i` takes on each device. Caller frees. */
+/* The time of stage `i` on each device, in seconds. Caller frees. */
 static double *stage_times(const Stages *e, const SimLinear *linear, const double *share,
                            uint32_t i)
 {
@@ -45,7 +45,8 @@ static double *stage_times(const Stages *e, const SimLinear *linear, const doubl
     return seconds;
 }
 
-/* Its collectives and transfers among instructions, of one group only where `group` names one. */
+/* The collectives and transfers among the stage's instructions; only those of one group if `group`
+ * names one. */
 static json_t *tensors_of(const Stages *e, uint32_t first, uint32_t n, uint32_t group)
 {
     json_t *list = json_array();
