@@ -1,8 +1,8 @@
 /* Reverse-mode differentiation, op by op (graph_differentiate).
  *
- * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete,
- * since all of their consumers came later. Each op's contribution to an input's gradient becomes
- * that gradient if it is the first, or is added to it. Inputs that no parameter feeds get none. */
+ * Ops are visited in reverse order; when one is reached the gradients of its outputs are complete, as all of their
+ * consumers came later. The first contribution to an input's gradient becomes that gradient, further ones are added
+ * to it. Inputs that no parameter feeds get none. */
 #include <string.h>
 
 #include "data/graph/autodiff.h"
@@ -19,8 +19,7 @@ static TensorId gradient_of(const Backward *b, TensorId tensor)
 
 static bool wants(const Backward *b, uint32_t input)
 {
-    Op op = op_of(b);
-    return input < op.n_in && b->needed[op.in[input]];
+    return input < op_of(b).n_in && b->needed[op_of(b).in[input]];
 }
 
 /* "x.grad", or "x.grad.2" if that name is taken. The caller frees it. */

@@ -95,11 +95,13 @@ typedef struct {
 
 static inline OnnxNode *onnx_node(const OnnxModel *model, uint32_t index)
 {
+    g_assert(index < model->node->len);
     return &g_array_index(model->node, OnnxNode, index);
 }
 
 static inline OnnxValue *onnx_value(const OnnxModel *model, uint32_t index)
 {
+    g_assert(index < model->value->len);
     return &g_array_index(model->value, OnnxValue, index);
 }
 

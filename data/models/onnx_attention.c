@@ -15,6 +15,7 @@ typedef struct {
 
 static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *role)
 {
+    g_assert(value == ONNX_NONE || value < b->model->value->len);
     const View *view = builder_view(b, value);
     if (!view)
         return false;
@@ -156,6 +157,7 @@ static View output_view(const Projection *role, TensorId base, uint32_t rank)
 
 bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     Projection role[3];
     const uint32_t made = onnx_out(b->model, node, 0);
     const OnnxValue *out = onnx_value(b->model, made);

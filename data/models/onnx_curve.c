@@ -89,6 +89,7 @@ bool onnx_is_binary(const OnnxNode *node)
 static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxCurve *x,
                        OnnxCurve *y)
 {
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     double least = onnx_number(node, "min", -INFINITY),
            most = onnx_number(node, "max", INFINITY);
     onnx_scalar(model, onnx_in(model, node, 1), &least);
@@ -100,6 +101,7 @@ static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxC
 static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
                         const OnnxNode *node, OnnxCurve *y)
 {
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     const OnnxCurve *x = &curve[onnx_in(model, node, 0)];
     y->root = x->root;
     y->nodes = x->nodes + 1;
@@ -115,6 +117,7 @@ static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
 static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
                          const OnnxNode *node, OnnxCurve *y)
 {
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     const uint32_t a = onnx_in(model, node, 0), b = onnx_in(model, node, 1);
     double number = 0;
     if (a == ONNX_NONE || b == ONNX_NONE)
@@ -133,6 +136,7 @@ static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
 /* The same elements in place, of the same size. */
 static bool keeps_size(const OnnxModel *model, uint32_t a, uint32_t b)
 {
+    g_assert(MAX(a, b) < model->value->len || MAX(a, b) == ONNX_NONE);
     const OnnxValue *x = onnx_value(model, a), *y = onnx_value(model, b);
     return x->known && y->known && x->rank == y->rank &&
            memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0;

@@ -107,6 +107,9 @@ void onnx_infer(OnnxModel *model, uint64_t seq)
 {
     find_weights(model);
     close_inputs(model, seq);
-    for (uint32_t n = 0; n < model->node->len; n++)
+    for (uint32_t n = 0; n < model->node->len; n++) {
         onnx_infer_node(model, onnx_node(model, n));
+        if (onnx_out(model, onnx_node(model, n), 0) != ONNX_NONE)
+            onnx_fold(model, onnx_node(model, n));
+    }
 }

@@ -53,6 +53,7 @@ static bool add_values(Builder *b, uint32_t out, View *x, View *y)
 /* The bias of a product, or a row for each sample. */
 static bool add_constant(Builder *b, uint32_t out, uint32_t value, uint32_t constant)
 {
+    g_assert(value == ONNX_NONE || value < b->model->value->len);
     View *x = builder_view(b, value);
     const OnnxValue *w = onnx_value(b->model, constant);
     if (!x)
@@ -84,6 +85,7 @@ static bool add_constant(Builder *b, uint32_t out, uint32_t value, uint32_t cons
 
 static bool add(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0);
     uint32_t sum = onnx_in(b->model, node, 0);
     if (node->n_in == 1)
@@ -113,6 +115,7 @@ static bool add(Builder *b, const OnnxNode *node)
 /* A gate and what it multiplies, two products of one tensor. */
 static bool multiply(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const View *x = builder_view(b, onnx_in(b->model, node, 0)),
                *y = x ? builder_view(b, onnx_in(b->model, node, 1)) : NULL;
     if (!y)
@@ -150,6 +153,7 @@ static bool multiply(Builder *b, const OnnxNode *node)
  * other tensors. */
 static uint32_t heads_at_end(const Builder *b, const View *view)
 {
+    g_assert(view);
     const OpId made = view->product == VIEW_NO_PRODUCT
                           ? graph_tensor(b->graph, view->base)->producer
                           : GRAPH_NONE;
@@ -208,11 +212,13 @@ static bool product(Builder *b, uint32_t out, uint32_t in, uint32_t weight, uint
 
 static bool is_constant(const Builder *b, uint32_t value)
 {
+    g_assert(value == ONNX_NONE || value < b->model->value->len);
     return value != ONNX_NONE && onnx_value(b->model, value)->constant;
 }
 
 static bool matmul(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1);
     if (!is_constant(b, w))
         return builder_refuse(b, "a product of two values that is no attention");
@@ -222,6 +228,7 @@ static bool matmul(Builder *b, const OnnxNode *node)
 
 static bool gemm(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t w = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
     const bool transposed = onnx_int(node, "transB", 0);
     if (!is_constant(b, w) || (bias != ONNX_NONE && !is_constant(b, bias)) ||
@@ -239,6 +246,7 @@ static bool gemm(Builder *b, const OnnxNode *node)
 
 static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const bool layer = group->kind == ONNX_LAYER_NORM && group->in[2] != ONNX_NONE;
     View *x = builder_view(b, group->in[0]);
     if (!x)
@@ -269,6 +277,7 @@ static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 /* LayerNormalization as one node. */
 static bool norm_node(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t x = onnx_in(b->model, node, 0), w = onnx_in(b->model, node, 1),
                    bias = onnx_in(b->model, node, 2);
     const OnnxGroup group = {
@@ -283,6 +292,7 @@ static bool norm_node(Builder *b, const OnnxNode *node)
 
 static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0);
     View *x = builder_view(b, group->in[0]);
     if (!x)
@@ -327,6 +337,7 @@ static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     return group->kind == ONNX_ATTENTION  ? builder_attention(b, node, group)
            : group->kind == ONNX_FUNCTION ? function(b, node, group)
                                           : norm(b, node, group);
@@ -374,6 +385,7 @@ bool builder_knows(const char *op)
 
 bool builder_node(Builder *b, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const typeof(BUILDERS[0]) *builder =
         bsearch(node->op, BUILDERS, G_N_ELEMENTS(BUILDERS), sizeof BUILDERS[0], by_op);
     if (!builder)

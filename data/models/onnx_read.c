@@ -57,6 +57,7 @@ uint64_t onnx_elements(const OnnxValue *value)
 
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 {
+    g_assert(value == ONNX_NONE || value < model->value->len);
     const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
     if (!v || !v->constant || !v->value || !v->known || onnx_elements(v) != 1)
         return false;
@@ -67,6 +68,7 @@ bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 int onnx_constant_ints(const OnnxModel *model, uint32_t value,
                        int64_t list[ONNX_MAX_RANK])
 {
+    g_assert(value == ONNX_NONE || value < model->value->len);
     const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
     if (!v || !v->value || !v->known || v->rank > 1 || onnx_elements(v) > ONNX_MAX_RANK)
         return -1;

@@ -274,6 +274,7 @@ static int compare_rules(const void *op, const void *rule)
 
 void onnx_infer_node(OnnxModel *model, const OnnxNode *node)
 {
+    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     Inference s = {.model = model, .node = node};
     const uint32_t made = onnx_out(model, node, 0);
     for (uint32_t i = 0; i < G_N_ELEMENTS(s.in); i++) {
@@ -290,5 +291,4 @@ void onnx_infer_node(OnnxModel *model, const OnnxNode *node)
         bsearch(node->op, RULES, G_N_ELEMENTS(RULES), sizeof RULES[0], compare_rules);
     if (!rule || !rule->infer(&s))
         s.out->known = false;
-    onnx_fold(model, node);
 }

@@ -24,6 +24,7 @@ View view_of(TensorId base, uint32_t rank, const uint64_t *dim, bool batch)
 
 uint64_t view_size(const View *view, uint32_t dim)
 {
+    g_assert(view);
     uint64_t size = 1;
     for (uint32_t i = 0; i < view->dim[dim].n; i++)
         size *= view->atom[view->dim[dim].atom[i]].size;
@@ -32,6 +33,7 @@ uint64_t view_size(const View *view, uint32_t dim)
 
 bool view_is_shared(const View *view)
 {
+    g_assert(view);
     bool batch = false, there = false;
     for (uint32_t a = 0; a < view->n_atoms; a++)
         batch |= view->atom[a].batch;
@@ -44,6 +46,7 @@ bool view_is_shared(const View *view)
 /* Cuts an atom in an outer one of that size and an inner one. */
 static bool split_atom(View *view, uint8_t atom, uint64_t outer)
 {
+    g_assert(view);
     if (view->n_atoms >= VIEW_ATOMS || view->atom[atom].batch)
         return false;
     for (uint32_t a = view->n_atoms++; a > atom; a--)
@@ -65,6 +68,7 @@ static bool split_atom(View *view, uint8_t atom, uint64_t outer)
 /* All dims as one, of which parts are taken off the front. */
 static ViewDim flat(const View *view)
 {
+    g_assert(view);
     ViewDim all = {.n = 0};
     for (uint32_t d = 0; d < view->rank; d++)
         for (uint32_t i = 0; i < view->dim[d].n; i++)
@@ -74,6 +78,7 @@ static ViewDim flat(const View *view)
 
 bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
 {
+    g_assert(view);
     View out = *view;
     const ViewDim all = flat(view);
     out.rank = 1;
@@ -113,6 +118,7 @@ bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
 
 bool view_permute(View *view, const uint32_t *from)
 {
+    g_assert(view);
     const View old = *view;
     for (uint32_t d = 0; d < view->rank; d++)
         view->dim[d] = old.dim[from[d]];
@@ -121,6 +127,7 @@ bool view_permute(View *view, const uint32_t *from)
 
 bool view_take(View *view, uint32_t dim, uint64_t first, uint64_t n)
 {
+    g_assert(view);
     const uint64_t size = view_size(view, dim);
     if (n == size)
         return first == 0;
@@ -149,6 +156,7 @@ bool view_take(View *view, uint32_t dim, uint64_t first, uint64_t n)
 
 void view_drop(View *view, uint32_t dim)
 {
+    g_assert(view);
     for (uint32_t d = dim; d + 1 < view->rank; d++)
         view->dim[d] = view->dim[d + 1];
     view->rank--;
@@ -157,6 +165,7 @@ void view_drop(View *view, uint32_t dim)
 /* Atoms that lie behind one another in both become one. */
 static View joined(const View *view)
 {
+    g_assert(view);
     View out = *view;
     for (uint32_t a = out.n_atoms; a-- > 1;) {
         const Atom *x = &out.atom[a - 1], *y = &out.atom[a];
@@ -200,6 +209,7 @@ bool view_same(const View *a, const View *b)
 
 bool view_ends_like_base(const View *view, uint32_t n)
 {
+    g_assert(view);
     if (view->rank == 0 || view->base_rank < n)
         return false;
     const ViewDim *last = &view->dim[view->rank - 1];
@@ -254,6 +264,7 @@ static Dims read_text(const char *text)
 
 static Dims base_dims(const View *view)
 {
+    g_assert(view);
     Dims dims = {.rank = view->base_rank};
     for (uint32_t a = 0; a < view->n_atoms; a++) {
         ViewDim *dim = &dims.dim[view->atom[a].dim];
@@ -322,6 +333,7 @@ static bool apply(Dims *dims, ViewStep step)
 
 static bool is_goal(const View *view, const Dims *dims, bool last)
 {
+    g_assert(view);
     if (!last && dims->rank != view->rank)
         return false;
     for (uint32_t d = last ? dims->rank - 1 : 0; d < dims->rank; d++) {
@@ -348,6 +360,7 @@ static void visit(GArray *states, GHashTable *seen, uint32_t at, ViewStep step)
 
 int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS])
 {
+    g_assert(view);
     g_autoptr(GArray) states = g_array_new(false, true, sizeof(State));
     g_autoptr(GHashTable) seen =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -382,6 +395,7 @@ int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS])
 
 void view_step(View *view, ViewStep step, TensorId base)
 {
+    g_assert(view);
     Dims dims = base_dims(view);
     const View old = *view;
     uint8_t place[VIEW_ATOMS] = {0}, n = 0;
